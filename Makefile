@@ -1,0 +1,48 @@
+# Everything runs in .venv, which the first target that needs it creates.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install -q --disable-pip-version-check
+RUNTIME := $(VENV)/.runtime
+ALL := $(VENV)/.all
+
+.PHONY: setup run test test-all lint format bench firmware clean
+
+setup: $(ALL)
+
+$(RUNTIME): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	touch $@
+
+$(ALL): $(RUNTIME)
+	$(PIP) -e '.[test,firmware,dev]'
+	touch $@
+
+run: $(RUNTIME)
+	$(BIN)/bhemu run elfs/add1/PROGRAM.toml
+
+test: setup
+	$(BIN)/pytest -n 2
+
+test-all: setup
+	BHEMU_LONG=1 $(BIN)/pytest -n 2
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(RUNTIME)
+	$(BIN)/bhemu bench --markdown docs/benchmarks.md
+
+firmware: setup
+	$(BIN)/python firmware/build.py
+
+clean:
+	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

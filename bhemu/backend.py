@@ -1,0 +1,130 @@
+"""The code that runs a tile's record: compiled through pointers, or interpreted as plain Python."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices import dispatch
+from bhemu.memmap import HOST
+from bhemu.riscv import callbacks
+from bhemu.riscv.unicorn_engine import UnicornEngine, bus_entries
+from bhemu.tensix import compile as tc
+from bhemu.tensix import loop
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.state import State
+
+# (core, address, size with dispatch.WRITE for a store, value) -> loaded value
+PythonAccess = Callable[[int, int, int, int], int]
+
+_RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _DEVICE = range(1, 7)
+_INT = ctypes.c_int64
+_ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
+_STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
+
+
+class Backend:
+    """Runs rounds and device accesses on one record; `failure` is an exception that must surface."""
+
+    def __init__(self, s: State, device: PythonAccess, progress: tc.Progress) -> None:
+        self._s, self._device = s, device
+        self.table = tc.Table(s, progress)
+        self.engine = UnicornEngine(s)
+        self._failure: BaseException | None = None
+        if JIT:
+            self._callback = _ACCESS(self._on_device)
+            address = ctypes.cast(self._callback, ctypes.c_void_p).value
+            assert address is not None
+            s.device[0] = address
+            self._rounds = _STEP(tc.loop_entries()["rounds"].address)
+            entries = bus_entries()
+            self._read, self._write = (_ACCESS(e.address) for e in entries)
+        else:
+            s.py = self
+            tokens = zip(
+                ("run_core", "run_tensix", "run_thread", "bus_read", "bus_write", "device"),
+                range(_RUN_CORE, _DEVICE + 1),
+                strict=True,
+            )
+            for name, token in tokens:
+                getattr(s, name)[0] = token
+
+    def rounds(self, n: int) -> int:
+        """Run up to `n` rounds from the current position; 0 or why it stopped."""
+        if JIT:
+            status = int(self._rounds(self._s.base, n))
+        else:
+            with np.errstate(over="ignore"):
+                status = int(loop.run_rounds(self._s, n))
+        self._surface()
+        return status
+
+    def read(self, address: int, size: int = 4, core: int = HOST) -> int:
+        """Device load as `core` (default: the host over the NoC); status in s.access[0]."""
+        if JIT:
+            value = int(self._read(self._s.base, core, address, size, 0))
+        else:
+            value = int(dispatch.read(self._s, core, address, size, 0))
+        self._surface()
+        return value
+
+    def write(self, address: int, value: int, size: int = 4, core: int = HOST) -> None:
+        """Device store as `core`; status in s.access[0]."""
+        if JIT:
+            self._write(self._s.base, core, address, size, value)
+        else:
+            dispatch.write(self._s, core, address, size, value)
+        self._surface()
+
+    def _surface(self) -> None:
+        failure = self._failure or self.table.failure
+        self._failure = self.table.failure = None
+        if failure is not None:
+            raise failure
+
+    def _on_device(self, base: int, core: int, address: int, size: int, value: int) -> int:
+        try:
+            return self._device(core, address, size, value)
+        except BaseException as problem:  # must not cross the compiled frames
+            self._failure = problem
+            self._s.access[0] = tc.FAILED
+            return 0
+
+    # Interpreted twins of the pointer calls (tensix/jit.py)
+
+    def entry(self, t: int, word: int) -> int:
+        """Execute one word."""
+        return tc.interpret(self._s, t, word)
+
+    def step(self, token: int, n: int) -> Any:
+        """Call the STEP entry behind a token."""
+        function = {
+            _RUN_CORE: callbacks.run_core,
+            _RUN_TENSIX: loop.tensix_entry,
+            _RUN_THREAD: loop.thread_entry,
+        }[token]
+        return function(self._s, n)
+
+    def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
+        """Call the ACCESS entry behind a token."""
+        if token == _DEVICE:
+            return self._on_device(0, int(core), int(address), int(size), int(value))
+        function = dispatch.read_entry if token == _BUS_READ else dispatch.write_entry
+        return function(self._s, core, address, size, value)
+
+    def reg_read(self, core: int, register: int) -> int:
+        """Engine register of a core."""
+        return self.engine.reg_read(core, register)
+
+    def reg_write(self, core: int, register: int, value: int) -> None:
+        """Set an engine register of a core."""
+        self.engine.reg_write(core, register, value)
+
+    def emu_stop(self, core: int) -> None:
+        """Stop a core."""
+        self.engine.emu_stop(core)
+
+    def emu_start(self, core: int, pc: int) -> int:
+        """Run a core."""
+        return self.engine.emu_start(core, pc)

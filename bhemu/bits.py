@@ -1,0 +1,81 @@
+"""The one bit-field descriptor, for instruction words and configuration registers alike."""
+
+from __future__ import annotations
+
+from typing import Protocol, overload
+
+
+class HasWord(Protocol):
+    """What a class must offer so that its instances read and write fields by attribute."""
+
+    word: int
+
+
+class Bits:
+    """Bits `hi` down to `lo` of a word, both inclusive, as hardware texts write them: `[hi:lo]`.
+
+    Used as a class attribute, it takes the attribute's name. On the class the attribute is the
+    descriptor itself; on an instance that has an integer `word` it is the field's value, and
+    assigning to it rewrites that part of the word.
+    """
+
+    __slots__ = ("hi", "lo", "name")
+
+    def __init__(self, hi: int, lo: int) -> None:
+        if not 0 <= lo <= hi:
+            raise ValueError(f"bits({hi}, {lo}): want hi >= lo >= 0")
+        self.hi = hi
+        self.lo = lo
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if self.name not in ("", name):
+            # Two names for one descriptor would make every message about it name the wrong field.
+            raise TypeError(f"{owner.__name__}.{name}: this field is already named {self.name}")
+        self.name = name
+
+    @property
+    def width(self) -> int:
+        """Number of bits."""
+        return self.hi - self.lo + 1
+
+    @property
+    def mask(self) -> int:
+        """The field's bits in place, as in `word & mask`."""
+        return ((1 << self.width) - 1) << self.lo
+
+    @property
+    def max(self) -> int:
+        """The largest value the field holds."""
+        return (1 << self.width) - 1
+
+    def get(self, word: int) -> int:
+        """The field's value in `word`, shifted down, unsigned."""
+        return (word >> self.lo) & self.max
+
+    def put(self, word: int, value: int) -> int:
+        """`word` with the field set to `value`; ValueError when the value does not fit."""
+        if not 0 <= value <= self.max:
+            raise ValueError(
+                f"{self.name or 'field'} [{self.hi}:{self.lo}] takes 0..{self.max}, not {value}"
+            )
+        return (word & ~self.mask) | (value << self.lo)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Bits: ...
+    @overload
+    def __get__(self, instance: HasWord, owner: type) -> int: ...
+    def __get__(self, instance: HasWord | None, owner: type) -> Bits | int:
+        return self if instance is None else self.get(instance.word)
+
+    def __set__(self, instance: HasWord, value: int) -> None:
+        instance.word = self.put(instance.word, value)
+
+    def __repr__(self) -> str:
+        label = f"{self.name} = " if self.name else ""
+        return f"<{label}bits({self.hi}, {self.lo})>"
+
+
+def bits(hi: int, lo: int | None = None) -> Bits:
+    """Declare the field [hi:lo], or the single bit `hi` when `lo` is left out."""
+    return Bits(hi, hi if lo is None else lo)

@@ -1,0 +1,81 @@
+"""The command `bhemu`: finds the sub-commands, one file each, and turns errors into exit codes."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from bhemu import __version__
+from bhemu.cli import failure
+
+COMMANDS = (
+    *("run", "step", "dump", "trace", "disasm", "isa"),
+    *("check", "new", "warm", "diff", "bench"),
+)
+"""Names in the order of the help text; a name without a file of its own does not exist yet."""
+
+_BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
+
+
+class Commands(click.Group):
+    """A group whose members are imported when asked for; see errors.py for the exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands that exist."""
+        return [name for name in COMMANDS if _exists(name)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, from `command` of its module."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"bhemu.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest name for an unknown one."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from bhemu.table import suggestion
+
+            ctx.fail(f"no command {name!r}; {suggestion(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that went away (`| head`) is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _BROKEN_PIPE
+        return result
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
+        """Parse, run and leave with the exit code; never with a traceback for bad input."""
+        given = list(sys.argv[1:] if args is None else args)
+        extra.update(standalone_mode=False)
+        try:
+            code = super().main(given, *more, **extra)
+        except Exception as problem:  # everything ends as one line and an exit code
+            code = failure.show(problem, as_json="--json" in given)
+        sys.exit(code or 0)
+
+
+def _exists(name: str) -> bool:
+    return importlib.util.find_spec(f"bhemu.cli.{name}") is not None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bhemu")
+def main() -> None:
+    """Emulate a Tenstorrent Blackhole Tensix tile: run ELFs, step through them, look inside.
+
+    Exit codes: 0 ok, 1 an output differs, 2 bad input, 3 no progress, 4 not modelled, 5 undefined
+    behaviour or guest fault, 6 device assert, 7 limit or time-out, 70 internal error, 130
+    interrupted.
+    """

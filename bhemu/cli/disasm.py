@@ -1,0 +1,149 @@
+"""`bhemu disasm`: an ELF with symbols, source lines and Tensix words, or single words."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bhemu.errors import InputError
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+
+if TYPE_CHECKING:
+    from bhemu.loader import Image, Segment
+
+_WORD = re.compile(r"(0[xX])?[0-9a-fA-F]{1,8}")
+_EXECUTABLE = 1  # PF_X
+
+Decode = Callable[[int], str]
+
+
+@click.command("disasm")
+@click.argument("what", nargs=-1, required=True, metavar="FILE.elf | PROGRAM.toml | WORD...")
+@click.option("--core", type=click.Choice(CORE_NAMES), help="whose ELF, of a program's")
+@click.option("--symbol", metavar="NAME", help="one function only")
+@click.option("--riscv", is_flag=True, help="the words are RISC-V words, not Tensix words")
+def command(what: tuple[str, ...], core: str | None, symbol: str | None, riscv: bool) -> None:
+    """Disassemble an ELF, or words given in hexadecimal (Tensix words unless --riscv)."""
+    path = Path(what[0])
+    if len(what) == 1 and (path.exists() or _WORD.fullmatch(what[0]) is None):
+        for line in _elf(_elf_path(path, core), symbol):
+            click.echo(line)
+        return
+    if core or symbol:
+        raise click.UsageError("--core and --symbol go with a file", click.get_current_context())
+    for text in what:
+        click.echo(_word(text, riscv))
+
+
+def _word(text: str, riscv: bool) -> str:
+    if _WORD.fullmatch(text) is None:
+        raise InputError(f"{text!r} is no 32-bit word", hint="for example 0xA6A1000A")
+    word = int(text, 16)
+    if not riscv:
+        return f"0x{word:08X}  {tensix_decoder()(word)}"
+    from bhemu.riscv.disasm import disassemble
+
+    return f"0x{word:08X}  {disassemble(word, 0, None, tensix_decoder())}"
+
+
+def tensix_decoder() -> Decode:
+    """The Tensix disassembler with every instruction declared."""
+    from bhemu.tensix import units
+    from bhemu.tensix.insn import disassemble
+
+    assert units.MODULES
+    return disassemble
+
+
+def _elf_path(path: Path, core: str | None) -> Path:
+    """The ELF that `path` is, or that the program there gives to `core`."""
+    if not path.is_dir() and path.suffix != ".toml":
+        return path
+    from bhemu.program import load_program
+
+    elves = {spec.name: spec.elf for spec in load_program(path).cores.values() if spec.elf}
+    if core is None and len(elves) == 1:
+        core = next(iter(elves))
+    if core is None or core not in elves:
+        problem = "name a core" if core is None else f"{core} has no ELF"
+        raise InputError(f"{path}: {problem}", hint=f"--core {' | '.join(elves)}")
+    return elves[core]
+
+
+def _elf(path: Path, symbol: str | None) -> Iterator[str]:
+    from bhemu.loader import read_elf
+
+    image = read_elf(path)
+    if symbol is not None:
+        start = image.symbols.address(symbol)
+        yield from _code(image, *_extent(image, symbol, start))
+        return
+    yield f"{path}: entry 0x{image.entry:08X}"
+    if image.symbols.line_problem:
+        yield f"no source lines: {image.symbols.line_problem}"
+    for segment in image.segments:
+        kind = "code" if _is_code(segment) else "data"
+        yield ""
+        end = segment.vaddr + segment.memsz
+        yield f"{kind} 0x{segment.vaddr:08X}..0x{end:08X}, loaded at 0x{segment.paddr:08X}"
+        if kind == "code":
+            yield from _code(image, segment.vaddr, segment.vaddr + len(segment.data))
+
+
+def _is_code(segment: "Segment") -> bool:
+    return bool(segment.flags & _EXECUTABLE) and segment.vaddr < L1_SIZE
+
+
+def _extent(image: "Image", symbol: str, start: int) -> tuple[int, int]:
+    """First address and end of a function."""
+    for segment in image.segments:
+        high = segment.vaddr + len(segment.data)
+        if _is_code(segment) and segment.vaddr <= start < high:
+            found = image.symbols.lookup(start)
+            end = start + 4
+            while end < high and (other := image.symbols.lookup(end)) and found:
+                if other[0] != found[0]:
+                    break
+                end += 4
+            return start, end
+    raise InputError(f"{image.path}: {symbol} at {start:#x} is not code")
+
+
+def _code(image: "Image", low: int, high: int) -> Iterator[str]:
+    from bhemu.riscv.disasm import disassemble
+
+    symbols, last = image.symbols, None
+    decode: Decode | None = None
+    for pc in range((low + 3) & ~3, high & ~3, 4):
+        word = _word_at(image, pc)
+        if word & 3 != 3 and decode is None:
+            decode = tensix_decoder()  # slow to import, and many ELFs have no Tensix word
+        found = symbols.lookup(pc)
+        if found and found[1] == 0:
+            yield ""
+            yield f"{pc:08x} <{found[0]}>:"
+        line = symbols.line(pc)
+        if line and line != last:
+            yield f"; {line[0]}:{line[1]}"
+            last = line
+        yield f"{pc:8x}:  {word:08x}  {disassemble(word, pc, _namer(image), decode)}"
+
+
+def _word_at(image: "Image", pc: int) -> int:
+    for segment in image.segments:
+        if segment.vaddr <= pc < segment.vaddr + len(segment.data):
+            at = pc - segment.vaddr
+            return int.from_bytes(segment.data[at : at + 4], "little")
+    raise AssertionError(pc)
+
+
+def _namer(image: "Image") -> Callable[[int], str | None]:
+    def name(address: int) -> str | None:
+        found = image.symbols.lookup(address)
+        if found is None:
+            return None
+        return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
+
+    return name

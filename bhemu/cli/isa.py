@@ -1,0 +1,143 @@
+"""`bhemu isa`: every Tensix instruction with its fields, and how far it is modelled."""
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli.options import json_option
+from bhemu.errors import InputError
+
+if TYPE_CHECKING:
+    from bhemu.tensix.insn import Instruction
+
+_COVERAGE = Path(__file__).parent.parent / "data" / "golden_coverage.json"
+_COLUMNS = ("mnemonic", "opcode", "unit", "stall", "status")
+_COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimplemented": "red"}
+
+
+@click.command("isa")
+@click.argument("mnemonic", required=False)
+@json_option
+@click.option("--c-header", is_flag=True, help="the C header that firmware is compiled with")
+def command(mnemonic: str | None, as_json: bool, c_header: bool) -> None:
+    """List the Tensix instructions, or explain one.
+
+    Status: golden (executed by a golden case), isa-text (modelled after the ISA text alone),
+    refused (with the reason), unimplemented.
+    """
+    from bhemu.tensix import units
+    from bhemu.tensix.c_header import c_header as header
+    from bhemu.tensix.insn import REGISTRY
+
+    assert units.MODULES  # importing the package declares the instructions
+    if c_header:
+        click.echo(header(), nl=False)
+        return
+    chosen = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
+    if mnemonic is not None:
+        chosen = [_named(chosen, mnemonic)]
+    if as_json:
+        rows = [row(cls) for cls in chosen]
+        click.echo(json.dumps(rows if mnemonic is None else rows[0], indent=2))
+    elif mnemonic is not None:
+        click.echo("\n".join(_explain(chosen[0])))
+    else:
+        _table([row(cls) for cls in chosen])
+
+
+@cache
+def _coverage() -> dict[str, list[str]]:
+    if not _COVERAGE.is_file():
+        return {}
+    coverage: dict[str, list[str]] = json.loads(_COVERAGE.read_text(encoding="utf-8"))
+    return coverage
+
+
+def golden_mnemonics() -> frozenset[str]:
+    """Instructions that at least one golden case executed (data/golden_coverage.json)."""
+    return frozenset(name for name, cases in _coverage().items() if cases)
+
+
+def status(cls: "type[Instruction]") -> str:
+    """golden, isa-text, refused or unimplemented, from the class and the golden coverage."""
+    if cls.name in golden_mnemonics():
+        return "golden"
+    if cls.refused:
+        return "refused"
+    return "isa-text" if cls.execute is not None or _expands(cls) else "unimplemented"
+
+
+def _expands(cls: "type[Instruction]") -> bool:
+    """Expanded by the front end itself (MOP, MOP_CFG, REPLAY): no wait gate ever sees it."""
+    return cls.unit == "front" and cls.stall_mask == 0
+
+
+def row(cls: "type[Instruction]") -> dict[str, Any]:
+    """One instruction as JSON-ready values."""
+    shown: dict[str, Any] = {
+        "mnemonic": cls.name,
+        "opcode": cls.opcode,
+        "unit": cls.unit,
+        "fields": [{"name": f.name, "hi": f.hi, "lo": f.lo} for f in cls.fields],
+        "stall": cls.stall,
+        "status": status(cls),
+        "modes": [],
+        "summary": cls.summary(),
+    }
+    if shown["status"] == "refused":
+        shown["reason"] = cls.refused
+    return shown
+
+
+def _named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
+    from bhemu.table import suggestion
+
+    name = mnemonic.upper()
+    for cls in known:
+        if cls.name == name:
+            return cls
+    near = suggestion(name, [cls.name for cls in known]).partition(" allowed:")[0]
+    hint = near if near.startswith("did you mean") else "bhemu isa lists all of them"
+    raise InputError(f"no Tensix instruction is called {mnemonic!r}", hint=hint)
+
+
+def _explain(cls: "type[Instruction]") -> list[str]:
+    lines = [f"{cls.name}  opcode {cls.opcode:#04x}  unit {cls.unit}  stall {cls.stall}"]
+    lines += [f"  {text.strip()}" for text in (cls.__doc__ or "").strip().splitlines()]
+    lines += [f"  [{f.hi:>2}:{f.lo:>2}]  {f.name}" for f in reversed(cls.fields)]
+    if cls.reserved:
+        lines.append(f"  reserved bits {cls.reserved:#08x} must be 0")
+    cases = ", ".join(_coverage().get(cls.name, ()))
+    reason = cls.refused if status(cls) == "refused" else cases
+    return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    """A table: with rich on a terminal, in plain columns elsewhere."""
+    cells = [
+        [r["mnemonic"], f"{r['opcode']:#04x}", r["unit"], r["stall"], r["status"]] for r in rows
+    ]
+    counts: dict[str, int] = {}
+    for r in rows:
+        counts[r["status"]] = counts.get(r["status"], 0) + 1
+    total = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    if sys.stdout.isatty():
+        _rich_table(cells)
+    else:
+        for line in [list(_COLUMNS), *cells]:
+            click.echo(f"{line[0]:<14} {line[1]:<7} {line[2]:<8} {line[3]:<12} {line[4]}")
+    click.echo(f"{len(rows)} instructions: {total}", err=True)
+
+
+def _rich_table(cells: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*_COLUMNS, box=None, pad_edge=False)
+    for line in cells:
+        table.add_row(*line[:4], f"[{_COLOURS[line[4]]}]{line[4]}[/]")
+    Console().print(table)

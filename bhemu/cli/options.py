@@ -1,0 +1,96 @@
+"""Options that several commands share, and the program that they describe."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from bhemu.program import POISON, REFERENCES, UB, Program, load_program
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FLAGS = ("cores", "inputs", "expects", "until", "sets")
+_RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the shared options say: the program, and how to run and report it."""
+
+    program: Program
+    quantum: int
+    save: Path | None
+    as_json: bool
+    quiet: bool
+    verbose: bool
+
+
+def program_options(command: F) -> F:
+    """PROGRAM and the flag form of its parts."""
+    for option in reversed(
+        (
+            click.argument("program", required=False, metavar="[PROGRAM.toml | FOLDER]"),
+            _many("--core", "cores", "CORE=FILE", "an ELF and the core that runs it"),
+            _many("--in", "inputs", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]", "a tensor put into L1"),
+            _many("--expect", "expects", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]", "compare L1 with FILE"),
+            _many("--until", "until", "WORD=VALUE|idle", "end of the run: that word of L1"),
+            _many("--set", "sets", "AT=KIND:VALUE[,...]", "values stored before the run"),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
+    return click.option(flag, name, multiple=True, metavar=metavar, help=f"{text}; repeatable")
+
+
+def run_options(command: F) -> F:
+    """How to run and report: the flags every command that runs a program has."""
+    seconds = click.FloatRange(min=0, min_open=True)
+    for option in reversed(
+        (
+            click.option("--seed", type=click.IntRange(0), help="of random poison"),
+            click.option("--quantum", type=click.IntRange(1), default=1000, show_default=True),
+            click.option("--ub", type=click.Choice(UB), help="undefined behaviour"),
+            click.option("--poison", type=click.Choice(POISON), help="what L1 holds at power-up"),
+            click.option("--reference", type=click.Choice(REFERENCES), help="where they disagree"),
+            click.option("--limit", type=click.IntRange(1), metavar="N", help="in clock units"),
+            click.option("--timeout", "timeout_s", type=seconds, metavar="SECONDS"),
+            click.option("--save", metavar="STATE.npz", help="write the state after the run"),
+            json_option,
+            click.option("-q", "--quiet", is_flag=True, help="only what went wrong"),
+            click.option("-v", "--verbose", is_flag=True, help="more detail"),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def json_option(command: F) -> F:
+    """--json."""
+    return click.option("--json", "as_json", is_flag=True, help="one JSON object on stdout")(
+        command
+    )
+
+
+def settings(values: dict[str, Any]) -> Settings:
+    """The settings of a command's parameters; InputError for what cannot be read."""
+    from bhemu.flags import with_flags
+
+    path, flags = values["program"], {name: values[name] for name in _FLAGS}
+    if path is None and not flags["cores"]:
+        raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
+    program = load_program(path) if path is not None else None
+    merged = with_flags(program, **flags)
+    how = {name: values[name] for name in _RUN if values[name] is not None}
+    return Settings(
+        program=replace(merged, run=replace(merged.run, **how)),
+        quantum=values["quantum"],
+        save=None if values["save"] is None else Path(values["save"]),
+        as_json=values["as_json"],
+        quiet=values["quiet"],
+        verbose=values["verbose"],
+    )

@@ -1,0 +1,85 @@
+"""What is said while a user waits: compilations, and on a terminal one status line."""
+
+import gc
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+_PERIOD = 0.25  # seconds between two status lines
+_LONG = 2.0  # seconds; from the cache everything is there much sooner
+
+
+class Progress:
+    """Lines on stderr; `quiet` silences them. Call the object as Tile's `progress`."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._begin = time.monotonic()
+        self._status = not quiet and sys.stderr.isatty()
+
+    def __call__(self, name: str, seconds: float) -> None:
+        """Something was compiled for the first time."""
+        self.say(f"compiled {name} in {seconds:.1f} s (kept for next time)")
+
+    def say(self, text: str) -> None:
+        """One line, unless quiet."""
+        if not self._quiet:
+            self._clear()
+            click.echo(text, err=True)
+
+    @property
+    def seconds(self) -> float:
+        """Since the object was made."""
+        return time.monotonic() - self._begin
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Around imports and launch; when they take long, the core itself is being compiled."""
+        begin = time.monotonic()
+        timer = threading.Timer(_LONG, self._compiling)
+        timer.daemon = True
+        timer.start()
+        # What is imported and loaded now stays: collecting it costs a tenth of the start.
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.enable()
+            timer.cancel()
+        seconds = time.monotonic() - begin
+        if seconds > _LONG:
+            self("the core", seconds)
+
+    def _compiling(self) -> None:
+        gc.enable()
+        self.say("compiling the core of the emulator, once for this version (up to a minute)")
+
+    @contextmanager
+    def running(self, tile: Any) -> Iterator[None]:
+        """On a terminal, show the clock while `tile` runs."""
+        if not self._status:
+            yield
+            return
+        over = threading.Event()
+        line = threading.Thread(target=self._show, args=(tile, over), daemon=True)
+        line.start()
+        try:
+            yield
+        finally:
+            over.set()
+            line.join()
+            self._clear()
+
+    def _show(self, tile: Any, over: threading.Event) -> None:
+        while not over.wait(_PERIOD):
+            sys.stderr.write(f"\r\x1b[Krunning  clock {tile.clock}  {self.seconds:.1f} s")
+            sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._status:
+            sys.stderr.write("\r\x1b[K")

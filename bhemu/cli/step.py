@@ -1,0 +1,127 @@
+"""`bhemu step`: a program one instruction at a time, at a prompt or from a script."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli import failure
+from bhemu.cli.options import Settings, program_options, run_options, settings
+from bhemu.cli.progress import Progress
+from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
+
+if TYPE_CHECKING:
+    from bhemu.debug.stepper import Stepper
+
+_REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn")
+
+
+@click.command("step")
+@program_options
+@run_options
+@click.option(
+    "-x", "--execute", multiple=True, metavar="COMMANDS", help="commands, ; between; repeatable"
+)
+@click.option("--source", multiple=True, metavar="FOLDER", help="where source files are")
+def command(**values: Any) -> int:
+    """Step through a program: instructions, breakpoints, registers, Tensix state.
+
+    At the prompt, help lists the commands. With -x, or when input comes from a pipe, commands are
+    executed without a prompt; the first mistake in one ends the session with exit code 2, an error
+    of the program is shown and becomes the exit code.
+    """
+    chosen = settings(values)
+    if chosen.as_json:
+        raise click.UsageError("step has no --json", click.get_current_context())
+    script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
+    stepper = _open(chosen, folders)
+    if script:
+        code = _script(stepper, (part for text in script for part in text.split(";")))
+    elif sys.stdin.isatty():
+        code = _interactive(stepper)
+    else:
+        code = _script(stepper, sys.stdin)
+    if chosen.save is not None:
+        from bhemu.debug.savefile import save_state
+
+        save_state(stepper.tile, chosen.save)
+    return code
+
+
+def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
+    progress = Progress(chosen.quiet)
+    with progress.starting():
+        from bhemu.debug.places import Sources
+        from bhemu.debug.session import Session
+        from bhemu.debug.stepper import Stepper
+        from bhemu.launch import check_writable, launch
+
+        if chosen.save is not None:
+            check_writable(chosen.save, "--save")
+        tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
+    session = Session(tile, chosen.program)
+    return Stepper(session, Sources(chosen.program, folders), click.echo)
+
+
+def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:
+    """Execute commands without a prompt; exit code of the last run that failed."""
+    code = EXIT_OK
+    for line in lines:
+        try:
+            if not stepper.execute(line):
+                break
+        except InputError:
+            raise
+        except BhemuError as error:
+            code = failure.show(error, as_json=False)
+        else:
+            code = _stop_code(stepper, code)
+    return code
+
+
+def _stop_code(stepper: "Stepper", code: int) -> int:
+    reason = None if stepper.last is None else stepper.last.reason
+    ends = {"limit": EXIT_LIMIT, "timeout": EXIT_LIMIT, "interrupt": EXIT_INTERRUPTED}
+    return ends.get(reason or "", code)
+
+
+def _interactive(stepper: "Stepper") -> int:
+    """Ask until quit or end of input; an empty line repeats the last step."""
+    read = _reader()
+    stepper.show()
+    last = ""
+    while True:
+        try:
+            line = read(stepper.prompt).strip() or last
+            going = stepper.execute(line)
+            last = line if line.split()[:1] and line.split()[0] in _REPEATED else ""
+        except EOFError:
+            click.echo()
+            return EXIT_OK
+        except KeyboardInterrupt:
+            click.echo()
+            continue
+        except BhemuError as error:
+            failure.show(error, as_json=False)
+            continue
+        if not going:
+            return EXIT_OK
+
+
+def _reader() -> Callable[[str], str]:
+    """input(), with line editing where the system has it."""
+    try:
+        import readline
+    except ImportError:
+        return input
+    from bhemu.debug.stepper import COMMANDS
+
+    def complete(text: str, n: int) -> str | None:
+        matching = [name for name in COMMANDS if name.startswith(text)]
+        return matching[n] if n < len(matching) else None
+
+    readline.set_completer(complete)
+    readline.parse_and_bind("tab: complete")
+    return input

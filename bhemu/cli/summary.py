@@ -1,0 +1,111 @@
+"""What a run did, in words and as JSON: end, outputs, cores, threads, tolerated rules."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bhemu.core import Core
+from bhemu.launch import OutputResult
+from bhemu.machine import Stop
+from bhemu.program import Program
+from bhemu.tile import Tile
+
+_REASONS = {
+    "until": "end condition met",
+    "idle": "everything is idle or parked",
+    "limit": "clock limit reached",
+    "timeout": "time-out",
+    "interrupt": "interrupted",
+}
+
+
+def as_dict(
+    tile: Tile, program: Program, stop: Stop | None, results: Sequence[OutputResult]
+) -> dict[str, object]:
+    """The summary as JSON-ready values; `stop` None when an error ended the run."""
+    executed = tile.state.executed
+    return {
+        "program": program.name,
+        "stop": "error" if stop is None else stop.reason,
+        "clock": tile.clock,
+        "outputs": [result.as_dict() for result in results],
+        "cores": {
+            name: {"state": core.state, "retired": core.retired, "pc": core.pc}
+            for name, core in tile.core.items()
+        },
+        "tensix": {f"T{t}": int(executed[t]) for t in range(3)},
+        "inert": [
+            {
+                "register": register.about.name,
+                "address": register.address,
+                "accesses": register.accesses,
+                "reason": register.about.reason,
+            }
+            for register in tile.inert
+            if register.accesses
+        ],
+        "tolerated": tolerated(tile),
+    }
+
+
+def tolerated(tile: Tile) -> dict[str, int]:
+    """Rule id -> how often it was broken without an error (ub = "warn" and "silicon")."""
+    from bhemu.tensix.quirks import counted
+    from bhemu.tensix.status import RULES
+
+    counts = {RULES[n].rule: times for n, times in counted(tile.state).items()}
+    return {rule: count for rule, count in counts.items() if count}
+
+
+def text(
+    tile: Tile, program: Program, stop: Stop | None, results: Sequence[OutputResult]
+) -> list[str]:
+    """The summary as lines."""
+    lines = [str(result) for result in results]
+    reason = "stopped by an error" if stop is None else _REASONS.get(stop.reason, stop.reason)
+    lines.append(f"{program.name}: {reason}, clock {tile.clock}")
+    cores = [core for core in tile.core.values() if core.retired or core.state != "reset"]
+    for core in cores:
+        at = f"pc 0x{core.pc:08X}{_function(core)}"
+        lines.append(f"  {core.name:<7} {core.retired:>12} retired  {core.state:<8} {at}")
+    words = tile.state.executed
+    if words.any():
+        counts = "  ".join(f"T{t} {int(words[t])}" for t in range(3))
+        lines.append(f"  Tensix  {counts}  words executed")
+    return lines + _remarks(tile)
+
+
+def _function(core: Core) -> str:
+    """` in main`, from the symbol table alone: reading source lines takes too long here."""
+    found = next(filter(None, (symbols.lookup(core.pc) for symbols in core.images)), None)
+    return "" if found is None else f" in {found[0]}"
+
+
+def _remarks(tile: Tile) -> list[str]:
+    lines = [
+        f"  inert   {r.about.name}: {_times(r.accesses, 'access')} ({r.about.reason})"
+        for r in tile.inert
+        if r.accesses
+    ]
+    for rule, count in tolerated(tile).items():
+        lines.append(f"  tolerated  {rule}: {_times(count, 'time')}")
+    return lines
+
+
+def _times(count: int, noun: str) -> str:
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def opcodes(tile: Tile) -> list[str]:
+    """Executed words by thread and mnemonic, most frequent first."""
+    from bhemu.tensix.insn import REGISTRY
+
+    lines: list[str] = []
+    counts: Any = tile.state.op_count
+    for t in range(3):
+        ranked = sorted(((int(n), op) for op, n in enumerate(counts[t]) if n), reverse=True)
+        if ranked:
+            named = (f"{REGISTRY[op].name} {n}" for n, op in ranked)
+            lines.append(f"  T{t}      {', '.join(named)}")
+    return lines

@@ -1,0 +1,138 @@
+"""One baby RISC-V core as a user sees it: registers, state, memory, loading an ELF."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu import loader, memmap, report
+from bhemu.errors import InputError, Where
+from bhemu.symbols import Symbols
+
+_STATES = ("reset", "running", "blocked", "parked", "assert", "held")
+
+
+class Core:
+    """brisc, trisc0, trisc1, trisc2 or ncrisc of a tile."""
+
+    def __init__(self, tile: Any, index: int, name: str) -> None:
+        self._tile, self._s = tile, tile.state
+        self.index, self.name = index, name
+        self.images: list[Symbols] = []
+
+    @property
+    def pc(self) -> int:
+        """Address of the next instruction."""
+        return int(self._s.pc[self.index])
+
+    @property
+    def state(self) -> str:
+        """ "reset", "running", "blocked", "parked", "assert" or "held"."""
+        return _STATES[int(self._s.core_state[self.index])]
+
+    @property
+    def retired(self) -> int:
+        """Instructions retired since power-up (minstret)."""
+        return int(self._s.retired[self.index])
+
+    @property
+    def regs(self) -> npt.NDArray[np.uint32]:
+        """x0-x31, uint32 (32,), a copy."""
+        engine = self._tile.backend.engine
+        return np.array([engine.read_register(self.index, i) for i in range(32)], np.uint32)
+
+    def locate(self, pc: int) -> tuple[str | None, str | None, int | None]:
+        """("function+0x10", file, line) of `pc`, None where unknown."""
+        for symbols in self.images:
+            found = symbols.lookup(pc)
+            if found is not None:
+                name, offset = found
+                line = symbols.line(pc)
+                file, number = line if line else (None, None)
+                return (f"{name}+{offset:#x}" if offset else name), file, number
+        return None, None, None
+
+    def where(self) -> Where:
+        """Where the core stands."""
+        return report.where_core(self._tile, self.index)
+
+    def _local(self, address: int) -> int | None:
+        offset = address - memmap.LOCAL_BASE
+        return offset if 0 <= offset <= memmap.LOCAL_SIZES[self.index] - 4 else None
+
+    def read32(self, address: int) -> int:
+        """One aligned word as this core sees it; InputError where it may not read."""
+        if address & 3:
+            raise InputError(f"{address:#x} is not aligned to 4 bytes")
+        local = self._local(address)
+        if local is not None:
+            return int(self._s.local[self.index].view(np.uint32)[local >> 2])
+        if 0 <= address < memmap.L1_SIZE:
+            return int(self._tile.read32(address))
+        value = int(self._tile.backend.read(address, 4, self.index))
+        self._tile._check_access("read", address, self.name)
+        return value
+
+    def write32(self, address: int, value: int) -> None:
+        """Store one aligned word as this core; InputError where it may not write."""
+        if address & 3 or not 0 <= value < 1 << 32:
+            raise InputError(f"store of {value:#x} to {address:#x}: not an aligned 32-bit word")
+        local = self._local(address)
+        if local is not None:
+            self._s.local[self.index].view(np.uint32)[local >> 2] = value
+        elif 0 <= address < memmap.L1_SIZE:
+            self._tile.write32(address, value)
+        else:
+            self._tile.backend.write(address, value, 4, self.index)
+            self._tile._check_access("write", address, self.name)
+
+    def load_elf(
+        self,
+        path: str | Path,
+        *,
+        local: loader.Local = "direct",
+        offset: int = 0,
+        symbols: bool = True,
+    ) -> loader.Image:
+        """Load a checked ELF and set the core's reset PC register to its entry.
+
+        local: "direct", "lma", "loader_init" or a staging base (see loader.place). InputError for
+        anything wrong; then nothing was written.
+        """
+        image = loader.read_elf(path)
+        self._tile.add_image(self.index, image, local, offset)
+        if symbols:
+            self.images.append(image.symbols.moved(offset))
+        return image
+
+    def set_reset_pc(self, pc: int) -> None:
+        """Start address through the reset-PC registers; brisc always starts at 0."""
+        tile, c = self._tile, self.index
+        if c == 0:
+            if pc != 0:
+                raise InputError(
+                    f"brisc starts at address 0, not {pc:#x}", hint="put a jump at L1 address 0"
+                )
+            return
+        trisc = 1 <= c <= 3
+        register = memmap.REGISTERS[f"TRISC{c - 1}_RESET_PC" if trisc else "NCRISC_RESET_PC"]
+        enable = memmap.REGISTERS[
+            "TRISC_RESET_PC_OVERRIDE" if trisc else "NCRISC_RESET_PC_OVERRIDE"
+        ]
+        tile.write32(register, pc)
+        tile.write32(enable, tile.read32(enable) | (1 << (c - 1) if trisc else 1))
+
+    def _soft_reset(self, held: bool) -> None:
+        address = memmap.REGISTERS["SOFT_RESET_0"]
+        bit = 1 << memmap.SOFT_RESET_BITS[self.index]
+        value = self._tile.read32(address)
+        self._tile.write32(address, value | bit if held else value & ~bit)
+
+    def release(self) -> None:
+        """Let the core run from its reset PC at the next run."""
+        self._soft_reset(False)
+
+    def hold(self) -> None:
+        """Put the core into reset."""
+        self._soft_reset(True)

@@ -1,0 +1,1 @@
+"""Data files that the package ships."""

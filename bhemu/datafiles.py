@@ -1,0 +1,107 @@
+"""Data a program brings along: arrays in files, pictures of L1, and values written as text."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bhemu import tensor
+from bhemu.errors import InputError
+from bhemu.memmap import L1_SIZE
+
+_INTEGERS = {"u8": "<B", "u16": "<H", "u32": "<I", "i8": "<b", "i16": "<h", "i32": "<i"}
+_FLOATS = {"f32": "fp32", "bf16": "bf16"}
+_VALUE_HINT = f"one of {' '.join((*_INTEGERS, *_FLOATS))}, as in u32:4 or f32:1.0"
+_PIECES = ("in_addr", "in_len", "in_data")
+
+
+def encode_values(values: Sequence[object], origin: str) -> bytes:
+    """The bytes of values such as "u32:4" or "f32:1.0", one behind the other without padding.
+
+    Integers are two's complement, in any of Python's notations; floats are rounded to nearest. All
+    are little-endian, as the cores read them. InputError names the value that cannot be read.
+    """
+    return b"".join(_encode_value(value, origin) for value in values)
+
+
+def _encode_value(value: object, origin: str) -> bytes:
+    kind, colon, text = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not colon or kind not in {*_INTEGERS, *_FLOATS}:
+        raise InputError(f"{origin}: {value!r} is not a value", hint=_VALUE_HINT)
+    try:
+        if kind in _INTEGERS:
+            return struct.pack(_INTEGERS[kind], int(text, 0))
+        number = float(text)
+    except ValueError:
+        raise InputError(f"{origin}: {value!r}: {text!r} is not a number") from None
+    except struct.error:
+        raise InputError(f"{origin}: {value!r} does not fit into {kind}") from None
+    return tensor.encode([number], _FLOATS[kind], "raw", "nearest")
+
+
+def read_array(path: Path, dtype: str, origin: str) -> NDArray[Any]:
+    """The array in a .npy file; with dtype "raw" the bytes of any other file.
+
+    InputError when the file is missing or damaged, is not .npy, or holds Python objects.
+    """
+    try:
+        if path.suffix == ".npy":
+            array = np.load(path, allow_pickle=False)
+            assert isinstance(array, np.ndarray)
+            return array
+        if dtype == "raw":
+            return np.frombuffer(path.read_bytes(), dtype=np.uint8)
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{origin}: {path} is not a .npy array of numbers: {error}") from error
+    except OSError as error:
+        raise InputError(f"{origin}: {path} cannot be read: {error.strerror}") from error
+    raise InputError(f"{origin}: {path} is not .npy", hint='dtype = "raw" takes any file as bytes')
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """A picture of L1: uint8 of (1572864,), zero where the file says nothing.
+
+    A .npz holds pieces: in_data is their bytes one behind the other, in_addr and in_len where each
+    goes and how long it is. Any other file is the bytes of L1 from address 0. InputError when the
+    file is missing or damaged, or does not fit.
+    """
+    l1 = np.zeros(L1_SIZE, dtype=np.uint8)
+    try:
+        if path.suffix != ".npz":
+            data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
+            pieces = [(0, data)]
+        else:
+            pieces = _pieces(path)
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise InputError(f"{path}: not an .npz image: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    for address, data in pieces:
+        if not 0 <= address <= L1_SIZE - len(data):
+            raise InputError(
+                f"{path}: {len(data)} bytes at 0x{address:X} are not inside L1 (0x0..0x{L1_SIZE:X})"
+            )
+        l1[address : address + len(data)] = data
+    return l1
+
+
+def _pieces(path: Path) -> list[tuple[int, NDArray[np.uint8]]]:
+    with np.load(path, allow_pickle=False) as archive:
+        missing = [name for name in _PIECES if name not in archive]
+        if missing:
+            raise InputError(
+                f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
+            )
+        addresses, lengths, data = (archive[name] for name in _PIECES)
+    counted = all(part.dtype.kind in "iu" and part.ndim == 1 for part in (addresses, lengths))
+    fits = counted and (lengths >= 0).all() and lengths.sum() == data.size
+    if data.dtype != np.uint8 or not fits or addresses.shape != lengths.shape:
+        raise InputError(f"{path}: in_addr and in_len do not describe the bytes of in_data")
+    parts = np.split(data, np.cumsum(lengths)[:-1].astype(np.int64))
+    return [(int(address), part) for address, part in zip(addresses, parts, strict=True)]

@@ -1,0 +1,1 @@
+"""Looking inside a tile: the stepper, its displays, and the saved state."""

@@ -1,0 +1,136 @@
+"""Addresses as a person writes them: numbers, symbols, file:line, registers of the core."""
+
+import re
+from pathlib import Path
+
+from bhemu.core import Core
+from bhemu.errors import InputError
+from bhemu.launch import resolve
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.program import Program
+from bhemu.riscv.disasm import ABI_NAMES
+from bhemu.tile import Tile
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_LINE = re.compile(r"([^:\s]+\.\w+):(\d+)")
+_FOLDERS_UP = 2  # how far above an ELF its sources are looked for
+
+
+def number(text: str, what: str = "number") -> int:
+    """A number in decimal or 0x notation; InputError for anything else."""
+    if _NUMBER.fullmatch(text) is None:
+        raise InputError(f"{text!r} is not a {what}", hint="decimal or 0x...")
+    return int(text, 16) if text[:2] in ("0x", "0X") else int(text)
+
+
+def address(tile: Tile, core: Core, text: str) -> int:
+    """The address `text` stands for on `core`.
+
+    A number, `pc`, `$ra` (an ABI register name), `file.c:41`, or a symbol with an optional offset;
+    a symbol that `core` does not have is looked for in the ELFs of the others.
+    """
+    if _NUMBER.fullmatch(text):
+        return number(text)
+    if text in ("pc", "$pc"):
+        return core.pc
+    if text.startswith("$"):
+        return int(core.regs[register(text[1:])])
+    found = _LINE.fullmatch(text)
+    if found:
+        return line_address(tile, core, found[1], int(found[2]))
+    name = re.split(r"[+-]", text)[0]
+    own = any(name in symbols.names for symbols in core.images)
+    return resolve(tile, text, core.name if own else None)
+
+
+def register(name: str) -> int:
+    """Number of a register by ABI name or x0-x31."""
+    if name in ABI_NAMES:
+        return ABI_NAMES.index(name)
+    if re.fullmatch(r"x([12]?\d|3[01])", name):
+        return int(name[1:])
+    if name == "fp":
+        return 8
+    raise InputError(f"no register {name!r}", hint=", ".join(ABI_NAMES))
+
+
+def line_address(tile: Tile, core: Core, file: str, line: int) -> int:
+    """First address of `core`'s code that comes from `file`:`line`."""
+    lines, files = set(), set()
+    for low, high in _code(tile, core):
+        for pc in range(low, high, 4):
+            for symbols in core.images:
+                found = symbols.line(pc)
+                if found is None:
+                    continue
+                if found == (Path(file).name, line):
+                    return pc
+                files.add(found[0])
+                if found[0] == Path(file).name:
+                    lines.add(found[1])
+    if not lines:
+        reason = next((s.line_problem for s in core.images if s.line_problem), "")
+        known = f"its code comes from {', '.join(sorted(files))}" if files else ""
+        raise InputError(f"{core.name} has no code from {file}", hint=reason or known)
+    near = min(lines, key=lambda n: (abs(n - line), n))
+    raise InputError(f"{file}:{line} has no code on {core.name}", hint=f"nearest: {file}:{near}")
+
+
+def function(tile: Tile, core: Core, pc: int) -> tuple[str, int, int]:
+    """(name, first address, address behind the last) of the function that holds `pc`."""
+    for symbols in core.images:
+        found = symbols.lookup(pc)
+        if found:
+            name, offset = found
+            end = pc
+            while end < L1_SIZE and (symbols.lookup(end) or ("",))[0] == name:
+                end += 4
+            return name, pc - offset, end
+    raise InputError(f"{core.name} pc {pc:#x} lies in no known function")
+
+
+def _code(tile: Tile, core: Core) -> list[tuple[int, int]]:
+    mine = {symbols.path for symbols in core.images}
+    return [(low, high) for low, high, name in tile.ranges if Path(name).name in mine]
+
+
+def core_of(text: str) -> str:
+    """A core's name; InputError for anything else."""
+    if text not in CORE_NAMES:
+        raise InputError(f"no core {text!r}", hint=", ".join(CORE_NAMES))
+    return text
+
+
+class Sources:
+    """Source files by the names DWARF gives, looked for near the ELFs, and in `folders`."""
+
+    def __init__(self, program: Program, folders: tuple[Path, ...] = ()) -> None:
+        self._program, self._folders = program, folders
+        self._files: dict[tuple[str, str], list[str]] = {}
+
+    def line(self, core: str, file: str, number: int) -> str | None:
+        """Text of one line, None where the file is not found or found twice."""
+        key = (core, file)
+        if key not in self._files:
+            path = self._find(core, file)
+            text = "" if path is None else path.read_text(encoding="utf-8", errors="replace")
+            self._files[key] = text.splitlines()
+        lines = self._files[key]
+        return lines[number - 1] if 0 < number <= len(lines) else None
+
+    def _find(self, core: str, file: str) -> Path | None:
+        for folder in self._folders:
+            if (folder / file).is_file():
+                return folder / file
+        spec = self._program.cores.get(core)
+        if spec is None or spec.elf is None:
+            return None
+        home = spec.elf.resolve().parent
+        for folder in (home, *home.parents[:_FOLDERS_UP]):
+            if folder == folder.parent or folder == Path.home():
+                break
+            found = [p for depth in ("", "*/", "*/*/") for p in folder.glob(depth + file)]
+            named = [p for p in found if p.parent.name == home.name]
+            if len(found) == 1 or len(named) == 1:
+                return (named or found)[0]
+        return None

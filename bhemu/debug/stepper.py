@@ -1,0 +1,323 @@
+"""The stepper: commands in tt-exalens' words over one tile; prints through a callable."""
+
+import difflib
+from collections.abc import Callable, Iterable
+
+from bhemu.core import Core
+from bhemu.debug import registers, status
+from bhemu.debug.places import Sources, address, core_of, number
+from bhemu.debug.position import Pushes, listing, position
+from bhemu.debug.session import Session
+from bhemu.errors import InputError
+from bhemu.launch import check
+from bhemu.machine import Stop
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.tensix.insn import disassemble
+
+_MOST_SHOWN = 20  # single steps of one command that are shown one by one
+_SHORT = "s step, n next, c continue, cont continue, b break, bkpt break, d delete, u until"
+_SHORT += ", fin finish, r regs, x mem, ts tstep, tn tnext, h help, q quit, exit quit"
+_ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
+
+
+class Stepper:
+    """A session's commands. `out` takes each line; `core` is the selected core."""
+
+    def __init__(self, session: Session, sources: Sources, out: Callable[[str], None]) -> None:
+        self._session, self._sources, self._out = session, sources, out
+        self.tile = session.tile
+        self.tile = session.tile
+        self._regs = {name: core.regs for name, core in self.tile.core.items()}
+        released = [spec.name for spec in session.program.cores.values() if spec.release]
+        self.core: Core = self.tile.core[released[0]]
+        self.last: Stop | None = None
+
+    @property
+    def prompt(self) -> str:
+        """For example "(trisc0) "."""
+        return f"({self.core.name}) "
+
+    def execute(self, line: str) -> bool:
+        """Execute one command; False for quit. InputError for a mistake in it."""
+        words = line.split()
+        if not words:
+            return True
+        name = _ALIASES.get(words[0], words[0])
+        action = getattr(self, f"do_{name}", None)
+        if action is None:
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            mean = f"did you mean {near[0]}? " if near else ""
+            raise InputError(
+                f"unknown command {words[0]!r}", hint=f"{mean}commands: {', '.join(COMMANDS)}"
+            )
+        action(words[1:])
+        return name != "quit"
+
+    def show(self) -> None:
+        """Where the selected core stands."""
+        self._print(position(self.tile, self.core, self._sources))
+
+    # Running
+
+    def do_step(self, args: list[str]) -> None:
+        """step [N] [CORE]: execute N RISC-V instructions (1)."""
+        n, core = self._count_and_core(args)
+        shown, left = n <= _MOST_SHOWN, n
+        while left > 0:
+            part = 1 if shown else left
+            before, pushes = core.retired, Pushes(self.tile, core.index)
+            stop = self._session.step(core, part)
+            self._print(pushes.lines())
+            left -= max(core.retired - before, 0)
+            if not (left and shown and core.retired > before and stop.reason == "step"):
+                break
+            self._print(position(self.tile, core, self._sources))
+        self._stopped(stop, core)
+
+    def do_next(self, args: list[str]) -> None:
+        """next [N]: as step, over calls."""
+        for _ in range(self._one_count(args, "next [N]")):
+            pushes = Pushes(self.tile, self.core.index)
+            stop = self._session.next(self.core)
+            self._print(pushes.lines())
+            if stop.reason not in ("step", "breakpoint"):
+                break
+        self._stopped(stop, self.core)
+
+    def do_until(self, args: list[str]) -> None:
+        """until ADDRESS: run until the selected core is there."""
+        self._need(args, 1, 1, "until ADDRESS|SYMBOL|FILE:LINE")
+        target = address(self.tile, self.core, args[0])
+        self._stopped(self._session.run_until(self.core, target), self.core)
+
+    def do_finish(self, args: list[str]) -> None:
+        """finish: run until the current function has returned."""
+        self._need(args, 0, 0, "finish")
+        self._stopped(self._session.finish(self.core), self.core)
+
+    def do_continue(self, args: list[str]) -> None:
+        """continue: run to a breakpoint or to the end of the program."""
+        self._need(args, 0, 0, "continue")
+        stop = self._session.go(self._session.until)
+        name = self._session.stopped_core(stop)
+        if name is not None:
+            self.core = self.tile.core[name]
+        self._stopped(stop, self.core)
+
+    def do_tstep(self, args: list[str]) -> None:
+        """tstep [N] [THREAD]: execute N Tensix words of a thread (1, the core's)."""
+        self._need(args, 0, 2, "tstep [N] [THREAD]")
+        n = number(args[0]) if args else 1
+        self._tensix(self._thread(args[1:]), lambda t: self._session.tstep(t, n))
+
+    def do_tnext(self, args: list[str]) -> None:
+        """tnext [THREAD]: one pushed Tensix word, over a whole MOP or REPLAY."""
+        self._need(args, 0, 1, "tnext [THREAD]")
+        self._tensix(self._thread(args), self._session.tnext)
+
+    def _tensix(self, thread: int, run: Callable[[int], Stop]) -> None:
+        log = self.tile.log
+        first = len(log)
+        stop = run(thread)
+        words = [entry for entry in log[first:] if entry[0] == thread]
+        del log[first:]
+        if len(words) > _MOST_SHOWN:
+            self._out(f"  ... {len(words) - _MOST_SHOWN} words, then")
+        for _, word, pc, origin in words[-_MOST_SHOWN:]:
+            self._out(f"  T{thread} {disassemble(word)}{status.origin(origin)}  from pc {pc:#x}")
+        if not words:
+            self._out(f"  T{thread} executed nothing")
+        self.last = stop
+        if stop.reason not in ("step", "until"):
+            self._out(f"stopped: {stop.reason}, clock {stop.clock}")
+        self._out(status.thread(self.tile, thread))
+
+    def _stopped(self, stop: Stop, core: Core) -> None:
+        """Say why it stopped, unless it is the step that was asked for, and where it stands."""
+        self.last = stop
+        name = self._session.stopped_core(stop)
+        stopped = core if name is None else self.tile.core[name]
+        point = self._session.points.at(stopped.index, stopped.pc)
+        if name is not None and point is not None:
+            self._out(str(point))
+        elif stop.reason == "until" and core.state not in ("running", "blocked"):
+            self._out(f"{core.name} is {core.state}")
+        elif stop.reason not in ("step", "breakpoint"):
+            self._out(f"stopped: {stop.reason}, clock {stop.clock}")
+        if stopped is not core:
+            self._print(position(self.tile, stopped, self._sources))
+        self._print(position(self.tile, core, self._sources))
+
+    # Breakpoints
+
+    def do_break(self, args: list[str]) -> None:
+        """break ADDRESS|SYMBOL|FILE:LINE [CORE]: set a breakpoint."""
+        self._need(args, 1, 2, "break ADDRESS|SYMBOL|FILE:LINE [CORE]")
+        core = self.tile.core[core_of(args[1])] if len(args) > 1 else self.core
+        point = self._session.points.add(core.index, address(self.tile, core, args[0]), args[0])
+        self._out(str(point))
+
+    def do_delete(self, args: list[str]) -> None:
+        """delete [N]: remove breakpoint N, or all."""
+        self._need(args, 0, 1, "delete [N]")
+        self._session.points.delete(number(args[0]) if args else None)
+
+    # Looking
+
+    def do_core(self, args: list[str]) -> None:
+        """core NAME: select a core."""
+        self._need(args, 1, 1, "core NAME")
+        self.core = self.tile.core[core_of(args[0])]
+        self.show()
+
+    def do_regs(self, args: list[str]) -> None:
+        """regs [CORE]: registers; * marks what changed since the last dump."""
+        core = self._one_core(args, "regs [CORE]")
+        self._print(registers.regs(core, self._regs.get(core.name)))
+        self._regs[core.name] = core.regs
+
+    def do_gpr(self, args: list[str]) -> None:
+        """gpr [THREAD]: the 64 Tensix GPRs."""
+        self._need(args, 0, 1, "gpr [THREAD]")
+        self._print(registers.gpr(self.tile, self._thread(args)))
+
+    def do_cfg(self, args: list[str]) -> None:
+        """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
+        self._need(args, 0, 1, "cfg [NAME|WORD]")
+        self._print(registers.cfg(self.tile, args[0] if args else None))
+
+    def do_rwc(self, args: list[str]) -> None:
+        """rwc: row counters."""
+        self._need(args, 0, 0, "rwc")
+        self._print(registers.rwc(self.tile))
+
+    def do_adc(self, args: list[str]) -> None:
+        """adc: address counters of unpackers and packer."""
+        self._need(args, 0, 0, "adc")
+        self._print(registers.adc(self.tile))
+
+    def do_dst(self, args: list[str]) -> None:
+        """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
+        self._need(args, 0, 2, "dst [ROW|ROW-ROW [FORMAT]]")
+        self._print(registers.dst(self.tile, *[*args, None, None][:2]))
+
+    def do_src(self, args: list[str]) -> None:
+        """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
+        self._need(args, 0, 2, "src [a|b [ROW|ROW-ROW]]")
+        self._print(registers.src(self.tile, *[*args, None, None][:2]))
+
+    def do_lreg(self, args: list[str]) -> None:
+        """lreg [N]: LRegs of the vector unit."""
+        self._need(args, 0, 1, "lreg [N]")
+        self._print(registers.lreg(self.tile, number(args[0]) if args else None))
+
+    def do_sem(self, args: list[str]) -> None:
+        """sem: semaphores and mutexes."""
+        self._need(args, 0, 0, "sem")
+        self._print(registers.sem(self.tile))
+
+    def do_mem(self, args: list[str]) -> None:
+        """mem ADDRESS [N] [CORE]: N words (8) of L1 or of the core's local RAM."""
+        self._need(args, 1, 3, "mem ADDRESS [N] [CORE]")
+        n, core = self._count_and_core(args[1:], default=8)
+        start = address(self.tile, core, args[0])
+        if start % 4:
+            raise InputError(f"{start:#x} is not aligned to 4 bytes")
+        local_end = LOCAL_BASE + LOCAL_SIZES[core.index]
+        for low, high in ((0, L1_SIZE), (LOCAL_BASE, local_end)):
+            if low <= start and start + 4 * n <= high:
+                for at in range(start, start + 4 * n, 16):
+                    words = [core.read32(a) for a in range(at, min(at + 16, start + 4 * n), 4)]
+                    self._out(f"  {at:08x}:  " + "  ".join(f"{word:08x}" for word in words))
+                return
+        raise InputError(
+            f"{start:#x}: mem shows L1 and local RAM; reading a device can change it",
+            hint="cfg, gpr, sem and the other commands show the devices",
+        )
+
+    def do_dis(self, args: list[str]) -> None:
+        """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
+        self._need(args, 0, 2, "dis [ADDRESS [N]]")
+        start = address(self.tile, self.core, args[0]) if args else self.core.pc
+        if start % 4 or not 0 <= start < L1_SIZE:
+            raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")
+        self._print(listing(self.tile, self.core, start, number(args[1]) if len(args) > 1 else 10))
+
+    def do_where(self, args: list[str]) -> None:
+        """where: every core and thread."""
+        self._need(args, 0, 0, "where")
+        self._print(status.where(self.tile))
+
+    def do_bt(self, args: list[str]) -> None:
+        """bt [CORE]: pc and return address."""
+        self._print(status.backtrace(self._one_core(args, "bt [CORE]")))
+
+    def do_info(self, args: list[str]) -> None:
+        """info: clock, cores, threads, breakpoints, end condition."""
+        self._need(args, 0, 0, "info")
+        self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
+        self._print(status.where(self.tile))
+        self._print(registers.sem(self.tile))
+        self._print(str(point) for point in self._session.points.points.values())
+        for at, value in self._session.until or ():
+            self._out(f"ends when word {at:#x} is {value:#x} (now {self.tile.read32(at):#x})")
+
+    def do_check(self, args: list[str]) -> None:
+        """check: compare the program's outputs as they are now."""
+        self._need(args, 0, 0, "check")
+        results = check(self.tile, self._session.program)
+        self._print([str(result) for result in results] or ["the program names no output"])
+
+    def do_help(self, args: list[str]) -> None:
+        """help: this list."""
+        for name in COMMANDS:
+            self._out(f"  {(getattr(self, f'do_{name}').__doc__ or '').strip()}")
+
+    def do_quit(self, args: list[str]) -> None:
+        """quit: end the session."""
+
+    # Arguments
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._out(line)
+
+    @staticmethod
+    def _need(args: list[str], least: int, most: int, usage: str) -> None:
+        if not least <= len(args) <= most:
+            raise InputError(f"usage: {usage}")
+
+    def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
+        self._need(args, 0, 2, "[N] [CORE]")
+        n, core = default, self.core
+        for arg in args:
+            if arg in CORE_NAMES:
+                core = self.tile.core[arg]
+            else:
+                n = number(arg, "count or core")
+        if n < 1:
+            raise InputError("the count must be 1 or more")
+        return n, core
+
+    def _one_count(self, args: list[str], usage: str) -> int:
+        self._need(args, 0, 1, usage)
+        n = number(args[0]) if args else 1
+        if n < 1:
+            raise InputError("the count must be 1 or more")
+        return n
+
+    def _one_core(self, args: list[str], usage: str) -> Core:
+        self._need(args, 0, 1, usage)
+        return self.tile.core[core_of(args[0])] if args else self.core
+
+    def _thread(self, args: list[str]) -> int:
+        """The named thread, or the one of the selected core (brisc, ncrisc: 0)."""
+        if not args:
+            return self.core.index - 1 if 1 <= self.core.index <= 3 else 0
+        text = args[0].upper().removeprefix("T")
+        if text not in ("0", "1", "2"):
+            raise InputError(f"no Tensix thread {args[0]!r}", hint="0, 1 or 2")
+        return int(text)
+
+
+COMMANDS = tuple(name.removeprefix("do_") for name in vars(Stepper) if name.startswith("do_"))

@@ -1,0 +1,186 @@
+"""Which window a device access goes to; checks of width and alignment; Python devices last.
+
+Before a TRISC's access to anything but its instruction push, its own thread may run until its head
+blocks (brisc: all threads it has pushed to); then the access takes place at once.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu import memmap as mm
+from bhemu.devices import (
+    cfg_window,
+    debug_regs,
+    gpr_window,
+    insn_fifo,
+    local_ram,
+    mailbox,
+    mop_cfg,
+    pcbuf,
+    rules,
+)
+from bhemu.tensix import streams
+from bhemu.tensix.frontend import drained
+from bhemu.tensix.jit import call_access, call_step
+
+WRITE = 0x100  # added to the size when a Python device is asked to store
+_TENSIX = mm.GPR_BASE
+_HOST = mm.HOST
+
+
+@njit
+def _offer(s: Any, c: Any) -> None:
+    """Let the core's own thread run first."""
+    if c == 0 or 1 <= c <= 3:
+        low, high = (0, 3) if c == 0 else (c - 1, c)
+        for t in range(low, high):
+            if not drained(s, t):
+                call_step(s.run_thread[0], s, np.int64(t))
+                if s.status[0] != 0:
+                    s.access[0] = rules.RETRY
+                    return
+
+
+@njit
+def _tensix_read(s: Any, c: Any, address: Any) -> Any:
+    if c == _HOST:
+        s.access[0] = rules.WRONG_CORE
+        return np.int64(0)
+    if address < mm.GPR_END:
+        return gpr_window.read(s, c, address - mm.GPR_BASE)
+    if mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
+        return cfg_window.read(s, c, address - mm.TENSIX_CFG_BASE)
+    if mm.PC_BUF_BASE <= address < mm.PC_BUF_END:
+        return pcbuf.read(s, c, address - mm.PC_BUF_BASE)
+    if mm.MAILBOX_BASE <= address < mm.MAILBOX_END:
+        return mailbox.read(s, c, address - mm.MAILBOX_BASE)
+    pushes = mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+    s.access[0] = rules.WRITE_ONLY if pushes else rules.UNMAPPED
+    return np.int64(0)
+
+
+@njit
+def _tensix_write(s: Any, c: Any, address: Any, value: Any) -> None:
+    if c == _HOST:
+        s.access[0] = rules.WRONG_CORE
+    elif mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+        insn_fifo.write(s, c, address - mm.INSTRN_BUF_BASE, value)
+    elif address < mm.GPR_END:
+        gpr_window.write(s, c, address - mm.GPR_BASE, value)
+    elif mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
+        cfg_window.write(s, c, address - mm.TENSIX_CFG_BASE, value)
+    elif mm.PC_BUF_BASE <= address < mm.PC_BUF_END:
+        pcbuf.write(s, c, address - mm.PC_BUF_BASE, value)
+    elif mm.MAILBOX_BASE <= address < mm.MAILBOX_END:
+        mailbox.write(s, c, address - mm.MAILBOX_BASE, value)
+    else:
+        s.access[0] = rules.UNMAPPED
+
+
+@njit
+def _python(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    return call_access(s.device[0], s, c, address, size, value)
+
+
+@njit
+def _stream_read(s: Any, offset: Any) -> Any:
+    value = streams.stream_read(s, offset >> 12, (offset & 0xFFF) >> 2)
+    s.access[0] = min(value, 0)
+    return max(value, 0)
+
+
+@njit
+def _stream_write(s: Any, offset: Any, value: Any) -> None:
+    s.access[0] = streams.stream_write(s, offset >> 12, (offset & 0xFFF) >> 2, value)
+
+
+@njit
+def _word(s: Any, c: Any, address: Any, size: Any) -> Any:
+    """The aligned 32-bit word at `address` of any device."""
+    if address >= _TENSIX:
+        return _tensix_read(s, c, address)
+    if mm.DEBUG_BASE <= address < mm.PIC_BASE:
+        value = debug_regs.read(s, c, address - mm.DEBUG_BASE)
+        return value if value != debug_regs.ELSEWHERE else _python(s, c, address, size, 0)
+    if mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END:
+        return local_ram.read(s, c, address - mm.LOCAL_SLOW_BASE)
+    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
+        return _stream_read(s, address - mm.OVERLAY_BASE)
+    if mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
+        order = (0, 4, 1, 2, 3)
+        return np.int64(s.pc[order[(address - mm.PC_SNAPSHOT_BASE) >> 2]])
+    if mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+        s.access[0] = rules.WRITE_ONLY
+        return np.int64(0)
+    return _python(s, c, address, size, 0)
+
+
+@njit
+def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """Load 1, 2 or 4 bytes; status in s.access[0]."""
+    s.access[0] = 0
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c
+    if c < _HOST:
+        s.core_address[c] = np.uint32(address)
+        _offer(s, c)
+        if s.access[0] != 0:
+            return np.int64(0)
+    if address & (size - 1):
+        s.access[0] = rules.MISALIGNED
+        return np.int64(0)
+    if size != 4 and mm.NOC0_BASE <= address < mm.GPR_BASE:
+        s.access[0] = rules.LOAD_SIZE
+        return np.int64(0)
+    word = _word(s, c, address & ~3, size)
+    return (word >> (8 * (address & 3))) & ((1 << (8 * size)) - 1)
+
+
+@njit
+def _store_word(s: Any, c: Any, address: Any, size: Any, value: Any) -> None:
+    if address >= _TENSIX:
+        _tensix_write(s, c, address, value)
+    elif mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
+        _stream_write(s, address - mm.OVERLAY_BASE, value)
+    elif mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+        mop_cfg.write(s, c, address - mm.MOP_CFG_BASE, value)
+    elif mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
+        s.access[0] = rules.READ_ONLY
+    elif not (mm.DEBUG_BASE <= address < mm.PIC_BASE) or not debug_regs.write(
+        s, c, address - mm.DEBUG_BASE, value
+    ):
+        _python(s, c, address, size | WRITE, value)
+
+
+@njit
+def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """Store 1, 2 or 4 bytes; status in s.access[0], refused before any effect."""
+    s.access[0] = 0
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c
+    push = mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+    if c < _HOST:
+        s.core_address[c] = np.uint32(address)
+        if not push:
+            _offer(s, c)
+            if s.access[0] != 0:
+                return np.int64(0)
+    if address & (size - 1):
+        s.access[0] = rules.MISALIGNED
+    elif mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END:
+        local_ram.write(s, c, address - mm.LOCAL_SLOW_BASE, value, size)
+    elif size != 4:
+        s.access[0] = rules.STORE_SIZE
+    else:
+        _store_word(s, c, address, size, value)
+    return np.int64(0)
+
+
+def read_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """ACCESS entry of loads."""
+    return read(s, c, address, size, value)
+
+
+def write_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """ACCESS entry of stores."""
+    return write(s, c, address, size, value)

@@ -1,0 +1,48 @@
+"""Instruction push, 0xFFE40000 / 0xFFE50000 / 0xFFE60000 (PushTensixInstruction, Blackhole ISA)."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.devices import rules
+from bhemu.tensix.frontend import FIFO_FULL, put, queued
+from bhemu.tensix.jit import call_step
+from bhemu.tensix.state import FIFO_DEPTH
+from bhemu.tensix.status import UB, error
+
+TRISC_WINDOW = error(
+    "PUSH-TRISC",
+    UB,
+    "a TRISC store to {0:#010x} hangs the core: a TRISC pushes to its own thread at 0xFFE40000",
+)
+_DRAIN = 1 << 16
+
+
+@njit
+def _full(s: Any, t: Any) -> Any:
+    """FIFO full even after the coprocessor ran as far as it can."""
+    if queued(s, t) < FIFO_DEPTH:
+        return False
+    call_step(s.run_tensix[0], s, np.int64(_DRAIN))
+    return queued(s, t) >= FIFO_DEPTH
+
+
+@njit
+def write(s: Any, c: Any, offset: Any, value: Any) -> None:
+    """Push `value`; offset from 0xFFE40000. Waits, before any effect, while the FIFO is full."""
+    window = offset >> 16
+    if c == 0:
+        t = window
+    elif c <= 3:
+        if window != 0:
+            s.access[0] = TRISC_WINDOW
+            return
+        t = c - 1
+    else:
+        s.access[0] = rules.WRONG_CORE
+        return
+    if _full(s, t):
+        s.access[0] = FIFO_FULL
+        return
+    put(s, t, c, value, s.pc[c])

@@ -1,0 +1,232 @@
+"""The one family of errors: what went wrong, where on the tile, and what to do about it."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+EXIT_OK = 0
+EXIT_DIFFERS = 1
+EXIT_INPUT = 2
+EXIT_NO_PROGRESS = 3
+EXIT_NOT_MODELLED = 4
+EXIT_GUEST = 5
+EXIT_ASSERT = 6
+EXIT_LIMIT = 7
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Where:
+    """A place in a run; every field is optional and only the known ones are shown.
+
+    `tile` is an (x, y) coordinate or a name, `core` a core name (brisc ... trisc2), `thread` a
+    Tensix thread 0-2, `pc` a byte address, `symbol` a text such as "main+0x24", `file` and `line`
+    a source position, `word` a 32-bit instruction word and `decoded` its disassembly.
+    """
+
+    tile: tuple[int, int] | str | None = None
+    core: str | None = None
+    thread: int | None = None
+    pc: int | None = None
+    symbol: str | None = None
+    file: str | None = None
+    line: int | None = None
+    word: int | None = None
+    decoded: str | None = None
+
+    def _agent(self) -> str:
+        parts = []
+        if self.tile is not None:
+            xy = self.tile
+            parts.append(f"tile {xy}" if isinstance(xy, str) else f"tile ({xy[0]},{xy[1]})")
+        thread = None if self.thread is None else f"thread T{self.thread}"
+        if self.core is not None:
+            parts.append(self.core if thread is None else f"{self.core} ({thread})")
+        elif thread is not None:
+            parts.append(thread)
+        return " ".join(parts)
+
+    def _source(self) -> str:
+        if self.file is None:
+            return "" if self.line is None else f"(line {self.line})"
+        return f"({self.file})" if self.line is None else f"({self.file}:{self.line})"
+
+    def _instruction(self) -> str:
+        word = "" if self.word is None else f"word 0x{self.word:08X}"
+        return " ".join(part for part in (word, self.decoded or "") if part)
+
+    def __str__(self) -> str:
+        """For example `trisc1 (thread T1) pc 0x00010024 in main+0x24 (k.c:41), word 0x... NAME`."""
+        pc = "" if self.pc is None else f"pc 0x{self.pc:08X}"
+        symbol = "" if self.symbol is None else f"in {self.symbol}"
+        place = " ".join(part for part in (self._agent(), pc, symbol, self._source()) if part)
+        return ", ".join(part for part in (place, self._instruction()) if part)
+
+    def as_dict(self) -> dict[str, object]:
+        """The known fields only, as JSON-ready values (`tile` as a list when a coordinate)."""
+        known = {f.name: getattr(self, f.name) for f in fields(self)}
+        known = {name: value for name, value in known.items() if value is not None}
+        if isinstance(self.tile, tuple):
+            known["tile"] = list(self.tile)
+        return known
+
+
+class BhemuError(Exception):
+    """Base of every error bhemu raises on purpose.
+
+    `message` is one clear line; `category` and `exit_code` follow the class; `rule` is the stable
+    id of the rule that was broken ("" when there is none); `where` is the place; `hint` says what
+    to do next. `str()` gives the message with its place, and the hint on a line of its own.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        category: str,
+        rule: str = "",
+        where: Where | None = None,
+        hint: str = "",
+        exit_code: int,
+    ) -> None:
+        # Texts taken from other libraries may span lines; an error is one line by contract.
+        self.message = " ".join(message.split())
+        super().__init__(self.message)
+        self.category = category
+        self.rule = rule
+        self.where = where
+        self.hint = " ".join(hint.split())
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        line = self.message if not self.rule else f"[{self.rule}] {self.message}"
+        place = "" if self.where is None else str(self.where)
+        if place:
+            line = f"{line}, at {place}"
+        return line if not self.hint else f"{line}\nhint: {self.hint}"
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...], dict[str, object]]:
+        # Keyword-only constructors do not survive the default pickling; tiles run in processes.
+        return copyreg.__newobj__, (type(self), self.message), dict(self.__dict__)  # type: ignore[attr-defined]
+
+    def as_dict(self) -> dict[str, object]:
+        """The error as JSON-ready values, for `--json`."""
+        return {
+            "error": type(self).__name__,
+            "category": self.category,
+            "rule": self.rule,
+            "message": self.message,
+            "where": {} if self.where is None else self.where.as_dict(),
+            "hint": self.hint,
+            "exit_code": self.exit_code,
+        }
+
+
+class _Kind(BhemuError):  # noqa: N818 (the contract's names carry no suffix)
+    """A class of errors with a fixed exit code and a closed set of categories."""
+
+    EXIT_CODE: ClassVar[int]
+    CATEGORIES: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        category: str = "",
+        rule: str = "",
+        where: Where | None = None,
+        hint: str = "",
+    ) -> None:
+        category = category or self.CATEGORIES[0]
+        if category not in self.CATEGORIES:
+            allowed = ", ".join(self.CATEGORIES)
+            raise ValueError(f"{type(self).__name__} has no category {category!r}: {allowed}")
+        super().__init__(
+            message,
+            category=category,
+            rule=rule,
+            where=where,
+            hint=hint,
+            exit_code=self.EXIT_CODE,
+        )
+
+
+class InputError(_Kind):
+    """Usage or bad input: a file, a flag, an address or a value the user gave. Exit code 2."""
+
+    EXIT_CODE = EXIT_INPUT
+    CATEGORIES = ("InputError",)
+
+
+class NoProgress(_Kind):
+    """Nothing can move any more (deadlock) or nothing does (livelock). Exit code 3.
+
+    `graph` is the wait-for graph: an object with `as_dict()`, or anything JSON can hold.
+    """
+
+    EXIT_CODE = EXIT_NO_PROGRESS
+    CATEGORIES = ("NoProgress", "Deadlock", "Livelock")
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        graph: object = None,
+        category: str = "",
+        rule: str = "",
+        where: Where | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, category=category, rule=rule, where=where, hint=hint)
+        self.graph = graph
+
+    def as_dict(self) -> dict[str, object]:
+        """The error as JSON-ready values, with the wait-for graph under `graph`."""
+        as_dict = getattr(self.graph, "as_dict", None)
+        return {**super().as_dict(), "graph": self.graph if as_dict is None else as_dict()}
+
+
+class NotModelled(_Kind):
+    """The emulator does not do this: it says so by name instead of guessing. Exit code 4."""
+
+    EXIT_CODE = EXIT_NOT_MODELLED
+    CATEGORIES = ("Unsupported", "Unimplemented", "MissingSpecification")
+
+
+class GuestFault(_Kind):
+    """The program did what faults on a core: illegal word, unmapped, alignment. Exit code 5."""
+
+    EXIT_CODE = EXIT_GUEST
+    CATEGORIES = ("GuestFault", "IllegalWord", "Unmapped", "Alignment")
+
+
+class Undefined(_Kind):
+    """The program relies on behaviour the hardware does not define or promise. Exit code 5."""
+
+    EXIT_CODE = EXIT_GUEST
+    CATEGORIES = ("UndefinedBehavior", "NonContractualBehavior")
+
+
+class Assert(_Kind):
+    """A core stands on `ebreak`, the device assert. Exit code 6."""
+
+    EXIT_CODE = EXIT_ASSERT
+    CATEGORIES = ("Assert",)
+
+
+class Limit(_Kind):
+    """The clock limit or the time-out was reached. Exit code 7."""
+
+    EXIT_CODE = EXIT_LIMIT
+    CATEGORIES = ("Limit", "Timeout")
+
+
+class Internal(_Kind):
+    """A defect of bhemu itself; it should be reported. Exit code 70."""
+
+    EXIT_CODE = EXIT_INTERNAL
+    CATEGORIES = ("Internal",)

@@ -1,0 +1,136 @@
+"""The command line forms of what a PROGRAM.toml says, and merging them into a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from bhemu.errors import InputError
+from bhemu.memmap import CORE_NAMES
+from bhemu.program import (
+    At,
+    CoreSpec,
+    InputSpec,
+    OutputSpec,
+    Program,
+    SetSpec,
+    Until,
+    check_cores,
+    core_from,
+    input_from,
+    output_from,
+    set_from,
+    until_from,
+)
+from bhemu.table import Table, suggestion
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0|[1-9][0-9]*")
+
+
+def parse_core(text: str) -> CoreSpec:
+    """`trisc0=unpack.elf`."""
+    origin = f"--core {text}"
+    name, equals, elf = text.partition("=")
+    if not equals or not elf:
+        _fail(origin, "want CORE=FILE", "for example --core trisc0=unpack.elf")
+    if name not in CORE_NAMES:
+        _fail(origin, f"no core {name}", suggestion(name, CORE_NAMES))
+    return core_from(name, _table(origin, {"elf": elf}))
+
+
+def parse_input(text: str) -> InputSpec:
+    """`a.npy@0x50000:bf16:tile32:64x96`; layout and shape may be left out."""
+    return input_from(_tensor("--in", text, "file"))
+
+
+def parse_expect(text: str) -> OutputSpec:
+    """`c.npy@0x70000:bf16:tile32:64x64`, compared by bits; layout and shape may be left out."""
+    return output_from(_tensor("--expect", text, "expect"))
+
+
+def parse_until(text: str) -> Until | None:
+    """`0x100=0xD0E0`, a word of L1 and its value; None for `idle`."""
+    if text == "idle":
+        return None
+    origin = f"--until {text}"
+    word, equals, value = text.partition("=")
+    if not equals or _NUMBER.fullmatch(value.strip()) is None:
+        _fail(origin, "want WORD=VALUE or idle", "for example --until 0x100=0xD0E0")
+    return until_from(_table(origin, {"word": _address(word), "equals": _address(value)}))
+
+
+def parse_set(text: str) -> SetSpec:
+    """`0x10=u32:1`, or several values: `args=u32:4,f32:1.0`."""
+    origin = f"--set {text}"
+    at, equals, values = text.partition("=")
+    if not equals:
+        _fail(origin, "want ADDRESS=VALUE", "for example --set 0x10=u32:1")
+    parts = [value.strip() for value in values.split(",")]
+    return set_from(_table(origin, {"at": _address(at), "values": parts}))
+
+
+def with_flags(
+    program: Program | None,
+    *,
+    cores: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+    expects: Sequence[str] = (),
+    until: Sequence[str] = (),
+    sets: Sequence[str] = (),
+) -> Program:
+    """`program` with the flags' meaning added, or a program made of flags alone.
+
+    A --core replaces the core of that name, any --until replaces all conditions of the file, the
+    others are added behind those of the file. InputError for a flag that cannot be read.
+    """
+    base = program or Program(name="program", kind="elf", cores={})
+    named = [parse_core(text) for text in cores]
+    run = base.run
+    if until:
+        conditions = [parse_until(text) for text in until]
+        if None in conditions and len(conditions) > 1:
+            _fail("--until", "idle goes with no other condition", "")
+        run = replace(run, until=tuple(c for c in conditions if c is not None))
+    merged = replace(
+        base,
+        cores={**base.cores, **{core.name: core for core in named}},
+        sets=(*base.sets, *(parse_set(text) for text in sets)),
+        inputs=(*base.inputs, *(parse_input(text) for text in inputs)),
+        outputs=(*base.outputs, *(parse_expect(text) for text in expects)),
+        run=run,
+    )
+    check_cores(merged, "command line" if base.path is None else str(base.path))
+    return merged
+
+
+def _tensor(flag: str, text: str, key: str) -> Table:
+    origin = f"{flag} {text}"
+    file, at_sign, rest = text.rpartition("@")
+    at, *parts = rest.split(":")
+    if not at_sign or not file or not 1 <= len(parts) <= 3:
+        example = f"{flag} a.npy@0x50000:bf16:tile32:64x96"
+        _fail(origin, "want FILE@ADDRESS:DTYPE[:LAYOUT[:SHAPE]]", f"for example {example}")
+    data: dict[str, object] = {key: file, "at": _address(at)}
+    data.update(zip(("dtype", "layout"), parts, strict=False))
+    if len(parts) == 3:
+        sizes = parts[2].split("x")
+        if not all(size.isdecimal() for size in sizes):
+            _fail(origin, f"{parts[2]} is not a shape", "for example 64x96")
+        data["shape"] = [int(size) for size in sizes]
+    return _table(origin, data)
+
+
+def _address(text: str) -> At:
+    text = text.strip()
+    return int(text, 0) if _NUMBER.fullmatch(text) else text
+
+
+def _table(origin: str, data: dict[str, object]) -> Table:
+    return Table(data, origin, Path())
+
+
+def _fail(origin: str, problem: str, hint: str) -> NoReturn:
+    raise InputError(f"{origin}: {problem}", hint=hint)

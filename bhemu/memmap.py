@@ -1,0 +1,119 @@
+"""Every address range and register of the tile by name, and the registers that are inert.
+
+Names as tt-exalens writes them. Addresses are the cores' (TensixTile and BabyRISCV, Blackhole ISA).
+"""
+
+from typing import NamedTuple
+
+CORE_NAMES = ("brisc", "trisc0", "trisc1", "trisc2", "ncrisc")
+HOST = 5  # accesses over the NoC, in place of a core number
+
+L1_SIZE = 0x180000
+LOCAL_BASE = 0xFFB00000
+LOCAL_SIZES = (0x2000, 0x1000, 0x1000, 0x1000, 0x2000)
+
+DEVICE_BASE = 0xFFB02000  # everything from here on is a device access
+DEVICE_SIZE = 0xFFFFF000 - DEVICE_BASE
+FAR_UNTIL = 0xFFFFFFF0  # in no mapped page
+
+TDMA_BASE = 0xFFB11000
+DEBUG_BASE = 0xFFB12000
+PIC_BASE = 0xFFB13000
+PIC_END = 0xFFB13138
+PC_SNAPSHOT_BASE = 0xFFB13138
+PC_SNAPSHOT_END = 0xFFB1314C
+LOCAL_SLOW_BASE = 0xFFB14000  # brisc, ncrisc, trisc0, trisc1, trisc2: 8 KiB slots
+LOCAL_SLOW_END = 0xFFB1E000
+NOC0_BASE = 0xFFB20000
+NOC1_BASE = 0xFFB30000
+OVERLAY_BASE = 0xFFB40000
+OVERLAY_END = 0xFFB80000
+MOP_CFG_BASE = 0xFFB80000
+MOP_CFG_END = 0xFFB80024
+DST_WINDOW_BASE = 0xFFBD8000
+DST_WINDOW_END = 0xFFBE0000
+GPR_BASE = 0xFFE00000
+GPR_END = 0xFFE01000
+INSTRN_BUF_BASE = 0xFFE40000
+INSTRN1_BUF_BASE = 0xFFE50000
+INSTRN2_BUF_BASE = 0xFFE60000
+INSTRN_BUF_END = 0xFFE70000
+PC_BUF_BASE = 0xFFE80000
+PC_BUF_END = 0xFFEB0000
+MAILBOX_BASE = 0xFFEC0000
+MAILBOX_END = 0xFFEC4000
+TENSIX_CFG_BASE = 0xFFEF0000
+TENSIX_CFG_END = 0xFFEF0DB0
+
+# Tile control / debug / status registers (offsets from DEBUG_BASE)
+RISCV_DEBUG_REG_CFGREG_RD_CNTL = 0x058
+RISCV_DEBUG_REG_DBG_ARRAY_RD_EN = 0x060
+RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD = 0x064
+RISCV_DEBUG_REG_DBG_FEATURE_DISABLE = 0x068
+RISCV_DEBUG_REG_DBG_ARRAY_RD_DATA = 0x06C
+RISCV_DEBUG_REG_CFGREG_RDDATA = 0x078
+RISCV_DEBUG_REG_SOFT_RESET_0 = 0x1B0
+RISCV_DEBUG_REG_WALL_CLOCK_0 = 0x1F0
+RISCV_DEBUG_REG_WALL_CLOCK_1_LIVE = 0x1F4
+RISCV_DEBUG_REG_WALL_CLOCK_1 = 0x1F8
+RISCV_DEBUG_REG_TRISC0_RESET_PC = 0x228
+RISCV_DEBUG_REG_TRISC1_RESET_PC = 0x22C
+RISCV_DEBUG_REG_TRISC2_RESET_PC = 0x230
+RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE = 0x234
+RISCV_DEBUG_REG_NCRISC_RESET_PC = 0x238
+RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE = 0x23C
+RISCV_DEBUG_REG_DEST_CG_CTRL = 0x240
+
+SOFT_RESET_ALL = 0x47800
+SOFT_RESET_BITS = (11, 12, 13, 14, 18)  # brisc, trisc0-2, ncrisc
+RESET_PCS = (0x0, 0x6000, 0xA000, 0xE000, 0x12000)  # without override
+
+REGISTERS = {
+    name.removeprefix("RISCV_DEBUG_REG_"): DEBUG_BASE + value
+    for name, value in list(globals().items())
+    if name.startswith("RISCV_DEBUG_REG_")
+}
+
+
+class Inert(NamedTuple):
+    """A register whose writes change nothing that bhemu models; reads give the last value."""
+
+    name: str
+    reason: str
+
+
+INERT = {
+    0xFFB11024: Inert("RISCV_TDMA_REG_CLK_GATE_EN", "clock gating has no functional effect"),
+    0xFFB11028: Inert("RISCV_TDMA_REG_CLK_GATE_HYST", "clock gating has no functional effect"),
+    0xFFB12240: Inert("RISCV_DEBUG_REG_DEST_CG_CTRL", "clock gating has no functional effect"),
+    0xFFB12244: Inert("RISCV_DEBUG_REG_CG_CTRL_EN", "clock gating has no functional effect"),
+    0xFFB12248: Inert("RISCV_DEBUG_REG_CG_KICK", "clock gating has no functional effect"),
+}
+
+BLOCKS = (
+    (0x0, L1_SIZE, "L1"),
+    (LOCAL_BASE, LOCAL_BASE + 0x2000, "local data RAM"),
+    (TDMA_BASE, TDMA_BASE + 0x1000, "TDMA-RISC"),
+    (DEBUG_BASE, PIC_BASE, "tile control / debug / status"),
+    (PIC_BASE, PIC_END, "PIC"),
+    (PC_SNAPSHOT_BASE, PC_SNAPSHOT_END, "PC snapshot"),
+    (LOCAL_SLOW_BASE, LOCAL_SLOW_END, "local data RAM, slow path"),
+    (NOC0_BASE, NOC0_BASE + 0x10000, "NoC 0 NIU"),
+    (NOC1_BASE, NOC1_BASE + 0x10000, "NoC 1 NIU"),
+    (OVERLAY_BASE, OVERLAY_END, "overlay streams"),
+    (MOP_CFG_BASE, MOP_CFG_END, "MOP expander configuration"),
+    (DST_WINDOW_BASE, DST_WINDOW_END, "Dst window"),
+    (GPR_BASE, GPR_END, "Tensix GPRs"),
+    (INSTRN_BUF_BASE, INSTRN_BUF_END, "instruction push"),
+    (PC_BUF_BASE, PC_BUF_END, "PCBuf, TTSync, semaphores"),
+    (MAILBOX_BASE, MAILBOX_END, "mailboxes"),
+    (TENSIX_CFG_BASE, TENSIX_CFG_END, "backend configuration"),
+)
+
+
+def block_name(address: int) -> str:
+    """Name of the block that holds `address`, or "unmapped"."""
+    for low, high, name in BLOCKS:
+        if low <= address < high:
+            return name
+    return "unmapped"

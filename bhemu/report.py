@@ -1,0 +1,134 @@
+"""From a status number to the error a user reads: sentence, rule, place, decoded word, hint."""
+
+from typing import Any
+
+from bhemu import errors
+from bhemu.errors import BhemuError, Where
+from bhemu.memmap import CORE_NAMES, L1_SIZE, block_name
+from bhemu.riscv.disasm import disassemble as riscv_text
+from bhemu.tensix.insn import decode, disassemble
+from bhemu.tensix.status import GUEST, RULES, Rule
+
+_CLASSES = {
+    "UndefinedBehavior": errors.Undefined,
+    "NonContractualBehavior": errors.Undefined,
+    "Unsupported": errors.NotModelled,
+    "Unimplemented": errors.NotModelled,
+    "MissingSpecification": errors.NotModelled,
+    GUEST: errors.GuestFault,
+}
+_ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
+_LOAD, _STORE, _JALR = 0x03, 0x23, 0x67
+
+
+def where_core(tile: Any, c: int, pc: int | None = None, **more: Any) -> Where:
+    """Place of core `c` (0-4) at `pc` (default: where it stands)."""
+    at = int(tile.state.pc[c]) if pc is None else pc
+    name, file, line = tile.locate(c, at)
+    return Where(tile=tile.xy, core=CORE_NAMES[c], pc=at, symbol=name, file=file, line=line, **more)
+
+
+def where_thread(tile: Any, t: int) -> Where:
+    """Place of the word at the wait gate of thread `t`: who pushed it, from where."""
+    s = tile.state
+    word = int(s.gate_word[t])
+    return where_core(
+        tile,
+        int(s.gate_core[t]),
+        int(s.gate_pc[t]),
+        thread=t,
+        word=word,
+        decoded=disassemble(word),
+    )
+
+
+def _sentence(rule: Rule, detail: list[int]) -> str:
+    return rule.text.format(*detail)
+
+
+def _core_instruction(tile: Any, c: int) -> dict[str, Any]:
+    pc = int(tile.state.pc[c])
+    if not 0 <= pc <= L1_SIZE - 4:
+        return {}
+    word = int.from_bytes(tile.state.l1[pc : pc + 4].tobytes(), "little")
+    return {"word": word, "decoded": riscv_text(word, pc)}
+
+
+def rule_error(tile: Any, status: int) -> BhemuError:
+    """The error of a negative status; the place is the thread's word or the core's instruction."""
+    s = tile.state
+    rule = RULES[status]
+    detail = [int(x) for x in s.detail]
+    text = _sentence(rule, detail)
+    t, c = int(s.status_thread[0]), int(s.status_core[0])
+    if t >= 0:
+        where = where_thread(tile, t)
+        cls = decode(int(s.gate_word[t]))
+        if cls is not None:
+            text = f"{cls.name}: {text}"
+            if cls.refused and rule.rule == "ISA-UNIMPLEMENTED":
+                text += f" ({cls.refused})"
+    elif c >= 0:
+        where = where_core(tile, c, **_core_instruction(tile, c))
+        if rule.rule.startswith("MMIO"):
+            text += f" ({block_name(detail[0])})"
+    else:
+        where = Where(tile=tile.xy)
+    kind = _CLASSES.get(rule.category, errors.Internal)
+    category = rule.category if kind is not errors.Internal else "Internal"
+    return kind(text, category=category, rule=rule.rule, where=where, hint=rule.hint)
+
+
+def _accessed_address(tile: Any, c: int, word: int) -> int:
+    """Address that a load, store or jalr of core `c` computes."""
+    base = tile.backend.engine.read_register(c, (word >> 15) & 31)
+    if word & 0x7F == _STORE:
+        offset = ((word >> 25) << 5) | ((word >> 7) & 31)
+    else:
+        offset = word >> 20
+    return int(base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF
+
+
+def engine_error(tile: Any) -> BhemuError:
+    """The engine stopped by itself: an access or jump outside the mapped memory."""
+    s = tile.state
+    number, c = int(s.detail[0]), int(s.detail[1])
+    more = _core_instruction(tile, c)
+    verb = _ENGINE_ERRORS.get(number)
+    if verb is None:
+        return errors.Internal(
+            f"the RISC-V engine stopped with error {number}", where=where_core(tile, c, **more)
+        )
+    word = int(more.get("word", 0))
+    address = int(s.pc[c])
+    if word & 0x7F in (_LOAD, _STORE):
+        address = _accessed_address(tile, c, word)
+    return errors.GuestFault(
+        f"{verb} {address:#010x}, which is not mapped for {CORE_NAMES[c]} ({block_name(address)})",
+        category="Unmapped",
+        rule="RV-UNMAPPED",
+        where=where_core(tile, c, **more),
+        hint="check the pointer; L1 ends at 0x180000, local RAM starts at 0xFFB00000",
+    )
+
+
+def fetch_error(tile: Any, c: int) -> BhemuError:
+    """A jump out of L1."""
+    pc = int(tile.state.pc[c])
+    return errors.GuestFault(
+        f"{CORE_NAMES[c]} jumps to {pc:#010x}: code executes from L1 only",
+        category="Unmapped",
+        rule="RV-FETCH",
+        where=where_core(tile, c),
+        hint="check the function pointer or the return address",
+    )
+
+
+def assert_error(tile: Any, c: int) -> BhemuError:
+    """A core stands on ebreak."""
+    return errors.Assert(
+        f"{CORE_NAMES[c]} reached ebreak, the device assert",
+        rule="EBREAK",
+        where=where_core(tile, c, **_core_instruction(tile, c)),
+        hint="look at the failed condition at that source line",
+    )

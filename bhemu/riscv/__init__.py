@@ -1,0 +1,1 @@
+"""The baby RISC-V cores: engine, traps, missing instructions, registers and disassembly."""

@@ -1,0 +1,347 @@
+"""What happens around each RISC-V instruction: counting, stops, traps and device accesses.
+
+Compiled callbacks of the engine over the state record.  `on_code` runs before every instruction:
+counts, turn ends, breakpoints and CSRs are therefore exact whatever the engine's block partition.
+A load or store that must wait is refused before any effect and is executed again later.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.devices.debug_regs import now
+from bhemu.riscv import bitmanip, csr
+from bhemu.riscv.primitives import REG_PC, REG_X0, emu_start, emu_stop, reg_read, reg_write
+from bhemu.tensix.frontend import FIFO_FULL
+from bhemu.tensix.jit import call_access, l1_word
+from bhemu.tensix.loop import (
+    STOP_ASSERT,
+    STOP_BREAKPOINT,
+    STOP_CODE_PAGE,
+    STOP_ENGINE,
+    STOP_FLUSH,
+    STOP_STEP,
+)
+from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, PARKED, RUNNING
+from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
+
+# stop_kind: why the last slice ended
+NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT = range(8)
+
+_ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
+_FETCH_UNMAPPED = 8
+_FETCH_PROT = 14  # the engine's error for a page that is not executable yet
+_ILLEGAL_CAUSE = 2
+_PUSH = 0xFFE40000
+_JUMP_SELF = 0x0000006F
+_EBREAK = 0x00100073
+_SYSTEM, _AMO, _STORE = 0x73, 0x2F, 0x23
+_LR, _SC = 2, 3
+_CODE_END = 0x180000
+_POLLS = 8  # repeated device loads after which the turn of a polling core is over
+_YIELD = 2  # value of `attention`: the turn ends before the next instruction
+
+ILLEGAL = error("RV-ILLEGAL", GUEST, "{0:#010x} is no instruction of these cores")
+ECALL = error("RV-SYSTEM", GUEST, "{0:#010x} (ecall, wfi or xret) has no meaning on these cores")
+RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({0:#010x}) do not exist on these cores")
+UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {1:#x} is not modelled (word {0:#010x})")
+READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {1:#x} (word {0:#010x})")
+TRAP = error("RV-TRAP", GUEST, "trap with cause {1} at {0:#010x}")
+NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {0:#010x})")
+
+
+@njit
+def _fail(s: Any, c: Any, rule: Any, first: Any, second: Any) -> None:
+    """Record an error of core `c`; the slice stops before the next instruction."""
+    s.status[0] = rule
+    s.status_core[0] = c
+    s.status_thread[0] = -1
+    s.detail[0], s.detail[1] = first, second
+    s.stop_kind[c] = FAULT
+    emu_stop(s, c)
+
+
+@njit
+def _at_breakpoint(s: Any, c: Any, address: Any) -> Any:
+    if s.breakpoint_skip[c]:
+        s.breakpoint_skip[c] = 0
+        return False
+    for i in range(s.breakpoint_count[c]):
+        if s.breakpoint[c, i] == np.uint32(address):
+            return True
+    return False
+
+
+@njit
+def _must_stop(s: Any, c: Any, address: Any) -> Any:
+    """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
+    if s.status[0] != 0:
+        return FAULT
+    if s.core_state[c] != RUNNING or s.attention[0] == _YIELD:
+        return TURN_OVER
+    if s.fuel[c] <= 0:
+        return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
+    if s.breakpoint_count[c] and _at_breakpoint(s, c, address):
+        return BREAKPOINT
+    return NONE
+
+
+@njit
+def _retired(s: Any, c: Any) -> Any:
+    """Instructions retired by core `c`, those of the running slice included."""
+    return s.retired[c] + s.fuel_given[c] - s.fuel[c]
+
+
+@njit
+def _csr_value(s: Any, c: Any, number: Any) -> Any:
+    """Value of a modelled CSR, -1 for any other."""
+    if number == csr.CFG0:
+        return np.int64(s.cfg0[c])
+    if number == csr.MCYCLE or number == csr.CYCLE:
+        return now(s, c) & 0xFFFFFFFF
+    if number == csr.MCYCLEH or number == csr.CYCLEH:
+        return now(s, c) >> 32
+    if number == csr.MINSTRET or number == csr.INSTRET:
+        return _retired(s, c) & 0xFFFFFFFF
+    if number == csr.MINSTRETH or number == csr.INSTRETH:
+        return _retired(s, c) >> 32
+    return np.int64(-1)
+
+
+@njit
+def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
+    """Execute a CSR instruction and step over it."""
+    number, kind, source, immediate = csr.decode(word)
+    old = _csr_value(s, c, number)
+    if old < 0:
+        _fail(s, c, UNKNOWN_CSR, word, number)
+        return
+    if csr.writes(kind, source):
+        if number != csr.CFG0:
+            _fail(s, c, READ_ONLY_CSR, word, number)
+            return
+        operand = source if immediate else reg_read(s, c, REG_X0 + source)
+        s.cfg0[c] = np.uint32(csr.new_value(kind, old, operand))
+    rd = (word >> 7) & 31
+    if rd:
+        reg_write(s, c, REG_X0 + rd, old)
+    reg_write(s, c, REG_PC, address + 4)
+    s.fuel[c] -= 1
+
+
+@njit
+def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
+    """SYSTEM, AMO and `j .`: True when the engine must not execute the word itself."""
+    if word == _JUMP_SELF:
+        s.core_state[c] = PARKED
+        s.stop_kind[c] = PARKS
+        emu_stop(s, c)
+    elif word == _EBREAK:
+        s.core_state[c] = ASSERTED
+        s.stop_kind[c] = ASSERT
+        emu_stop(s, c)
+    elif word & 0x7F == _AMO:
+        function = word >> 27
+        if function != _LR and function != _SC:
+            s.stored[c] = 1
+            return False
+        _fail(s, c, RESERVATION, word, 0)
+    elif (word >> 12) & 7:
+        _csr(s, c, address, word)
+    else:
+        _fail(s, c, ECALL, word, 0)
+    return True
+
+
+@njit
+def on_code(s: Any, address: Any) -> None:
+    """Before every instruction that the engine can decode."""
+    c = s.core[0]
+    s.pc[c] = np.uint32(address)
+    if s.fuel[c] <= 0 or s.attention[0] != 0:
+        kind = _must_stop(s, c, address)
+        if kind != NONE:
+            s.stop_kind[c] = kind
+            emu_stop(s, c)
+            return
+    word = l1_word(s, address)
+    low = word & 0x7F
+    if low == _STORE:
+        s.stored[c] = 1
+    elif (low == _SYSTEM or low == _AMO or word == _JUMP_SELF) and _special(s, c, address, word):
+        return
+    s.fuel[c] -= 1
+
+
+@njit
+def _wait_or_fail(s: Any, c: Any) -> None:
+    """The access was refused: give the instruction back, stop, and wait or report."""
+    s.fuel[c] += 1
+    if s.access[0] > 0:
+        s.core_state[c] = BLOCKED
+        s.core_wait[c] = s.access[0]
+        s.stop_kind[c] = WAITS
+    else:
+        s.status[0] = s.access[0]
+        s.status_core[0] = c
+        s.status_thread[0] = -1
+        s.stop_kind[c] = FAULT
+    emu_stop(s, c)
+
+
+@njit
+def _ttinsn(s: Any, c: Any, address: Any) -> None:
+    """Push the run of `.ttinsn` words that begins at `address`; on_code has counted the first."""
+    start = address
+    s.stored[c] = 1
+    word = l1_word(s, address)
+    while word & 3 != 3 and address < _CODE_END:
+        if address != start:
+            s.pc[c] = np.uint32(address)
+            kind = _must_stop(s, c, address)
+            if kind != NONE:
+                s.stop_kind[c] = kind
+                emu_stop(s, c)
+                break
+            s.fuel[c] -= 1
+        tensix = (word >> 2) | ((word & 3) << 30)
+        if c == 4:
+            _fail(s, c, NCRISC_PUSH, tensix, 0)
+            break
+        call_access(s.bus_write[0], s, np.int64(c), np.int64(_PUSH), np.int64(4), tensix)
+        if s.access[0] != 0:
+            _wait_or_fail(s, c)
+            break
+        address += 4
+        word = l1_word(s, address)
+    if address != start + 4:
+        reg_write(s, c, REG_PC, address)
+
+
+@njit
+def on_trap(s: Any, cause: Any) -> None:
+    """A word the engine does not execute: `.ttinsn`, Zba and Zbb, or none of ours."""
+    c = s.core[0]
+    address = reg_read(s, c, REG_PC) - 4
+    word = l1_word(s, address)
+    if cause != _ILLEGAL_CAUSE:
+        _fail(s, c, TRAP, address, cause)
+    elif word & 3 != 3:
+        _ttinsn(s, c, address)
+    else:
+        a = reg_read(s, c, REG_X0 + ((word >> 15) & 31))
+        b = reg_read(s, c, REG_X0 + ((word >> 20) & 31))
+        result = bitmanip.execute(word, a, b)
+        rd = (word >> 7) & 31
+        if result < 0:
+            s.fuel[c] += 1
+            _fail(s, c, ILLEGAL, word, 0)
+        elif rd:
+            reg_write(s, c, REG_X0 + rd, result)
+
+
+@njit
+def _poll(s: Any, c: Any) -> None:
+    """A core that repeats one device load and stores nothing gives up the rest of its turn."""
+    if s.stored[c] == 1 or s.pc[c] != s.poll_pc[c]:
+        s.poll_pc[c] = s.pc[c]
+        s.poll_count[c] = 0
+        s.stored[c] = 2 * min(s.stored[c], 1)
+    s.poll_count[c] += 1
+    if s.poll_count[c] >= _POLLS:
+        s.poll_count[c] = 0
+        s.attention[0] = _YIELD
+
+
+@njit
+def on_load(s: Any, address: Any, size: Any) -> Any:
+    """A device load; returns the value, or anything when it must be repeated."""
+    c = s.core[0]
+    value = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
+    if s.access[0] != 0:
+        _wait_or_fail(s, c)
+    else:
+        _poll(s, c)
+    return value
+
+
+@njit
+def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
+    """A device store; refused before any effect when it must wait."""
+    c = s.core[0]
+    call_access(s.bus_write[0], s, c, np.int64(address), np.int64(size), np.int64(value))
+    if s.access[0] != 0:
+        _wait_or_fail(s, c)
+
+
+@njit
+def _still_waits(s: Any, c: Any) -> Any:
+    """A full FIFO that nobody has emptied: repeating the push would change nothing."""
+    if s.core_wait[c] != FIFO_FULL:
+        return False
+    t = (np.int64(s.core_address[c]) - _PUSH) >> 16 if c == 0 else c - 1
+    return s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH
+
+
+@njit
+def _clear_registers(s: Any, c: Any) -> None:
+    s.fresh[c] = 0
+    for i in range(1, 32):
+        reg_write(s, c, REG_X0 + i, 0)
+
+
+@njit
+def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
+    """Status of a slice that ended: 0 the turn is over or waits, else why everything stops."""
+    status = s.status[0]
+    if status != 0:
+        if status > 0:
+            s.status[0] = 0
+        return status
+    kind = s.stop_kind[c]
+    if kind == NONE:
+        if engine_error == _FETCH_PROT:
+            s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
+            s.detail[0] = c
+            return np.int64(STOP_CODE_PAGE)
+        if engine_error in _ACCESS_ERRORS:
+            s.fuel[c] += 1  # the load or store did not retire
+        elif engine_error == _FETCH_UNMAPPED:
+            s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
+        s.detail[0], s.detail[1] = engine_error, c
+        return np.int64(STOP_ENGINE)
+    if kind == LIMIT:
+        return np.int64(STOP_STEP)
+    if kind == BREAKPOINT:
+        return np.int64(STOP_BREAKPOINT)
+    if kind == ASSERT:
+        return np.int64(STOP_ASSERT)
+    return np.int64(0)
+
+
+@njit
+def run_core(s: Any, c: Any) -> Any:
+    """Run or resume the turn of core `c`; 0 = the turn is over."""
+    s.core[0] = c
+    if s.core_state[c] == BLOCKED:
+        if _still_waits(s, c):
+            return np.int64(0)
+        s.core_state[c] = RUNNING
+    if s.flush[c]:
+        s.detail[0] = c
+        return np.int64(STOP_FLUSH)
+    if s.fresh[c]:
+        _clear_registers(s, c)
+    s.stop_kind[c] = NONE
+    s.attention[0] = 1 if s.breakpoint_count[c] else 0
+    fuel = s.left[c]
+    if s.retired_limit[c] >= 0:
+        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
+    s.fuel[c] = s.fuel_given[c] = fuel
+    status = _outcome(s, c, emu_start(s, c))
+    used = fuel - s.fuel[c]
+    s.fuel[c] = s.fuel_given[c] = 0
+    s.left[c] -= used
+    s.retired[c] += used
+    return status

@@ -1,0 +1,72 @@
+"""What the hooks ask of the engine: registers, stop, start; compiled, with interpreted twins.
+
+The engine library must be loaded into the process before these compile (see unicorn_engine).
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.state import OFFSET
+
+REG_X0 = 1  # engine's register numbers, asserted by unicorn_engine
+REG_PC = 190
+_SCRATCH = np.uint64(OFFSET["scratch"])
+FAR_UNTIL = np.uint64(0xFFFFFFF0)  # in no page that executes
+
+if JIT:
+    _reg_read = types.ExternalFunction(
+        "uc_reg_read", types.int32(types.uint64, types.int32, types.uint64)
+    )
+    _reg_write = types.ExternalFunction(
+        "uc_reg_write", types.int32(types.uint64, types.int32, types.uint64)
+    )
+    _emu_stop = types.ExternalFunction("uc_emu_stop", types.int32(types.uint64))
+    _emu_start = types.ExternalFunction(
+        "uc_emu_start",
+        types.int32(types.uint64, types.uint64, types.uint64, types.uint64, types.uint64),
+    )
+
+    @njit
+    def reg_read(s: Any, c: Any, reg: Any) -> Any:
+        """Register `reg` of core `c`, as int64 0 .. 2^32-1."""
+        s.scratch[0] = np.uint32(0)
+        _reg_read(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+        return np.int64(s.scratch[0])
+
+    @njit
+    def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
+        """Set register `reg` of core `c`."""
+        s.scratch[0] = np.uint32(value & 0xFFFFFFFF)
+        _reg_write(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+
+    @njit
+    def emu_stop(s: Any, c: Any) -> None:
+        """Stop core `c` before its next instruction (see hooks.py for loads and stores)."""
+        _emu_stop(s.engine[c])
+
+    @njit
+    def emu_start(s: Any, c: Any) -> Any:
+        """Run core `c` from s.pc[c] until it stops; returns the engine's error number."""
+        zero = np.uint64(0)
+        return np.int64(_emu_start(s.engine[c], np.uint64(s.pc[c]), FAR_UNTIL, zero, zero))
+
+else:
+
+    def reg_read(s: Any, c: Any, reg: Any) -> Any:
+        """Interpreted twin."""
+        return s.py.reg_read(c, reg)
+
+    def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
+        """Interpreted twin."""
+        s.py.reg_write(c, reg, int(value) & 0xFFFFFFFF)
+
+    def emu_stop(s: Any, c: Any) -> None:
+        """Interpreted twin."""
+        s.py.emu_stop(c)
+
+    def emu_start(s: Any, c: Any) -> Any:
+        """Interpreted twin."""
+        return s.py.emu_start(c, int(s.pc[c]))

@@ -1,0 +1,197 @@
+"""Five Unicorn cores over one L1; the only importer of unicorn.
+
+Sources: measured behaviour of unicorn 2.1.4, which is pinned; the self-test refuses any other.
+"""
+
+import ctypes
+import functools
+import os
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+import unicorn
+from numba import types
+from unicorn import riscv_const as rc
+
+from bhemu import memmap as mm
+from bhemu.errors import Internal
+from bhemu.riscv import primitives
+from bhemu.tensix.jit import JIT, REC, STEP, compiled
+from bhemu.tensix.state import CORES, PAGE, State
+
+_LIBRARY = os.path.join(os.path.dirname(unicorn.__file__), "lib", "libunicorn.so.2")
+llvmlite.binding.load_library_permanently(_LIBRARY)  # compiled code finds uc_* by name
+assert (primitives.REG_X0, primitives.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
+
+_TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
+_READ_WRITE = unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
+_EVERYWHERE = (1, 0)
+
+_u64, _u32 = types.uint64, types.uint32
+
+
+@functools.cache
+def _callbacks() -> dict[str, Any]:
+    """The engine's native callbacks (compiled or from the cache)."""
+    from bhemu.devices import dispatch
+    from bhemu.riscv import callbacks
+    from bhemu.tensix.jit import ACCESS
+
+    return {
+        "code": compiled(types.void(_u64, _u64, _u32, REC), callbacks.code),
+        "trap": compiled(types.void(_u64, _u32, REC), callbacks.trap),
+        "load": compiled(_u64(_u64, _u64, _u32, REC), callbacks.load),
+        "store": compiled(types.void(_u64, _u64, _u32, _u64, REC), callbacks.store),
+        "run_core": compiled(STEP, callbacks.run_core),
+        "bus_read": compiled(ACCESS, dispatch.read_entry),
+        "bus_write": compiled(ACCESS, dispatch.write_entry),
+    }
+
+
+def bus_entries() -> tuple[Any, Any]:
+    """Compiled (load, store) of the device bus, for accesses of the host."""
+    return _callbacks()["bus_read"], _callbacks()["bus_write"]
+
+
+@functools.cache
+def _engine_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(_LIBRARY)
+    library.uc_mmio_map.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t] + [
+        ctypes.c_void_p
+    ] * 4
+    return library
+
+
+def _handle(uc: Any) -> int:
+    handle = uc._uch
+    return int(getattr(handle, "value", handle))
+
+
+def _new_core() -> Any:
+    """A core without the C extension, so that `.ttinsn` words trap instead of executing.
+
+    The engine ignores writes to misa; it is cleared inside a saved context, before the first
+    instruction is translated.
+    """
+    uc = unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32, rc.UC_CPU_RISCV32_SIFIVE_E31)
+    uc.ctl_set_tcg_buffer_size(_TRANSLATION_BUFFER)
+    misa = uc.reg_read(rc.UC_RISCV_REG_MISA)
+    context = uc.context_save()
+    blob, *rest = context.__getstate__()
+    words = np.frombuffer(blob, "<u4").copy()
+    if (words == misa).sum() != 2:
+        raise Internal("the engine's saved context has changed", hint="install unicorn==2.1.4")
+    words[words == misa] = misa & ~4
+    context.__setstate__((words.tobytes(), *rest))
+    uc.context_restore(context)
+    if uc.reg_read(rc.UC_RISCV_REG_MISA) != misa & ~4:
+        raise Internal("compressed code cannot be switched off", hint="install unicorn==2.1.4")
+    return uc
+
+
+class UnicornEngine:
+    """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
+
+    def __init__(self, s: State) -> None:
+        self._s = s
+        self._uc = [_new_core() for _ in range(CORES)]
+        self._keep: list[Any] = []
+        for core, uc in enumerate(self._uc):
+            uc.mem_map_ptr(0, mm.L1_SIZE, _READ_WRITE, s.base)
+            local = s.local[core].ctypes.data
+            uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], _READ_WRITE, local)
+            if JIT:
+                self._attach_native(uc)
+            else:
+                self._attach_interpreted(uc)
+            s.engine[core] = _handle(uc)
+        if JIT:
+            for name in ("run_core", "bus_read", "bus_write"):
+                getattr(s, name)[0] = _callbacks()[name].address
+
+    def _attach_native(self, uc: Any) -> None:
+        library, callback = _engine_library(), _callbacks()
+        engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(self._s.base)
+        for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
+            hook = ctypes.c_size_t()
+            problem = library.uc_hook_add(
+                engine,
+                ctypes.byref(hook),
+                ctypes.c_int(kind),
+                ctypes.c_void_p(callback[name].address),
+                state,
+                *(ctypes.c_uint64(limit) for limit in _EVERYWHERE),
+            )
+            assert problem == 0
+        read, write = callback["load"].address, callback["store"].address
+        problem = library.uc_mmio_map(
+            engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, read, state, write, state
+        )
+        assert problem == 0
+
+    def _attach_interpreted(self, uc: Any) -> None:
+        from bhemu.riscv import callbacks
+
+        s = self._s
+
+        def code(engine: Any, address: int, size: int, _: Any) -> None:
+            callbacks.code(engine, address, size, s)
+
+        def trap(engine: Any, cause: int, _: Any) -> None:
+            callbacks.trap(engine, cause, s)
+
+        def load(engine: Any, offset: int, size: int, _: Any) -> int:
+            return int(callbacks.load(engine, offset, size, s))
+
+        def store(engine: Any, offset: int, size: int, value: int, _: Any) -> None:
+            callbacks.store(engine, offset, size, value, s)
+
+        uc.hook_add(unicorn.UC_HOOK_CODE, code)
+        uc.hook_add(unicorn.UC_HOOK_INTR, trap)
+        uc.mmio_map(mm.DEVICE_BASE, mm.DEVICE_SIZE, load, None, store, None)
+
+    # Registers and translated code
+
+    def read_register(self, core: int, number: int) -> int:
+        """x0-x31."""
+        return int(self._uc[core].reg_read(primitives.REG_X0 + number)) if number else 0
+
+    def write_register(self, core: int, number: int, value: int) -> None:
+        """x1-x31; writes to x0 are dropped."""
+        if number:
+            self._uc[core].reg_write(primitives.REG_X0 + number, value & 0xFFFFFFFF)
+
+    def flush(self, core: int) -> None:
+        """Drop translated code: what L1 holds now is what runs next."""
+        self._uc[core].ctl_flush_tb()
+        self._s.flush[core] = 0
+
+    def make_executable(self, core: int, address: int) -> bool:
+        """Allow execution of the page that holds `address`; False outside L1."""
+        if address >= mm.L1_SIZE:
+            return False
+        self._uc[core].mem_protect(address & -PAGE, PAGE, unicorn.UC_PROT_ALL)
+        return True
+
+    # Interpreted twins of primitives.py
+
+    def reg_read(self, core: int, register: int) -> int:
+        """Any register by the engine's number."""
+        return int(self._uc[core].reg_read(register))
+
+    def reg_write(self, core: int, register: int, value: int) -> None:
+        """Any register by the engine's number."""
+        self._uc[core].reg_write(register, value)
+
+    def emu_stop(self, core: int) -> None:
+        """Stop before the next instruction."""
+        self._uc[core].emu_stop()
+
+    def emu_start(self, core: int, pc: int) -> int:
+        """Run until stopped; the engine's error number, 0 = none."""
+        try:
+            self._uc[core].emu_start(pc, mm.FAR_UNTIL)
+        except unicorn.UcError as problem:
+            return int(problem.errno)
+        return 0

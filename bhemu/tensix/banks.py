@@ -1,0 +1,162 @@
+"""Src banks: who owns which bank of SrcA and SrcB, and the formats recorded with them.
+
+Each of SrcA and SrcB has two banks.  A valid bank belongs to the matrix unit, which reads its
+`matrix_bank`; the others belong to the unpacker, which writes its `unpack_bank`.  Setting and
+clearing the valid flag moves the respective unit on to its other bank.  Source: SrcASrcB, Wormhole
+ISA; implied formats of Blackhole in ttsim's Tensix model.
+"""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import NCB, condition, error
+
+SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
+STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/prepare.py
+
+# Condition of [SrcA bank 0, SrcA bank 1, SrcB bank 0, SrcB bank 1]
+_VALID = tuple(
+    condition(f"{name} bank {bank} to become valid (unpacker {unit} hands it over)")
+    for unit, name in enumerate(("SrcA", "SrcB"))
+    for bank in (0, 1)
+)
+_FREE = tuple(
+    condition(f"{name} bank {bank} to become free (the matrix unit releases it)")
+    for name in ("SrcA", "SrcB")
+    for bank in (0, 1)
+)
+_RELEASE = tuple(
+    error(
+        f"{name.upper()}-NOT-VALID",
+        NCB,
+        f"clear_dvalid releases {name} bank {{0}}, which is not valid",
+        f"let unpacker {unit} hand the bank over first, or wait for it with STALLWAIT",
+    )
+    for unit, name in enumerate(("SrcA", "SrcB"))
+)
+_HAND_OVER = tuple(
+    error(
+        f"{name.upper()}-ALREADY-VALID",
+        NCB,
+        f"unpacker {unit} hands over {name} bank {{0}}, which is already valid",
+        "the matrix unit must release the bank first",
+    )
+    for unit, name in enumerate(("SrcA", "SrcB"))
+)
+
+
+@njit
+def matrix_ready(s: Any, which: Any) -> Any:
+    """0 when the matrix unit may read its bank of SRCA or SRCB, else the condition it waits for."""
+    bank = s.matrix_bank[which] & 1
+    if s.src_valid[which, bank]:
+        return 0
+    return _VALID[which * 2 + bank]
+
+
+@njit
+def matrix_free(s: Any, which: Any) -> Any:
+    """0 when the matrix unit's bank is not valid, else the condition (UNPACR_NOP, stall_clr 0)."""
+    bank = s.matrix_bank[which] & 1
+    if s.src_valid[which, bank]:
+        return _FREE[which * 2 + bank]
+    return 0
+
+
+@njit
+def unpack_ready(s: Any, which: Any) -> Any:
+    """0 when the unpacker may write its bank of SRCA or SRCB, else the condition it waits for."""
+    bank = s.unpack_bank[which] & 1
+    if s.src_valid[which, bank]:
+        return _FREE[which * 2 + bank]
+    return 0
+
+
+@njit(inline="always")
+def changed(s: Any, which: Any, bank: Any) -> None:
+    """Every writer of cells of a bank calls this: what was prepared from them is forgotten."""
+    s.src_prepared[which, bank & 1] = STALE
+
+
+@njit
+def hand_over(s: Any, which: Any, fmt: Any) -> Any:
+    """Set the unpack bank valid, record its format and flip; DONE or the error, before any effect.
+
+    `fmt` is the unpacker's Out_data_format (0-15).
+    """
+    bank = s.unpack_bank[which] & 1
+    if s.src_valid[which, bank]:
+        s.detail[0] = bank
+        status = violated(s, _HAND_OVER[which])
+        if status:
+            return status
+    s.src_valid[which, bank] = 1
+    s.src_fmt[which, bank] = fmt
+    changed(s, which, bank)
+    s.unpack_bank[which] = bank ^ 1
+    return 0
+
+
+@njit
+def _disabled(s: Any, t: Any, which: Any) -> Any:
+    if which == SRCA:
+        return config.thread(s, t, tf.CLR_DVALID_SrcA_Disable)
+    return config.thread(s, t, tf.CLR_DVALID_SrcB_Disable)
+
+
+@njit
+def releasable(s: Any, which: Any) -> Any:
+    """0, or the error of clearing the valid flag of a matrix bank that is not valid."""
+    bank = s.matrix_bank[which] & 1
+    if s.src_valid[which, bank]:
+        return 0
+    s.detail[0] = bank
+    return violated(s, _RELEASE[which])
+
+
+@njit
+def release(s: Any, t: Any, mask: Any) -> Any:
+    """What clear_dvalid does: bit 0 SrcA, bit 1 SrcB; DONE or the error, before any effect.
+
+    The matrix unit moves on to its other bank even when CLR_DVALID_Src{A,B}_Disable keeps the bank
+    valid.  It cannot fail on a bank for which `matrix_ready` was 0.
+    """
+    for which in range(2):
+        if (mask >> which) & 1 and not _disabled(s, t, which):
+            status = releasable(s, which)
+            if status:
+                return status
+    for which in range(2):
+        if (mask >> which) & 1:
+            bank = s.matrix_bank[which] & 1
+            if not _disabled(s, t, which):
+                s.src_valid[which, bank] = 0
+            s.matrix_bank[which] = bank ^ 1
+    return 0
+
+
+@njit
+def format_a(s: Any, t: Any, which: Any) -> Any:
+    """SrcA format of an FPU instruction: implied, from the matrix bank of `which`, or configured.
+
+    Moves that read or write SrcB take their SrcA format from the bank of SRCB.
+    """
+    if not config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
+        return s.src_fmt[which, s.matrix_bank[which] & 1]
+    b = config.bank(s, t)
+    if config.get(s, b, cf.ALU_FORMAT_SPEC_REG_SrcA_override):
+        return config.get(s, b, cf.ALU_FORMAT_SPEC_REG_SrcA_val)
+    return config.get(s, b, cf.ALU_FORMAT_SPEC_REG0_SrcA)
+
+
+@njit
+def format_b(s: Any, t: Any) -> Any:
+    """SrcB format of an FPU instruction: implied, from its matrix bank, or ALU_FORMAT_SPEC_REG1."""
+    if not config.thread(s, t, tf.DISABLE_IMPLIED_SRCB_FMT_Base):
+        return s.src_fmt[SRCB, s.matrix_bank[SRCB] & 1]
+    return config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG1_SrcB)

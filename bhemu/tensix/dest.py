@@ -1,0 +1,130 @@
+"""Dst cells: the shuffled encodings, 16- and 32-bit row addressing, and the row-valid flags.
+
+Storage is 1024 rows of 16 columns of 16 bits with one valid flag per row.  A 16-bit datum of row r
+lives in row r; a 32-bit datum of row r has its high half in row `adj32(r)`, its low half eight rows
+below, and the validity of the high half's row.  A row that is not valid reads as zero.  A *cell* is
+what the storage holds, a *pattern* the datum in IEEE order.  Source: Dst, Blackhole ISA; Dst access
+in ttsim's Tensix model.
+
+The encodings take and give int64 or uint32 values alike, so that loops over lanes or columns can
+use them; in compiled code the result must be stored or cast to uint32 to stay vectorised.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+ROWS = 1024
+COLUMNS = 16
+LOW_HALF = 8  # rows between the high and the low half of a 32-bit datum
+
+
+@njit(inline="always")
+def enc_bf16(v: Any) -> Any:
+    """Cell of a 16-bit s e8 m7 pattern: s[15] m[14:8] e[7:0]."""
+    return (v & 0x8000) | ((v & 0x7F) << 8) | ((v >> 7) & 0xFF)
+
+
+@njit(inline="always")
+def dec_bf16(c: Any) -> Any:
+    """Pattern s e8 m7 of a 16-bit cell."""
+    return (c & 0x8000) | ((c & 0xFF) << 7) | ((c >> 8) & 0x7F)
+
+
+@njit(inline="always")
+def enc_fp16(v: Any) -> Any:
+    """Cell of a 16-bit s e5 m10 pattern: s[15] m[14:5] e[4:0]."""
+    return (v & 0x8000) | ((v & 0x3FF) << 5) | ((v >> 10) & 0x1F)
+
+
+@njit(inline="always")
+def dec_fp16(c: Any) -> Any:
+    """Pattern s e5 m10 of a 16-bit cell."""
+    return (c & 0x8000) | ((c & 0x1F) << 10) | ((c >> 5) & 0x3FF)
+
+
+@njit(inline="always")
+def enc_32(v: Any) -> Any:
+    """Cell of a 32-bit pattern (fp32, tf32, int32): its high half as bf16, its low half as is."""
+    return (enc_bf16((v >> 16) & 0xFFFF) << 16) | (v & 0xFFFF)
+
+
+@njit(inline="always")
+def dec_32(c: Any) -> Any:
+    """32-bit pattern of a 32-bit cell."""
+    return (dec_bf16((c >> 16) & 0xFFFF) << 16) | (c & 0xFFFF)
+
+
+@njit(inline="always")
+def adj32(row: Any) -> Any:
+    """Storage row of the high half of 32-bit row `row` (0-1023); the low half is at + LOW_HALF."""
+    return ((row & 0x1F8) << 1) | (row & 0x207)
+
+
+@njit(inline="always")
+def valid16(s: Any, row: Any) -> Any:
+    """Valid flag (0 or 1) of 16-bit row `row`, taken modulo 1024."""
+    return s.dst_valid[row & 0x3FF]
+
+
+@njit(inline="always")
+def valid32(s: Any, row: Any) -> Any:
+    """Valid flag (0 or 1) of 32-bit row `row`."""
+    return s.dst_valid[adj32(row)]
+
+
+@njit(inline="always")
+def mark16(s: Any, row: Any, valid: Any) -> None:
+    """Set the valid flag of 16-bit row `row`, taken modulo 1024."""
+    s.dst_valid[row & 0x3FF] = valid
+
+
+@njit(inline="always")
+def mark32(s: Any, row: Any, valid: Any) -> None:
+    """Set the valid flag of 32-bit row `row` (that of its high half; the other is not used)."""
+    s.dst_valid[adj32(row)] = valid
+
+
+@njit(inline="always")
+def read16(s: Any, row: Any, col: Any) -> Any:
+    """16-bit cell as int64; 0 when the row is not valid."""
+    r = row & 0x3FF
+    return np.int64(s.dst[r, col & 15]) * s.dst_valid[r]
+
+
+@njit(inline="always")
+def write16(s: Any, row: Any, col: Any, cell: Any) -> None:
+    """Store a 16-bit cell (low 16 bits of `cell`) and mark the row valid."""
+    put16(s, row, col, cell)
+    mark16(s, row, 1)
+
+
+@njit(inline="always")
+def put16(s: Any, row: Any, col: Any, cell: Any) -> None:
+    """Store a 16-bit cell and leave the valid flag alone."""
+    s.dst[row & 0x3FF, col & 15] = np.uint16(cell & 0xFFFF)
+
+
+@njit(inline="always")
+def read32(s: Any, row: Any, col: Any) -> Any:
+    """32-bit cell as int64; 0 when the row is not valid."""
+    r = adj32(row)
+    high = np.int64(s.dst[r, col & 15])
+    low = np.int64(s.dst[r + LOW_HALF, col & 15])
+    return ((high << 16) | low) * s.dst_valid[r]
+
+
+@njit(inline="always")
+def write32(s: Any, row: Any, col: Any, cell: Any) -> None:
+    """Store a 32-bit cell and mark the row valid."""
+    put32(s, row, col, cell)
+    mark32(s, row, 1)
+
+
+@njit(inline="always")
+def put32(s: Any, row: Any, col: Any, cell: Any) -> None:
+    """Store a 32-bit cell and leave the valid flag alone."""
+    r = adj32(row)
+    s.dst[r, col & 15] = np.uint16((cell >> 16) & 0xFFFF)
+    s.dst[r + LOW_HALF, col & 15] = np.uint16(cell & 0xFFFF)

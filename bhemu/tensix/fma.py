@@ -1,0 +1,125 @@
+"""The fused multiply-add of the vector unit, bit for bit, on 32-bit patterns.
+
+Neither an IEEE fma nor a multiplication followed by an addition: the product is cut to 24 + 3 bits
+before the addition, bits lost in alignment vanish when nothing else of that operand remains,
+denormals are zeros on both sides, and a product that overflows is infinite before the addend is
+looked at.  Every step is a select, so that a loop over lanes becomes vector code; all quantities
+fit into 32 bits.  Source: SFPMAD, Blackhole ISA; Blackhole multiply-add model of ttsim.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_U = np.uint32
+_I = np.int32
+
+_ZERO, _ONE = _U(0), _U(1)
+_SIGN = _U(0x80000000)
+_INFINITY = _U(0x7F800000)
+_NAN = _U(0x7FC00000)
+_FRACTION = _U(0x7FFFFF)
+_HIDDEN = _U(0x800000)
+_E255 = _U(255)
+_POINT = _I(127 + 26)  # float32 exponent of a sum whose leading bit is bit 26, the normal place
+
+
+@njit(inline="always")
+def _exponent(x: Any) -> Any:
+    return _U(_U(x >> _U(23)) & _E255)
+
+
+@njit(inline="always")
+def _mantissa(x: Any) -> Any:
+    """24-bit mantissa with the hidden bit; 0 for zeros and denormals."""
+    return _U(_U(x & _FRACTION) | _HIDDEN) if _exponent(x) != _ZERO else _ZERO
+
+
+@njit(inline="always")
+def _product(xm: Any, ym: Any) -> Any:
+    """48-bit product of two mantissas shifted right by 20, lost bits or-ed into bit 0."""
+    xh, xl = _U(xm >> _U(12)), _U(xm & _U(0xFFF))
+    yh, yl = _U(ym >> _U(12)), _U(ym & _U(0xFFF))
+    low = _U(xl * yl)
+    middle = _U(_U(xh * yl) + _U(xl * yh) + _U(low >> _U(12)))
+    high = _U(_U(_U(xh * yh) << _U(4)) + _U(middle >> _U(8)))
+    lost = _U(_U(middle & _U(0xFF)) | _U(low & _U(0xFFF)))
+    return _U(high | (_ONE if lost != _ZERO else _ZERO))
+
+
+@njit(inline="always")
+def _align(m: Any, distance: Any) -> Any:
+    """`m` shifted right by `distance` >= 0; lost bits set bit 0 only when something remains."""
+    d = _U(min(_U(distance), _U(31)) & _U(31))
+    kept = _U(m >> d)
+    lost = (kept != _ZERO) and (_U(kept << d) != m)
+    return _U(kept | (_ONE if lost else _ZERO))
+
+
+@njit(inline="always")
+def _pack(r: Any, exponent: Any, sign: Any) -> Any:
+    """Normalise a non-zero sum `r` < 2**30 to bit 26, round to nearest even and assemble."""
+    # The leading bit alone decides the float's exponent: the bit below it is cleared first.
+    leading = np.float32(_I(r & ~_U(r >> _ONE)))
+    n = _I(_I(leading.view(np.int32) >> _I(23)) - _POINT)
+    e = _I(exponent + n)
+    tiny = e <= _I(0)
+    n = _I(n + _I(1)) if tiny else n
+    left = _U(_U(max(_I(-n), _I(0))) & _U(31))
+    right = _U(_U(max(n, _I(0))) & _U(3))
+    t = _U(_U(r << left) >> right)
+    # A shift by 3 looks at bits 0 and 1 only; the highest lost bit is not sticky.
+    lost = (right != _ZERO) and (_U(r & _U(right | _ONE)) != _ZERO)
+    t = _U(t | (_ONE if lost else _ZERO))
+    field = _U(_I(0) if tiny else min(e, _I(254)))
+    out = _U(_U(field << _U(23)) + _U(_U(t >> _U(3)) & _FRACTION))
+    up = _U(_U(t & _U(7)) + _U(out & _ONE)) > _U(4)
+    out = _U(out + (_ONE if up else _ZERO))
+    out = _ZERO if out < _HIDDEN else out
+    return _U(sign | (_INFINITY if e >= _I(255) else out))
+
+
+@njit(inline="always")
+def _is_nan(x: Any, other_mantissa: Any) -> Any:
+    """The factor `x` is NaN, or infinite and multiplied by zero."""
+    bad = (_U(x & _FRACTION) != _ZERO) or (other_mantissa == _ZERO)
+    return (_exponent(x) == _E255) and bad
+
+
+@njit(inline="always")
+def _special(x: Any, y: Any, z: Any, xm: Any, ym: Any) -> Any:
+    """Result when an exponent is 255 or the product overflows."""
+    product_sign = _U(_U(x ^ y) & _SIGN)
+    infinite = (_exponent(x) == _E255) or (_exponent(y) == _E255)
+    opposite = infinite and (_U(z & _SIGN) != product_sign)
+    addend = _exponent(z) == _E255
+    nan = _is_nan(x, ym) or _is_nan(y, xm)
+    nan = nan or (addend and ((_U(z & _FRACTION) != _ZERO) or opposite))
+    return _NAN if nan else (z if addend else _U(product_sign | _INFINITY))
+
+
+@njit(inline="always")
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z; arguments and result are uint32 patterns of fp32 values.
+
+    NaN results are 0x7FC00000, denormal inputs and results count as zero of the same sign.
+    """
+    xm, ym, zm = _mantissa(x), _mantissa(y), _U(_mantissa(z) << _U(3))
+    ps, zs = _U(_U(x ^ y) & _SIGN), _U(z & _SIGN)
+    pm = _product(xm, ym)
+    ze = _I(_exponent(z))
+    pe = _I(_I(_exponent(x)) + _I(_exponent(y)) - _I(127))
+    e = max(pe, ze)
+    p, a = _align(pm, _I(e - pe)), _align(zm, _I(e - ze))
+    larger, smaller = max(p, a), min(p, a)
+    r = _U(larger + smaller) if ps == zs else _U(larger - smaller)
+    zero = _U(zs & ps)
+    result = _pack(r, e, ps if p >= a else zs)
+    result = zero if r == _ZERO else result
+    alone = z if zm != _ZERO else zero
+    result = alone if (pm == _ZERO) or (pe < _I(0)) else result
+    special = (_exponent(x) == _E255) or (_exponent(y) == _E255) or (ze == _I(255))
+    special = special or (pe >= _I(255))
+    other = _special(x, y, z, xm, ym)
+    return other if special else result

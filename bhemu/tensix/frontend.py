@@ -1,0 +1,280 @@
+"""The front end of a thread: instruction FIFO -> MOP expander -> REPLAY expander -> wait gate.
+
+Sources: PushTensixInstruction, MOPExpander and REPLAY, Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix.state import FIFO_DEPTH
+from bhemu.tensix.status import DONE, IDLE, UB, condition, error
+
+FIFO_FULL = condition("room in the instruction FIFO")
+
+MOP_PUSHED_BY_BRISC = error(
+    "MOP-BRISC",
+    UB,
+    "MOP and MOP_CFG pushed by BRISC skip the MOP expander and reach the wait gate unexpanded",
+    "push them from the thread's own TRISC",
+)
+MOP_RESERVED = error("MOP-RESERVED", UB, "MOP template 1 with non-zero bits {0:#x} in [22:0]")
+MOP_COUNT = error(
+    "MOP-COUNT", UB, "MOP outer count {0}, inner count {1}: both must be 1 to 127", "set MOP words"
+)
+MOP_STEPS = error("MOP-FLAGS", UB, "MOP template 0 with flag word {0:#x}: only bits 0 and 1 exist")
+REPLAY_RANGE = error(
+    "REPLAY-RANGE", UB, "REPLAY of {0} words from slot {1}: 1 to 32 words, slots 0 to 31"
+)
+REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {0:#x}")
+REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate")
+
+_MOP, _NOP, _MOP_CFG, _REPLAY = 0x01, 0x02, 0x03, 0x04
+_BRISC = 0
+FROM_PUSH, FROM_MOP, FROM_REPLAY = 0, 1, 2  # gate_from; REPLAY adds the slot
+
+
+@njit
+def queued(s: Any, t: Any) -> Any:
+    """Words in the FIFO of thread `t`."""
+    return s.fifo_write[t] - s.fifo_read[t]
+
+
+@njit
+def expanding(s: Any, t: Any) -> Any:
+    """True while the MOP expander or the replay buffer of thread `t` has words to give."""
+    return s.mop_on[t] != 0 or s.play_left[t] > 0
+
+
+@njit
+def drained(s: Any, t: Any) -> Any:
+    """True when no word of thread `t` is queued, expanding or at the wait gate."""
+    return queued(s, t) == 0 and not expanding(s, t) and s.gate_full[t] == 0
+
+
+@njit
+def mop_drained(s: Any, t: Any) -> Any:
+    """True when no MOP of thread `t` waits in the FIFO or expands."""
+    if s.mop_on[t]:
+        return False
+    for i in range(s.fifo_read[t], s.fifo_write[t]):
+        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == _MOP:
+            return False
+    return True
+
+
+@njit
+def put(s: Any, t: Any, core: Any, word: Any, pc: Any) -> None:
+    """Append a word; the caller has seen to it that there is room."""
+    i = s.fifo_write[t] % FIFO_DEPTH
+    s.fifo[t, i] = np.uint32(word)
+    s.fifo_pc[t, i] = np.uint32(pc)
+    s.fifo_core[t, i] = core
+    s.fifo_write[t] += 1
+
+
+@njit
+def _is_nop(word: Any) -> Any:
+    return np.int64(word) >> 24 == _NOP
+
+
+@njit
+def _begin_mop(s: Any, t: Any, word: Any) -> Any:
+    """Latch the configuration; the template is in bit 23."""
+    for i in range(9):
+        s.mop_live[t, i] = s.mop_cfg[t, i]
+    first, second = np.int64(s.mop_cfg[t, 0]), np.int64(s.mop_cfg[t, 1])
+    s.mop_outer[t] = s.mop_inner[t] = s.mop_stage[t] = 0
+    s.mop_pc[t], s.mop_core[t] = s.gate_pc[t], s.gate_core[t]
+    if (word >> 23) & 1:
+        if word & 0x7FFFFF:
+            s.detail[0] = word & 0x7FFFFF
+            return MOP_RESERVED
+        if first < 1 or first > 127 or second < 1 or second > 127:
+            s.detail[0], s.detail[1] = first, second
+            return MOP_COUNT
+        s.mop_on[t] = 2
+        return DONE
+    if second > 3:
+        s.detail[0] = second
+        return MOP_STEPS
+    s.mop_mask[t] = (word & 0xFFFF) | (s.mop_zmask_hi[t] << 16)
+    s.mop_count[t] = ((word >> 16) & 0x7F) + 1
+    s.mop_on[t] = 1
+    return DONE
+
+
+@njit
+def _zmask_step(s: Any, t: Any) -> Any:
+    """Next word of template 0, or -1 at the end; stage counts the words of one step."""
+    while s.mop_outer[t] < s.mop_count[t]:
+        flags, stage = np.int64(s.mop_live[t, 1]), s.mop_stage[t]
+        s.mop_stage[t] = stage + 1
+        if s.mop_mask[t] & 1:  # skipped: skip A, then skip B in two-source mode
+            if stage == 0:
+                return np.int64(s.mop_live[t, 7])
+            if stage == 1 and flags & 1:
+                return np.int64(s.mop_live[t, 8])
+        else:  # A0, with halo A1 A2 A3, then B in two-source mode
+            if stage == 0:
+                return np.int64(s.mop_live[t, 3])
+            if stage <= 3:
+                if flags & 2:
+                    return np.int64(s.mop_live[t, 3 + stage])
+                s.mop_stage[t] = stage = 4
+            if stage == 4:
+                s.mop_stage[t] = 5
+                if flags & 1:
+                    return np.int64(s.mop_live[t, 2])
+        s.mop_stage[t] = 0
+        s.mop_outer[t] += 1
+        s.mop_mask[t] >>= 1
+    return np.int64(-1)
+
+
+@njit
+def _loop_word(s: Any, t: Any, inner: Any) -> Any:
+    """Word of one inner iteration of template 1; the last one of a pass is replaced."""
+    j = s.mop_inner[t]
+    s.mop_inner[t] = j + 1
+    if j + 1 == inner:
+        last = s.mop_outer[t] + 1 == np.int64(s.mop_live[t, 0])
+        return np.int64(s.mop_live[t, 7 if last else 8])
+    alternate = not _is_nop(s.mop_live[t, 6])
+    return np.int64(s.mop_live[t, 6 if alternate and j & 1 else 5])
+
+
+@njit
+def _loops_step(s: Any, t: Any) -> Any:
+    """Next word of template 1, or -1 at the end; stages: start, loop, end 0, end 1."""
+    inner = np.int64(s.mop_live[t, 1])
+    if not _is_nop(s.mop_live[t, 6]):
+        inner *= 2
+    while s.mop_outer[t] < np.int64(s.mop_live[t, 0]):
+        stage = s.mop_stage[t]
+        if stage == 0:
+            s.mop_stage[t] = 1
+            s.mop_inner[t] = 0
+            if not _is_nop(s.mop_live[t, 2]):
+                return np.int64(s.mop_live[t, 2])
+        elif stage == 1:
+            if s.mop_inner[t] < inner:
+                return _loop_word(s, t, inner)
+            s.mop_stage[t] = 2
+        elif stage == 2:
+            s.mop_stage[t] = 4 if _is_nop(s.mop_live[t, 3]) else 3
+            if not _is_nop(s.mop_live[t, 3]):
+                return np.int64(s.mop_live[t, 3])
+        elif stage == 3:
+            s.mop_stage[t] = 4
+            if not _is_nop(s.mop_live[t, 4]):
+                return np.int64(s.mop_live[t, 4])
+        else:
+            s.mop_stage[t] = 0
+            s.mop_outer[t] += 1
+    return np.int64(-1)
+
+
+@njit
+def _replay(s: Any, t: Any, word: Any) -> Any:
+    """Start recording or playing; length 0 means the whole buffer."""
+    n, slot = (word >> 4) & 0x3FF, (word >> 14) & 0x3FF
+    n = 32 if n == 0 else n
+    if word & 0xC:
+        s.detail[0] = word & 0xC
+        return REPLAY_BITS
+    if n > 32 or slot > 31:
+        s.detail[0], s.detail[1] = n, slot
+        return REPLAY_RANGE
+    if word & 1:
+        s.record_at[t], s.record_left[t], s.record_execute[t] = slot, n, (word >> 1) & 1
+    else:
+        s.play_at[t], s.play_left[t] = slot, n
+    return DONE
+
+
+@njit
+def _play(s: Any, t: Any) -> Any:
+    i = s.play_at[t]
+    s.play_at[t] = (i + 1) & 31
+    s.play_left[t] -= 1
+    word = np.int64(s.replay[t, i])
+    s.gate_word[t], s.gate_pc[t] = s.replay[t, i], s.replay_pc[t, i]
+    s.gate_from[t] = FROM_REPLAY + i
+    s.gate_full[t] = 1
+    return REPLAY_NESTED if word >> 24 == _REPLAY else DONE
+
+
+@njit
+def _take(s: Any, t: Any) -> Any:
+    """Next word before the REPLAY expander, in gate_* fields; -1 none, -2 consumed, else error."""
+    if s.mop_on[t]:
+        word = _zmask_step(s, t) if s.mop_on[t] == 1 else _loops_step(s, t)
+        if word < 0:
+            s.mop_on[t] = 0
+            return np.int64(-2)
+        s.gate_pc[t], s.gate_core[t] = s.mop_pc[t], s.mop_core[t]
+        s.gate_from[t] = FROM_MOP
+        return word
+    if queued(s, t) == 0:
+        return np.int64(-1)
+    i = s.fifo_read[t] % FIFO_DEPTH
+    word = np.int64(s.fifo[t, i])
+    s.fifo_read[t] += 1
+    s.gate_pc[t], s.gate_core[t] = s.fifo_pc[t, i], s.fifo_core[t, i]
+    s.gate_from[t] = FROM_PUSH
+    return word
+
+
+@njit
+def _expander(s: Any, t: Any, word: Any) -> Any:
+    """The MOP expander's own words: MOP and MOP_CFG; BRISC's pushes must not hold any."""
+    if s.gate_core[t] == _BRISC:
+        return MOP_PUSHED_BY_BRISC
+    if word >> 24 == _MOP_CFG:
+        s.mop_zmask_hi[t] = word & 0xFFFF
+        return DONE
+    return _begin_mop(s, t, word)
+
+
+@njit
+def _recorded(s: Any, t: Any, word: Any) -> Any:
+    """Record a word when a REPLAY asked for it; True when it must not execute now."""
+    if s.record_left[t] == 0:
+        return False
+    i = s.record_at[t]
+    s.replay[t, i], s.replay_pc[t, i] = np.uint32(word), s.gate_pc[t]
+    s.record_at[t] = (i + 1) & 31
+    s.record_left[t] -= 1
+    return s.record_execute[t] == 0
+
+
+@njit
+def fetch(s: Any, t: Any) -> Any:
+    """Bring the next word of thread `t` to the wait gate: DONE, IDLE when there is none, or error."""
+    while True:
+        if s.play_left[t] > 0:
+            return _play(s, t)
+        word = _take(s, t)
+        if word == -1:
+            return IDLE
+        if word == -2:
+            continue
+        s.gate_word[t] = np.uint32(word)
+        opcode = word >> 24
+        if s.gate_from[t] == FROM_PUSH and (opcode == _MOP or opcode == _MOP_CFG):
+            status = _expander(s, t, word)
+        elif s.record_left[t] > 0:
+            if not _recorded(s, t, word):
+                s.gate_full[t] = 1
+                return DONE
+            continue
+        elif opcode == _REPLAY:
+            status = _replay(s, t, word)
+        else:
+            s.gate_full[t] = 1
+            return DONE
+        if status != DONE:
+            return status
+        s.op_count[t, opcode] += 1  # consumed here, it never reaches the gate

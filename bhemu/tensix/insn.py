@@ -1,0 +1,118 @@
+"""The Tensix instruction base class: one class declares opcode, fields, stall class and meaning."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from bhemu.bits import Bits, bits
+
+__all__ = ["REGISTRY", "Instruction", "assemble", "bits", "decode", "disassemble"]
+
+REGISTRY: dict[int, type["Instruction"]] = {}
+
+STALL_ANY = 0x1FF  # wait instructions are held by any block bit
+STALL_ALL_NINE = 0x200  # NOP is held only when all nine block bits are set
+
+
+def stall_mask(stall: str) -> int:
+    """Block-bit mask of a stall class: "B0,B5", "any", "all nine" or "never" (STALLWAIT)."""
+    named = {"any": STALL_ANY, "all nine": STALL_ALL_NINE, "never": 0}
+    if stall in named:
+        return named[stall]
+    return sum(1 << int(part.removeprefix("B")) for part in stall.split(","))
+
+
+class Instruction:
+    """One Tensix instruction.
+
+    A subclass states `opcode`, `unit`, `stall`, its bit fields and, once modelled,
+    `execute(s, t, *fields) -> status` with the fields in the order they are declared.
+    `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
+    `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
+    simulator can execute it.
+    """
+
+    name: ClassVar[str]
+    opcode: ClassVar[int]
+    unit: ClassVar[str]
+    stall: ClassVar[str]
+    stall_mask: ClassVar[int]
+    fields: ClassVar[tuple[Bits, ...]]
+    reserved: ClassVar[int]
+    oracle: ClassVar[bool]
+    refused: ClassVar[str]
+    execute: ClassVar[Callable[..., Any] | None] = None
+
+    def __init_subclass__(
+        cls,
+        *,
+        opcode: int,
+        unit: str,
+        stall: str,
+        oracle: bool = True,
+        uncertain: bool = False,
+        refused: str = "",
+    ) -> None:
+        super().__init_subclass__()
+        cls.name = cls.__name__
+        cls.opcode, cls.unit, cls.stall, cls.oracle = opcode, unit, stall, oracle
+        cls.refused = refused
+        cls.stall_mask = stall_mask(stall)
+        cls.fields = tuple(v for v in vars(cls).values() if isinstance(v, Bits))
+        used = 0
+        for field in cls.fields:
+            assert not used & field.mask, f"{cls.name}.{field.name} overlaps"
+            used |= field.mask
+        assert used < 1 << 24, f"{cls.name}: a field reaches into the opcode"
+        cls.reserved = 0 if uncertain else 0xFFFFFF & ~used
+        if cls.execute is not None:
+            want = ["s", "t", *(f.name for f in cls.fields)]
+            got = list(inspect.signature(cls.execute).parameters)
+            assert got == want, f"{cls.name}.execute takes {got}, its fields say {want}"
+        assert opcode not in REGISTRY, f"opcode {opcode:#04x} is declared twice"
+        REGISTRY[opcode] = cls
+
+    @classmethod
+    def assemble(cls, **values: int) -> int:
+        """The 32-bit word; fields not named are 0; ValueError for an unknown or too big field."""
+        known = {f.name: f for f in cls.fields}
+        if unknown := sorted(values.keys() - known.keys()):
+            raise ValueError(f"{cls.name} has no field {', '.join(unknown)} (has {list(known)})")
+        word = cls.opcode << 24
+        for name, value in values.items():
+            word = known[name].put(word, value)
+        return word
+
+    @classmethod
+    def operands(cls, word: int) -> dict[str, int]:
+        """Field values of a word, by name."""
+        return {f.name: f.get(word) for f in cls.fields}
+
+    @classmethod
+    def summary(cls) -> str:
+        """First line of the class docstring: what the instruction does and its chapter."""
+        return (cls.__doc__ or "").strip().splitlines()[0]
+
+
+def decode(word: int) -> type[Instruction] | None:
+    """The class whose opcode is in bits [31:24] of `word`, or None."""
+    return REGISTRY.get(word >> 24)
+
+
+def assemble(mnemonic: str, **values: int) -> int:
+    """Encode one instruction by mnemonic, e.g. assemble("SEMPOST", sem_sel=2)."""
+    for cls in REGISTRY.values():
+        if cls.name == mnemonic:
+            return cls.assemble(**values)
+    raise ValueError(f"no Tensix instruction is called {mnemonic}")
+
+
+def disassemble(word: int) -> str:
+    """Mnemonic and non-zero fields; unknown opcodes and reserved bits are said, never hidden."""
+    cls = decode(word)
+    if cls is None:
+        return f"unknown opcode {word >> 24:#04x}"
+    shown = [f"{name}={value:#x}" for name, value in cls.operands(word).items() if value]
+    if word & cls.reserved:
+        shown.append(f"reserved bits {word & cls.reserved:#x}")
+    return " ".join([cls.name, *shown])

@@ -1,0 +1,197 @@
+"""Lanes of the vector unit: enable mask, masked register and flag writes, LOADMACRO templates.
+
+An instruction computes into scratch rows of the state, `s.lane_tmp[VALUE]` and
+`s.lane_tmp[FLAG]`, and then writes them under the mask: a loop whose output may be one of its
+inputs is not vectorised.  All of this is (32,) uint32, lane by lane.  Source: VectorUnit, Blackhole
+ISA; vector instructions in ttsim's Tensix model.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+
+LANES = 32
+VALUE, FLAG = 0, 1  # scratch rows that `write` and `write_flags` take
+GO = 1 << 30  # from `claim`: no status, the instruction executes
+
+WRITABLE = 8  # LReg 0-7
+TEMPLATES = 12  # VD 12-15 names LOADMACRO template 0-3
+ENABLE_DEST_INDEX = 1 << 2  # LaneConfig
+EXCHANGE_SRCB_SRCC = 1 << 8
+
+NOT_WRITABLE = error(
+    "VECTOR-DEST",
+    UNSUPPORTED,
+    "LReg[{0}] is a constant: this instruction writes only LReg[0] to LReg[7]",
+    "constants 11 to 14 are set by SFPCONFIG",
+)
+DEST_NOT_ZERO = error(
+    "VECTOR-DEST-ZERO",
+    UNSUPPORTED,
+    "lreg_dest is {0}, but this instruction has no destination",
+    "leave lreg_dest 0",
+)
+TEMPLATE_LANES = error(
+    "VECTOR-TEMPLATE-LANES",
+    UNSUPPORTED,
+    "VD {0} stores the instruction as a LOADMACRO template while some lanes are disabled",
+    "enable all lanes first (SFPENCC)",
+)
+TEMPLATE_LOAD = error(
+    "VECTOR-TEMPLATE-LOAD",
+    UNSUPPORTED,
+    "VD {0} stores a load or store as a LOADMACRO template, which has no model",
+    "name LReg[0] to LReg[11]",
+)
+DEST_INDEX = error(
+    "TEN-2932",
+    UNSUPPORTED,
+    "LReg[{0}] is corrupted when written with LaneConfig.ENABLE_DEST_INDEX set",
+    "clear bit 2 of LaneConfig with SFPCONFIG first, or write LReg[0] to LReg[3]",
+)
+MODE_RESERVED = error(
+    "VECTOR-MODE-RESERVED", NCB, "mode {0} ({0:#x}) sets a bit this instruction reserves"
+)
+MODE_UNDEFINED = error(
+    "VECTOR-MODE-UNDEFINED", UB, "mode {0} ({0:#x}) is undefined for this instruction"
+)
+MODE_UNSUPPORTED = error(
+    "VECTOR-MODE", UNSUPPORTED, "mode {0} ({0:#x}) of this instruction has no model"
+)
+MODE_UNIMPLEMENTED = error(
+    "VECTOR-MODE-UNIMPLEMENTED", UNIMPLEMENTED, "mode {0} ({0:#x}) is not modelled yet"
+)
+IMMEDIATE = error(
+    "VECTOR-IMMEDIATE",
+    UNSUPPORTED,
+    "immediate {0:#x} has no meaning in mode {1}",
+    "leave the immediate 0",
+)
+
+_U = np.uint32
+_ZERO, _ONE = _U(0), _U(1)
+
+
+# Dst as groups of four rows: the 32 lanes of one load are the even or the odd columns of a group, so
+# lane l is one half of the group's 32-bit word l.  Compiled, `view` costs more than a whole load.
+GROUPS, _GROUP_BYTES = 256, 128
+
+if JIT:
+
+    @intrinsic
+    def column_pairs(typing: Any, cells: Any) -> Any:
+        """`s.dst` as (256, 32) uint32: group of four rows, pair of neighbouring columns."""
+        pairs = types.Array(types.uint32, 2, "C")
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            source = make_array(signature.args[0])(context, builder, args[0])
+            view = make_array(pairs)(context, builder)
+            size = [context.get_constant(types.intp, n) for n in (GROUPS, LANES, _GROUP_BYTES, 4)]
+            populate_array(
+                view,
+                data=builder.bitcast(source.data, ir.IntType(32).as_pointer()),
+                shape=cgutils.pack_array(builder, size[:2]),
+                strides=cgutils.pack_array(builder, size[2:]),
+                itemsize=size[3],
+                meminfo=None,
+            )
+            return view._getvalue()
+
+        return pairs(cells), emit
+
+else:
+
+    def column_pairs(cells: Any) -> Any:
+        """Interpreted twin: `s.dst` as (256, 32) uint32."""
+        return cells.view(np.uint32).reshape(GROUPS, LANES)
+
+
+@njit(inline="always")
+def unmasked(s: Any) -> Any:
+    """uint32 1 when condition codes are not in use, so that every lane is enabled; else 0."""
+    return _ZERO if s.cc_en[0] else _ONE
+
+
+@njit(inline="always")
+def enabled(s: Any, lane: Any) -> Any:
+    """True when the lane is enabled (IsLaneEnabled)."""
+    return s.cc_en[0] == 0 or s.cc[lane] != _ZERO
+
+
+@njit
+def all_enabled(s: Any) -> Any:
+    """True when no lane is disabled."""
+    flags = unmasked(s)
+    if flags == _ZERO:
+        flags = _ONE
+        for lane in range(LANES):
+            flags &= s.cc[lane]
+    return flags != _ZERO
+
+
+@njit
+def write(s: Any, dest: Any) -> None:
+    """LReg[dest] = s.lane_tmp[VALUE] in the enabled lanes; `dest` 0-15."""
+    out, new, flags, on = s.lreg[dest], s.lane_tmp[VALUE], s.cc, unmasked(s)
+    for lane in range(LANES):
+        out[lane] = new[lane] if _U(flags[lane] | on) != _ZERO else out[lane]
+
+
+@njit
+def write_flags(s: Any) -> None:
+    """Condition codes = s.lane_tmp[FLAG] (0 or 1) in the enabled lanes."""
+    flags, new, on = s.cc, s.lane_tmp[FLAG], unmasked(s)
+    for lane in range(LANES):
+        flags[lane] = new[lane] if _U(flags[lane] | on) != _ZERO else flags[lane]
+
+
+@njit
+def set_flags(s: Any, value: Any) -> None:
+    """Condition codes = `value` (0 or 1) in all lanes, enabled or not."""
+    for lane in range(LANES):
+        s.cc[lane] = _U(value)
+
+
+@njit
+def _template(s: Any, t: Any, dest: Any) -> Any:
+    if not all_enabled(s):
+        return refuse(s, TEMPLATE_LANES, dest, 0)
+    s.macro_template[dest - TEMPLATES] = s.gate_word[t]
+    return DONE
+
+
+@njit
+def claim(s: Any, t: Any, dest: Any) -> Any:
+    """GO when LReg[dest] may be written, else the status of the instruction.
+
+    VD 12-15 stores the word at the gate as a LOADMACRO template instead of executing it; that is
+    complete and returns DONE.  8-11 are constants.
+    """
+    if dest < 4:
+        return GO
+    if dest >= TEMPLATES:
+        return _template(s, t, dest)
+    if dest >= WRITABLE:
+        return refuse(s, NOT_WRITABLE, dest, 0)
+    if s.lane_config[0] & _U(ENABLE_DEST_INDEX):
+        return refuse(s, DEST_INDEX, dest, 0)
+    return GO
+
+
+@njit
+def claim_none(s: Any, t: Any, dest: Any) -> Any:
+    """As `claim`, for instructions whose lreg_dest field must be 0 unless it names a template."""
+    if dest == 0:
+        return GO
+    if dest >= TEMPLATES:
+        return _template(s, t, dest)
+    return refuse(s, DEST_NOT_ZERO, dest, 0)

@@ -1,0 +1,246 @@
+"""The compiled loop: one thread's words, sweeps over the three threads, the scheduler's rounds.
+
+Order of a round: brisc, trisc0, trisc1, trisc2, ncrisc (each a turn of `quantum` instructions, or
+of POLLING_TURN when its last turn only polled), then the coprocessor until no thread can go on.
+Every position is kept in the record, so that a stop resumes the same turn.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix.frontend import fetch
+from bhemu.tensix.gate import hold, poll
+from bhemu.tensix.jit import call_entry, call_step, l1_word
+from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
+from bhemu.tensix.status import DONE, IDLE
+
+# Reasons to stop that are no error: positive statuses of `run`, outside the condition numbers.
+STOP_STEP = 1001  # an executed_limit or retired_limit was reached
+STOP_BREAKPOINT = 1002
+STOP_UNTIL = 1003
+STOP_LIMIT = 1004
+STOP_IDLE = 1005
+STOP_DEADLOCK = 1006
+STOP_ASSERT = 1007
+STOP_LOG = 1008  # the trace ring is nearly full
+STOP_ENGINE = 1009  # the engine stopped by itself: detail[0] = its error, detail[1] = core
+STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs on
+STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
+
+THREAD_TURN = 4096  # words of one thread before the next has its turn
+POLLING_TURN = 64  # instructions of a core that only polls
+COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
+_LOG_ROOM = 64
+
+
+@njit
+def _record(s: Any, t: Any) -> None:
+    i = s.log_write[0] % LOG_SIZE
+    s.log[i, 0] = np.uint32(t)
+    s.log[i, 1] = s.gate_word[t]
+    s.log[i, 2] = s.gate_pc[t]
+    s.log[i, 3] = np.uint32(s.gate_from[t])
+    s.log_write[0] += 1
+
+
+@njit
+def _stop(s: Any, t: Any, status: Any) -> None:
+    s.status[0] = status
+    s.status_thread[0] = t
+    s.status_core[0] = -1
+    s.attention[0] = 1
+
+
+@njit
+def step_thread(s: Any, t: Any, limit: Any) -> Any:
+    """Execute up to `limit` words of thread `t`; returns how many.
+
+    gate_blocked says what it waits for; status[0] is set when everything must stop.
+    """
+    n = np.int64(0)
+    while n < limit:
+        if s.gate_full[t] == 0:
+            status = fetch(s, t)
+            if status != DONE:
+                s.gate_blocked[t] = 0
+                if status != IDLE:
+                    _stop(s, t, status)
+                elif s.latch[t]:
+                    poll(s, t)  # a latched wait is forgotten even while no word comes
+                return n
+        if s.executed[t] == s.executed_limit[t]:
+            _stop(s, t, STOP_STEP)
+            return n
+        word = s.gate_word[t]
+        opcode = np.int64(word) >> 24
+        status = hold(s, t, opcode) if s.latch[t] else np.int64(DONE)
+        if status == DONE:
+            status = call_entry(s.table[opcode], s, np.int64(t), word)
+        if status != DONE:
+            s.gate_blocked[t] = max(status, 0)
+            if status < 0:
+                _stop(s, t, status)
+            return n
+        s.gate_full[t] = 0
+        s.gate_blocked[t] = 0
+        s.executed[t] += 1
+        s.op_count[t, opcode] += 1
+        n += 1
+        if s.trace[0]:
+            _record(s, t)
+            if s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM:
+                _stop(s, t, STOP_LOG)
+                return n
+    return n
+
+
+@njit
+def run_tensix(s: Any, words: Any) -> Any:
+    """Sweep over the threads until none can go on or about `words` were executed; returns how many.
+
+    A stop in the middle keeps the position; the next call resumes there.
+    """
+    if s.sweep_open[0] == 0:
+        s.sweep_open[0] = 1
+        s.sweep_thread[0] = s.sweep_count[0] = 0
+        s.sweep_left[0] = THREAD_TURN
+    total = np.int64(0)
+    while True:
+        while s.sweep_thread[0] < THREADS:
+            n = step_thread(s, s.sweep_thread[0], s.sweep_left[0])
+            total += n
+            s.clock[0] += n
+            s.progress[0] += n
+            s.sweep_count[0] += n
+            s.sweep_left[0] -= n
+            if s.status[0] != 0:
+                return total
+            s.sweep_thread[0] += 1
+            s.sweep_left[0] = THREAD_TURN
+        finished = s.sweep_count[0] == 0 or total >= words
+        s.sweep_thread[0] = s.sweep_count[0] = 0
+        if finished:
+            s.sweep_open[0] = 0
+            return total
+
+
+@njit
+def _until(s: Any) -> Any:
+    if s.until_count[0] == 0:
+        return False
+    for i in range(s.until_count[0]):
+        if l1_word(s, s.until_address[i]) != np.int64(s.until_value[i]):
+            return False
+    return True
+
+
+@njit
+def _spins(s: Any, c: Any) -> Any:
+    """A core whose last turn stored and pushed nothing while others went on: it polls."""
+    others = s.round_progress[0] - s.turn_used[c]
+    return s.stored[c] == 0 and s.turn_used[c] > 0 and others > 0
+
+
+@njit
+def _open_turn(s: Any, c: Any) -> None:
+    """Give the core its instructions: few when it only polls, so that polling costs little."""
+    given = s.quantum[0]
+    if _spins(s, c):
+        given = min(given, np.int64(POLLING_TURN))
+    s.turn_open[0] = 1
+    s.turn_given[0] = s.left[c] = given
+    s.stored[c] = 0
+
+
+@njit
+def _core_turn(s: Any, c: Any) -> Any:
+    """Run or resume the turn of core `c`; 0 when the turn is over, else why everything stops."""
+    if s.turn_open[0] == 0:
+        _open_turn(s, c)
+    if s.core_state[c] != RUNNING and s.core_state[c] != BLOCKED:
+        return np.int64(0)
+    return call_step(s.run_core[0], s, c)
+
+
+@njit
+def _close_turn(s: Any, c: Any) -> None:
+    used = s.turn_given[0] - s.left[c]
+    s.turn_used[c] = used
+    s.clock[0] += used
+    s.progress[0] += used
+    s.turn_open[0] = 0
+
+
+@njit
+def _idle_or_deadlock(s: Any) -> Any:
+    """A round without progress: idle when nothing waits, else deadlock."""
+    for c in range(CORES):
+        if s.core_state[c] == BLOCKED:
+            return STOP_DEADLOCK
+        if s.core_state[c] == RUNNING:
+            return 0
+    for t in range(THREADS):
+        if s.gate_full[t]:
+            return STOP_DEADLOCK
+    return STOP_IDLE
+
+
+@njit
+def _end_round(s: Any) -> Any:
+    s.agent[0] = 0
+    s.round[0] += 1
+    progress = s.round_progress[0] = s.progress[0]
+    s.progress[0] = 0
+    if progress == 0:
+        s.clock[0] += 1
+    if _until(s):
+        return STOP_UNTIL
+    if progress == 0:
+        status = _idle_or_deadlock(s)
+        if status != 0:
+            return status
+    if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
+        return STOP_LIMIT
+    return 0
+
+
+@njit
+def _coprocessor_turn(s: Any) -> Any:
+    run_tensix(s, np.int64(COPROCESSOR_TURN))
+    status = s.status[0]
+    if status > 0:  # a stop, not an error: it is reported once
+        s.status[0] = 0
+    return status
+
+
+def run_rounds(s: Any, rounds: Any) -> Any:
+    """Run up to `rounds` rounds from the current position; 0, or why it stopped."""
+    for _ in range(rounds):
+        while s.agent[0] < CORES:
+            status = _core_turn(s, s.agent[0])
+            if status != 0:
+                return status
+            _close_turn(s, s.agent[0])
+            s.agent[0] += 1
+        status = _coprocessor_turn(s)
+        if status != 0:
+            return status
+        status = _end_round(s)
+        if status != 0:
+            return status
+    return np.int64(0)
+
+
+def tensix_entry(s: Any, words: Any) -> Any:
+    """Entry of the coprocessor for the hooks of the cores."""
+    return run_tensix(s, words)
+
+
+def thread_entry(s: Any, t: Any) -> Any:
+    """Entry for the devices: thread `t` runs until its head blocks; returns words executed."""
+    n = step_thread(s, t, np.int64(COPROCESSOR_TURN))
+    s.clock[0] += n
+    s.progress[0] += n
+    return n

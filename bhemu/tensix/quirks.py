@@ -1,0 +1,66 @@
+"""Tolerated undefined behaviour, and the rules on which the references disagree.
+
+`ub_mode` of the state record: 0 = every violated rule is an error, 1 = warn, 2 = silicon; in the
+last two the rule is counted and the instruction goes on as the ISA text says.  A rule for which the
+ISA says nothing returns its number directly and stays an error in every mode.
+
+`reference`: 0 = ttsim, 1 = llk.  Where the golden tests of tt-llk contradict ttsim, `llk` follows
+the tests: MOVB2D with ALU_ACC_CTRL_Fp32_enabled writes 32-bit Dst datums, and SFPLOAD and SFPSTORE
+mode 2 on a 32-bit Dst use the high half of the datum.
+"""
+
+from typing import Any
+
+from numba import njit
+
+RULE_SLOTS = 256  # rules that can be counted at once
+UB_ERROR, UB_WARN, UB_SILICON = 0, 1, 2
+REFERENCE_TTSIM, REFERENCE_LLK = 0, 1
+
+
+@njit
+def count(s: Any, rule: Any) -> None:
+    """Count a tolerated rule: `rule_number` and `rule_count` are a small hash table."""
+    slot = rule & (RULE_SLOTS - 1)
+    for _ in range(RULE_SLOTS):
+        if s.rule_number[slot] == rule or s.rule_number[slot] == 0:
+            s.rule_number[slot] = rule
+            s.rule_count[slot] += 1
+            return
+        slot = (slot + 1) & (RULE_SLOTS - 1)
+
+
+@njit
+def violated(s: Any, rule: Any) -> Any:
+    """`rule` (a status.error number) when undefined behaviour is an error, else 0 after counting.
+
+    Only for rules where the ISA text says what the silicon does; call it once per instruction and
+    rule, before any effect.
+    """
+    if s.ub_mode[0] == UB_ERROR:
+        return rule
+    count(s, rule)
+    return 0
+
+
+@njit
+def refuse(s: Any, rule: Any, first: Any, second: Any) -> Any:
+    """`rule`, with the two words for its sentence ({0} and {1}) noted."""
+    s.detail[0] = first
+    s.detail[1] = second
+    return rule
+
+
+@njit
+def follows_llk(s: Any) -> Any:
+    """True when tt-llk's golden tests decide where they contradict ttsim."""
+    return s.reference[0] == REFERENCE_LLK
+
+
+def counted(s: Any) -> dict[int, int]:
+    """How often each rule number was tolerated (Python side)."""
+    return {
+        int(number): int(times)
+        for number, times in zip(s.rule_number, s.rule_count, strict=True)
+        if number
+    }

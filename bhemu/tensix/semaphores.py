@@ -1,0 +1,103 @@
+"""The eight Tensix semaphores, as instructions and the RISC-V semaphore window change them.
+
+A value counts from 0 to 15 and stays there at either end; the maximum matters to SEMWAIT only
+(SEMPOST, SEMGET, SEMWAIT, SyncUnit, Blackhole ISA).  Posting a full semaphore and taking from an
+empty one are rules of their own: the golden model stops there.
+"""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
+
+COUNT = 8
+LIMIT = 15  # largest value a semaphore holds
+
+POST_FULL = error(
+    "SEM-POST-FULL",
+    NCB,
+    "semaphore {0} is posted although its value {1} is not below {2}",
+    "wait with SEMWAIT wait_sem_cond=2 before the post, or raise max_value in SEMINIT",
+)
+GET_EMPTY = error(
+    "SEM-GET-EMPTY",
+    NCB,
+    "semaphore {0} is taken although its value is 0",
+    "wait with SEMWAIT wait_sem_cond=1 before SEMGET",
+)
+STORE_VALUE = error(
+    "SEM-STORE-VALUE",
+    UNIMPLEMENTED,
+    "store of {1:#x} to the window of semaphore {0}: only 0 (post) and 1 (get) are meant",
+    "store 0 to post or 1 to get",
+)
+
+
+@njit
+def post(s: Any, i: Any) -> None:
+    """Increment semaphore `i` (0-7); 15 stays 15."""
+    if s.sem[i & 7] < LIMIT:
+        s.sem[i & 7] += 1
+
+
+@njit
+def get(s: Any, i: Any) -> None:
+    """Decrement semaphore `i` (0-7); 0 stays 0."""
+    if s.sem[i & 7] > 0:
+        s.sem[i & 7] -= 1
+
+
+@njit
+def posted_full(s: Any, i: Any, limit: Any) -> Any:
+    """Status of posting semaphore `i`, whose value has reached `limit`."""
+    s.detail[0], s.detail[1], s.detail[2] = i, s.sem[i & 7], limit
+    return violated(s, POST_FULL)
+
+
+@njit
+def taken_empty(s: Any, i: Any) -> Any:
+    """Status of taking semaphore `i`, whose value is 0."""
+    s.detail[0] = i
+    return violated(s, GET_EMPTY)
+
+
+@njit
+def first_zero(s: Any, selected: Any) -> Any:
+    """Lowest semaphore of the mask `selected` whose value is 0, or -1."""
+    for i in range(COUNT):
+        if (selected >> i) & 1 and s.sem[i] == 0:
+            return i
+    return -1
+
+
+@njit
+def first_full(s: Any, selected: Any) -> Any:
+    """Lowest semaphore of the mask `selected` whose value is not below its maximum, or -1."""
+    for i in range(COUNT):
+        if (selected >> i) & 1 and s.sem[i] >= s.sem_max[i]:
+            return i
+    return -1
+
+
+@njit
+def store(s: Any, i: Any, data: Any) -> Any:
+    """A RISC-V store to the window of semaphore `i`: bit 0 clear posts, set gets (SyncUnit).
+
+    Returns DONE, or the number of the violated rule with nothing changed.
+    """
+    status = DONE
+    if data & ~1:
+        s.detail[0], s.detail[1] = i, data
+        status = violated(s, STORE_VALUE)
+    elif data & 1 and s.sem[i & 7] == 0:
+        status = taken_empty(s, i)
+    elif data & 1 == 0 and s.sem[i & 7] >= LIMIT:
+        status = posted_full(s, i, LIMIT)
+    if status == DONE:
+        if data & 1:
+            get(s, i)
+        else:
+            post(s, i)
+    return status

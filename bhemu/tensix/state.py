@@ -1,0 +1,278 @@
+"""The architectural state of a tile: one structured record.
+
+The record is the argument of all compiled code, the user pointer of the engine's callbacks and the
+snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters are
+int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so that
+it can be mapped into the engine; so are the five local memories.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+L1_SIZE = 0x180000
+LOCAL_SIZE = 0x2000
+PAGE = 4096
+CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
+THREADS = 3
+RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
+FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
+LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
+
+_i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
+_i16 = np.int16
+
+
+class Member(NamedTuple):
+    """One named array of the record: element type, shape and what it holds."""
+
+    name: str
+    dtype: type[np.generic]
+    shape: tuple[int, ...]
+    doc: str
+
+
+MEMBERS = (
+    Member("l1", _u8, (L1_SIZE,), "L1 memory"),
+    Member("local", _u8, (CORES, LOCAL_SIZE), "core-local data memory"),
+    # backend configuration
+    Member("cfg", _u32, (2, 224), "Config words of both banks"),
+    Member("thread_cfg", _u32, (3, 68), "ThreadConfig values (low 16 bits)"),
+    Member("gpr", _u32, (3, 64), "Tensix GPRs of each thread"),
+    # sync unit
+    Member("sem", _i64, (8,), "semaphore values"),
+    Member("sem_max", _i64, (8,), "semaphore maxima"),
+    Member("mutex", _i64, (8,), "0 = free, else 1 + the thread that holds it"),
+    # address counters: [thread][unpacker 0, unpacker 1, packer][channel][X Y Z W]
+    Member("adc", _i64, (3, 3, 2, 4), "ADC counters"),
+    Member("adc_cr", _i64, (3, 3, 2, 4), "ADC carriage-return values"),
+    Member("unpack_context", _i64, (2, 3), "config context counter [unpacker][thread]"),
+    # row counters: [thread][SrcA SrcB Dst fidelity]
+    Member("rwc", _i64, (3, 4), "RWC counters"),
+    Member("rwc_cr", _i64, (3, 4), "RWC carriage-return values (fidelity: unused)"),
+    # source registers: [SrcA SrcB][bank][row][column], cells s e8 m10 in bits 31..13
+    Member("src", _u32, (2, 2, 64, 16), "SrcA and SrcB cells"),
+    Member("src_valid", _i64, (2, 2), "1 = the bank belongs to the matrix unit"),
+    Member("src_fmt", _i64, (2, 2), "format recorded when the bank was handed over"),
+    Member("unpack_bank", _i64, (2,), "bank the unpacker writes next"),
+    Member("matrix_bank", _i64, (2,), "bank the matrix unit reads next"),
+    # the same cells prepared for products, see units/matrix/prepare.py (never architectural)
+    Member("src_prepared", _i64, (2, 2), "form in which the bank is prepared, 0 = stale"),
+    Member("src_exponent", _i16, (2, 2, 64, 16), "exponents"),
+    Member("src_slice", _i16, (2, 2, 2, 64, 16), "signed slices of the mantissas, by phase bit"),
+    Member("src_wide", _i64, (2, 2, 16), "exponent bits beyond 5 in each group of 4 rows"),
+    Member("term_sum", _i16, (2, 128), "scratch: sums of products of both groups"),
+    Member("term_exponent", _i16, (2, 128), "scratch: their exponents"),
+    Member("term_magnitude", _u32, (128,), "scratch: magnitudes of element-wise results"),
+    Member("dst", _u16, (1024, 16), "Dst storage (shuffled cells, see dest.py)"),
+    Member("dst_valid", _i64, (1024,), "0 = ZEROACC marked the row as zero"),
+    # vector unit
+    Member("lreg", _u32, (16, 32), "LReg lanes (8-15 constants)"),
+    Member("lane_tmp", _u32, (8, 32), "scratch rows of lane loops (never architectural)"),
+    Member("cc", _u32, (32,), "lane condition codes, 0 or 1"),
+    Member("cc_en", _i64, (1,), "condition codes in use"),
+    Member("cc_stack", _u32, (8, 32), "condition-code stack, lane flags"),
+    Member("cc_stack_en", _i64, (8,), "condition-code stack, enables"),
+    Member("cc_depth", _i64, (1,), "entries on the condition-code stack"),
+    Member("lane_config", _u32, (32,), "LaneConfig of each lane"),
+    Member("macro_template", _u32, (4,), "SFPLOADMACRO instruction templates"),
+    Member("macro_sequence", _u32, (4,), "SFPLOADMACRO sequence registers"),
+    Member("macro_misc", _u32, (1,), "SFPLOADMACRO miscellaneous register"),
+    Member("prng", _u32, (32,), "pseudo-random generator of each lane"),
+    # packer: position within the tile being packed
+    Member("pack_open", _i64, (1,), "1 = a tile is being packed"),
+    Member("pack_data", _i64, (1,), "next L1 byte of datums"),
+    Member("pack_exp", _i64, (1,), "next L1 byte of shared exponents"),
+    Member("pack_datum", _i64, (1,), "datums packed so far in this tile"),
+    Member("pack_row", _i64, (1,), "row within the tile, for edge masks"),
+    Member("pack_from", _i64, (1,), "that row before the last PACR (never architectural)"),
+    Member("pack_tmp", _u32, (64,), "scratch datums of one PACR (never architectural)"),
+    Member("pack_cells", _u16, (2, 64), "scratch Dst rows of one PACR (never architectural)"),
+    Member("unpack_tmp", _u32, (1024,), "scratch cells of one UNPACR (never architectural)"),
+    Member("unpack_weight", _u32, (1024,), "scratch magnitudes of bfp (never architectural)"),
+    # front end
+    Member("mop_cfg", _u32, (3, 9), "MOP configuration words"),
+    Member("mop_live", _u32, (3, 9), "configuration latched by the MOP being expanded"),
+    Member("mop_zmask_hi", _i64, (3,), "upper zero mask set by MOP_CFG"),
+    Member("mop_on", _i64, (3,), "0 = none, 1 = template 0, 2 = template 1"),
+    Member("mop_outer", _i64, (3,), "template 1: outer pass; template 0: step"),
+    Member("mop_inner", _i64, (3,), "template 1: inner iteration"),
+    Member("mop_stage", _i64, (3,), "position within the pass or step"),
+    Member("mop_mask", _i64, (3,), "template 0: remaining zero mask"),
+    Member("mop_count", _i64, (3,), "template 0: number of steps"),
+    Member("mop_pc", _u32, (3,), "pc that pushed the MOP being expanded"),
+    Member("mop_core", _i64, (3,), "core that pushed it"),
+    Member("replay", _u32, (3, 32), "replay buffer"),
+    Member("replay_pc", _u32, (3, 32), "pc that pushed each recorded word"),
+    Member("record_left", _i64, (3,), "words still to record"),
+    Member("record_at", _i64, (3,), "next replay slot to record"),
+    Member("record_execute", _i64, (3,), "1 = recorded words execute too"),
+    Member("play_left", _i64, (3,), "words still to play"),
+    Member("play_at", _i64, (3,), "next replay slot to play"),
+    Member("fifo", _u32, (3, FIFO_DEPTH), "instruction FIFO of each thread"),
+    Member("fifo_pc", _u32, (3, FIFO_DEPTH), "pc that pushed each word"),
+    Member("fifo_core", _i64, (3, FIFO_DEPTH), "core that pushed each word"),
+    Member("fifo_read", _i64, (3,), "words taken out so far"),
+    Member("fifo_write", _i64, (3,), "words put in so far"),
+    # wait gate
+    Member("gate_full", _i64, (3,), "1 = a word stands at the gate"),
+    Member("gate_word", _u32, (3,), "the word at the gate"),
+    Member("gate_pc", _u32, (3,), "pc that pushed it"),
+    Member("gate_core", _i64, (3,), "core that pushed it"),
+    Member("gate_from", _i64, (3,), "0 pushed, 1 MOP, 2 + slot REPLAY"),
+    Member("gate_blocked", _i64, (3,), "condition number that holds it, 0 = none"),
+    Member("latch", _i64, (3,), "0 = no wait instruction latched, 1 STALLWAIT, 2 SEMWAIT"),
+    Member("latch_block", _i64, (3,), "block bits of the latched wait"),
+    Member("latch_cond", _i64, (3,), "condition bits of the latched wait"),
+    Member("latch_sem", _i64, (3,), "semaphore mask of the latched SEMWAIT"),
+    Member("latch_word", _u32, (3,), "the latched wait instruction"),
+    Member("latch_pc", _u32, (3,), "pc that pushed the latched wait"),
+    Member("stall", _i64, (256,), "stall mask by opcode"),
+    # counters, errors, trace
+    Member("executed", _i64, (3,), "Tensix words executed by each thread"),
+    Member("executed_limit", _i64, (3,), "stop the thread at this count, -1 = never"),
+    Member("op_count", _i64, (3, 256), "executed words by thread and opcode"),
+    Member("status", _i64, (1,), "status that stopped compiled code"),
+    Member("status_thread", _i64, (1,), "thread that stopped, -1 = none"),
+    Member("status_core", _i64, (1,), "core that stopped, -1 = none"),
+    Member("detail", _i64, (4,), "words for the sentence of the status"),
+    Member("ub_mode", _i64, (1,), "undefined behaviour: 0 error, 1 warn, 2 silicon"),
+    Member("reference", _i64, (1,), "golden reference: 0 ttsim, 1 llk (see quirks.py)"),
+    Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),
+    Member("rule_count", _i64, (256,), "how often each of them was"),
+    Member("inert_count", _i64, (256,), "accesses to each inert register"),
+    Member("trace", _i64, (1,), "1 = record executed words in the log"),
+    Member("access", _i64, (1,), "status of the last device access"),
+    Member("log", _u32, (LOG_SIZE, 4), "trace ring: thread, word, pc, origin"),
+    Member("log_write", _i64, (1,), "words written to the log so far"),
+    Member("log_read", _i64, (1,), "words Python has taken"),
+    # RISC-V cores
+    Member("core_state", _i64, (CORES,), "0 reset 1 running 2 blocked 3 parked 4 assert 5 held"),
+    Member("core_wait", _i64, (CORES,), "condition number the core waits for"),
+    Member("core_address", _u32, (CORES,), "address of the last device access"),
+    Member("pc", _u32, (CORES,), "program counter"),
+    Member("retired", _i64, (CORES,), "instructions retired (minstret)"),
+    Member("left", _i64, (CORES,), "instructions left in this turn when the slice began"),
+    Member("fuel", _i64, (CORES,), "instructions the slice may still execute"),
+    Member("fuel_given", _i64, (CORES,), "instructions the slice was given"),
+    Member("attention", _i64, (1,), "1 = something must be looked at before each instruction"),
+    Member("retired_limit", _i64, (CORES,), "stop at this count, -1 = never"),
+    Member("breakpoint", _u32, (CORES, 16), "breakpoint addresses"),
+    Member("breakpoint_count", _i64, (CORES,), "breakpoints set"),
+    Member("breakpoint_skip", _i64, (CORES,), "1 = do not stop at the first instruction"),
+    Member("cfg0", _u32, (CORES,), "CSR 0x7C0"),
+    Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/hooks.py"),
+    Member("engine", _u64, (CORES,), "engine handle of each core"),
+    Member("scratch", _u32, (64,), "register transfers with the engine"),
+    Member("core", _i64, (1,), "core whose turn it is"),
+    Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
+    Member("flush", _i64, (CORES,), "1 = drop translated code before the next slice"),
+    # devices with compiled access
+    Member("mailbox", _u32, (4, 4, 4), "mailbox entries [writer][reader]"),
+    Member("mailbox_read", _i64, (4, 4), "entries taken"),
+    Member("mailbox_write", _i64, (4, 4), "entries put"),
+    Member("pcbuf", _u32, (3, 16), "PCBuf entries of each TRISC"),
+    Member("pcbuf_read", _i64, (3,), "entries taken"),
+    Member("pcbuf_write", _i64, (3,), "entries put"),
+    Member("stream", _u32, (64, 1024), "overlay stream registers"),
+    Member("debug", _u32, (1024,), "tile control and debug registers"),
+    # scheduler
+    Member("clock", _i64, (1,), "instructions of all turns so far, at least 1 per round"),
+    Member("round", _i64, (1,), "rounds completed"),
+    Member("agent", _i64, (1,), "whose turn: 0-4 cores, 5 coprocessor"),
+    Member("turn_open", _i64, (1,), "1 = that turn has begun"),
+    Member("turn_given", _i64, (1,), "instructions the open core turn was given"),
+    Member(
+        "stored", _i64, (CORES,), "this turn: 0 no store, 1 since the last device load, 2 before"
+    ),
+    Member("poll_pc", _u32, (CORES,), "pc of the last device load"),
+    Member("poll_count", _i64, (CORES,), "device loads from there with no store in between"),
+    Member("turn_used", _i64, (CORES,), "instructions the core retired in its last turn"),
+    Member("round_progress", _i64, (1,), "what was retired in the last round"),
+    Member("sweep_open", _i64, (1,), "1 = a sweep over the threads was stopped in the middle"),
+    Member("sweep_thread", _i64, (1,), "thread whose turn it is in the sweep"),
+    Member("sweep_count", _i64, (1,), "words executed in this sweep"),
+    Member("sweep_left", _i64, (1,), "words the thread may still execute in its turn"),
+    Member("progress", _i64, (1,), "what was retired in this round"),
+    Member("quantum", _i64, (1,), "instructions per core turn"),
+    Member("until_count", _i64, (1,), "until conditions set"),
+    Member("until_address", _i64, (16,), "L1 words compared at the end of each round"),
+    Member("until_value", _u32, (16,), "their values"),
+    Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
+    # pointers of compiled code
+    Member("host", _u64, (1,), "address of this record"),
+    Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
+    Member("run_core", _u64, (1,), "entry that runs a core for a slice"),
+    Member("run_tensix", _u64, (1,), "entry that lets the coprocessor run"),
+    Member("run_thread", _u64, (1,), "entry that lets one thread run"),
+    Member("bus_read", _u64, (1,), "entry that performs a core's device load"),
+    Member("bus_write", _u64, (1,), "entry that performs a core's device store"),
+    Member("device", _u64, (1,), "entry of devices that live in Python"),
+)
+
+
+def _layout() -> np.dtype[np.void]:
+    names, formats, offsets, at = [], [], [], 0
+    for member in MEMBERS:
+        align = PAGE if member.name in ("l1", "local") else 64
+        at = (at + align - 1) & -align
+        names.append(member.name)
+        formats.append((member.dtype, member.shape))
+        offsets.append(at)
+        at += int(np.dtype(member.dtype).itemsize * np.prod(member.shape))
+    size = (at + PAGE - 1) & -PAGE
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+
+
+POINTERS = ("host", "engine", "table", "run_core", "run_tensix", "run_thread")
+POINTERS += ("bus_read", "bus_write", "device")
+DTYPE = _layout()
+FIELDS = DTYPE.fields
+assert FIELDS is not None
+OFFSET: dict[str, int] = {m.name: int(FIELDS[m.name][1]) for m in MEMBERS}
+
+
+class State:
+    """One tile's record, page-aligned, with a NumPy view per member as attribute.
+
+    `base` is the record's host address, `buffer` its bytes (uint8); `s.sem`, `s.dst`, ... are
+    writable views.  The same object is the `s` of interpreted code.
+    """
+
+    def __init__(self) -> None:
+        self._raw = np.zeros(DTYPE.itemsize + PAGE, np.uint8)
+        start = -self._raw.ctypes.data % PAGE
+        self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + DTYPE.itemsize]
+        self.base: int = self.buffer.ctypes.data
+        record = self.buffer.view(DTYPE)
+        for member in MEMBERS:
+            setattr(self, member.name, record[member.name][0])
+        self.py: Any = None  # interpreted twins of the compiled entries
+        reset(self)
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        raise AttributeError(f"the state record has no member {name}")
+
+    def members(self) -> Iterator[tuple[Member, npt.NDArray[Any]]]:
+        """(member, view) pairs in record order."""
+        for member in MEMBERS:
+            yield member, getattr(self, member.name)
+
+
+def reset(s: Any) -> None:
+    """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
+    keep = ("l1", "stall", "quantum", "ub_mode", "reference", *POINTERS)
+    for member in MEMBERS:
+        if member.name not in keep:
+            getattr(s, member.name)[...] = 0
+    s.host[0] = s.base
+    s.dst_valid[:] = 1
+    constants = (0x3F56594B, 0, 0x3F800000, 0xBF800000, 0x3B000000, 0xBF2CC4C7, 0xBEB08FF9)
+    s.lreg[8:15] = np.array(constants, np.uint32)[:, None]
+    s.lreg[15] = 2 * np.arange(32)
+    s.cc[:] = 1
+    s.cc_en[0] = 1
+    s.executed_limit[:] = s.retired_limit[:] = s.limit[:] = -1
+    s.status_thread[0] = s.status_core[0] = -1

@@ -1,0 +1,340 @@
+"""Miscellaneous unit: the address counters (ADCs) of unpackers and packer.
+
+Every thread has counters X (18 bits), Y (13), Z and W (8 each), with a carriage-return value each,
+for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
+"""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import DONE, UNSUPPORTED, error
+
+X, Y, Z, W = 0, 1, 2, 3
+ENGINES = 3  # unpacker 0, unpacker 1, packer: bits 0, 1, 2 of cnt_set_mask
+
+NO_ENGINE = error(
+    "ADC-NO-ENGINE",
+    UNSUPPORTED,
+    "cnt_set_mask 0 selects neither unpacker nor packer, so nothing would change",
+    "set bit 0 (unpacker 0), 1 (unpacker 1) or 2 (packer)",
+)
+NO_COUNTER = error(
+    "ADC-NO-COUNTER",
+    UNSUPPORTED,
+    "bit_mask 0 selects no counter, so nothing would change",
+    "set a bit of bit_mask, or leave the instruction out",
+)
+THREAD_OVERRIDE = error(
+    "ADC-THREAD-OVERRIDE",
+    UNSUPPORTED,
+    "SETADC with value {0:#x}: bits 17:16 address the counters of another thread",
+    "keep the value below 0x10000",
+)
+
+
+@njit
+def width_mask(dimension: Any) -> Any:
+    """Mask of the counter of `dimension` (0 X, 1 Y, 2 Z, 3 W)."""
+    if dimension == X:
+        return 0x3FFFF
+    if dimension == Y:
+        return 0x1FFF
+    return 0xFF
+
+
+@njit
+def _check(s: Any, cnt_set_mask: Any, bit_mask: Any) -> Any:
+    if cnt_set_mask == 0:
+        return violated(s, NO_ENGINE)
+    if bit_mask == 0:
+        return violated(s, NO_COUNTER)
+    return DONE
+
+
+@njit
+def _set(s: Any, t: Any, i: Any, channel: Any, dimension: Any, value: Any) -> None:
+    s.adc[t, i, channel, dimension] = value & width_mask(dimension)
+    s.adc_cr[t, i, channel, dimension] = value & width_mask(dimension)
+
+
+@njit
+def _increment(s: Any, t: Any, i: Any, channel: Any, dimension: Any, value: Any) -> None:
+    total = s.adc[t, i, channel, dimension] + value
+    s.adc[t, i, channel, dimension] = total & width_mask(dimension)
+
+
+@njit
+def _advance(s: Any, t: Any, i: Any, channel: Any, dimension: Any, value: Any) -> None:
+    """Carriage return: the counter takes the carriage-return value, advanced by `value`."""
+    _set(s, t, i, channel, dimension, s.adc_cr[t, i, channel, dimension] + value)
+
+
+class RSTDMA(
+    Instruction,
+    opcode=0x44,
+    unit="adc",
+    stall="B0",
+    oracle=False,
+    uncertain=True,
+    refused="no text in the ISA",
+):
+    """Reset of the DMA (name only, no text) (stallwait-conditions.md)."""
+
+
+class SETADC(Instruction, opcode=0x50, unit="adc", stall="B0"):
+    """Set one address counter (SETADC, Wormhole ISA)."""
+
+    value = bits(17, 0)
+    dimension_index = bits(19, 18)
+    channel_index = bits(20)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        value: Any,
+        dimension_index: Any,
+        channel_index: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        if value > 0xFFFF:
+            s.detail[0] = value
+            return THREAD_OVERRIDE
+        status = _check(s, cnt_set_mask, 1)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                _set(s, t, i, channel_index & 1, dimension_index & 3, value)
+        return DONE
+
+
+class SETADCXY(Instruction, opcode=0x51, unit="adc", stall="B0"):
+    """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
+
+    bit_mask = bits(3, 0)
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        bit_mask: Any,
+        ch0_x: Any,
+        ch0_y: Any,
+        ch1_x: Any,
+        ch1_y: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        status = _check(s, cnt_set_mask, bit_mask)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                if bit_mask & 1:
+                    _set(s, t, i, 0, X, ch0_x)
+                if bit_mask & 2:
+                    _set(s, t, i, 0, Y, ch0_y)
+                if bit_mask & 4:
+                    _set(s, t, i, 1, X, ch1_x)
+                if bit_mask & 8:
+                    _set(s, t, i, 1, Y, ch1_y)
+        return DONE
+
+
+class INCADCXY(Instruction, opcode=0x52, unit="adc", stall="B0"):
+    """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
+
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        ch0_x: Any,
+        ch0_y: Any,
+        ch1_x: Any,
+        ch1_y: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        status = _check(s, cnt_set_mask, 15)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                _increment(s, t, i, 0, X, ch0_x)
+                _increment(s, t, i, 0, Y, ch0_y)
+                _increment(s, t, i, 1, X, ch1_x)
+                _increment(s, t, i, 1, Y, ch1_y)
+        return DONE
+
+
+class ADDRCRXY(Instruction, opcode=0x53, unit="adc", stall="B0"):
+    """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
+
+    bit_mask = bits(3, 0)
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        bit_mask: Any,
+        ch0_x: Any,
+        ch0_y: Any,
+        ch1_x: Any,
+        ch1_y: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        status = _check(s, cnt_set_mask, bit_mask)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                if bit_mask & 1:
+                    _advance(s, t, i, 0, X, ch0_x)
+                if bit_mask & 2:
+                    _advance(s, t, i, 0, Y, ch0_y)
+                if bit_mask & 4:
+                    _advance(s, t, i, 1, X, ch1_x)
+                if bit_mask & 8:
+                    _advance(s, t, i, 1, Y, ch1_y)
+        return DONE
+
+
+class SETADCZW(Instruction, opcode=0x54, unit="adc", stall="B0"):
+    """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
+
+    bit_mask = bits(3, 0)
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        bit_mask: Any,
+        ch0_x: Any,
+        ch0_y: Any,
+        ch1_x: Any,
+        ch1_y: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        status = _check(s, cnt_set_mask, bit_mask)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                if bit_mask & 1:
+                    _set(s, t, i, 0, Z, ch0_x)
+                if bit_mask & 2:
+                    _set(s, t, i, 0, W, ch0_y)
+                if bit_mask & 4:
+                    _set(s, t, i, 1, Z, ch1_x)
+                if bit_mask & 8:
+                    _set(s, t, i, 1, W, ch1_y)
+        return DONE
+
+
+class INCADCZW(Instruction, opcode=0x55, unit="adc", stall="B0"):
+    """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
+
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        ch0_x: Any,
+        ch0_y: Any,
+        ch1_x: Any,
+        ch1_y: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        status = _check(s, cnt_set_mask, 15)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                _increment(s, t, i, 0, Z, ch0_x)
+                _increment(s, t, i, 0, W, ch0_y)
+                _increment(s, t, i, 1, Z, ch1_x)
+                _increment(s, t, i, 1, W, ch1_y)
+        return DONE
+
+
+class ADDRCRZW(Instruction, opcode=0x56, unit="adc", stall="B0"):
+    """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
+
+    bit_mask = bits(3, 0)
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        bit_mask: Any,
+        ch0_x: Any,
+        ch0_y: Any,
+        ch1_x: Any,
+        ch1_y: Any,
+        cnt_set_mask: Any,
+    ) -> Any:
+        status = _check(s, cnt_set_mask, bit_mask)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                if bit_mask & 1:
+                    _advance(s, t, i, 0, Z, ch0_x)
+                if bit_mask & 2:
+                    _advance(s, t, i, 0, W, ch0_y)
+                if bit_mask & 4:
+                    _advance(s, t, i, 1, Z, ch1_x)
+                if bit_mask & 8:
+                    _advance(s, t, i, 1, W, ch1_y)
+        return DONE
+
+
+class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
+    """Give the unpack banks to the matrix unit (SETDVALID, Wormhole ISA)."""
+
+    setvalid = bits(1, 0)
+
+
+class SETADCXX(Instruction, opcode=0x5E, unit="adc", stall="B0"):
+    """Set the X range of the address counters (SETADCXX, Wormhole ISA)."""
+
+    x_start = bits(9, 0)
+    x_end2 = bits(19, 10)
+    cnt_set_mask = bits(23, 21)
+
+    def execute(s: Any, t: Any, x_start: Any, x_end2: Any, cnt_set_mask: Any) -> Any:
+        status = _check(s, cnt_set_mask, 1)
+        if status:
+            return status
+        for i in range(ENGINES):
+            if (cnt_set_mask >> i) & 1:
+                _set(s, t, i, 0, X, x_start)
+                _set(s, t, i, 1, X, x_end2)
+        return DONE

@@ -1,0 +1,215 @@
+"""Configuration unit: Config and ThreadConfig writes and reads."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import DONE, NCB, UB, error
+
+WORD = 0xFFFFFFFF
+
+CFG_INDEX = error(
+    "CFG-INDEX",
+    UB,
+    "Config word {0} does not exist: there are 224 words in a bank",
+    "the index is the Name_ADDR32 constant of a field outside the THREAD section",
+)
+CFG_ALIGN = error(
+    "CFG-ALIGN",
+    NCB,
+    "128-bit WRCFG to Config word {0} from GPR {1}: both must be multiples of 4",
+    "align both, or use four 32-bit writes",
+)
+THREAD_INDEX = error(
+    "CFG-THREAD-INDEX",
+    UB,
+    "ThreadConfig value {0} does not exist: there are 68",
+    "SETC16 takes the Name_ADDR32 constants of the THREAD section only",
+)
+
+
+@njit
+def _bad_index(s: Any, index: Any) -> Any:
+    s.detail[0] = index
+    return CFG_INDEX
+
+
+@njit
+def _modify_byte(s: Any, t: Any, index: Any, data: Any, mask: Any, shift: Any) -> Any:
+    if index >= config.CONFIG_WORDS:
+        return _bad_index(s, index)
+    config.modify(s, config.bank(s, t), index, data << shift, mask << shift)
+    return DONE
+
+
+@njit
+def _scratch(s: Any, t: Any, select: Any) -> Any:
+    if select == 3:
+        select = t
+    if select == 0:
+        return config.get(s, 0, cf.SCRATCH_SEC0_val)
+    if select == 1:
+        return config.get(s, 0, cf.SCRATCH_SEC1_val)
+    return config.get(s, 0, cf.SCRATCH_SEC2_val)
+
+
+@njit
+def _rotate_right(value: Any, amount: Any) -> Any:
+    return ((value >> amount) | (value << (-amount & 31))) & WORD
+
+
+@njit
+def _combine(operation: Any, old: Any, new: Any) -> Any:
+    """Operations 0-3: or, and, exclusive or, add; 4-6 the same with `new` inverted, 7 subtract."""
+    if operation == 3:
+        return old + new
+    if operation == 7:
+        return old - new
+    if operation & 4:
+        new = new ^ WORD
+    if operation & 3 == 0:
+        return old | new
+    if operation & 3 == 1:
+        return old & new
+    return old ^ new
+
+
+class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7"):
+    """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
+
+    cfg_reg = bits(10, 0)
+    wr128b = bits(15)
+    gpr_address = bits(21, 16)
+
+    def execute(s: Any, t: Any, cfg_reg: Any, wr128b: Any, gpr_address: Any) -> Any:
+        if cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, cfg_reg)
+        b = config.bank(s, t)
+        if not wr128b:
+            config.write(s, b, cfg_reg, np.int64(s.gpr[t, gpr_address]))
+            return DONE
+        if (cfg_reg | gpr_address) & 3:
+            s.detail[0], s.detail[1] = cfg_reg, gpr_address
+            status = violated(s, CFG_ALIGN)
+            if status:
+                return status
+        for i in range(4):
+            value = np.int64(s.gpr[t, (gpr_address & 0x3C) + i])
+            config.write(s, b, (cfg_reg & 0xFC) + i, value)
+        return DONE
+
+
+class RDCFG(Instruction, opcode=0xB1, unit="cfg", stall="B7"):
+    """Copy one Config word to a GPR (RDCFG, Blackhole ISA)."""
+
+    cfg_reg = bits(10, 0)
+    gpr_address = bits(21, 16)
+
+    def execute(s: Any, t: Any, cfg_reg: Any, gpr_address: Any) -> Any:
+        if cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, cfg_reg)
+        s.gpr[t, gpr_address] = s.cfg[config.bank(s, t), cfg_reg]
+        return DONE
+
+
+class SETC16(Instruction, opcode=0xB2, unit="cfg", stall="B7"):
+    """Write one ThreadConfig value of the issuing thread (SETC16, Blackhole ISA)."""
+
+    setc16_value = bits(15, 0)
+    setc16_reg = bits(23, 16)
+
+    def execute(s: Any, t: Any, setc16_value: Any, setc16_reg: Any) -> Any:
+        if setc16_reg >= config.THREAD_WORDS:
+            s.detail[0] = setc16_reg
+            return THREAD_INDEX
+        config.write_thread(s, t, setc16_reg, setc16_value)
+        return DONE
+
+
+class RMWCIB0(Instruction, opcode=0xB3, unit="cfg", stall="B7"):
+    """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
+
+    cfg_reg_addr = bits(7, 0)
+    data = bits(15, 8)
+    mask = bits(23, 16)
+
+    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
+        return _modify_byte(s, t, cfg_reg_addr, data, mask, 0)
+
+
+class RMWCIB1(Instruction, opcode=0xB4, unit="cfg", stall="B7"):
+    """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
+
+    cfg_reg_addr = bits(7, 0)
+    data = bits(15, 8)
+    mask = bits(23, 16)
+
+    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
+        return _modify_byte(s, t, cfg_reg_addr, data, mask, 8)
+
+
+class RMWCIB2(Instruction, opcode=0xB5, unit="cfg", stall="B7"):
+    """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
+
+    cfg_reg_addr = bits(7, 0)
+    data = bits(15, 8)
+    mask = bits(23, 16)
+
+    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
+        return _modify_byte(s, t, cfg_reg_addr, data, mask, 16)
+
+
+class RMWCIB3(Instruction, opcode=0xB6, unit="cfg", stall="B7"):
+    """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
+
+    cfg_reg_addr = bits(7, 0)
+    data = bits(15, 8)
+    mask = bits(23, 16)
+
+    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
+        return _modify_byte(s, t, cfg_reg_addr, data, mask, 24)
+
+
+class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False):
+    """Copy a stream register to Config (STREAMWRCFG, Blackhole ISA)."""
+
+    cfg_reg = bits(10, 0)
+    stream_reg_addr = bits(20, 11)
+    stream_id_sel = bits(22, 21)
+
+
+class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7"):
+    """Combine a Config word with a masked, rotated scratch word (CFGSHIFTMASK, Blackhole ISA)."""
+
+    cfg_reg = bits(7, 0)
+    scratch_sel = bits(9, 8)
+    right_cshift_amt = bits(14, 10)
+    mask_width = bits(19, 15)
+    operation = bits(22, 20)
+    disable_mask_on_old_val = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        cfg_reg: Any,
+        scratch_sel: Any,
+        right_cshift_amt: Any,
+        mask_width: Any,
+        operation: Any,
+        disable_mask_on_old_val: Any,
+    ) -> Any:
+        if cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, cfg_reg)
+        mask = (2 << mask_width) - 1
+        new = _rotate_right(_scratch(s, t, scratch_sel) & mask, right_cshift_amt)
+        b = config.bank(s, t)
+        old = np.int64(s.cfg[b, cfg_reg])
+        if not disable_mask_on_old_val:
+            old &= ~_rotate_right(mask, right_cshift_amt)
+        config.write(s, b, cfg_reg, _combine(operation, old, new) & WORD)
+        return DONE

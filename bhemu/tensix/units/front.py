@@ -1,0 +1,46 @@
+"""Front-end instructions: consumed by the MOP and REPLAY expanders, except NOP."""
+
+from typing import Any
+
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.status import DONE
+
+
+class MOP(Instruction, opcode=0x01, unit="front", stall="never"):
+    """Expand the macro-operation held in the MOP configuration (MOPExpander, Blackhole ISA)."""
+
+    zmask_lo16_or_loop_count = bits(15, 0)
+    loop_count = bits(22, 16)
+    mop_type = bits(23)
+
+
+class NOP(Instruction, opcode=0x02, unit="front", stall="all nine"):
+    """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
+
+    def execute(s: Any, t: Any) -> Any:
+        return DONE
+
+
+class MOP_CFG(Instruction, opcode=0x03, unit="front", stall="never"):
+    """Set the upper half of the zero mask of the next MOP (MOPExpander, Blackhole ISA)."""
+
+    zmask_hi16 = bits(15, 0)
+
+
+class REPLAY(Instruction, opcode=0x04, unit="front", stall="never"):
+    """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
+
+    load_mode = bits(0)
+    execute_while_loading = bits(1)
+    len = bits(13, 4)
+    start_idx = bits(23, 14)
+
+
+class RESOURCEDECL(
+    Instruction, opcode=0x05, unit="front", stall="never", oracle=False, uncertain=True
+):
+    """Declare resources to Auto TTSync (mop-and-replay-expanders.md)."""
+
+    op_class = bits(3, 0)
+    resources = bits(12, 4)
+    linger_time = bits(23, 13)

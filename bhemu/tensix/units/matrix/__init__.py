@@ -1,0 +1,1 @@
+"""Matrix unit (FPU): one file per group of instructions."""

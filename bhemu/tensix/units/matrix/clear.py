@@ -1,0 +1,313 @@
+"""Matrix unit: clears, row counters and bank hand-over."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix import banks, config, dest, rwc
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+
+ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
+
+_REVERT = error(
+    "ZEROACC-REVERT",
+    UB,
+    "ZEROACC with clear_zero_flags in clear_mode {0}, use_32_bit_mode {1}, marks rows as valid",
+    "clear_zero_flags is safe only with clear_mode 1 and use_32_bit_mode 1",
+)
+_ONE_ROW_RANGE = error(
+    "ZEROACC-ROW",
+    UNIMPLEMENTED,
+    "ZEROACC of one row: row {0} (where + RWC.Dst + math offset) is beyond row 1023",
+    "keep the sum below 1024",
+)
+_ONE_ROW_INT8 = error(
+    "ZEROACC-INT8",
+    UNIMPLEMENTED,
+    "ZEROACC of one row with ALU_ACC_CTRL_INT8_math_enabled is not modelled",
+    "clear 16 rows instead",
+)
+_ONE_ROW_WIDE = error(
+    "ZEROACC-ROW-32",
+    UNSUPPORTED,
+    "ZEROACC of one row (where {0}) with use_32_bit_mode is not modelled",
+    "ALU_ACC_CTRL_Fp32_enabled selects 32-bit rows in this mode",
+)
+_BLOCK_RANGE = error(
+    "ZEROACC-WHERE",
+    NCB,
+    "ZEROACC clear_mode {0} with where = {1} (after the offset) names no part of Dst",
+    "16 rows: below 64, or 32 in 32-bit mode; half: 0 or 1; all: 0",
+)
+_ZEROSRC_MODE = error(
+    "ZEROSRC-MODE",
+    UNSUPPORTED,
+    "ZEROSRC with src_mask {0}, write_mode << 1 | bank_mask {1:#x} is not modelled",
+    "use src_mask 3, bank_mask 1, write_mode 0, or bank_mask 0, write_mode 1",
+)
+_ZEROSRC_VALUE = error(
+    "ZEROSRC-VALUE",
+    UNSUPPORTED,
+    "ZEROSRC with zero_val 1 (minus infinity into SrcA) is not modelled",
+    "use UNPACR_NOP with src_clr_val 1",
+)
+_CLEARDVALID_RESET = error(
+    "CLEARDVALID-RESET",
+    UNSUPPORTED,
+    "CLEARDVALID with reset {0} (cleardvalid {1}) is not modelled: it can lose Src banks",
+    "use reset 0 and name the banks in cleardvalid",
+)
+_SETRWC_CR = error(
+    "SETRWC-CR",
+    UNSUPPORTED,
+    "SETRWC with rwc_cr {0:#x}, bit_mask {1:#x}: C_TO_CR, or SrcA/SrcB CR without its mask bit",
+    "rwc_cr 0-7; set the bit of bit_mask for each counter in rwc_cr bits 0 and 1",
+)
+_INCRWC_CR = error(
+    "INCRWC-CR",
+    UNSUPPORTED,
+    "INCRWC with rwc_cr {0:#x}: only Dst (4) can start from its CR value",
+    "use rwc_cr 0 or 4",
+)
+
+
+@njit
+def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
+    b = config.bank(s, t)
+    row = where + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+    if row >= dest.ROWS:
+        return refuse(s, _ONE_ROW_RANGE, row, 0)
+    if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
+        return _ONE_ROW_INT8
+    if config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled):
+        dest.mark32(s, row, 0)
+    else:
+        dest.mark16(s, row, 0)
+    return DONE
+
+
+@njit
+def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
+    """Block of 16 rows that `where` names: unless absolute_tile_mode, in the half of the offset."""
+    if config.get(s, config.bank(s, t), cf.DEST_ACCESS_CFG_zeroacc_absolute_tile_mode):
+        return where
+    offset = config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset) + s.rwc[t, rwc.DST]
+    if wide:
+        return where + 16 if offset & 768 else where
+    return where + 32 if offset & 512 else where
+
+
+@njit
+def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any:
+    block = _block(s, t, where, wide)
+    blocks = 32 if wide else 64
+    if block >= blocks:
+        status = violated(s, refuse(s, _BLOCK_RANGE, SIXTEEN_ROWS, block))
+        if status or (block & 0xFF) >= blocks:  # the silicon does nothing there
+            return status
+        block &= 0xFF
+    for i in range(16):
+        if wide:
+            dest.mark32(s, block * 16 + i, valid)
+        else:
+            dest.mark16(s, block * 16 + i, valid)
+    return DONE
+
+
+@njit
+def _zero_region(s: Any, where: Any, mode: Any, valid: Any) -> Any:
+    if where > (1 if mode == HALF else 0):
+        status = violated(s, refuse(s, _BLOCK_RANGE, mode, where))
+        if status:
+            return status
+    first = (where & 1) * (dest.ROWS // 2) if mode == HALF else 0
+    for row in range(first, first + dest.ROWS // (2 if mode == HALF else 1)):
+        s.dst_valid[row & (dest.ROWS - 1)] = valid
+    return DONE
+
+
+class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
+    """Mark rows of Dst as zero (ZEROACC, Wormhole ISA).
+
+    Blackhole adds the offset of the math half to a block of 16 rows; with clear_zero_flags the
+    rows become valid instead.
+    """
+
+    where = bits(9, 0)
+    addr_mode = bits(16, 14)
+    clear_zero_flags = bits(17)
+    use_32_bit_mode = bits(18)
+    clear_mode = bits(20, 19)
+
+    def execute(
+        s: Any,
+        t: Any,
+        where: Any,
+        addr_mode: Any,
+        clear_zero_flags: Any,
+        use_32_bit_mode: Any,
+        clear_mode: Any,
+    ) -> Any:
+        if clear_zero_flags and not (clear_mode == SIXTEEN_ROWS and use_32_bit_mode):
+            status = violated(s, refuse(s, _REVERT, clear_mode, use_32_bit_mode))
+            if status:
+                return status
+        if clear_mode >= HALF:
+            return _zero_region(s, where, clear_mode, clear_zero_flags)
+        status = rwc.addr_mod_refused(s, t, addr_mode)
+        if status:
+            return status
+        if clear_mode == SIXTEEN_ROWS:
+            status = _zero_sixteen_rows(s, t, where, use_32_bit_mode, clear_zero_flags)
+        elif use_32_bit_mode:
+            return refuse(s, _ONE_ROW_WIDE, where, 0)
+        else:
+            status = _zero_one_row(s, t, where)
+        if status == DONE:
+            rwc.apply_addr_mod(s, t, addr_mode)
+        return status
+
+
+@njit
+def _zero_bank(s: Any, which: Any, bank: Any) -> None:
+    banks.changed(s, which, bank)
+    for row in range(rwc.SRC_ROWS):
+        for col in range(dest.COLUMNS):
+            s.src[which, bank & 1, row, col] = np.uint32(0)
+
+
+class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
+    """Clear banks of SrcA and SrcB, without waiting for them (ZEROSRC, Wormhole ISA)."""
+
+    src_mask = bits(1, 0)
+    bank_mask = bits(2)
+    write_mode = bits(3)
+    zero_val = bits(4)
+
+    def execute(
+        s: Any, t: Any, src_mask: Any, bank_mask: Any, write_mode: Any, zero_val: Any
+    ) -> Any:
+        if zero_val:
+            return _ZEROSRC_VALUE
+        both = bank_mask == 1 and write_mode == 0 and src_mask == 3
+        matrix = bank_mask == 0 and write_mode == 1 and src_mask != 0
+        if not both and not matrix:
+            return refuse(s, _ZEROSRC_MODE, src_mask, (write_mode << 1) | bank_mask)
+        for which in range(2):
+            if (src_mask >> which) & 1:
+                bank = s.matrix_bank[which]
+                _zero_bank(s, which, bank)
+                if bank_mask:
+                    _zero_bank(s, which, bank ^ 1)
+        return DONE
+
+
+class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", stall="B6", oracle=False, uncertain=True):
+    """Clear the exponent histogram of the packer (CLREXPHIST, Wormhole ISA)."""
+
+
+class GATESRCRST(Instruction, opcode=0x35, unit="matrix", stall="B6"):
+    """Invalidate the operand gating of SrcA and SrcB (GATESRCRST, Wormhole ISA).
+
+    The operand cache has no visible effect, so there is nothing to do.
+    """
+
+    reset_srca_gate_control = bits(0)
+    reset_srcb_gate_control = bits(1)
+
+    def execute(s: Any, t: Any, reset_srca_gate_control: Any, reset_srcb_gate_control: Any) -> Any:
+        return DONE
+
+
+class CLEARDVALID(Instruction, opcode=0x36, unit="matrix", stall="B6"):
+    """Return Src banks to the unpackers (CLEARDVALID, Wormhole ISA).
+
+    Unlike clear_dvalid of other instructions it ignores CLR_DVALID_Src{A,B}_Disable.
+    """
+
+    reset = bits(1, 0)
+    cleardvalid = bits(23, 22)
+
+    def execute(s: Any, t: Any, reset: Any, cleardvalid: Any) -> Any:
+        if reset or not cleardvalid:
+            return refuse(s, _CLEARDVALID_RESET, reset, cleardvalid)
+        for which in range(2):
+            if (cleardvalid >> which) & 1:
+                status = banks.releasable(s, which)
+                if status:
+                    return status
+        for which in range(2):
+            if (cleardvalid >> which) & 1:
+                bank = s.matrix_bank[which] & 1
+                s.src_valid[which, bank] = 0
+                s.matrix_bank[which] = bank ^ 1
+        return DONE
+
+
+@njit
+def _set(s: Any, t: Any, i: Any, value: Any, from_cr: Any, wrap: Any) -> None:
+    if from_cr:
+        value = (s.rwc_cr[t, i] + value) & wrap
+    s.rwc[t, i] = value
+    s.rwc_cr[t, i] = value
+
+
+class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
+    """Set row counters and optionally release Src banks (SETRWC, Wormhole ISA)."""
+
+    bit_mask = bits(3, 0)
+    rwc_a = bits(9, 6)
+    rwc_b = bits(13, 10)
+    rwc_d = bits(17, 14)
+    rwc_cr = bits(21, 18)
+    clear_ab_vld = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        bit_mask: Any,
+        rwc_a: Any,
+        rwc_b: Any,
+        rwc_d: Any,
+        rwc_cr: Any,
+        clear_ab_vld: Any,
+    ) -> Any:
+        if rwc_cr > 7 or rwc_cr & ~bit_mask & 3:
+            return refuse(s, _SETRWC_CR, rwc_cr, bit_mask)
+        status = banks.release(s, t, clear_ab_vld)
+        if status:
+            return status
+        if bit_mask & 1:
+            _set(s, t, rwc.SRCA, rwc_a, rwc_cr & 1, rwc.SRC_ROWS - 1)
+        if bit_mask & 2:
+            _set(s, t, rwc.SRCB, rwc_b, rwc_cr & 2, rwc.SRC_ROWS - 1)
+        if bit_mask & 4:
+            _set(s, t, rwc.DST, rwc_d, rwc_cr & 4, rwc.DST_ROWS - 1)
+        if bit_mask & 8:
+            s.rwc[t, rwc.FIDELITY] = 0
+        return DONE
+
+
+class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6"):
+    """Increment row counters (INCRWC, Wormhole ISA)."""
+
+    rwc_a = bits(9, 6)
+    rwc_b = bits(13, 10)
+    rwc_d = bits(17, 14)
+    rwc_cr = bits(20, 18)
+
+    def execute(s: Any, t: Any, rwc_a: Any, rwc_b: Any, rwc_d: Any, rwc_cr: Any) -> Any:
+        if rwc_cr & 3:
+            return refuse(s, _INCRWC_CR, rwc_cr, 0)
+        s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + rwc_a) & (rwc.SRC_ROWS - 1)
+        s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + rwc_b) & (rwc.SRC_ROWS - 1)
+        if rwc_cr & 4:
+            _set(s, t, rwc.DST, rwc_d, 1, rwc.DST_ROWS - 1)
+        else:
+            s.rwc[t, rwc.DST] = (s.rwc[t, rwc.DST] + rwc_d) & (rwc.DST_ROWS - 1)
+        return DONE

@@ -1,0 +1,113 @@
+"""The product of a block of SrcB and a block of SrcA, added to Dst: MVMUL, DOTPV and GAPOOL.
+
+Source: MVMUL and GAPOOL, Wormhole ISA; ttsim's Tensix model.
+"""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix import banks, formats, rwc
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.units.matrix import accumulate, integer, operands, prepare, product
+from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
+
+_K = 16  # length of a product's sum: columns of SrcB, rows of SrcA
+
+_DENORMALS = error(
+    "FPU-DENORMALS",
+    UNSUPPORTED,
+    "products with ALU_ACC_CTRL_Zero_Flag_disabled_src (SrcB denormals kept) are not modelled",
+    "clear the bit",
+)
+_DST_ROW = error(
+    "MATMUL-DST-ROW",
+    UNIMPLEMENTED,
+    "Dst row {0} of a product is not a multiple of {1}",
+    "align the sum of dst field, RWC.Dst and math offset",
+)
+_EXPONENT = error(
+    "FPU-EXPONENT",
+    UNSUPPORTED,
+    "{0:#x}: a datum of a format with 5-bit exponents has bits beyond them (0 SrcA, 1 SrcB: {1})",
+    "the bank holds data of another format",
+)
+
+
+@njit
+def exponent_refused(s: Any, bits: Any, which: Any) -> Any:
+    """0, or the error of exponent bits beyond 5 in data of SRCA or SRCB."""
+    return refuse(s, _EXPONENT, bits, which) if bits else 0
+
+
+@njit
+def _wide_refused(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
+    a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
+    group = (row_a & 48) // prepare.GROUP
+    found = a[group] | a[group + 1] | a[group + 2] | a[group + 3]
+    status = exponent_refused(s, found, SRCA)
+    group = (row_b & 56) // prepare.GROUP
+    found = b[group] | b[group + 1] if rows > prepare.GROUP else b[group]
+    return status if status else exponent_refused(s, found, SRCB)
+
+
+@njit
+def _form(style: Any, fmt: Any) -> Any:
+    if style == FLOAT:
+        return prepare.TF32 if fmt == formats.TF32 else prepare.BF16
+    return prepare.FIVE_BIT if style == FIVE_BIT else prepare.INT8
+
+
+@njit
+def _bias(style: Any, wide: Any, phase: Any) -> Any:
+    """What is added to the sum of two exponents, by style, width of Dst and fidelity phase."""
+    if style == FLOAT:
+        bias = -127
+    else:
+        bias = 127 - 30 if wide else -15
+    return bias - 5 * (phase & 1) - 7 * (phase >> 1)
+
+
+@njit
+def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
+    if operands.keeps_denormals(s, t):
+        return _DENORMALS
+    status = operands.src_rows_refused(s, t, _K)
+    if status:
+        return status
+    if first & (rows - 1):
+        return refuse(s, _DST_ROW, first, rows)
+    return rwc.addr_mod_refused(s, t, addr_mode)
+
+
+@njit
+def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: Any) -> Any:
+    """Dst[rows x 16] += SrcB[rows x 16] @ SrcA[16 x 16]; the caller has checked its fields."""
+    status = operands.waits(s) or operands.override_refused(s, t)
+    if status:
+        return status
+    style = operands.style_of(s, t, operands.PRODUCT_A, operands.PRODUCT_B, operands.INT8_ONLY)
+    if style < 0:
+        return style
+    first = rwc.dst_row(s, t, dst)
+    status = _refused(s, t, addr_mode, first, rows)
+    if status:
+        return status
+    a = prepare.prepare(s, SRCA, _form(style, banks.format_a(s, t, SRCA)))
+    b = prepare.prepare(s, SRCB, _form(style, banks.format_b(s, t)))
+    row_a, row_b = s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB]
+    if style != FLOAT:
+        status = _wide_refused(s, a, row_a, b, row_b, rows)
+        if status:
+            return status
+    phase = rwc.fidelity_phase(s, t)
+    if style == INT8:
+        integer.sums(s, a, row_a, b, row_b, phase, rows)
+        integer.add(s, first, rows, True)
+    else:
+        wide = operands.wide_dst(s, t)
+        product.sums(s, a, row_a, b, row_b, phase, rows)
+        accumulate.add_sums(s, wide, style == FIVE_BIT, first, rows, _bias(style, wide, phase))
+    return operands.finish(s, t, addr_mode, clear_dvalid)

@@ -1,0 +1,377 @@
+"""Matrix unit: moves between SrcA, SrcB and Dst, shifts and transposes."""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix import banks, config, rwc
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, FP8, FP16, FP32, INT32, TF32, UINT16
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import follows_llk, refuse, violated
+from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.units.matrix import transfer
+
+# Formats that each move accepts, as bit masks over the format codes.
+_D2A = 1 << FP32 | 1 << FP16 | 1 << TF32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4
+_D2B = _D2A | 1 << INT32
+_B2D = _D2B | 1 << UINT16
+_A2D = _B2D | 1 << FP8 | 1 << BFP2
+_FIVE_BIT = 1 << FP16 | 1 << FP8  # of these, the formats with a 5-bit exponent
+
+_NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFFFFF, 0x8FFFE000, 0xFFFF0000
+
+_MODE = error(
+    "MOV-MODE",
+    UNSUPPORTED,
+    "this move with instr_mod {0} is not modelled",
+    "MOVA2D, MOVD2A, MOVB2A: 2; MOVD2B: 0 or 2; MOVB2D: 2 to 5",
+)
+_DST_ROW = error(
+    "MOV-DST-ROW",
+    UNSUPPORTED,
+    "Dst row {0} of a move is not a multiple of {1}",
+    "align the dst field and the sum of dst field, RWC.Dst and math offset",
+)
+_SRC_ROW = error(
+    "MOV-SRC-ROW",
+    UNSUPPORTED,
+    "Src row {0} of a move is not a multiple of {1} below 64",
+    "align the src field and the sum of src field and RWC",
+)
+_FORMAT = error(
+    "MOV-FORMAT",
+    UNIMPLEMENTED,
+    "this move is not modelled for SrcA format {0}",
+    "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA",
+)
+_OVERRIDE = error(
+    "MOV-OVERRIDE",
+    UNSUPPORTED,
+    "MOVD2A with ALU_FORMAT_SPEC_REG_SrcA_override is not modelled",
+    "leave the override 0",
+)
+_TF32_LOW = error(
+    "MOV-TF32-LOW",
+    UB,
+    "tf32 is moved to Dst with dest_32b_lo set (erratum TEN-4245)",
+    "clear dest_32b_lo, or use a format other than tf32",
+)
+_FIVE_BIT_LOW = error(
+    "MOV-FP16-LOW",
+    UNSUPPORTED,
+    "a move of SrcA format {0} (5-bit exponent) to Dst with dest_32b_lo is not modelled",
+    "clear dest_32b_lo",
+)
+_FROM_32 = error(
+    "MOV-FROM-32",
+    UNIMPLEMENTED,
+    "a move from 32-bit Dst with SrcA format {0}, dest_32b_lo {1} is not modelled",
+    "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only",
+)
+_LOW_OF_16 = error(
+    "MOV-LOW-OF-16",
+    UB,
+    "a move reads the low half (dest_32b_lo) of 16-bit Dst",
+    "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo",
+)
+_TF32_OF_16 = error(
+    "MOV-TF32-OF-16",
+    UB,
+    "a move reads tf32 from 16-bit Dst, which cannot hold it",
+    "set ALU_ACC_CTRL_Fp32_enabled, or use another SrcA format",
+)
+
+
+@njit
+def _unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
+    """0, or the error of a Dst or Src row that is not a multiple of `rows` (4 or 8)."""
+    if dst & (rows - 1):
+        return refuse(s, _DST_ROW, dst, rows)
+    if src & (rows - 1) or src >= rwc.SRC_ROWS:
+        return refuse(s, _SRC_ROW, src, rows)
+    return 0
+
+
+@njit
+def _put_kind(s: Any, fmt: Any, accepted: Any, low: Any) -> Any:
+    """How a move stores format `fmt` into Dst, or the error."""
+    if not (accepted >> fmt) & 1:
+        return refuse(s, _FORMAT, fmt, 0)
+    if fmt == TF32:
+        if low:
+            status = violated(s, _TF32_LOW)
+            return status if status else transfer.PUT_32_LOW
+        return transfer.PUT_32
+    if (_FIVE_BIT >> fmt) & 1:
+        return refuse(s, _FIVE_BIT_LOW, fmt, 0) if low else transfer.PUT_FP16
+    return transfer.PUT_LOW if low else transfer.PUT_BF16
+
+
+@njit
+def _get_kind(s: Any, t: Any, fmt: Any, accepted: Any, low: Any, low_ok: Any) -> Any:
+    """How a move reads Dst for format `fmt`, or the error."""
+    if not (accepted >> fmt) & 1:
+        return refuse(s, _FORMAT, fmt, 0)
+    b = config.bank(s, t)
+    wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
+    if wide | config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
+        if fmt == FP16 or (low and (fmt == TF32 or not low_ok)):
+            return refuse(s, _FROM_32, fmt, low)
+        if fmt == TF32:
+            return transfer.GET_TF32
+        return transfer.GET_LOW if low else transfer.GET_HIGH
+    if low:
+        return _LOW_OF_16
+    if fmt == TF32:
+        return _TF32_OF_16
+    return transfer.GET_FP16 if fmt == FP16 else transfer.GET_BF16
+
+
+class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
+    """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
+
+    dst = bits(9, 0)
+    instr_mod = bits(13, 12)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+    def execute(
+        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
+    ) -> Any:
+        if instr_mod != 2:
+            return refuse(s, _MODE, instr_mod, 0)
+        if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
+            return _OVERRIDE
+        kind = _get_kind(s, t, banks.format_a(s, t, SRCA), _D2A, dest_32b_lo, False)
+        if kind < 0:
+            return kind
+        first = rwc.dst_row(s, t, dst)
+        row = rwc.src_row(s, t, SRCA, src)  # modulo 64, unlike the other moves
+        status = _unaligned(s, dst | first, src | row, 4) or rwc.addr_mod_refused(s, t, addr_mode)
+        if status:
+            return status
+        transfer.get(s, kind, first, 4)
+        transfer.store(s, SRCA, row, 4)
+        rwc.apply_addr_mod(s, t, addr_mode)
+        return DONE
+
+
+class MOVDBGA2D(Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=False):
+    """Copy SrcA to Dst through the debug path (MOVDBGA2D, Wormhole ISA)."""
+
+    dst = bits(9, 0)
+    instr_mod = bits(13, 12)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+
+class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
+    """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
+
+    dst = bits(9, 0)
+    instr_mod = bits(13, 12)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+    def execute(
+        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
+    ) -> Any:
+        if instr_mod & 1:
+            return refuse(s, _MODE, instr_mod, 0)
+        kind = _get_kind(s, t, banks.format_a(s, t, SRCB), _D2B, dest_32b_lo, True)
+        if kind < 0:
+            return kind
+        first = rwc.dst_row(s, t, dst)
+        row = src + s.rwc[t, rwc.SRCB]
+        status = _unaligned(s, dst | first, src | row, 4) or rwc.addr_mod_refused(s, t, addr_mode)
+        if status:
+            return status
+        rows = 4 if instr_mod else 1
+        transfer.get(s, kind, first, rows)
+        transfer.store(s, SRCB, row, rows)
+        rwc.apply_addr_mod(s, t, addr_mode)
+        return DONE
+
+
+class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
+    """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
+
+    srcb = bits(5, 0)
+    instr_mod = bits(13, 12)
+    addr_mode = bits(16, 14)
+    srca = bits(22, 17)
+
+    def execute(s: Any, t: Any, srcb: Any, instr_mod: Any, addr_mode: Any, srca: Any) -> Any:
+        if instr_mod != 2:
+            return refuse(s, _MODE, instr_mod, 0)
+        status = banks.matrix_ready(s, SRCB)
+        if status:
+            return status
+        row_a = srca + s.rwc[t, rwc.SRCA]
+        row_b = srcb + s.rwc[t, rwc.SRCB]
+        status = _unaligned(s, 0, srca | row_a, 4) or _unaligned(s, 0, srcb | row_b, 4)
+        status = status or rwc.addr_mod_refused(s, t, addr_mode)
+        if status:
+            return status
+        transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
+        transfer.store(s, SRCA, row_a, 4)
+        rwc.apply_addr_mod(s, t, addr_mode)
+        return DONE
+
+
+class MOVDBGB2D(
+    Instruction,
+    opcode=0x0C,
+    unit="matrix",
+    stall="B6",
+    oracle=False,
+    uncertain=True,
+    refused="no text in the ISA",
+):
+    """Copy SrcB to Dst through the debug path (opcode table)."""
+
+    dst = bits(10, 0)
+    movb2d_instr_mod = bits(13, 11)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+
+class MOVA2D(Instruction, opcode=0x12, unit="matrix", stall="B6"):
+    """Copy eight rows of SrcA to Dst (MOVA2D, Wormhole ISA)."""
+
+    dst = bits(9, 0)
+    instr_mod = bits(13, 12)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+    def execute(
+        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
+    ) -> Any:
+        if instr_mod != 2:
+            return refuse(s, _MODE, instr_mod, 0)
+        status = banks.matrix_ready(s, SRCA)
+        if status:
+            return status
+        first = rwc.dst_row(s, t, dst)
+        row = src + s.rwc[t, rwc.SRCA]
+        status = _unaligned(s, dst | first, src | row, 8) or rwc.addr_mod_refused(s, t, addr_mode)
+        if status:
+            return status
+        kind = _put_kind(s, banks.format_a(s, t, SRCA), _A2D, dest_32b_lo)
+        if kind < 0:
+            return kind
+        transfer.fetch(s, SRCA, row, 8, _NO_MASK, transfer.smallest_exponent(s, t))
+        transfer.put(s, kind, first, 8)
+        rwc.apply_addr_mod(s, t, addr_mode)
+        return DONE
+
+
+@njit
+def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
+    """How MOVB2D stores into Dst, or the error; by tt-llk's tests 32-bit Dst takes 32-bit datums.
+
+    Its SrcA format is that of the SrcB bank.  The tests cover formats with an 8-bit exponent only.
+    """
+    kind = _put_kind(s, banks.format_a(s, t, SRCB), _B2D, low)
+    if kind == transfer.PUT_BF16 and follows_llk(s):
+        if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled):
+            return transfer.PUT_32
+    return kind
+
+
+@njit
+def _b2d_mask(s: Any, t: Any) -> Any:
+    """Bits of a SrcB cell that its own format has."""
+    fmt = banks.format_b(s, t)
+    if fmt == FP16:
+        return _FP16_MASK
+    return _NO_MASK if fmt == TF32 else _BF16_MASK
+
+
+class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
+    """Copy rows of SrcB to Dst (MOVB2D, Wormhole ISA).
+
+    instr_mod 2: one row to eight; 3: its column 0 to all of them; 4: four rows; 5: column 0 of
+    each of four rows.
+    """
+
+    dst = bits(9, 0)
+    movb2d_instr_mod = bits(13, 11)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+    def execute(
+        s: Any, t: Any, dst: Any, movb2d_instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
+    ) -> Any:
+        if movb2d_instr_mod < 2 or movb2d_instr_mod > 5:
+            return refuse(s, _MODE, movb2d_instr_mod, 0)
+        status = _unaligned(s, dst, src, 4) or banks.matrix_ready(s, SRCB)
+        if status:
+            return status
+        rows = 8 if movb2d_instr_mod & 2 else 4
+        first = rwc.dst_row(s, t, dst)
+        row = src + s.rwc[t, rwc.SRCB]
+        status = _unaligned(s, first, row, rows) or rwc.addr_mod_refused(s, t, addr_mode)
+        if status:
+            return status
+        kind = _b2d_kind(s, t, dest_32b_lo)
+        if kind < 0:
+            return kind
+        step = 0 if rows == 8 else 1
+        columns = 0 if movb2d_instr_mod & 1 else 15
+        mask, smallest = _b2d_mask(s, t), transfer.smallest_exponent(s, t)
+        transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
+        transfer.put(s, kind, first, rows)
+        rwc.apply_addr_mod(s, t, addr_mode)
+        return DONE
+
+
+class TRNSPSRCA(
+    Instruction,
+    opcode=0x14,
+    unit="matrix",
+    stall="B6",
+    oracle=False,
+    uncertain=True,
+    refused="no text in the ISA",
+):
+    """Transpose SrcA (name only, no text) (opcode table)."""
+
+
+class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix", stall="B6"):
+    """Transpose rows 16-31 of SrcB (TRNSPSRCB, Wormhole ISA)."""
+
+    def execute(s: Any, t: Any) -> Any:
+        status = banks.matrix_ready(s, SRCB)
+        if status:
+            return status
+        bank = s.matrix_bank[SRCB] & 1
+        banks.changed(s, SRCB, bank)
+        for i in range(16):
+            for j in range(i):
+                above = s.src[SRCB, bank, 16 + i, j]
+                s.src[SRCB, bank, 16 + i, j] = s.src[SRCB, bank, 16 + j, i]
+                s.src[SRCB, bank, 16 + j, i] = above
+        return DONE
+
+
+class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False):
+    """Shift rows of SrcA by one column (SHIFTXA, Wormhole ISA)."""
+
+    direction = bits(1, 0)
+
+
+class SHIFTXB(Instruction, opcode=0x18, unit="matrix", stall="B6", oracle=False):
+    """Shift or rotate one row of SrcB by one column (SHIFTXB, Wormhole ISA)."""
+
+    shift_row = bits(9, 0)
+    rot_shift = bits(10)
+    addr_mode = bits(16, 14)

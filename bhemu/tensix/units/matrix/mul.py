@@ -1,0 +1,60 @@
+"""Matrix unit: products of SrcB and SrcA."""
+
+from typing import Any
+
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.units.matrix import matmul, operands
+
+_ROWS = 8
+
+_MODE = error(
+    "MVMUL-MODE",
+    UNSUPPORTED,
+    "a matrix product with instr_mod19 {0}, dest_accum_en {1} is not modelled",
+    "leave both 0 (the broadcast of one SrcB row has no model)",
+)
+
+
+class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
+    """Matrix product of SrcB and SrcA added to Dst (MVMUL, Wormhole ISA)."""
+
+    dst = bits(9, 0)
+    addr_mode = bits(16, 14)
+    instr_mod19 = bits(19)
+    clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any, t: Any, dst: Any, addr_mode: Any, instr_mod19: Any, clear_dvalid: Any
+    ) -> Any:
+        if instr_mod19:
+            return refuse(s, _MODE, instr_mod19, 0)
+        status = operands.dst_field_refused(s, dst, _ROWS)
+        if status:
+            return status
+        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, _ROWS)
+
+
+class DOTPV(Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
+    """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
+
+    dst = bits(9, 0)
+    addr_mode = bits(16, 14)
+    instr_mod19 = bits(20, 19)
+    dest_accum_en = bits(21)
+    clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        dst: Any,
+        addr_mode: Any,
+        instr_mod19: Any,
+        dest_accum_en: Any,
+        clear_dvalid: Any,
+    ) -> Any:
+        status = operands.dst_field_refused(s, dst, _ROWS)
+        if status:
+            return status
+        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, _ROWS)

@@ -1,0 +1,147 @@
+"""What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out.
+
+Everything here is asked before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; the
+checks of ttsim's Tensix model.
+"""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix import banks, config, dest, formats, rwc
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
+
+FLOAT, FIVE_BIT, INT8 = range(3)  # styles: 8-bit exponents, 5-bit exponents, integers
+
+# Formats with an 8-bit exponent that an operand may have, as bit masks over the format codes.
+PRODUCT_A = (
+    1 << formats.FP32
+    | 1 << formats.TF32
+    | 1 << formats.BF16
+    | 1 << formats.BFP8
+    | 1 << formats.BFP4
+)
+PRODUCT_B = PRODUCT_A | 1 << formats.UINT16
+ELEMENT_A = PRODUCT_A | 1 << formats.BFP2
+ELEMENT_B = PRODUCT_B | 1 << formats.INT32 | 1 << formats.BFP2
+INT8_ONLY = 1 << formats.INT8
+INT8_OR_BFP2 = 1 << formats.INT8 | 1 << formats.BFP2
+_FIVE_BIT_FORMATS = 1 << formats.FP16 | 1 << formats.FP8
+
+_HINT = f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.CODES}"
+
+_DST_FIELD = error(
+    "FPU-DST-FIELD",
+    UNSUPPORTED,
+    "the dst field {0} is not a multiple of {1}",
+    "matrix operations write aligned blocks: 8 rows, pooling 4",
+)
+_SRC_ROW = error(
+    "FPU-SRC-ROW",
+    UNSUPPORTED,
+    "the Src row counter {0} is not a multiple of {1}",
+    "SrcA of products and pooling: 16; SrcB, and SrcA of element-wise operations: 8",
+)
+_DST_ROW = error(
+    "FPU-DST-ROW",
+    UNSUPPORTED,
+    "Dst row {0} (dst field + RWC.Dst + math offset) is not a multiple of {1} below 1024",
+    "align the sum and keep it inside Dst",
+)
+_OVERRIDE = error(
+    "FPU-OVERRIDE",
+    UNSUPPORTED,
+    "matrix operations with ALU_FORMAT_SPEC_REG_SrcA_override are not modelled",
+    "leave the override 0",
+)
+_FORMATS = error(
+    "FPU-FORMATS",
+    UNIMPLEMENTED,
+    "this operation is not modelled for SrcA format {0} with SrcB format {1}",
+    _HINT,
+)
+_INT8_FORMATS = error(
+    "FPU-INT8-FORMATS",
+    UNSUPPORTED,
+    "ALU_ACC_CTRL_INT8_math_enabled with SrcA format {0}, SrcB format {1}: both must be int8",
+    _HINT,
+)
+_MIXED = error(
+    "FPU-FIVE-BIT",
+    UNSUPPORTED,
+    "SrcA format {0} has 5-bit exponents, so SrcB needs the same format (is {1})",
+    _HINT,
+)
+
+
+@njit
+def dst_field_refused(s: Any, dst: Any, rows: Any) -> Any:
+    """0, or the error of a dst field that is not a multiple of `rows` (4 or 8)."""
+    return refuse(s, _DST_FIELD, dst, rows) if dst & (rows - 1) else 0
+
+
+@njit
+def waits(s: Any) -> Any:
+    """0 when both matrix banks are valid, else the condition."""
+    condition = banks.matrix_ready(s, SRCA)
+    return condition if condition else banks.matrix_ready(s, SRCB)
+
+
+@njit
+def override_refused(s: Any, t: Any) -> Any:
+    """0, or the error of a SrcA format override."""
+    return (
+        _OVERRIDE if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override) else 0
+    )
+
+
+@njit
+def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> Any:
+    """FLOAT, FIVE_BIT or INT8, or the error (< 0) of formats that do not go together."""
+    a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
+    if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
+        fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
+        return INT8 if fits else refuse(s, _INT8_FORMATS, a, b)
+    if (_FIVE_BIT_FORMATS >> a) & 1:
+        return FIVE_BIT if a == b else refuse(s, _MIXED, a, b)
+    if (accepted_a >> a) & (accepted_b >> b) & 1:
+        return FLOAT
+    return refuse(s, _FORMATS, a, b)
+
+
+@njit
+def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
+    """0, or the error of a row counter: SrcA in steps of `rows_a`, SrcB of 8."""
+    if s.rwc[t, rwc.SRCA] & (rows_a - 1):
+        return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCA], rows_a)
+    return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8) if s.rwc[t, rwc.SRCB] & 7 else 0
+
+
+@njit
+def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
+    """0, or the error of a Dst row that is not a multiple of `rows` or not below 1024."""
+    if row & (rows - 1) or row >= dest.ROWS:
+        return refuse(s, _DST_ROW, row, rows)
+    return 0
+
+
+@njit
+def wide_dst(s: Any, t: Any) -> Any:
+    """1 when floating-point results go to a 32-bit Dst (ALU_ACC_CTRL_Fp32_enabled)."""
+    return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled)
+
+
+@njit
+def keeps_denormals(s: Any, t: Any) -> Any:
+    """1 when SrcB data with exponent 0 count (ALU_ACC_CTRL_Zero_Flag_disabled_src)."""
+    return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Zero_Flag_disabled_src)
+
+
+@njit
+def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
+    """Step the row counters and release the banks that clear_dvalid names."""
+    rwc.apply_addr_mod(s, t, addr_mode)
+    return banks.release(s, t, clear_dvalid) if clear_dvalid else 0

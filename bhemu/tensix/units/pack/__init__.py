@@ -1,0 +1,1 @@
+"""Packer: Dst to L1."""

@@ -1,0 +1,224 @@
+"""From Dst cells to output datums: read, round to the intermediate format, ReLU, convert.
+
+`values` are the uint32 datums of one PACR.  All 64 are computed, whatever the number that will be
+packed: loops of a known length are faster.  16-bit datums of Dst are read into the upper half of
+the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
+becomes Inf where the format has one.  Source: PACR, Blackhole ISA; ttsim's Tensix model.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from bhemu.tensix import config, dest, formats
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.dest import LOW_HALF, adj32
+from bhemu.tensix.flat import flat
+from bhemu.tensix.formats import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, UINT16
+
+u32 = np.uint32
+DATUMS = 64
+_MAGNITUDE = 0x7FFFFFFF
+_INF = 0x7F800000
+
+
+class Cells(NamedTuple):
+    """Two groups of bits of a 16-bit cell, their places in a pattern, and what the lower half of a
+    32-bit cell contributes."""
+
+    low: int
+    low_by: int
+    high: int
+    high_by: int
+    lower: int
+
+
+_BF16_CELLS = Cells(0xFF, 23, 0x7F00, 8, 0)
+_FP16_CELLS = Cells(0x1F, 26, 0x7FE0, 11, 0)
+_32_CELLS = Cells(0xFF, 23, 0x7F00, 8, 0xFFFF)
+_RAW_CELLS = Cells(0x7FFF, 16, 0, 0, 0)
+
+
+class Rounding(NamedTuple):
+    """Magnitudes above `limit` become `cap`, below `floor` zero; then `half` is added, the pattern
+    moved `down` and `up`, and results with a magnitude below `least` are cleared."""
+
+    limit: int
+    cap: int
+    floor: int
+    half: int
+    down: int
+    up: int
+    least: int
+
+
+_EXACT = Rounding(_MAGNITUDE, 0, 0, 0, 0, 0, 0)
+_RAW = Rounding(_MAGNITUDE, 0, 0, 0, 16, 0, 0)
+_TO_BF16 = Rounding(_INF, _INF, 0, 0x8000, 16, 0, 0x80)
+_TO_M6 = Rounding(_INF, _INF, 0, 0x10000, 17, 1, 0x80)
+_TO_TF32 = Rounding(_INF, _INF, 0, 0x1000, 13, 0, 0x400)
+_BF16_TO_M6 = Rounding(_INF, _INF, 0x800000, 0x10000, 17, 1, 0)
+_FROM_FP16 = Rounding(_MAGNITUDE, 0, 0, 0, 16, 0, 0x400)
+_FP16_TO_M6 = Rounding(0x7FF70000, 0x7FF00000, 0, 0x80000, 20, 4, 0x400)
+
+
+def _reading() -> npt.NDArray[np.int64]:
+    # One row of Cells and Rounding for each intermediate format: 16 of 16-bit Dst, 16 of 32-bit
+    # Dst, and bf16 cells that become fp16.
+    rows = [(*_BF16_CELLS, *_EXACT)] * 16 + [(*_32_CELLS, *_EXACT)] * 17
+    rows[BF16] = (*_BF16_CELLS, *_TO_BF16)
+    rows[BFP8] = (*_BF16_CELLS, *_BF16_TO_M6)
+    rows[FP16] = (*_FP16_CELLS, *_FROM_FP16)
+    rows[BFP8A] = (*_FP16_CELLS, *_FP16_TO_M6)
+    rows[UINT16] = rows[16 + UINT16] = (*_RAW_CELLS, *_RAW)
+    rows[16 + BF16] = (*_32_CELLS, *_TO_BF16)
+    rows[16 + BFP8] = (*_32_CELLS, *_TO_M6)
+    rows[16 + FP16] = (*_32_CELLS, *_TO_TF32)
+    rows[_BF16_TO_FP16] = (*_BF16_CELLS, *_EXACT)
+    return np.array(rows, np.int64)
+
+
+_BF16_TO_FP16 = 32
+_READING = _reading()
+
+
+@njit
+def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
+    p = _READING[kind]
+    low, low_by, high, high_by = u32(p[0]), u32(p[1]), u32(p[2]), u32(p[3])
+    kept, limit, cap, floor, half = u32(p[4]), u32(p[5]), u32(p[6]), u32(p[7]), u32(p[8])
+    down, up, least = u32(p[9]), u32(p[10]), u32(p[11])
+    in_place = u32(_MAGNITUDE >> (p[9] - p[10]))
+    for i in range(DATUMS):
+        c = u32(upper[i])
+        sign = u32(u32(c & u32(0x8000)) << u32(16))
+        first = u32(u32(c & low) << low_by)
+        second = u32(u32(c & high) << high_by)
+        third = u32(u32(lower[i]) & kept)
+        magnitude = u32(u32(first | second) | third)
+        capped = cap if magnitude > limit else magnitude
+        v = u32(0) if magnitude < floor else u32(sign | capped)
+        v = u32(u32(u32(v + half) >> down) << up)
+        values[i] = u32(0) if u32(v & in_place) < least else v
+
+
+@njit
+def read(s: Any, m: Any, rows: Any, values: Any) -> None:
+    """Datums of the Rows in Mode `m`, rounded to the intermediate format.
+
+    For 32-bit datums the intermediate patterns of fp16 are tf32 (19 bits), those of int8 int32.
+    """
+    count = (rows.datums + 15) >> 4
+    at = (adj32(rows.first) if m.wide else rows.first) * 16
+    kind = 16 * m.wide + m.fmt
+    if m.round_fp16 and m.wide == 0:
+        kind = _BF16_TO_FP16
+    # Rows that follow each other in the storage are read where they are.
+    together = rows.step == 1 and (m.wide == 0 or (rows.first & 7) + count <= 8)
+    if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - DATUMS:
+        store = flat(s.dst)
+        below = at + 16 * LOW_HALF
+        _unshuffle(store[at : at + DATUMS], store[below : below + DATUMS], kind, values)
+    else:
+        for r in range(count):
+            row = rows.first + r * rows.step
+            row = adj32(row) if m.wide else row
+            for c in range(16):
+                s.pack_cells[0, 16 * r + c] = s.dst[row, c]
+                s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]
+        _unshuffle(s.pack_cells[0, :DATUMS], s.pack_cells[1, :DATUMS], kind, values)
+    for r in range(count):
+        row = rows.first + r * rows.step
+        if s.dst_valid[adj32(row) if m.wide else row] == 0:
+            for c in range(16):
+                values[16 * r + c] = u32(0)
+    if kind == _BF16_TO_FP16:
+        _narrow(values, np.int64(13))
+
+
+@njit
+def _narrow(values: Any, down: Any) -> None:
+    # s e8 m10, `down` bits up in the word, to fp16; exponent 0 is not flushed.
+    for i in range(DATUMS):
+        v = np.int64(values[i]) >> down
+        values[i] = u32((v >> 3) & 0x8000 | formats.narrow_exponent(v & 0x3FFFF))
+
+
+@njit
+def _to_int8(values: Any, unsigned: Any) -> None:
+    # Sign and magnitude in 8 bits; unsigned takes negative numbers as zero.
+    largest = 255 if unsigned else 127
+    for i in range(DATUMS):
+        v: Any = np.int64(values[i])
+        magnitude = min(v & _MAGNITUDE, largest)
+        negative = 0 if unsigned else magnitude | 0x80
+        values[i] = u32(negative if v >> 31 else magnitude)
+
+
+@njit
+def relu(s: Any, m: Any, values: Any) -> None:
+    """ReLU on the intermediate patterns: 1 clears negatives, 2 also up to, 3 limits to, T."""
+    t = config.get(s, m.bank, cf.STACC_RELU_ReluThreshold)
+    sign, down = u32(0x8000), u32(0)
+    if m.fmt == FP16 and m.wide:
+        sign, t = u32(0x40000), t << 3
+    elif m.fmt == FP32 or m.fmt == INT32:
+        sign, t, down = u32(0x80000000), t << 16, u32(13)
+    above = u32(t + 1 if m.relu == 2 else 0)
+    threshold = u32(t)
+    limit = u32(t >> np.int64(down) if m.relu == 3 else 0xFFFFFFFF)
+    for i in range(DATUMS):
+        v = values[i]
+        v = u32(0) if (v & sign) or v < above else v
+        values[i] = threshold if (v >> down) > limit else v
+
+
+@njit
+def _widen(values: Any) -> None:
+    # fp16 to fp32; exponent 0 keeps its mantissa and is not rebiased.
+    for i in range(DATUMS):
+        v = np.int64(values[i])
+        em = v & 0x7FFF
+        em += (112 << 10) if em >= 0x400 else 0
+        values[i] = u32((v & 0x8000) << 16 | em << 13)
+
+
+@njit
+def _truncate(values: Any) -> None:
+    # fp32 to bf16; denormals become +0.
+    for i in range(DATUMS):
+        v = values[i]
+        values[i] = v >> u32(16) if v & u32(_INF) else u32(0)
+
+
+@njit
+def _to_fp8(values: Any) -> None:
+    # fp16 to e4m3: exponents up to 8 give zero, from 24 the largest magnitude.
+    for i in range(DATUMS):
+        v: Any = np.int64(values[i])
+        em = v & 0x7FFF
+        em = 0 if em < 9 << 10 else min((em - (8 << 10)) >> 7, 0x7F)
+        values[i] = u32((v >> 8) & 0x80 | em)
+
+
+@njit
+def to_output(s: Any, m: Any, values: Any) -> None:
+    """Convert intermediate patterns to the output format; bfp outputs stay bf16 patterns."""
+    from_fp16 = m.fmt == FP16 or m.fmt == BFP8A
+    if m.fmt == INT8:
+        _to_int8(values, config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned))
+    elif from_fp16 and m.wide:
+        _narrow(values, np.int64(0))
+    elif m.fmt == FP32 and m.out == FP16:
+        _narrow(values, np.int64(13))
+    if m.out == FP8:
+        _to_fp8(values)
+    if from_fp16 and m.out != FP8 and m.out != FP16:
+        _widen(values)
+    if (from_fp16 or m.fmt == FP32) and (m.out == BF16 or formats.is_bfp(m.out)):
+        _truncate(values)
+    elif (m.fmt == BF16 or m.fmt == BFP8) and m.out == FP32:
+        for i in range(DATUMS):
+            values[i] = u32(values[i] << u32(16))

@@ -1,0 +1,296 @@
+"""Scalar unit (ThCon): GPR arithmetic and register stores."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix import streams
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
+
+WORD = 0xFFFFFFFF
+MMIO_BASE = 0xFFB00000  # STOREREG and LOADREG reach the megabyte above it
+MMIO_FIRST = 0xFFB11000  # below it is core-local memory, out of their reach
+
+SIGNALS = error(
+    "THCON-SIGNALS",
+    UNIMPLEMENTED,
+    "SETDMAREG with set_signals_mode 1 (packer state to GPRs) is not modelled",
+    "use the immediate form, set_signals_mode 0",
+)
+BITWOP_MODE = error(
+    "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {0}: 0 (and), 1 (or) and 2 (xor) exist"
+)
+SHIFT_MODE = error("THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {0}: 0 (left) and 1 (right) exist")
+CMP_MODE = error("THCON-CMP", UB, "CMPDMAREG with op_sel {0}: 0 (>), 1 (<) and 2 (==) exist")
+MMIO_LOW = error(
+    "THCON-MMIO-LOW",
+    UB,
+    "address {0:#010x} is below 0xffb11000, out of reach of STOREREG and LOADREG",
+    "reg_addr is (address - 0xffb00000) / 4",
+)
+MMIO_TARGET = error(
+    "THCON-MMIO",
+    UNIMPLEMENTED,
+    "STOREREG and LOADREG at address {0:#010x} are not modelled",
+    "overlay stream registers (0xffb40000 to 0xffb7ffff) are; let a RISC-V core access others",
+)
+
+
+@njit
+def _set(s: Any, t: Any, register: Any, value: Any) -> Any:
+    s.gpr[t, register & 63] = np.uint32(value & WORD)
+    return DONE
+
+
+@njit
+def _second(s: Any, t: Any, index: Any, is_const: Any) -> Any:
+    """The second operand: GPR `index`, or `index` itself as an unsigned 6-bit constant."""
+    return index if is_const else np.int64(s.gpr[t, index & 63])
+
+
+@njit
+def _target(s: Any, reg_addr: Any) -> Any:
+    """Offset into the overlay streams of an MMIO register, or a negative error number."""
+    address = MMIO_BASE + 4 * reg_addr
+    s.detail[0] = address
+    if address < MMIO_FIRST:
+        return MMIO_LOW
+    if streams.BASE <= address < streams.BASE + streams.SIZE:
+        return address - streams.BASE
+    return MMIO_TARGET
+
+
+class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
+    """Set one half of a GPR to a 16-bit immediate (SETDMAREG, Wormhole ISA)."""
+
+    reg_index_16b = bits(6, 0)
+    set_signals_mode = bits(7)
+    payload_sig_sel = bits(21, 8)
+    payload_sig_sel_size = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        reg_index_16b: Any,
+        set_signals_mode: Any,
+        payload_sig_sel: Any,
+        payload_sig_sel_size: Any,
+    ) -> Any:
+        if set_signals_mode:
+            return SIGNALS
+        value = payload_sig_sel | (payload_sig_sel_size << 14)
+        old = np.int64(s.gpr[t, reg_index_16b >> 1])
+        if reg_index_16b & 1:
+            return _set(s, t, reg_index_16b >> 1, (old & 0xFFFF) | (value << 16))
+        return _set(s, t, reg_index_16b >> 1, (old & 0xFFFF0000) | value)
+
+
+class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", stall="B0,B5", oracle=False):
+    """Wait for outstanding work of the thread: there never is any here (FLUSHDMA, Wormhole ISA)."""
+
+    condition_mask = bits(3, 0)
+
+    def execute(s: Any, t: Any, condition_mask: Any) -> Any:
+        # All four conditions ask for work in flight; every instruction completes at the gate.
+        return DONE
+
+
+class REG2FLOP(Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=False):
+    """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA)."""
+
+    reg_index = bits(5, 0)
+    flop_index = bits(12, 6)
+    context_id_2 = bits(17, 16)
+    byte_offset = bits(19, 18)
+    target_sel = bits(21, 20)
+    size_sel = bits(23, 22)
+
+
+class ADDDMAREG(Instruction, opcode=0x58, unit="scalar", stall="B0,B5"):
+    """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_b_is_const = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        op_a_reg_index: Any,
+        op_b_reg_index: Any,
+        result_reg_index: Any,
+        op_b_is_const: Any,
+    ) -> Any:
+        a = np.int64(s.gpr[t, op_a_reg_index])
+        b = _second(s, t, op_b_reg_index, op_b_is_const)
+        return _set(s, t, result_reg_index, a + b)
+
+
+class SUBDMAREG(Instruction, opcode=0x59, unit="scalar", stall="B0,B5", oracle=False):
+    """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_b_is_const = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        op_a_reg_index: Any,
+        op_b_reg_index: Any,
+        result_reg_index: Any,
+        op_b_is_const: Any,
+    ) -> Any:
+        a = np.int64(s.gpr[t, op_a_reg_index])
+        b = _second(s, t, op_b_reg_index, op_b_is_const)
+        return _set(s, t, result_reg_index, a - b)
+
+
+class MULDMAREG(Instruction, opcode=0x5A, unit="scalar", stall="B0,B5"):
+    """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_b_is_const = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        op_a_reg_index: Any,
+        op_b_reg_index: Any,
+        result_reg_index: Any,
+        op_b_is_const: Any,
+    ) -> Any:
+        a = np.int64(s.gpr[t, op_a_reg_index])
+        b = _second(s, t, op_b_reg_index, op_b_is_const)
+        return _set(s, t, result_reg_index, (a & 0xFFFF) * (b & 0xFFFF))
+
+
+class BITWOPDMAREG(Instruction, opcode=0x5B, unit="scalar", stall="B0,B5", oracle=False):
+    """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_sel = bits(20, 18)
+    op_b_is_const = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        op_a_reg_index: Any,
+        op_b_reg_index: Any,
+        result_reg_index: Any,
+        op_sel: Any,
+        op_b_is_const: Any,
+    ) -> Any:
+        if op_sel > 2:
+            s.detail[0] = op_sel
+            return BITWOP_MODE
+        a = np.int64(s.gpr[t, op_a_reg_index])
+        b = _second(s, t, op_b_reg_index, op_b_is_const)
+        if op_sel == 0:
+            return _set(s, t, result_reg_index, a & b)
+        if op_sel == 1:
+            return _set(s, t, result_reg_index, a | b)
+        return _set(s, t, result_reg_index, a ^ b)
+
+
+class SHIFTDMAREG(Instruction, opcode=0x5C, unit="scalar", stall="B0,B5", oracle=False):
+    """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_sel = bits(20, 18)
+    op_b_is_const = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        op_a_reg_index: Any,
+        op_b_reg_index: Any,
+        result_reg_index: Any,
+        op_sel: Any,
+        op_b_is_const: Any,
+    ) -> Any:
+        if op_sel > 1:
+            s.detail[0] = op_sel
+            return SHIFT_MODE
+        a = np.int64(s.gpr[t, op_a_reg_index])
+        b = _second(s, t, op_b_reg_index, op_b_is_const)
+        if op_sel == 0:
+            return _set(s, t, result_reg_index, a << (b & 31))
+        return _set(s, t, result_reg_index, a >> (b & 31))
+
+
+class CMPDMAREG(Instruction, opcode=0x5D, unit="scalar", stall="B0,B5", oracle=False):
+    """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_sel = bits(20, 18)
+    op_b_is_const = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        op_a_reg_index: Any,
+        op_b_reg_index: Any,
+        result_reg_index: Any,
+        op_sel: Any,
+        op_b_is_const: Any,
+    ) -> Any:
+        if op_sel > 2:
+            s.detail[0] = op_sel
+            return CMP_MODE
+        a = np.int64(s.gpr[t, op_a_reg_index])
+        b = _second(s, t, op_b_reg_index, op_b_is_const)
+        if op_sel == 0:
+            return _set(s, t, result_reg_index, np.int64(a > b))
+        if op_sel == 1:
+            return _set(s, t, result_reg_index, np.int64(a < b))
+        return _set(s, t, result_reg_index, np.int64(a == b))
+
+
+class DMANOP(Instruction, opcode=0x60, unit="scalar", stall="B0,B5"):
+    """Occupy the scalar unit for one slot (DMANOP, Wormhole ISA)."""
+
+    def execute(s: Any, t: Any) -> Any:
+        return DONE
+
+
+class STOREREG(Instruction, opcode=0x67, unit="scalar", stall="B0,B5"):
+    """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
+
+    reg_addr = bits(17, 0)
+    tdma_data_reg_index = bits(23, 18)
+
+    def execute(s: Any, t: Any, reg_addr: Any, tdma_data_reg_index: Any) -> Any:
+        at = _target(s, reg_addr)
+        if at < 0:
+            return at
+        value = np.int64(s.gpr[t, tdma_data_reg_index])
+        return streams.stream_write(s, at >> 12, (at & 0xFFF) >> 2, value)
+
+
+class LOADREG(Instruction, opcode=0x68, unit="scalar", stall="B0,B5", oracle=False):
+    """Load a GPR from an MMIO register (LOADREG, Wormhole ISA)."""
+
+    reg_addr = bits(17, 0)
+    tdma_data_reg_index = bits(23, 18)
+
+    def execute(s: Any, t: Any, reg_addr: Any, tdma_data_reg_index: Any) -> Any:
+        at = _target(s, reg_addr)
+        if at < 0:
+            return at
+        value = streams.stream_read(s, at >> 12, (at & 0xFFF) >> 2)
+        if value < 0:
+            return value
+        return _set(s, t, tdma_data_reg_index, value)

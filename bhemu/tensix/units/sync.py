@@ -1,0 +1,180 @@
+"""Sync unit: semaphores, mutexes and the wait instructions."""
+
+from typing import Any
+
+from numba import njit
+
+from bhemu.tensix import gate, semaphores
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import DONE, NCB, UB, condition, error
+
+MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
+
+WAIT_MUTEX = condition("a mutex held by another thread")
+WAIT_NO_MUTEX = condition("a mutex that does not exist (Blackhole has 0, 2, 3 and 4): for ever")
+
+MUTEX_INDEX = error(
+    "MUTEX-INDEX",
+    UB,
+    "mutex_index {0} does not exist: Blackhole has mutexes 0, 2, 3 and 4",
+    "use one of them",
+)
+MUTEX_TWICE = error(
+    "MUTEX-TWICE",
+    NCB,
+    "ATGETM of mutex {0} by thread {1}, which holds it already",
+    "release it with ATRELM first",
+)
+MUTEX_OWNER = error(
+    "MUTEX-OWNER",
+    NCB,
+    "ATRELM of mutex {0} by thread {1}, which does not hold it",
+    "acquire it with ATGETM first",
+)
+SEM_INIT = error(
+    "SEM-INIT",
+    NCB,
+    "SEMINIT with init_value {0} above max_value {1}",
+    "give max_value at least init_value",
+)
+SEM_CONDITION = error(
+    "SEM-CONDITION",
+    UB,
+    "SEMWAIT with wait_sem_cond 0 waits for nothing that is defined",
+    "set bit 0 (while zero) or bit 1 (while at the maximum)",
+)
+
+
+@njit
+def _bad_mutex(s: Any, t: Any, mutex_index: Any) -> Any:
+    if mutex_index < 5 and (MUTEXES >> mutex_index) & 1:
+        return DONE
+    if s.gate_blocked[t] == WAIT_NO_MUTEX:
+        return WAIT_NO_MUTEX  # a retry: the rule is counted already
+    s.detail[0] = mutex_index
+    status = violated(s, MUTEX_INDEX)
+    return status if status else WAIT_NO_MUTEX
+
+
+class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
+    """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
+
+    mutex_index = bits(15, 0)
+
+    def execute(s: Any, t: Any, mutex_index: Any) -> Any:
+        status = _bad_mutex(s, t, mutex_index)
+        if status:
+            return status
+        holder = s.mutex[mutex_index & 7]
+        if holder == t + 1:
+            s.detail[0], s.detail[1] = mutex_index, t
+            return violated(s, MUTEX_TWICE)
+        if holder:
+            return WAIT_MUTEX
+        s.mutex[mutex_index & 7] = t + 1
+        return DONE
+
+
+class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
+    """Release a mutex (ATRELM, Wormhole ISA)."""
+
+    mutex_index = bits(15, 0)
+
+    def execute(s: Any, t: Any, mutex_index: Any) -> Any:
+        status = _bad_mutex(s, t, mutex_index)
+        if status:
+            return status
+        if s.mutex[mutex_index & 7] != t + 1:
+            s.detail[0], s.detail[1] = mutex_index, t
+            return violated(s, MUTEX_OWNER)
+        s.mutex[mutex_index & 7] = 0
+        return DONE
+
+
+class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
+    """Hold instruction classes until units and banks are ready (STALLWAIT, Blackhole ISA)."""
+
+    wait_res = bits(12, 0)
+    stall_res = bits(23, 15)
+
+    def execute(s: Any, t: Any, wait_res: Any, stall_res: Any) -> Any:
+        gate.stallwait(s, t, stall_res, wait_res)
+        return DONE
+
+
+class SEMINIT(Instruction, opcode=0xA3, unit="sync", stall="B1"):
+    """Set value and maximum of the selected semaphores (SEMINIT, Blackhole ISA)."""
+
+    sem_sel = bits(9, 2)
+    init_value = bits(19, 16)
+    max_value = bits(23, 20)
+
+    def execute(s: Any, t: Any, sem_sel: Any, init_value: Any, max_value: Any) -> Any:
+        if init_value > max_value:
+            s.detail[0], s.detail[1] = init_value, max_value
+            status = violated(s, SEM_INIT)
+            if status:
+                return status
+        for i in range(semaphores.COUNT):
+            if (sem_sel >> i) & 1:
+                s.sem[i] = init_value
+                s.sem_max[i] = max_value
+        return DONE
+
+
+class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
+    """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
+
+    sem_sel = bits(9, 2)
+
+    def execute(s: Any, t: Any, sem_sel: Any) -> Any:
+        full = semaphores.first_full(s, sem_sel)
+        if full >= 0:
+            status = semaphores.posted_full(s, full, s.sem_max[full])
+            if status:
+                return status
+        for i in range(semaphores.COUNT):
+            if (sem_sel >> i) & 1:
+                semaphores.post(s, i)
+        return DONE
+
+
+class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
+    """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
+
+    sem_sel = bits(9, 2)
+
+    def execute(s: Any, t: Any, sem_sel: Any) -> Any:
+        empty = semaphores.first_zero(s, sem_sel)
+        if empty >= 0:
+            status = semaphores.taken_empty(s, empty)
+            if status:
+                return status
+        for i in range(semaphores.COUNT):
+            if (sem_sel >> i) & 1:
+                semaphores.get(s, i)
+        return DONE
+
+
+class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
+    """Hold instruction classes until semaphore conditions are met (SEMWAIT, Blackhole ISA)."""
+
+    wait_sem_cond = bits(1, 0)
+    sem_sel = bits(9, 2)
+    stall_res = bits(23, 15)
+
+    def execute(s: Any, t: Any, wait_sem_cond: Any, sem_sel: Any, stall_res: Any) -> Any:
+        if wait_sem_cond == 0:
+            return SEM_CONDITION
+        gate.semwait(s, t, stall_res, wait_sem_cond, sem_sel)
+        return DONE
+
+
+class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=False):
+    """Hold instruction classes until a stream register has a value (STREAMWAIT, Blackhole ISA)."""
+
+    wait_stream_sel = bits(1, 0)
+    target_sel = bits(3)
+    target_value = bits(13, 4)
+    stall_res = bits(23, 15)

@@ -1,0 +1,1 @@
+"""Unpackers: L1 to SrcA, SrcB and Dst."""

@@ -1,0 +1,219 @@
+"""Where an UNPACR reads and writes.
+
+An UNPACR takes `count` consecutive datums of a tile in L1, in rows of 32 (16 for datums of up to 8
+bits) that follow each other or, with Tileize_mode, are Shift_amount apart, and puts them into
+consecutive columns and rows of its target.
+Source: UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsim's Tensix model.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from bhemu.tensix import config, dest, formats
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.state import L1_SIZE
+from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.units.unpack.modes import (
+    DESCRIPTOR_NO_EXPONENTS,
+    DESCRIPTOR_X,
+    DESCRIPTOR_Y,
+    DESCRIPTOR_Z,
+    section,
+)
+
+X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
+SRC_ROWS = 64
+FIRST_CELL = 64  # unpacker 0 counts its target from row 4
+
+# Words of the sentences: {0} unpacker, {2} and {3} as written.
+_MISALIGNED = error(
+    "UNPACR-ALIGN",
+    UB,
+    "unpacker {0}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first datum is "
+    "at {2:#x}",
+)
+_NO_EXPONENTS = error(
+    "UNPACR-NO-EXPONENTS",
+    UNSUPPORTED,
+    "unpacker {0}: the tile descriptor says that the tile has no exponent section",
+    "clear bit 5 of the descriptor, or use Force_shared_exp",
+)
+_L1_END = error(
+    "UNPACR-L1",
+    UB,
+    "unpacker {0} reads L1 from {2:#x} up to {3:#x}, beyond the end at 0x180000",
+    "check Base address, Offset address and the ADC counters",
+)
+_STRIDE = error(
+    "UNPACR-STRIDE",
+    UNSUPPORTED,
+    "unpacker {0}: the channel 1 strides are not multiples of the {2} bytes of an output datum",
+    "UNP0/1_ADDR_CTRL_XY_REG_1 and ZW_REG_1 count bytes",
+)
+_CH1_W = error("UNPACR-CH1-W", UNIMPLEMENTED, "unpacker {0}: channel 1 W counter is {2}, not 0")
+_DEST_LOW = error(
+    "UNPACR-DEST-LOW",
+    UNSUPPORTED,
+    "unpacker 0 would write {2} datums before the start of its target",
+    "its target starts at datum 64: Dest_cntx address and channel 1 counters give at least that",
+)
+_DEST_ALIGN = error(
+    "UNPACR-DEST-ALIGN",
+    UNSUPPORTED,
+    "unpacker {0} would write from datum {2} of its target, not from the start of a row of 16",
+)
+_X_RANGE = error(
+    "UNPACR-X", UNSUPPORTED, "unpacker {0}: channel 0 X counter {2} is beyond that of channel 1"
+)
+_SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {2}; it has 64 rows")
+_DST_ROWS = error(
+    "UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {2}; it has 1024 rows"
+)
+_BURST = error(
+    "UNPACR-BURST",
+    UNSUPPORTED,
+    "unpacker 0 starts at SrcA row {2} but writes bursts of {3} rows: the silicon may drop rows at "
+    "the boundary of a 16-row set",
+    "start at a multiple of the burst, or unpack fewer datums at a time",
+)
+
+
+class Source(NamedTuple):
+    """What is read: bits of a datum, bit address of the first datum, 16 times the address of its
+    exponent byte (or -1 - the forced exponent), datums of a row, bytes from row to row."""
+
+    bits: int
+    data: int
+    exponent: int
+    row: int
+    step: int
+
+
+@njit
+def _base(s: Any, m: Any) -> Any:
+    f0, f1 = cf.THCON_SEC0_REG3_Base_address, cf.THCON_SEC0_REG3_Base_cntx1_address
+    g0, g1 = cf.THCON_SEC0_REG7_Offset_address, cf.THCON_SEC0_REG7_Offset_cntx1_address
+    base = section(s, m.bank, m.unpacker, f1 if m.context else f0)
+    offset = section(s, m.bank, m.unpacker, g1 if m.context else g0)
+    return ((base + offset + 1) << 4) & 0xFFFFFFFF
+
+
+@njit
+def source(s: Any, t: Any, m: Any) -> Any:
+    """Source of thread `t`'s UNPACR in Mode `m`; not checked against L1."""
+    b, u = m.bank, m.unpacker
+    f0, f1 = cf.THCON_SEC0_REG5_Tile_x_dim_cntx0, cf.THCON_SEC0_REG5_Tile_x_dim_cntx1
+    x = config.get(s, b, f1 if m.context else f0)
+    if u:
+        x = section(s, b, u, DESCRIPTOR_X)
+    y = section(s, b, u, DESCRIPTOR_Y)
+    z = max(section(s, b, u, DESCRIPTOR_Z), 1)
+    at = s.adc[t, u, 0]
+    first = at[X] + x * (at[Y] + y * (at[Z] + z * at[W]))
+    bits = formats.datum_bits(m.fmt)
+    data = _base(s, m)
+    exponent = (data << 4) + first
+    if formats.is_bfp(m.fmt):
+        if section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp):
+            f0, f1 = cf.UNP0_FORCED_SHARED_EXP_shared_exp, cf.UNP1_FORCED_SHARED_EXP_shared_exp
+            exponent = -1 - config.get(s, b, f1 if u else f0)
+        else:
+            data += ((x * y * z + 15) // 16 + 15) & ~15
+    row = 16 if bits <= 8 else 32
+    step = bits * row >> 3
+    if m.tileize:
+        step = config.get(s, b, cf.THCON_SEC0_REG2_Shift_amount_cntx0) << 4
+        step |= config.get(s, b, cf.THCON_SEC0_REG2_Shift_amount_cntx1) << 8
+        step |= config.get(s, b, cf.THCON_SEC0_REG2_Shift_amount_cntx2) << 12
+    return Source(bits, (data << 3) + first * bits, exponent, row, step)
+
+
+@njit
+def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
+    """0, or the error of reading `count` datums from Source `src`."""
+    s.detail[2] = src.data >> 3
+    if (m.haloize | m.tileize) and src.data & 127:
+        return _MISALIGNED
+    full = (count - 1) // src.row
+    end = src.data + 8 * src.step * full + src.bits * (count - full * src.row)
+    if full:  # rows overlap when the step is small: the last but one may reach further
+        end = max(end, src.data + 8 * src.step * (full - 1) + src.bits * src.row)
+    if end > 8 * L1_SIZE:
+        s.detail[3] = (end + 7) >> 3
+        return _L1_END
+    if formats.is_bfp(m.fmt) and src.exponent >= 0:
+        if section(s, m.bank, m.unpacker, DESCRIPTOR_NO_EXPONENTS):
+            return _NO_EXPONENTS
+        end = (src.exponent + count + 15) >> 4
+        if end > L1_SIZE:
+            s.detail[2] = src.exponent >> 4
+            s.detail[3] = end
+            return _L1_END
+    return 0
+
+
+@njit
+def first_cell(s: Any, t: Any, m: Any) -> Any:
+    """First target datum (datum n: row n // 16, column n % 16), or an error (negative)."""
+    b, u = m.bank, m.unpacker
+    f0, f1 = cf.UNP0_ADDR_CTRL_XY_REG_1_Ystride, cf.UNP1_ADDR_CTRL_XY_REG_1_Ystride
+    y = config.get(s, b, f1 if u else f0)
+    f0, f1 = cf.UNP0_ADDR_CTRL_ZW_REG_1_Zstride, cf.UNP1_ADDR_CTRL_ZW_REG_1_Zstride
+    z = config.get(s, b, f1 if u else f0)
+    f0, f1 = cf.UNP0_ADDR_CTRL_ZW_REG_1_Wstride, cf.UNP1_ADDR_CTRL_ZW_REG_1_Wstride
+    w = config.get(s, b, f1 if u else f0)
+    size = (formats.datum_bits(m.out) + 7) >> 3
+    at = s.adc[t, u, 1]
+    s.detail[2] = size
+    if (y | z | w) & (size - 1):
+        return _STRIDE
+    s.detail[2] = at[W]
+    if at[W]:
+        return _CH1_W
+    first = (at[Y] * y + at[Z] * z) // size
+    if u == 0:
+        if not (m.to_dst or config.get(s, b, cf.UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr)):
+            first = 0
+        f0, f1 = cf.THCON_SEC0_REG5_Dest_cntx0_address, cf.THCON_SEC0_REG5_Dest_cntx1_address
+        first += config.get(s, b, f1 if m.context else f0) - FIRST_CELL
+        s.detail[2] = -first
+        if first < 0:
+            return _DEST_LOW
+    s.detail[2] = first
+    return _DEST_ALIGN if first & 15 else first
+
+
+@njit
+def _burst_rows(s: Any, m: Any, bits: Any) -> Any:
+    # Somewhat stricter than the silicon: rows of a burst that may cross a 16-row set are lost.
+    power = config.get(s, m.bank, cf.THCON_SEC0_REG2_Throttle_mode)
+    if bits == 2:
+        power = 0
+    elif m.tileize:
+        power = 2
+    elif config.get(s, m.bank, cf.THCON_SEC0_REG1_ovrd_default_throttle_mode) == 0:
+        power = 3 if bits == 8 else 2
+    size = 128 if power == 2 and bits >= 16 else 16 << power
+    return min(max(size // (2 * bits), 1), 8)
+
+
+@njit
+def target_refused(s: Any, t: Any, m: Any, first: Any, count: Any) -> Any:
+    """0, or the error of writing `count` datums from target datum `first`."""
+    s.detail[2] = s.adc[t, m.unpacker, 0, X]
+    if count <= 0:
+        return _X_RANGE
+    last = (first + count - 1) >> 4
+    s.detail[2] = last
+    if m.unpacker and last >= SRC_ROWS:
+        return _SRCB_ROWS
+    if m.to_dst and last >= dest.ROWS:
+        return _DST_ROWS
+    if count > 16 and not (m.unpacker | m.to_dst):
+        burst = _burst_rows(s, m, formats.datum_bits(m.fmt))
+        s.detail[2] = first >> 4
+        s.detail[3] = burst
+        if (first >> 4) & (burst - 1):
+            return _BURST
+    return 0

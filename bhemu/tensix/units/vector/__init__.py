@@ -1,0 +1,1 @@
+"""Vector unit (SFPU): one file per group of instructions."""

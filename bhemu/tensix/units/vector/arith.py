@@ -1,0 +1,150 @@
+"""Vector unit (SFPU): floating-point arithmetic."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix import lanes
+from bhemu.tensix.fma import fma
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, NCB, error
+
+_U = np.uint32
+_SIGN = 0x80000000
+_ONE = 0x3F800000
+_LREG_ONE, _LREG_ZERO = 10, 9
+
+_NO_ONE = error(
+    "VECTOR-ADD-ONE",
+    NCB,
+    "SFPADD multiplies LReg[{0}] by LReg[{1}]: one factor must be LReg[10], the constant 1.0",
+    "name LReg[10] as lreg_src_a or lreg_src_b, or use SFPMAD",
+)
+_NO_ZERO = error(
+    "VECTOR-MUL-ZERO",
+    NCB,
+    "SFPMUL adds LReg[{0}]: the addend must be LReg[9], the constant 0.0",
+    "name LReg[9] as lreg_src_c, or use SFPMAD",
+)
+
+
+@njit
+def _multiply_add(s: Any, a: Any, b: Any, c: Any, flip_a: Any, flip_c: Any) -> None:
+    """Scratch value = LReg[a] * LReg[b] + LReg[c], signs flipped by xor."""
+    x, y, z, out = s.lreg[a], s.lreg[b], s.lreg[c], s.lane_tmp[lanes.VALUE]
+    fa, fc = _U(flip_a), _U(flip_c)
+    for lane in range(lanes.LANES):
+        out[lane] = fma(_U(x[lane] ^ fa), y[lane], _U(z[lane] ^ fc))
+
+
+@njit
+def _flip(mod: Any, bit: Any) -> Any:
+    return np.int64(_SIGN) if (mod >> bit) & 1 else np.int64(0)
+
+
+@njit
+def _mad(s: Any, t: Any, mod: Any, most: Any, dest: Any, c: Any, b: Any, a: Any) -> Any:
+    status = lanes.claim(s, t, dest)
+    if status != lanes.GO:
+        return status
+    if mod > most:
+        return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
+    _multiply_add(s, a, b, c, _flip(mod, 0), _flip(mod, 1))
+    lanes.write(s, dest)
+    return DONE
+
+
+class SFPMAD(Instruction, opcode=0x84, unit="vector", stall="B8"):
+    """Multiply and add (SFPMAD, Blackhole ISA); mod bit 0 negates A, bit 1 negates C."""
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    lreg_src_c = bits(11, 8)
+    lreg_src_b = bits(15, 12)
+    lreg_src_a = bits(19, 16)
+
+    def execute(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a):  # type: ignore
+        return _mad(s, t, instr_mod1, 3, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
+
+
+class SFPADD(Instruction, opcode=0x85, unit="vector", stall="B8"):
+    """Add: SFPMAD with one factor 1.0 (SFPADD, Wormhole ISA)."""
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    lreg_src_c = bits(11, 8)
+    lreg_src_b = bits(15, 12)
+    lreg_src_a = bits(19, 16)
+
+    def execute(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a):  # type: ignore
+        if lreg_dest < lanes.TEMPLATES and lreg_src_a != _LREG_ONE and lreg_src_b != _LREG_ONE:
+            return refuse(s, _NO_ONE, lreg_src_a, lreg_src_b)
+        return _mad(s, t, instr_mod1, 3, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
+
+
+class SFPMUL(Instruction, opcode=0x86, unit="vector", stall="B8"):
+    """Multiply: SFPMAD with addend 0.0 (SFPMUL, Wormhole ISA); mod bit 0 negates A."""
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    lreg_src_c = bits(11, 8)
+    lreg_src_b = bits(15, 12)
+    lreg_src_a = bits(19, 16)
+
+    def execute(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a):  # type: ignore
+        if lreg_dest < lanes.TEMPLATES and lreg_src_c != _LREG_ZERO:
+            return refuse(s, _NO_ZERO, lreg_src_c, 0)
+        return _mad(s, t, instr_mod1, 1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
+
+
+class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
+    """Add a bf16 immediate (SFPADDI, Wormhole ISA)."""
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    imm16_math = bits(23, 8)
+
+    def execute(s, t, instr_mod1, lreg_dest, imm16_math):  # type: ignore
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1:
+            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
+        x, out = s.lreg[lreg_dest], s.lane_tmp[lanes.VALUE]
+        immediate, one = _U(imm16_math << 16), _U(_ONE)
+        for lane in range(lanes.LANES):
+            out[lane] = fma(immediate, one, x[lane])
+        lanes.write(s, lreg_dest)
+        return DONE
+
+
+class SFPMULI(Instruction, opcode=0x74, unit="vector", stall="B8"):
+    """Multiply by a bf16 immediate (SFPMULI, Wormhole ISA)."""
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    imm16_math = bits(23, 8)
+
+    def execute(s, t, instr_mod1, lreg_dest, imm16_math):  # type: ignore
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1:
+            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
+        x, out = s.lreg[lreg_dest], s.lane_tmp[lanes.VALUE]
+        immediate, zero = _U(imm16_math << 16), _U(0)
+        for lane in range(lanes.LANES):
+            out[lane] = fma(immediate, x[lane], zero)
+        lanes.write(s, lreg_dest)
+        return DONE
+
+
+class SFPARECIP(Instruction, opcode=0x99, unit="vector", stall="B8"):
+    """Approximate the reciprocal (SFPARECIP, Blackhole ISA)."""
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    lreg_c = bits(11, 8)
+    imm12_math = bits(15, 12)

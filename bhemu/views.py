@@ -1,0 +1,89 @@
+"""Named state of the coprocessor, as arrays a user can read (Tile.tensix)."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.errors import InputError
+from bhemu.tensix.state import State
+
+_SHARED = (
+    *("gpr", "cfg", "thread_cfg", "dst_valid", "lreg", "cc", "rwc", "adc", "sem", "sem_max"),
+    *("mutex", "replay", "mop_cfg", "src_valid"),
+)
+
+
+class Tensix:
+    """The coprocessor's registers.
+
+    gpr (3,64), cfg (2,224), thread_cfg (3,68), lreg (16,32), srca/srcb (2,64,16): uint32;
+    dst16 (1024,16): uint16 raw cells; dst_valid (1024,), rwc (3,4), adc (3,3,2,4), sem (8,),
+    sem_max (8,), mutex (8,): int64.  Arrays are live views; do not keep them over a reset.
+    """
+
+    gpr: npt.NDArray[np.uint32]
+    cfg: npt.NDArray[np.uint32]
+    lreg: npt.NDArray[np.uint32]
+    sem: npt.NDArray[np.int64]
+
+    def __init__(self, s: State) -> None:
+        self._s = s
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        if name in _SHARED:
+            value: npt.NDArray[Any] = getattr(self._s, name)
+            return value
+        raise AttributeError(f"Tensix has no state {name!r}; known: {', '.join(_SHARED)}")
+
+    @property
+    def srca(self) -> npt.NDArray[np.uint32]:
+        """SrcA cells (bank, row, column)."""
+        return self._s.src[0]
+
+    @property
+    def srcb(self) -> npt.NDArray[np.uint32]:
+        """SrcB cells (bank, row, column)."""
+        return self._s.src[1]
+
+    @property
+    def dst16(self) -> npt.NDArray[np.uint16]:
+        """Dst storage as it is (shuffled cells)."""
+        return self._s.dst
+
+    @property
+    def fifo(self) -> list[list[int]]:
+        """Queued words of each thread, oldest first."""
+        s = self._s
+        depth = s.fifo.shape[1]
+        return [
+            [int(s.fifo[t, i % depth]) for i in range(int(s.fifo_read[t]), int(s.fifo_write[t]))]
+            for t in range(3)
+        ]
+
+    def dst(self, fmt: str) -> npt.NDArray[Any]:
+        """Dst decoded: "bf16" or "fp16" (1024,16) float32, "fp32" (512,16) float32, "int32".
+
+        Rows that ZEROACC marked invalid show as 0.
+        """
+        cells = np.where(self._s.dst_valid[:, None] != 0, self._s.dst, 0).astype(np.uint32)
+        if fmt == "bf16":
+            return (_bf16(cells) << 16).view(np.float32)
+        if fmt == "fp16":
+            exponent, mantissa = cells & 0x1F, (cells >> 5) & 0x3FF
+            value = mantissa / 1024 + (exponent > 0)
+            scaled = np.ldexp(value, np.maximum(exponent, 1).astype(np.int64) - 15)
+            return np.where(cells >> 15, -scaled, scaled).astype(np.float32)
+        if fmt in ("fp32", "int32"):
+            row = np.arange(512)
+            high = ((row & 0x1F8) << 1) | (row & 0x207)
+            low = self._s.dst[high + 8].astype(np.uint32)
+            low = np.where(self._s.dst_valid[high][:, None] != 0, low, 0).astype(np.uint32)
+            words = (_bf16(cells[high]) << 16) | low
+            return words.view(np.float32) if fmt == "fp32" else words.view(np.int32)
+        raise InputError(f"Dst has no decoded form {fmt!r}", hint="bf16, fp16, fp32 or int32")
+
+
+def _bf16(cells: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Storage order s m7 e8 to s e8 m7."""
+    return (cells & 0x8000) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)

@@ -1,0 +1,103 @@
+"""Writes docs/models.md: what is modelled, inert, refused and unverified, and every rule."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bhemu.cli.isa import row  # noqa: E402
+from bhemu.memmap import BLOCKS, INERT  # noqa: E402
+from bhemu.tensix import units  # noqa: E402
+from bhemu.tensix.insn import REGISTRY  # noqa: E402
+from bhemu.tensix.status import RULES  # noqa: E402
+
+TARGET = ROOT / "docs" / "models.md"
+assert units.MODULES
+
+SHORT = """## Where the model falls short
+
+* Block windows without a model: TDMA-RISC (mover commands), PIC, Dst window, NoC NIUs; in the debug
+  block everything but resets, reset PCs, wall clock, config read port and the Dst array port.
+* A misaligned load or store of L1 or local memory is executed as the engine does it (it should be
+  rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
+* `lr.w`, `sc.w`, CSRs other than cfg0 and the counters, and TT queue-status CSRs are refused.
+* Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes
+  place as soon as the core's own thread cannot go on.
+* Livelock (polling for ever) is not detected: use a limit or a time-out. A deadlock is.
+* Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
+"""
+
+
+def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
+    """A markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(str(c) for c in r) + " |" for r in rows]
+
+
+def text() -> str:
+    """The whole page."""
+    from bhemu.devices import dispatch
+    from bhemu.riscv import hooks
+
+    assert dispatch.WRITE
+    assert hooks.NONE == 0
+    entries = [row(REGISTRY[opcode]) for opcode in sorted(REGISTRY)]
+    counts = Counter(e["status"] for e in entries)
+    lines = [
+        "<!-- Written by scripts/make_models.py; do not edit. -->",
+        "# What is modelled",
+        "",
+        f"137 Tensix instructions: {counts['golden']} golden (executed by a golden case),"
+        f" {counts['isa-text']} after the ISA text, {counts['refused']} refused,"
+        f" {counts['unimplemented']} not implemented yet (refused by name).",
+        "",
+        SHORT,
+        "## Instructions",
+        "",
+        *table(
+            ("mnemonic", "opcode", "unit", "status", "what it does"),
+            [
+                (
+                    e["mnemonic"],
+                    f"{e['opcode']:#04x}",
+                    e["unit"],
+                    e["status"] + (f": {e['reason']}" if "reason" in e else ""),
+                    e["summary"],
+                )
+                for e in entries
+            ],
+        ),
+        "",
+        "## Address blocks",
+        "",
+        *table(
+            ("from", "to", "block"), [(f"{lo:#010x}", f"{hi - 1:#010x}", n) for lo, hi, n in BLOCKS]
+        ),
+        "",
+        "## Inert registers",
+        "",
+        *table(
+            ("address", "name", "why it may be inert"),
+            [(f"{a:#010x}", i.name, i.reason) for a, i in INERT.items()],
+        ),
+        "",
+        "## Rules",
+        "",
+        *table(
+            ("rule", "category", "sentence"),
+            [
+                (r.rule, r.category, r.text.replace("|", "\\|"))
+                for r in sorted(RULES.values(), key=lambda r: r.rule)
+            ],
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(TARGET.read_text(encoding="utf-8") != text())
+    TARGET.write_text(text(), encoding="utf-8")

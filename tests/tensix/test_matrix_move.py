@@ -1,0 +1,400 @@
+"""Moves between SrcA, SrcB and Dst against a literal model (MOV pages, Wormhole ISA; ttsim).
+
+The model computes one datum at a time on Python integers.
+"""
+
+import random
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from bhemu.tensix import status
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.quirks import counted
+from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.units import MODULES
+
+assert MODULES
+FP32, FP16, BFP8A, TF32, BF16, BFP8, INT32, UINT16, FP8, INT8, BFP2 = (
+    0,
+    1,
+    2,
+    4,
+    5,
+    6,
+    8,
+    9,
+    10,
+    14,
+    15,
+)
+A, B = 0, 1
+LLK = 1
+
+
+@cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return njit(cache=True)(function)
+
+
+def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
+    """Status of one instruction, its fields taken through its encoding."""
+    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
+    values = cls.operands(cls.assemble(**fields))
+    assert cls.execute is not None
+    return int(compiled(cls.execute)(s.buffer.view(DTYPE)[0] if JIT else s, t, *values.values()))
+
+
+def rule(number: int) -> str:
+    return status.RULES[number].rule
+
+
+EXPONENTS = (0, 0, 1, 15, 16, 31, 32, 126, 127, 254, 255)
+
+
+def filled(seed: int, fmt: int) -> State:
+    """Src cells of every class (zero, denormal, 5- and 8-bit exponents), random Dst and flags."""
+    rng = random.Random(seed)
+    s = State()
+
+    def cell() -> int:
+        exponent = rng.choice(EXPONENTS) if rng.random() < 0.7 else rng.randrange(256)
+        mantissa = rng.choice((0, 1, 1023, rng.randrange(1024)))
+        return rng.randrange(2) << 31 | exponent << 23 | mantissa << 13
+
+    s.src[:] = np.array([cell() for _ in range(s.src.size)], np.uint32).reshape(s.src.shape)
+    s.dst[:] = np.random.default_rng(seed).integers(0, 1 << 16, s.dst.shape, np.uint16)
+    s.dst_valid[:] = [rng.randrange(2) for _ in range(1024)]
+    s.src_valid[:] = 1
+    s.src_fmt[:] = fmt
+    s.matrix_bank[:] = (1, 0)
+    return s
+
+
+def high_row(row: int) -> int:
+    return (row & 0x1F8) << 1 | row & 0x207
+
+
+def bf16_cell(v: int) -> int:
+    """s[15] m[14:8] e[7:0] of a 16-bit pattern."""
+    return v & 0x8000 | (v & 0x7F) << 8 | v >> 7 & 0xFF
+
+
+def bf16_of(c: int) -> int:
+    return c & 0x8000 | (c & 0xFF) << 7 | c >> 8 & 0x7F
+
+
+class Model:
+    """Dst and Src as lists of integers, changed one datum at a time."""
+
+    def __init__(self, s: State) -> None:
+        self.dst: list[list[int]] = s.dst.tolist()
+        self.valid: list[int] = s.dst_valid.tolist()
+        self.src: list[Any] = s.src.tolist()
+
+    def check(self, s: State) -> None:
+        assert s.dst.tolist() == self.dst
+        assert s.dst_valid.tolist() == self.valid
+        assert s.src.tolist() == self.src
+
+    def put(self, row: int, cells: list[int], fmt: int, low: int, wide: bool = False) -> None:
+        """One row of flushed and masked Src cells into Dst."""
+        high = high_row(row)
+        readable = self.valid[high]
+        wide &= fmt not in (FP16, FP8)
+        for col, v in enumerate(cells):
+            if fmt == TF32 or (wide and not low):
+                self.dst[high][col] = bf16_cell(v >> 16)
+                self.dst[high + 8][col] = v & 0xFFFF | (bf16_cell(v >> 16) if low else 0)
+            elif fmt in (FP16, FP8):
+                self.dst[row][col] = v >> 31 << 15 | (v >> 13 & 1023) << 5 | v >> 23 & 31
+            elif low:
+                self.dst[high][col] *= readable
+                self.dst[high + 8][col] = bf16_cell(v >> 16)
+            else:
+                self.dst[row][col] = bf16_cell(v >> 16)
+        self.valid[high if fmt == TF32 or low or wide else row] = 1
+
+    def get(self, row: int, fmt: int, in_32: bool, low: int) -> list[int]:
+        """One row of Dst as Src cells."""
+        r = high_row(row) if in_32 else row
+        cells = []
+        for col in range(16):
+            c, lo = self.dst[r][col], self.dst[r + 8][col] if in_32 else 0
+            if fmt == FP16:
+                v = c >> 15 << 31 | (c & 31) << 23 | (c >> 5 & 1023) << 13
+            elif fmt == TF32:
+                v = (bf16_of(c) << 16 | lo) & 0xFFFFE000
+            else:
+                v = bf16_of(lo if low else c) << 16
+            cells.append(v if self.valid[r] else 0)
+        return cells
+
+
+def flushed(cells: list[int], keep: int) -> list[int]:
+    return [v if v & 0x7F800000 or keep else 0 for v in cells]
+
+
+def section(s: State, k: int) -> None:
+    """ADDR_MOD section k: SrcA += 8, SrcB += 4, Dst += 16, fidelity += 1."""
+    s.thread_cfg[0, 12 + k] = 8 | 4 << 8
+    s.thread_cfg[0, 28 + k] = 16 | 1 << 13
+
+
+ANY_HALF = (FP32, BF16, BFP8, INT32, UINT16, BFP2)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize(
+    ("fmt", "low"),
+    [*((f, half) for f in ANY_HALF for half in (0, 1)), (FP16, 0), (TF32, 0), (FP8, 0)],
+)
+def test_mova2d(fmt: int, keep: int, low: int) -> None:
+    s = filled(fmt, fmt)
+    s.cfg[0, 2] = keep  # ALU_ACC_CTRL_Zero_Flag_disabled_src
+    s.rwc[0] = (16, 3, 40, 0)
+    s.thread_cfg[0, 1] = 0x1F0
+    section(s, 6)
+    model = Model(s)
+    for i in range(8):
+        cells = flushed(model.src[A][1][24 + 16 + i], keep)
+        model.put(8 + 40 + 0x1F0 + i, cells, fmt, low)
+    fields = {"dst": 8, "src": 24, "instr_mod": 2, "addr_mode": 6, "dest_32b_lo": low}
+    assert run(s, "MOVA2D", **fields) == status.DONE
+    model.check(s)
+    assert s.rwc[0].tolist() == [24, 7, 56, 1]
+    assert s.matrix_bank.tolist() == [1, 0]
+
+
+def b2d(seed: int, fmt_a: int, fmt_b: int, mode: int, low: int, llk: bool = False) -> None:
+    s = filled(seed, fmt_a)
+    s.cfg[1, 1] = fmt_a << 17 | fmt_b << 21 | int(llk) << 29
+    s.thread_cfg[0, 0] = 1
+    s.thread_cfg[0, 2:4] = 1  # formats from the configuration
+    s.src_fmt[:] = UINT16
+    s.reference[0] = LLK if llk else 0
+    s.rwc[0] = (0, 8, 1000, 2)
+    section(s, 1)
+    model = Model(s)
+    mask = {FP16: 0x8FFFE000, TF32: 0xFFFFFFFF}.get(fmt_b, 0xFFFF0000)
+    for i in range(8 if mode in (2, 3) else 4):
+        row = model.src[B][0][8 + 16 + (i if mode >= 4 else 0)]
+        cells = [v & mask for v in flushed(row, 0)]
+        model.put((32 + 1000 + i) % 1024, cells[:1] * 16 if mode & 1 else cells, fmt_a, low, llk)
+    fields = {"dst": 32, "src": 16, "movb2d_instr_mod": mode, "addr_mode": 1, "dest_32b_lo": low}
+    assert run(s, "MOVB2D", **fields) == status.DONE
+    model.check(s)
+    assert s.rwc[0].tolist() == [8, 12, 1016, 3]
+
+
+@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+@pytest.mark.parametrize("fmt_b", [FP16, TF32, BF16, INT8])
+@pytest.mark.parametrize("fmt_a", [FP16, TF32, BF16, INT32])
+def test_movb2d(fmt_a: int, fmt_b: int, mode: int) -> None:
+    b2d(mode, fmt_a, fmt_b, mode, 0)
+
+
+@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+def test_movb2d_into_low_halves(mode: int) -> None:
+    b2d(20 + mode, BF16, TF32, mode, 1)
+
+
+@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+def test_movb2d_writes_32_bit_datums_by_the_tests_of_tt_llk(mode: int) -> None:
+    """Reference llk with Fp32_enabled; the low half holds what B's format leaves of the cell."""
+    b2d(30 + mode, BF16, BF16, mode, 0, llk=True)
+    b2d(40 + mode, BFP8, TF32, mode, 0, llk=True)
+    b2d(50 + mode, FP16, FP16, mode, 0, llk=True)  # 5-bit exponents stay 16-bit datums
+
+
+def test_movb2d_takes_both_formats_from_the_srcb_bank() -> None:
+    s = filled(3, FP16)
+    s.src_fmt[A] = TF32
+    model = Model(s)
+    for i in range(4):
+        model.put(i, [v & 0x8FFFE000 for v in flushed(model.src[B][0][i], 0)], FP16, 0)
+    assert run(s, "MOVB2D", movb2d_instr_mod=4) == status.DONE
+    model.check(s)
+
+
+D2 = [(FP16, 0, 0), (BF16, 0, 0), (FP32, 0, 0), (BFP8, 1, 0), (TF32, 1, 0), (BF16, 1, 0)]
+
+
+@pytest.mark.parametrize("int8", [0, 1])
+@pytest.mark.parametrize(("fmt", "in_32", "low"), D2)
+def test_movd2a(fmt: int, in_32: int, low: int, int8: int) -> None:
+    s = filled(60 + fmt, fmt)
+    s.src_valid[:] = 0  # does not wait
+    s.cfg[0, 1] = in_32 << (31 if int8 else 29)  # INT8_math_enabled or Fp32_enabled
+    s.rwc[0] = (60, 0, 20, 0)
+    section(s, 0)
+    model = Model(s)
+    for i in range(4):
+        model.src[A][1][(4 + 60) % 64 + i] = model.get(8 + 20 + i, fmt, bool(in_32), low)
+    assert run(s, "MOVD2A", dst=8, src=4, instr_mod=2, dest_32b_lo=low) == status.DONE
+    model.check(s)
+    assert s.rwc[0].tolist() == [4, 4, 36, 1]
+
+
+@pytest.mark.parametrize("mode", [0, 2])
+@pytest.mark.parametrize(("fmt", "in_32", "low"), [*D2, (BF16, 1, 1), (INT32, 1, 0), (INT32, 1, 1)])
+def test_movd2b(fmt: int, in_32: int, low: int, mode: int) -> None:
+    s = filled(70 + fmt, fmt)
+    s.src_fmt[A] = UINT16  # the format is that of the SrcB bank
+    s.src_valid[:] = 0
+    s.cfg[0, 1] = in_32 << 29
+    s.rwc[0] = (0, 16, 300, 0)
+    section(s, 2)
+    model = Model(s)
+    for i in range(4 if mode else 1):
+        model.src[B][0][24 + i] = model.get(304 + i, fmt, bool(in_32), low)
+    fields = {"dst": 4, "src": 8, "instr_mod": mode, "dest_32b_lo": low, "addr_mode": 2}
+    assert run(s, "MOVD2B", **fields) == status.DONE
+    model.check(s)
+    assert s.rwc[0].tolist() == [8, 20, 316, 1]
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_movb2a(keep: int) -> None:
+    s = filled(80 + keep, BF16)
+    s.src_valid[A] = 0  # waits for SrcB only
+    s.cfg[0, 2] = keep
+    s.rwc[0] = (8, 16, 0, 0)
+    section(s, 3)
+    model = Model(s)
+    for i in range(4):
+        model.src[A][1][12 + i] = flushed(model.src[B][0][24 + i], keep)
+    assert run(s, "MOVB2A", srca=4, srcb=8, instr_mod=2, addr_mode=3) == status.DONE
+    model.check(s)
+    assert s.rwc[0].tolist() == [16, 20, 16, 1]
+
+
+def test_trnspsrcb() -> None:
+    s = filled(90, BF16)
+    want = s.src.copy()
+    want[B, 0, 16:32] = s.src[B, 0, 16:32].T
+    assert run(s, "TRNSPSRCB") == status.DONE
+    assert (s.src == want).all()
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "which", "fields"),
+    [
+        ("MOVA2D", A, {"instr_mod": 2}),
+        ("MOVB2D", B, {"movb2d_instr_mod": 4}),
+        ("MOVB2A", B, {"instr_mod": 2}),
+        ("TRNSPSRCB", B, {}),
+    ],
+)
+def test_blocks_without_effect_until_its_bank_is_valid(
+    mnemonic: str, which: int, fields: dict[str, int]
+) -> None:
+    s = filled(1, BF16)
+    section(s, 0)
+    s.src_valid[which, s.matrix_bank[which]] = 0
+    before = s.buffer.copy()
+    number = run(s, mnemonic, **fields)
+    name = f"Src{'AB'[which]} bank {s.matrix_bank[which]} to become valid"
+    assert status.CONDITIONS[number].text.startswith(name)
+    assert (s.buffer == before).all()
+    s.src_valid[which, s.matrix_bank[which]] = 1
+    assert run(s, mnemonic, **fields) == status.DONE
+
+
+REFUSED = [
+    ("MOVA2D", {"instr_mod": 0}, BF16, "MOV-MODE", [0]),
+    ("MOVA2D", {"instr_mod": 2, "dst": 4}, BF16, "MOV-DST-ROW", [4, 8]),
+    ("MOVA2D", {"instr_mod": 2, "src": 4}, BF16, "MOV-SRC-ROW", [4, 8]),
+    ("MOVA2D", {"instr_mod": 2, "addr_mode": 7}, BF16, "ADDR-MOD-BIAS", [7, 1]),
+    ("MOVA2D", {"instr_mod": 2}, INT8, "MOV-FORMAT", [INT8]),
+    ("MOVA2D", {"instr_mod": 2, "dest_32b_lo": 1}, FP8, "MOV-FP16-LOW", [FP8]),
+    ("MOVA2D", {"instr_mod": 2, "dest_32b_lo": 1}, TF32, "MOV-TF32-LOW", []),
+    ("MOVB2D", {"movb2d_instr_mod": 1}, BF16, "MOV-MODE", [1]),
+    ("MOVB2D", {"movb2d_instr_mod": 6}, BF16, "MOV-MODE", [6]),
+    ("MOVB2D", {"movb2d_instr_mod": 2, "dst": 4}, BF16, "MOV-DST-ROW", [4, 8]),
+    ("MOVB2D", {"movb2d_instr_mod": 5, "src": 2}, BF16, "MOV-SRC-ROW", [2, 4]),
+    ("MOVB2D", {"movb2d_instr_mod": 5, "addr_mode": 7}, BF16, "ADDR-MOD-BIAS", [7, 1]),
+    ("MOVB2D", {"movb2d_instr_mod": 4}, FP8, "MOV-FORMAT", [FP8]),
+    ("MOVB2D", {"movb2d_instr_mod": 4, "dest_32b_lo": 1}, FP16, "MOV-FP16-LOW", [FP16]),
+    ("MOVB2D", {"movb2d_instr_mod": 4, "dest_32b_lo": 1}, TF32, "MOV-TF32-LOW", []),
+    ("MOVB2A", {"instr_mod": 0}, BF16, "MOV-MODE", [0]),
+    ("MOVB2A", {"instr_mod": 2, "srca": 1}, BF16, "MOV-SRC-ROW", [1, 4]),
+    ("MOVB2A", {"instr_mod": 2, "srcb": 2}, BF16, "MOV-SRC-ROW", [2, 4]),
+    ("MOVD2A", {"instr_mod": 0}, BF16, "MOV-MODE", [0]),
+    ("MOVD2A", {"instr_mod": 2, "dst": 2}, BF16, "MOV-DST-ROW", [2, 4]),
+    ("MOVD2A", {"instr_mod": 2}, UINT16, "MOV-FORMAT", [UINT16]),
+    ("MOVD2A", {"instr_mod": 2, "dest_32b_lo": 1}, BF16, "MOV-LOW-OF-16", []),
+    ("MOVD2A", {"instr_mod": 2}, TF32, "MOV-TF32-OF-16", []),
+    ("MOVD2B", {"instr_mod": 1}, BF16, "MOV-MODE", [1]),
+    ("MOVD2B", {"instr_mod": 2, "src": 1}, BF16, "MOV-SRC-ROW", [1, 4]),
+    ("MOVD2B", {"instr_mod": 0, "dest_32b_lo": 1}, BF16, "MOV-LOW-OF-16", []),
+    ("MOVD2B", {"instr_mod": 2}, BFP8A, "MOV-FORMAT", [BFP8A]),
+]
+
+
+@pytest.mark.parametrize(("mnemonic", "fields", "fmt", "name", "detail"), REFUSED)
+def test_refused_before_any_effect(
+    mnemonic: str, fields: dict[str, int], fmt: int, name: str, detail: list[int]
+) -> None:
+    s = filled(2, fmt)
+    section(s, 0)
+    s.thread_cfg[0, 47 + 7] = 1  # ADDR_MOD_BIAS_SEC7_BiasIncr
+    before = s.buffer.copy()
+    assert rule(run(s, mnemonic, **fields)) == name
+    assert s.detail[: len(detail)].tolist() == detail
+    s.detail[:] = 0
+    assert (s.buffer == before).all()
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "fmt", "low"), [("MOVD2A", FP16, 0), ("MOVD2A", BF16, 1), ("MOVD2B", TF32, 1)]
+)
+def test_reads_of_32_bit_dst_that_ttsim_refuses(mnemonic: str, fmt: int, low: int) -> None:
+    s = filled(4, fmt)
+    s.cfg[0, 1] = 1 << 29
+    assert rule(run(s, mnemonic, instr_mod=2, dest_32b_lo=low)) == "MOV-FROM-32"
+    assert s.detail[:2].tolist() == [fmt, low]
+
+
+@pytest.mark.parametrize("row", [64, 60])
+def test_src_row_beyond_the_bank(row: int) -> None:
+    """Only MOVD2A wraps at 64 (ttsim)."""
+    s = filled(5, BF16)
+    s.rwc[0] = (row - 16, row - 16, 0, 0)
+    for mnemonic, fields in (
+        ("MOVA2D", {"src": 16, "instr_mod": 2}),
+        ("MOVB2D", {"src": 16, "movb2d_instr_mod": 4}),
+        ("MOVD2B", {"src": 16, "instr_mod": 2}),
+    ):
+        want = row == 60 and mnemonic != "MOVA2D"  # eight rows need a multiple of 8
+        number = run(s, mnemonic, **fields)
+        assert number == status.DONE if want else rule(number) == "MOV-SRC-ROW"
+
+
+def test_movd2a_refuses_the_format_override() -> None:
+    s = filled(6, BF16)
+    s.cfg[0, 0] = 1 << 4
+    assert rule(run(s, "MOVD2A", instr_mod=2)) == "MOV-OVERRIDE"
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "which", "fields"),
+    [("MOVA2D", A, {"instr_mod": 2}), ("MOVB2D", B, {"movb2d_instr_mod": 2})],
+)
+def test_tf32_low_on_silicon(mnemonic: str, which: int, fields: dict[str, int]) -> None:
+    """The low half takes the bf16 cell as well (MOVA2D, MOVB2D, Wormhole ISA)."""
+    s = filled(7, TF32)
+    number = run(s, mnemonic, dest_32b_lo=1, **fields)
+    s.ub_mode[0] = 1
+    model = Model(s)
+    for i in range(8):
+        row = model.src[which][s.matrix_bank[which]][i if which == A else 0]
+        model.put(i, flushed(row, 0), TF32, 1)
+    assert run(s, mnemonic, dest_32b_lo=1, **fields) == status.DONE
+    model.check(s)
+    assert counted(s).get(number, 0) == 1

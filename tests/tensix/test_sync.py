@@ -1,0 +1,213 @@
+"""Sync unit: mutexes, semaphores and their RISC-V window (SyncUnit pages, Blackhole ISA)."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from numba import njit
+
+from bhemu.tensix import semaphores, status
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.quirks import counted
+from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.units import sync
+
+ERROR, WARN, SILICON = 0, 1, 2
+
+
+@cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return njit(cache=True)(function)
+
+
+def view(s: State) -> Any:
+    return s.buffer.view(DTYPE)[0] if JIT else s
+
+
+def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
+    """Status of one instruction, its fields taken through its encoding."""
+    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
+    values = cls.operands(cls.assemble(**fields))
+    assert cls.execute is not None
+    return int(compiled(cls.execute)(view(s), t, *values.values()))
+
+
+def count(s: State, rule: int) -> int:
+    return int(counted(s).get(rule, 0))
+
+
+def sentence(s: State, rule: int) -> str:
+    return status.RULES[rule].text.format(*(int(v) for v in s.detail))
+
+
+@pytest.mark.parametrize("index", [0, 2, 3, 4])
+def test_mutex_is_acquired_and_released(index: int) -> None:
+    """ATGETM, ATRELM; Blackhole has four mutexes (ATGETM, Blackhole ISA)."""
+    s = State()
+    assert run(s, "ATGETM", 1, mutex_index=index) == status.DONE
+    assert s.mutex.tolist() == [2 if i == index else 0 for i in range(8)]
+    assert run(s, "ATRELM", 1, mutex_index=index) == status.DONE
+    assert not s.mutex.any()
+
+
+def test_mutex_held_by_another_thread_blocks_without_effect() -> None:
+    s = State()
+    run(s, "ATGETM", 0, mutex_index=2)
+    before = s.buffer.copy()
+    assert run(s, "ATGETM", 2, mutex_index=2) == sync.WAIT_MUTEX > 0
+    assert (s.buffer == before).all()
+    assert run(s, "ATGETM", 2, mutex_index=3) == status.DONE  # another mutex is free
+    run(s, "ATRELM", 0, mutex_index=2)
+    assert run(s, "ATGETM", 2, mutex_index=2) == status.DONE
+    assert s.mutex[2] == 3
+
+
+@pytest.mark.parametrize("mnemonic", ["ATGETM", "ATRELM"])
+@pytest.mark.parametrize("index", [1, 5, 7, 8, 16, 0xFFFF])
+def test_invalid_mutex_is_undefined_and_waits_for_ever_on_silicon(
+    mnemonic: str, index: int
+) -> None:
+    """ "Invalid index causes infinite wait" (ATGETM, Blackhole ISA)."""
+    s = State()
+    assert run(s, mnemonic, mutex_index=index) == sync.MUTEX_INDEX
+    assert sentence(s, sync.MUTEX_INDEX).startswith(f"mutex_index {index} does not exist")
+    s.ub_mode[0] = SILICON
+    for _ in range(3):
+        blocked = run(s, mnemonic, mutex_index=index)
+        assert blocked == sync.WAIT_NO_MUTEX > 0
+        s.gate_blocked[0] = blocked
+    assert count(s, sync.MUTEX_INDEX) == 1  # retries are the same violation
+    assert not s.mutex.any()
+
+
+def test_acquiring_twice() -> None:
+    """The holder keeps the mutex (ATGETM, Blackhole ISA); the golden model stops."""
+    s = State()
+    run(s, "ATGETM", 2, mutex_index=4)
+    assert run(s, "ATGETM", 2, mutex_index=4) == sync.MUTEX_TWICE
+    assert sentence(s, sync.MUTEX_TWICE).startswith("ATGETM of mutex 4 by thread 2")
+    s.ub_mode[0] = SILICON
+    assert run(s, "ATGETM", 2, mutex_index=4) == status.DONE
+    assert s.mutex[4] == 3
+    assert count(s, sync.MUTEX_TWICE) == 1
+
+
+@pytest.mark.parametrize("owner", [0, 1])
+def test_release_by_a_thread_that_does_not_hold_it(owner: int) -> None:
+    """The instruction completes and changes nothing (ATRELM, ISA); the golden model stops."""
+    s = State()
+    s.mutex[0] = owner
+    assert run(s, "ATRELM", 1, mutex_index=0) == sync.MUTEX_OWNER
+    s.ub_mode[0] = WARN
+    assert run(s, "ATRELM", 1, mutex_index=0) == status.DONE
+    assert s.mutex[0] == owner
+
+
+def test_seminit_sets_all_selected() -> None:
+    s = State()
+    s.sem[:], s.sem_max[:] = 9, 10
+    assert run(s, "SEMINIT", sem_sel=0b10000101, init_value=3, max_value=15) == status.DONE
+    assert s.sem.tolist() == [3, 9, 3, 9, 9, 9, 9, 3]
+    assert s.sem_max.tolist() == [15, 10, 15, 10, 10, 10, 10, 15]
+
+
+def test_seminit_above_its_maximum() -> None:
+    s = State()
+    assert run(s, "SEMINIT", sem_sel=1, init_value=4, max_value=3) == sync.SEM_INIT
+    assert not s.sem.any()
+    assert not s.sem_max.any()
+    assert run(s, "SEMINIT", sem_sel=2, init_value=3, max_value=3) == status.DONE
+    s.ub_mode[0] = SILICON
+    assert run(s, "SEMINIT", sem_sel=1, init_value=4, max_value=3) == status.DONE
+    assert (s.sem[0], s.sem_max[0]) == (4, 3)
+
+
+def test_post_and_get_change_the_selected_semaphores_only() -> None:
+    s = State()
+    s.sem[:], s.sem_max[:] = 2, 15
+    assert run(s, "SEMPOST", sem_sel=0b00010010) == status.DONE
+    assert s.sem.tolist() == [2, 3, 2, 2, 3, 2, 2, 2]
+    assert run(s, "SEMGET", sem_sel=0b10000010) == status.DONE
+    assert s.sem.tolist() == [2, 2, 2, 2, 3, 2, 2, 1]
+    assert run(s, "SEMPOST", sem_sel=0) == run(s, "SEMGET", sem_sel=0) == status.DONE
+    assert s.sem.tolist() == [2, 2, 2, 2, 3, 2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "maximum", "after"), [(3, 3, 4), (5, 3, 6), (0, 0, 1), (15, 15, 15)]
+)
+def test_post_at_the_maximum(value: int, maximum: int, after: int) -> None:
+    """Silicon stops at 15, whatever the maximum (SEMPOST, Blackhole ISA)."""
+    s = State()
+    s.sem[:] = s.sem_max[:] = 1
+    s.sem[0] = 0
+    s.sem[5], s.sem_max[5] = value, maximum
+    assert run(s, "SEMPOST", sem_sel=0b100001) == semaphores.POST_FULL
+    assert s.sem[0] == 0
+    assert s.sem[5] == value
+    text = f"semaphore 5 is posted although its value {value} is not below {maximum}"
+    assert sentence(s, semaphores.POST_FULL) == text
+    s.ub_mode[0] = SILICON
+    assert run(s, "SEMPOST", sem_sel=0b100001) == status.DONE
+    assert s.sem[0] == 1
+    assert s.sem[5] == after
+    assert count(s, semaphores.POST_FULL) == 1
+
+
+def test_get_at_zero() -> None:
+    s = State()
+    s.sem[0] = 2
+    assert run(s, "SEMGET", sem_sel=0b1001) == semaphores.GET_EMPTY
+    assert s.sem[0] == 2
+    assert sentence(s, semaphores.GET_EMPTY).startswith("semaphore 3 ")
+    s.ub_mode[0] = SILICON
+    assert run(s, "SEMGET", sem_sel=0b1001) == status.DONE
+    assert s.sem.tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("mode", [ERROR, SILICON])
+def test_semwait_without_a_condition_is_undefined(mode: int) -> None:
+    """SEMWAIT with ConditionMask 0 (SEMWAIT, Blackhole ISA): no text says what happens."""
+    s = State()
+    s.ub_mode[0] = mode
+    assert run(s, "SEMWAIT", wait_sem_cond=0, sem_sel=1) == sync.SEM_CONDITION
+    assert s.latch[0] == 0
+
+
+def test_streamwait_is_declared_only() -> None:
+    assert sync.STREAMWAIT.execute is None
+
+
+@pytest.mark.parametrize(
+    ("value", "data", "after"), [(0, 0, 1), (14, 0, 15), (1, 1, 0), (15, 1, 14)]
+)
+def test_window_store(value: int, data: int, after: int) -> None:
+    """A store of 0 posts, of 1 gets, whatever the maximum (SyncUnit, Blackhole ISA)."""
+    s = State()
+    s.sem[6] = value
+    assert semaphores.store(view(s), 6, data) == status.DONE
+    assert s.sem[6] == after
+
+
+@pytest.mark.parametrize(
+    ("value", "data", "rule", "after"),
+    [
+        (15, 0, semaphores.POST_FULL, 15),
+        (0, 1, semaphores.GET_EMPTY, 0),
+        (4, 2, semaphores.STORE_VALUE, 5),
+        (4, 0xFFFFFFFF, semaphores.STORE_VALUE, 3),
+        (0, 3, semaphores.STORE_VALUE, 0),
+    ],
+)
+def test_window_store_beyond_its_rules(value: int, data: int, rule: int, after: int) -> None:
+    """Silicon tests bit 0 and saturates; the golden model refuses other values and both ends."""
+    s = State()
+    s.sem[7] = value
+    assert semaphores.store(view(s), 7, data) == rule
+    assert s.sem[7] == value
+    s.ub_mode[0] = SILICON
+    assert semaphores.store(view(s), 7, data) == status.DONE
+    assert s.sem[7] == after
+    assert count(s, rule) == 1

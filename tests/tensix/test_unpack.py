@@ -1,0 +1,360 @@
+"""UNPACR and UNPACR_NOP against a literal model, mode by mode and rule by rule."""
+
+import random
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
+
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import status
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.units.unpack.unpacr import UNPACR, UNPACR_NOP
+
+TO_SRC = [(0, 1), (0, 4), (0, 5), *((f, f) for f in (1, 5, 6, 7, 9, 10, 14, 15))]
+TO_DST = [(0, 0), (0, 4), (8, 8)]
+SPECIAL_32 = (0, 1 << 31, 1, 0x7FFFFF, 0x800000, 0x7F800000, 0xFF800000, 0x7FC00001, 0xFFFFFFFF)
+SPECIAL_32 += (0x37FFFFFF, 0x38000000, 0x47FFE000, 0x48000000, 0xC7FFFFFF)  # fp16 boundaries
+
+
+@cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return njit(cache=True)(function)
+
+
+def execute(s: State, cls: Any, t: int = 0, **fields: int) -> int:
+    """Status of one instruction, its fields taken through its encoding."""
+    values = cls.operands(cls.assemble(**fields))
+    record = s.buffer.view(DTYPE)[0] if JIT else s
+    return int(compiled(cls.execute)(record, t, *values.values()))
+
+
+def fresh(seed: int = 1) -> State:
+    """A state whose L1, Src and Dst hold random bits, special fp32 patterns among them."""
+    s = State()
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, 1 << 32, s.l1.size // 4, dtype=np.uint32)
+    special = rng.integers(0, words.size, words.size // 4)
+    words[special] = np.array(SPECIAL_32, np.uint32)[rng.integers(0, len(SPECIAL_32), special.size)]
+    s.l1[:] = words.view(np.uint8)
+    s.src[:] = rng.integers(0, 1 << 32, s.src.shape, dtype=np.uint32)
+    s.dst[:] = rng.integers(0, 1 << 16, s.dst.shape, dtype=np.uint16)
+    s.dst_valid[:] = rng.integers(0, 2, 1024)
+    return s
+
+
+def agree(s: State, case: Unpack) -> None:
+    """Run the case and compare all of Src, Dst, the counters and the bank with the model."""
+    case.program(s)
+    t, u = case.thread, case.u
+    src, dst, valid = s.src.copy(), s.dst.copy(), s.dst_valid.copy()
+    bank = int(s.unpack_bank[u])
+    case.expect(s.l1.tobytes(), src[u, bank], dst, valid)
+    counters = s.adc[t, u].copy()
+    for shift, (channel, i, wrap) in enumerate(
+        ((0, 2, 256), (0, 1, 8192), (1, 2, 256), (1, 1, 8192))
+    ):
+        counters[channel, i] = (counters[channel, i] + (case.addr_mode >> 2 * shift & 3)) % wrap
+    assert execute(s, UNPACR, t, **case.operands()) == status.DONE, case
+    assert np.array_equal(s.src, src), case
+    assert np.array_equal(s.dst, dst), case
+    assert np.array_equal(s.dst_valid, valid), case
+    assert np.array_equal(s.adc[t, u], counters)
+    assert s.src_valid[u, bank] == case.set_dat_valid
+    assert s.unpack_bank[u] == bank ^ case.set_dat_valid
+    if case.set_dat_valid:
+        assert s.src_fmt[u, bank] == case.out
+
+
+@pytest.mark.parametrize("u", [0, 1])
+@pytest.mark.parametrize(("fmt", "out"), TO_SRC)
+def test_every_format_into_a_source_register(u: int, fmt: int, out: int) -> None:
+    """Conversion table: 1024 datums, with forced and with shared exponents."""
+    agree(fresh(fmt), Unpack(u=u, fmt=fmt, out=out))
+    if fmt in BFP:
+        agree(fresh(fmt + 16), Unpack(u=u, fmt=fmt, out=out, forced=3))
+
+
+@pytest.mark.parametrize("u", [0, 1])
+def test_every_8_bit_datum_in_every_variant(u: int) -> None:
+    """fp8 as e5m2 and e4m3, int8 as signed and unsigned, bfp8 under small exponents (wrap)."""
+    variants = [{"fmt": 10, "e4m3": 0}, {"fmt": 10, "e4m3": 1}]
+    variants += [{"fmt": 14, "unsigned": 0}, {"fmt": 14, "unsigned": 1}]
+    variants += [{"fmt": 6, "forced": e} for e in (0, 1, 5, 6, 7, 127, 255)]
+    for kind in variants:
+        s = fresh()
+        at = (0x4000 + 1) * 16
+        s.l1[at : at + 256] = np.arange(256)
+        agree(s, Unpack(u=u, out=kind["fmt"], count=256, **kind))
+
+
+@pytest.mark.parametrize(("fmt", "out"), TO_DST)
+@pytest.mark.parametrize("dest", [64, 64 + 16 * 5, 64 + 16 * 448, 64 + 16 * 900])
+def test_to_dst(fmt: int, out: int, dest: int) -> None:
+    """32-bit rows: high and low halves eight rows apart; the flag of the high half's row."""
+    agree(fresh(), Unpack(fmt=fmt, out=out, to_dst=1, dest=dest))
+    agree(fresh(2), Unpack(fmt=fmt, out=out, to_dst=1, dest=dest, count=37, set_dat_valid=1))
+    agree(fresh(3), Unpack(fmt=fmt, out=out, to_dst=1, dest=dest, count=200, stride=0x90))
+
+
+@pytest.mark.parametrize(("fmt", "out"), [(5, 5), (0, 4), (1, 1), (6, 6), (15, 15), (14, 14)])
+def test_transposed(fmt: int, out: int) -> None:
+    """Haloize_mode exchanges the low four row bits with the column."""
+    agree(fresh(), Unpack(fmt=fmt, out=out, haloize=1))
+    agree(fresh(2), Unpack(fmt=fmt, out=out, haloize=1, count=256, dest=64 + 512))
+
+
+@pytest.mark.parametrize(("fmt", "out"), [(5, 5), (0, 5), (1, 1), (6, 6), (14, 14)])
+@pytest.mark.parametrize("stride", [0x10, 0x40, 0x100, 0x1230])
+def test_tilized(fmt: int, out: int, stride: int) -> None:
+    """Tileize_mode: rows of 32 (16 for 8 bits) datums, Shift_amount bytes apart."""
+    agree(fresh(), Unpack(fmt=fmt, out=out, stride=stride, count=512))
+    agree(fresh(2), Unpack(fmt=fmt, out=out, stride=stride, count=100, haloize=1))
+
+
+def random_case(rng: random.Random) -> Unpack:
+    u = rng.randrange(2)
+    to_dst = 1 if u == 0 and rng.random() < 0.2 else 0
+    fmt, out = rng.choice(TO_DST if to_dst else TO_SRC)
+    case = Unpack(u=u, fmt=fmt, out=out, to_dst=to_dst, k=rng.randrange(2))
+    case.thread, case.bank = rng.randrange(3), rng.randrange(2)
+    case.x, case.y, case.z = rng.choice([(256, 1, 4), (16, 16, 4), (32, 32, 1), (48, 3, 2)])
+    case.base, case.offset = rng.randrange(0x10, 0x4000), rng.choice([0, 3, 0xFFFF])
+    aligned = 128 // BITS[fmt]
+    x0 = rng.choice([0, 0, aligned, 2 * aligned, rng.randrange(64)])
+    case.counters = (x0, rng.randrange(3), rng.randrange(3), rng.randrange(2))
+    case.count = rng.choice([16, 64, 256, 1024, rng.randrange(1, 900)])
+    width = WIDTH[out]
+    case.strides = (16 * width * rng.randrange(3), 16 * width * 16)
+    case.channel1 = (rng.randrange(3), rng.randrange(2))
+    case.dest = 64 + 128 * rng.randrange(8)
+    case.add_dest = rng.randrange(2) if case.strides[0] % (128 * width) == 0 else 0
+    case.forced = rng.choice([-1, -1, rng.randrange(256)])
+    case.e4m3, case.unsigned = rng.randrange(2), rng.randrange(2)
+    case.addr_mode = rng.randrange(256)
+    case.set_dat_valid = rng.randrange(2)
+    if u == 1:
+        case.count = min(case.count, 1024 - case.first_cell())
+    if u == 0 and case.counters == (x0, 0, 0, 0) and x0 % aligned == 0:
+        case.haloize = 0 if to_dst else rng.randrange(2)
+        case.stride = rng.choice([0, 0x80, 0x400]) if BITS[fmt] >= 8 else 0
+    return case
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_cases(seed: int) -> None:
+    """Contexts, banks, threads, counters, strides and formats at random."""
+    rng = random.Random(seed)
+    s = fresh(seed)
+    for _ in range(10 if JIT else 2):
+        for member in (s.cfg, s.thread_cfg, s.src_valid, s.unpack_bank):
+            member[...] = 0
+        s.unpack_bank[:] = rng.randrange(2)
+        agree(s, random_case(rng))
+
+
+def test_the_base_wraps_in_32_bits_and_srca_rows_modulo_64() -> None:
+    agree(fresh(), Unpack(base=0xF0004000, count=64))
+    agree(fresh(), Unpack(dest=64 + 62 * 16, count=16))
+    agree(fresh(), Unpack(dest=64 + 60 * 16, count=1024))
+
+
+@pytest.mark.parametrize("u", [0, 1])
+def test_it_waits_for_the_bank_before_any_effect(u: int) -> None:
+    """An UNPACR whose bank still belongs to the matrix unit is retried."""
+    s = fresh()
+    case = Unpack(u=u, set_dat_valid=1, addr_mode=0x55)
+    case.program(s)
+    s.unpack_bank[u] = 1
+    s.src_valid[u, 1] = 1
+    before = s.buffer.copy()
+    waits = execute(s, UNPACR, **case.operands())
+    assert status.CONDITIONS[waits].text.startswith(f"Src{'AB'[u]} bank 1")
+    assert np.array_equal(s.buffer, before)
+    s.src_valid[u, 1] = 0
+    assert execute(s, UNPACR, **case.operands()) == status.DONE
+    assert (s.src_valid[u, 1], s.unpack_bank[u], s.src_fmt[u, 1]) == (1, 0, 5)
+
+
+def field(name: str, value: int) -> Callable[[State], None]:
+    return lambda s: put(s, getattr(cf, name), value)
+
+
+def counter(channel: int, i: int, value: int, u: int = 0) -> Callable[[State], None]:
+    return lambda s: s.adc[0, u, channel].__setitem__(i, value)
+
+
+def thread_field(name: str, value: int) -> Callable[[State], None]:
+    return lambda s: put_thread(s, 0, getattr(tf, name), value)
+
+
+def nothing(s: State) -> None:
+    del s
+
+
+DST = Unpack(fmt=0, out=0, to_dst=1)
+SRCB = Unpack(u=1)
+REFUSED = [
+    *(
+        ("UNPACR-FIELDS", Unpack(fields={name: value}), nothing)
+        for name, value in [
+            *(("last", 0), ("ovrd_thread_id", 0), ("search_cache_flush", 1), ("row_search", 1)),
+            *(("auto_inc_context_id", 1), ("srcb_bcast", 1), ("addr_cnt_context_id", 2)),
+            *(("cfg_context_id", 4), ("cfg_context_cnt_inc", 1)),
+        ]
+    ),
+    ("UNPACR-ZERO-WRITE", Unpack(fields={"zero_write2": 1}), nothing),
+    ("UNPACR-CONTEXT", Unpack(), thread_field("UNPACK_MISC_CFG_CfgContextOffset_0", 2)),
+    ("UNPACR-FORMATS", Unpack(fmt=5, out=1), nothing),
+    ("UNPACR-FORMATS", Unpack(fmt=0, out=6), nothing),
+    *(("UNPACR-CONVERSION", Unpack(fmt=f, out=f), nothing) for f in (2, 3, 4, 11, 12, 13)),
+    ("UNPACR-DST-FORMAT", Unpack(to_dst=1), nothing),
+    ("UNPACR-DST-FORMAT", Unpack(fmt=0, out=5, to_dst=1), nothing),
+    ("UNPACR-SRC-FORMAT", Unpack(fmt=0, out=0), nothing),
+    ("UNPACR-SRC-FORMAT", Unpack(u=1, fmt=8, out=8), nothing),
+    ("UNPACR-COMPRESSED", Unpack(), field("THCON_SEC0_REG2_Disable_zero_compress_cntx0", 0)),
+    ("UNPACR-OVRD-FORMAT", Unpack(), field("THCON_SEC0_REG2_Ovrd_data_format", 1)),
+    ("UNPACR-UPSAMPLE", Unpack(), field("THCON_SEC0_REG2_Upsample_rate", 1)),
+    ("UNPACR-UPSAMPLE", SRCB, field("THCON_SEC1_REG2_Upsample_and_interleave", 1)),
+    ("UNPACR-COLUMN-SHIFT", Unpack(), field("THCON_SEC0_REG2_Shift_amount_cntx0", 1)),
+    ("UNPACR-COLUMN-SHIFT", Unpack(k=1), field("THCON_SEC0_REG2_Shift_amount_cntx1", 1)),
+    ("UNPACR-HALOIZE-SRCB", Unpack(u=1, haloize=1), nothing),
+    ("UNPACR-HALOIZE-DST", Unpack(fmt=0, out=0, to_dst=1, haloize=1), nothing),
+    ("UNPACR-TILEIZE-SRCB", SRCB, field("THCON_SEC1_REG2_Tileize_mode", 1)),
+    ("UNPACR-TILEIZE-FORMAT", Unpack(fmt=7, out=7, stride=64), nothing),
+    ("UNPACR-ALIGN", Unpack(stride=64, counters=(4, 0, 0, 0)), nothing),
+    ("UNPACR-ALIGN", Unpack(haloize=1, counters=(4, 0, 0, 0)), nothing),
+    ("UNPACR-NO-EXPONENTS", Unpack(fmt=6, out=6), field("THCON_SEC0_REG0_TileDescriptor", 0x26)),
+    ("UNPACR-L1", Unpack(base=0x17FFF), nothing),
+    ("UNPACR-L1", Unpack(base=0xFFFFFFFE, count=64), nothing),
+    ("UNPACR-L1", Unpack(base=0x17F7F + 1, count=1024), nothing),
+    ("UNPACR-L1", Unpack(stride=0xFFF0, base=0x17000, count=512), nothing),
+    ("UNPACR-L1", Unpack(fmt=6, out=6, x=0xFFFF, y=255, z=255), nothing),
+    ("UNPACR-STRIDE", Unpack(strides=(1, 0)), nothing),
+    ("UNPACR-STRIDE", Unpack(fmt=0, out=4, strides=(0, 2)), nothing),
+    ("UNPACR-STRIDE", SRCB, field("UNP1_ADDR_CTRL_ZW_REG_1_Wstride", 1)),
+    ("UNPACR-CH1-W", Unpack(), counter(1, 3, 1)),
+    ("UNPACR-DEST-LOW", Unpack(dest=48), nothing),
+    ("UNPACR-DEST-ALIGN", Unpack(dest=72), nothing),
+    ("UNPACR-DEST-ALIGN", Unpack(u=1, strides=(8, 0), channel1=(1, 0)), nothing),
+    ("UNPACR-X", Unpack(counters=(9, 0, 0, 0)), counter(1, 0, 8)),
+    ("UNPACR-SRCB-ROWS", Unpack(u=1, count=1025), nothing),
+    ("UNPACR-DST-ROWS", Unpack(fmt=8, out=8, to_dst=1, dest=64 + 1023 * 16, count=17), nothing),
+    ("UNPACR-DST-SRCA-SET", DST, thread_field("SRCA_SET_SetOvrdWithAddr", 1)),
+    ("UNPACR-SRCA-SET", Unpack(), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
+    ("UNPACR-SRCA-BASE", Unpack(set_dat_valid=1), thread_field("SRCA_SET_Base", 1)),
+    ("UNPACR-SET-UPDATE", Unpack(), field("THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd", 1)),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "change"), REFUSED)
+def test_refused(rule: str, case: Unpack, change: Callable[[State], None]) -> None:
+    """Every check is an error by name, before any effect."""
+    s = fresh()
+    case.program(s)
+    change(s)
+    before = [(m.name, a.copy()) for m, a in s.members() if m.name != "detail"]
+    number = execute(s, UNPACR, **case.operands())
+    assert status.RULES[number].rule == rule
+    assert status.RULES[number].text.format(*s.detail)
+    for name, was in before:
+        assert np.array_equal(getattr(s, name), was), name
+
+
+@pytest.mark.parametrize(
+    ("fmt", "start", "change", "refused"),
+    [
+        (5, 4, {}, False),  # 16 bits: bursts of 4 rows
+        (5, 2, {}, True),
+        (0, 2, {}, False),  # 32 bits: 2 rows
+        (0, 1, {}, True),
+        (6, 4, {}, True),  # 8 bits: 8 rows
+        (6, 8, {}, False),
+        (15, 1, {}, True),  # 2 bits: always the slowest mode, 4 rows
+        (15, 4, {}, False),
+        (5, 1, {"mode": 0}, False),  # Throttle_mode 0: 16 bytes, 1 row
+        (5, 1, {"mode": 1}, False),
+        (5, 2, {"mode": 3}, True),  # 128 bytes
+        (6, 1, {"mode": 1}, True),  # 32 bytes, 2 rows
+        (6, 2, {"mode": 1}, False),
+    ],
+)
+def test_bursts_must_not_cross_a_set_of_16_rows(
+    fmt: int, start: int, change: dict[str, int], refused: bool
+) -> None:
+    """SrcA: the first row must be a multiple of the rows written at once; 16 datums may go."""
+    for count, want in ((17, refused), (16, False)):
+        s = fresh()
+        case = Unpack(fmt=fmt, out=fmt or 4, dest=64 + 16 * start, count=count)
+        case.program(s)
+        if "mode" in change:
+            put(s, cf.THCON_SEC0_REG1_ovrd_default_throttle_mode, 1)
+            put(s, cf.THCON_SEC0_REG2_Throttle_mode, change["mode"])
+        number = execute(s, UNPACR, **case.operands())
+        rule = status.RULES[number].rule if number < 0 else ""
+        assert rule == ("UNPACR-BURST" if want else "")
+
+
+@pytest.mark.parametrize(("u", "minus_infinity"), [(0, 0), (0, 1), (1, 0)])
+@pytest.mark.parametrize("valid", [0, 1])
+def test_nop_clears_the_unpack_bank(u: int, minus_infinity: int, valid: int) -> None:
+    s = fresh()
+    s.unpack_bank[u] = 1
+    put(s, getattr(cf, f"THCON_SEC{u}_REG2_Out_data_format"), 6)
+    src = s.src.copy()
+    src[u, 1] = 0xFFFFE000 if minus_infinity else 0
+    word = {"unpack_pop": 1, "src_clr_val_ctrl": minus_infinity, "set_dvalid": valid}
+    assert execute(s, UNPACR_NOP, unpacker_select=u, **word) == status.DONE
+    assert np.array_equal(s.src, src)
+    assert (s.src_valid[u, 1], s.unpack_bank[u]) == (valid, 1 - valid)
+    assert s.src_fmt[u, 1] == (6 if valid else 0)
+
+
+@pytest.mark.parametrize(("stall", "waits_for"), [(0, "matrix"), (1, "unpack")])
+def test_nop_waits(stall: int, waits_for: str) -> None:
+    """stall_clr_cntrl 0 waits for the matrix bank, 1 for the unpack bank."""
+    s = fresh()
+    s.unpack_bank[0], s.matrix_bank[0] = 1, 0
+    s.src_valid[0, 0 if waits_for == "matrix" else 1] = 1
+    before = s.buffer.copy()
+    number = execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=stall)
+    assert "SrcA bank" in status.CONDITIONS[number].text
+    assert np.array_equal(s.buffer, before)
+    assert execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=1 - stall) == status.DONE
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 2}),
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 1, "src_clr_val_ctrl": 2}),
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 1, "bank_clr_ctrl": 1}),
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 1, "clr_to1_fmt_ctrl": 1}),
+        ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "msg_clr_cnt": 1}),
+        ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "stream_id": 1}),
+        ("UNPACR-NOP-SRCB", {"unpack_pop": 1, "src_clr_val_ctrl": 1, "unpacker_select": 1}),
+    ],
+)
+def test_nop_refused(rule: str, word: dict[str, int]) -> None:
+    s = fresh()
+    src = s.src.copy()
+    assert status.RULES[execute(s, UNPACR_NOP, **word)].rule == rule
+    assert np.array_equal(s.src, src)
+
+
+def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
+    s = fresh()
+    s.src_valid[0, 0], s.matrix_bank[0] = 1, 1
+    src = s.src.copy()
+    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
+    assert status.RULES[number].rule == "SRCA-ALREADY-VALID"
+    assert np.array_equal(s.src, src)
+    put_thread(s, 0, tf.SRCA_SET_Base, 1)
+    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
+    assert status.RULES[number].rule == "UNPACR-SRCA-BASE"

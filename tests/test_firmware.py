@@ -1,0 +1,253 @@
+"""The generated C header, the shipped ELFs, and the data of their programs."""
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import io
+import random
+import re
+import struct
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+
+import bhemu.tensix.units  # noqa: F401  (declares the instructions)
+from bhemu import memmap
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.c_header import c_header
+from bhemu.tensix.insn import REGISTRY, decode
+
+ROOT = Path(__file__).resolve().parent.parent
+CORES = ("brisc", "trisc0", "trisc1", "trisc2")
+ELFS = [f"elfs/add1/{core}.elf" for core in CORES]
+TEXT = {"brisc": 0x4000, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
+
+
+@functools.cache
+def module(path: str) -> ModuleType:
+    """A script of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def toolchain() -> ModuleType:
+    """firmware/build.py; skips where its pinned compiler is not installed."""
+    build = module("firmware/build.py")
+    try:
+        found = importlib.metadata.version("ziglang")
+    except importlib.metadata.PackageNotFoundError:
+        found = "none"
+    if found != build.ZIGLANG:
+        pytest.skip(f"needs ziglang=={build.ZIGLANG}, found {found}")
+    return build
+
+
+def elf(path: str) -> Any:
+    return ELFFile(io.BytesIO((ROOT / path).read_bytes()))
+
+
+def compile_c(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Compile `source`, which may include the generated header, to out.o in `folder`."""
+    build = toolchain()
+    (folder / "tensix_insn.h").write_text(c_header())
+    (folder / "in.c").write_text('#include "tensix_insn.h"\n' + source)
+    flags = [flag for flag in build.FLAGS if flag != "-g" and not flag.startswith("-Wl")]
+    command = [sys.executable, "-m", "ziglang", "cc", *flags, "-c", "in.c", "-o", "out.o"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def samples() -> list[tuple[str, dict[str, int], int]]:
+    """(mnemonic, field values, word): every instruction with random and with largest fields."""
+    rng = random.Random(5)
+    found = []
+    for cls in REGISTRY.values():
+        largest = {f.name: (1 << f.width) - 1 for f in cls.fields}
+        for values in (largest, {name: rng.randint(0, top) for name, top in largest.items()}):
+            found.append((cls.name, values, cls.assemble(**values)))
+    return found
+
+
+def test_header_words_are_those_of_the_assembler(tmp_path: Path) -> None:
+    wanted, lines = [], []
+    for name, values, word in samples():
+        wanted += [word, word]
+        lines.append(f"TT_{name}({', '.join(map(str, values.values()))}),")
+        named = "".join(f" | TTF_{name}_{field}({value})" for field, value in values.items())
+        lines.append(f"TTO_{name}{named},")
+    done = compile_c(tmp_path, "const unsigned words[] = {\n" + "\n".join(lines) + "\n};\n")
+    assert done.returncode == 0, done.stderr
+    data = ELFFile(io.BytesIO((tmp_path / "out.o").read_bytes())).get_section_by_name(".rodata")
+    assert list(struct.unpack(f"<{len(wanted)}I", data.data())) == wanted
+
+
+def test_header_ttinsn_is_rotated_left_by_two(tmp_path: Path) -> None:
+    wanted, lines = [], []
+    for name, values, word in samples():
+        wanted.append((word << 2 | word >> 30) & 0xFFFFFFFF)
+        lines.append(f"TTI_{name}({', '.join(map(str, values.values()))});")
+    done = compile_c(tmp_path, "void run(void) {\n" + "\n".join(lines) + "\n}\n")
+    assert done.returncode == 0, done.stderr
+    text = ELFFile(io.BytesIO((tmp_path / "out.o").read_bytes())).get_section_by_name(".text")
+    got = struct.unpack(f"<{text.data_size // 4}I", text.data())
+    assert list(got[: len(wanted)]) == wanted
+
+
+def test_header_refuses_a_constant_that_does_not_fit(tmp_path: Path) -> None:
+    done = compile_c(tmp_path, "void run(void) { TTI_SEMPOST(0x100); }\n")
+    assert done.returncode != 0
+    assert "SEMPOST sem_sel takes 0..255" in done.stderr
+
+
+def test_header_field_constants_are_masks_in_place() -> None:
+    header = c_header()
+    defines = dict(re.findall(r"^#define (\w+) (0x[0-9A-F]+|\d+)u?$", header, re.MULTILINE))
+    for space in (config_fields, thread_fields):
+        fields = {n: f for n, f in vars(space).items() if isinstance(f, config_fields.Field)}
+        assert fields
+        for name, field in fields.items():
+            assert int(defines[f"{name}_ADDR32"], 0) == field.word
+            assert int(defines[f"{name}_SHAMT"], 0) == field.shift
+            assert int(defines[f"{name}_MASK"], 0) == field.mask << field.shift
+    # DEST_TARGET_REG_CFG_PACK_SEC0_Offset: word 180, bits 11:0 (backend configuration).
+    assert "#define DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32 180" in header
+    assert "#define ALU_FORMAT_SPEC_REG1_SrcB_MASK 0x1E00000u" in header
+
+
+def test_header_has_no_name_twice() -> None:
+    names = re.findall(r"^#define (\w+)", c_header(), re.MULTILINE)
+    assert len(names) == len(set(names))
+
+
+def test_addresses_of_the_runtime_are_those_of_the_memory_map() -> None:
+    text = (ROOT / "firmware/lib/tensix.h").read_text()
+    defines = {n: int(v, 16) for n, v in re.findall(r"#define (\w+) (0xFF\w+)u", text)}
+    checked = 0
+    for name, value in defines.items():
+        short = name.removeprefix("RISCV_DEBUG_REG_")
+        if short in memmap.REGISTERS:
+            assert value == memmap.REGISTERS[short], name
+            checked += 1
+        elif hasattr(memmap, name):
+            assert value == getattr(memmap, name), name
+            checked += 1
+    assert checked >= 6
+    assert f"0x{memmap.INSTRN_BUF_BASE:X}u" in c_header()
+
+
+def test_elfs_match_the_manifest() -> None:
+    manifest = tomllib.loads((ROOT / "elfs/MANIFEST.toml").read_text())
+    listed = {entry["path"]: entry for entry in manifest["elf"]}
+    assert sorted(listed) == sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("elfs/*/*.elf"))
+    for path, entry in listed.items():
+        data = (ROOT / path).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == entry["sha256"], path
+        assert len(data) == entry["size"]
+
+
+def test_elfs_are_what_the_sources_give() -> None:
+    """Byte for byte, from a scratch folder."""
+    assert toolchain().check() == 0
+
+
+@pytest.mark.parametrize("path", ELFS)
+def test_elf_shape(path: str) -> None:
+    found, core = elf(path), Path(path).stem
+    assert (found["e_machine"], found["e_type"], found.elfclass) == ("EM_RISCV", "ET_EXEC", 32)
+    assert struct.unpack_from("<H", (ROOT / path).read_bytes(), 18)[0] == 243
+    assert found["e_entry"] == TEXT[core]
+    loads = [s for s in found.iter_segments() if s["p_type"] == "PT_LOAD"]
+    texts = [s for s in loads if s["p_paddr"] < memmap.L1_SIZE]
+    assert all(s["p_paddr"] == s["p_vaddr"] for s in loads)
+    starts = [0, TEXT[core]] if core == "brisc" else [TEXT[core]]  # BRISC starts at L1 0
+    assert [s["p_paddr"] for s in texts] == starts
+    for segment in loads:
+        if segment not in texts:
+            # No initialised data: a host cannot write local RAM on hardware.
+            assert (segment["p_paddr"], segment["p_filesz"]) == (memmap.LOCAL_BASE, 0)
+    symbols = found.get_section_by_name(".symtab")
+    assert symbols.get_symbol_by_name("runtime_args")[0]["st_value"] == 0x200
+    assert symbols.get_symbol_by_name("done_words")[0]["st_value"] == 0x100
+
+
+@pytest.mark.parametrize("path", ELFS)
+def test_text_has_no_compressed_code_and_only_valid_tensix_words(path: str) -> None:
+    data = elf(path).get_section_by_name(".text").data()
+    words = struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
+    assert len(data) % 4 == 0
+    tensix = [(w >> 2 | w << 30) & 0xFFFFFFFF for w in words if w & 3 != 3 and w]
+    for word in tensix:
+        cls = decode(word)
+        assert cls is not None, f"{word:#010x} is no Tensix instruction"
+        assert word & cls.reserved == 0, f"{cls.name} {word:#010x} sets reserved bits"
+    assert bool(tensix) == ("brisc" not in path)  # BRISC pushes by stores
+
+
+@pytest.mark.parametrize("path", ELFS)
+def test_lines_are_relative_paths(path: str) -> None:
+    found = elf(path)
+    dwarf = found.get_dwarf_info()
+    names = set()
+    for unit in dwarf.iter_CUs():
+        attributes = unit.get_top_DIE().attributes
+        assert attributes["DW_AT_comp_dir"].value == b"."
+        names.add(attributes["DW_AT_name"].value.decode())
+    manifest = tomllib.loads((ROOT / "elfs/MANIFEST.toml").read_text())
+    entry = next(e for e in manifest["elf"] if e["path"] == path)
+    assert names == set(entry["sources"])
+    assert all((ROOT / name).exists() for name in names)
+    absolute = re.findall(
+        rb"(?<![\w.])/(?:home|root|tmp|usr|work|var|opt|Users)\b[^\0]*", found.stream.getvalue()
+    )
+    assert absolute == []
+
+
+def test_sfpu_body_is_four_words_eight_times() -> None:
+    """SFPLOAD, SFPADD, SFPNOP, SFPSTORE per 32 datums, unrolled for a face."""
+    data = elf("elfs/add1/trisc1.elf").get_section_by_name(".text").data()
+    words = struct.unpack(f"<{len(data) // 4}I", data)
+    names = [
+        getattr(decode((w >> 2 | w << 30) & 0xFFFFFFFF), "name", "") for w in words if w & 3 != 3
+    ]
+    body = ["SFPLOAD", "SFPADD", "SFPNOP", "SFPSTORE"] * 8
+    assert any(names[i : i + 32] == body for i in range(len(names)))
+
+
+def test_add1_data_is_what_the_script_makes() -> None:
+    script = module("scripts/make_add1_data.py")
+    values = script.patterns(1, 1)
+    stored = np.load(ROOT / "elfs/add1/in.npy")
+    assert np.array_equal(stored.view(np.uint32), script.widen(values).view(np.uint32))
+    expected = np.load(ROOT / "elfs/add1/expected.npy").view(np.uint32)
+    assert np.array_equal(expected, script.widen(script.add_scalar(values, 1.0)).view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("x", "scalar", "y"),
+    [
+        (0x3F80, 1.0, 0x4000),  # 1 + 1 = 2
+        (0x3F81, 1.0, 0x4000),  # 2.0078125 is cut to 2, nearest would be a tie
+        (0x3F83, 1.0, 0x4001),  # 2.0234375 is cut to 2.015625, nearest would be 2.03125
+        (0xBF80, 1.0, 0x0000),  # -1 + 1 = +0
+        (0x0001, 1.0, 0x3F80),  # a denormal counts as zero
+        (0x7F80, 1.0, 0x7F80),  # Inf
+        (0x7F80, float("-inf"), 0x7F80),  # Inf - Inf = NaN, which the packer makes Inf
+        (0xFFC0, 1.0, 0x7F80),  # NaN
+        (0x8000, -0.0, 0x0000),  # the packer has no negative zero
+    ],
+)
+def test_add1_expectation(x: int, scalar: float, y: int) -> None:
+    """fp32 sum, truncated to bf16 (SFPADD, SFPSTORE, PACR)."""
+    script = module("scripts/make_add1_data.py")
+    assert script.add_scalar(np.array([x], dtype=np.uint16), scalar).tolist() == [y]
