@@ -25,7 +25,7 @@ _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
 
 
 class Backend:
-    """Runs rounds and device accesses on one record; `failure` is an exception that must surface."""
+    """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
     def __init__(self, s: State, device: PythonAccess, progress: tc.Progress) -> None:
         self._s, self._device = s, device

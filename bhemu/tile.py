@@ -205,6 +205,7 @@ class Tile:
 
     def before_run(self) -> None:
         """Host writes take effect: drop translated code when L1 may have changed."""
+        self.state.src_prepared[:] = 0
         if self._shared_l1:
             self.state.flush[:] = 1
 

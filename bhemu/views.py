@@ -39,12 +39,14 @@ class Tensix:
     @property
     def srca(self) -> npt.NDArray[np.uint32]:
         """SrcA cells (bank, row, column)."""
-        return self._s.src[0]
+        cells: npt.NDArray[np.uint32] = self._s.src[0]
+        return cells
 
     @property
     def srcb(self) -> npt.NDArray[np.uint32]:
         """SrcB cells (bank, row, column)."""
-        return self._s.src[1]
+        cells: npt.NDArray[np.uint32] = self._s.src[1]
+        return cells
 
     @property
     def dst16(self) -> npt.NDArray[np.uint16]:
@@ -66,24 +68,29 @@ class Tensix:
 
         Rows that ZEROACC marked invalid show as 0.
         """
-        cells = np.where(self._s.dst_valid[:, None] != 0, self._s.dst, 0).astype(np.uint32)
+        cells: npt.NDArray[Any] = np.where(self._s.dst_valid[:, None] != 0, self._s.dst, 0).astype(
+            np.uint32
+        )
         if fmt == "bf16":
-            return (_bf16(cells) << 16).view(np.float32)
+            decoded: npt.NDArray[Any] = (_bf16(cells) << 16).view(np.float32)
+            return decoded
         if fmt == "fp16":
             exponent, mantissa = cells & 0x1F, (cells >> 5) & 0x3FF
-            value = mantissa / 1024 + (exponent > 0)
+            value: npt.NDArray[Any] = mantissa / 1024 + (exponent > 0)
             scaled = np.ldexp(value, np.maximum(exponent, 1).astype(np.int64) - 15)
-            return np.where(cells >> 15, -scaled, scaled).astype(np.float32)
+            decoded = np.where(cells >> 15, -scaled, scaled).astype(np.float32)
+            return decoded
         if fmt in ("fp32", "int32"):
             row = np.arange(512)
             high = ((row & 0x1F8) << 1) | (row & 0x207)
             low = self._s.dst[high + 8].astype(np.uint32)
             low = np.where(self._s.dst_valid[high][:, None] != 0, low, 0).astype(np.uint32)
             words = (_bf16(cells[high]) << 16) | low
-            return words.view(np.float32) if fmt == "fp32" else words.view(np.int32)
+            decoded = words.view(np.float32 if fmt == "fp32" else np.int32)
+            return decoded
         raise InputError(f"Dst has no decoded form {fmt!r}", hint="bf16, fp16, fp32 or int32")
 
 
-def _bf16(cells: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _bf16(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Storage order s m7 e8 to s e8 m7."""
     return (cells & 0x8000) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)

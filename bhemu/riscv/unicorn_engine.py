@@ -57,9 +57,9 @@ def bus_entries() -> tuple[Any, Any]:
 @functools.cache
 def _engine_library() -> ctypes.CDLL:
     library = ctypes.CDLL(_LIBRARY)
-    library.uc_mmio_map.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t] + [
-        ctypes.c_void_p
-    ] * 4
+    pointer = ctypes.c_void_p
+    arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
+    library.uc_mmio_map.argtypes = arguments
     return library
 
 

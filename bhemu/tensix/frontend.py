@@ -252,7 +252,7 @@ def _recorded(s: Any, t: Any, word: Any) -> Any:
 
 @njit
 def fetch(s: Any, t: Any) -> Any:
-    """Bring the next word of thread `t` to the wait gate: DONE, IDLE when there is none, or error."""
+    """Bring the next word of thread `t` to the wait gate: DONE, IDLE (there is none) or error."""
     while True:
         if s.play_left[t] > 0:
             return _play(s, t)

@@ -81,7 +81,7 @@ _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
 
 
-# Dst as groups of four rows: the 32 lanes of one load are the even or the odd columns of a group, so
+# Dst as groups of four rows: the 32 lanes of one load are the even or odd columns of a group, so
 # lane l is one half of the group's 32-bit word l.  Compiled, `view` costs more than a whole load.
 GROUPS, _GROUP_BYTES = 256, 128
 

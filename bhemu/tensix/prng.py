@@ -1,4 +1,4 @@
-"""The pseudo-random generator of the vector unit's lanes (numerics: PRNG; SFPMOV, Blackhole ISA)."""
+"""The pseudo-random generator of the vector unit's lanes (SFPMOV, Blackhole ISA)."""
 
 from typing import Any
 

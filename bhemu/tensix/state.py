@@ -226,8 +226,10 @@ def _layout() -> np.dtype[np.void]:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
-POINTERS = ("host", "engine", "table", "run_core", "run_tensix", "run_thread")
-POINTERS += ("bus_read", "bus_write", "device")
+POINTERS = (
+    *("host", "engine", "table", "run_core", "run_tensix", "run_thread"),
+    *("bus_read", "bus_write", "device"),
+)
 DTYPE = _layout()
 FIELDS = DTYPE.fields
 assert FIELDS is not None

@@ -53,7 +53,7 @@ def test_fp8_from_bf16_without_and_with_rounding() -> None:
 
 def test_every_16_bit_cell() -> None:
     """All 65536 cells of a 16-bit Dst: bf16, fp16, their roundings and conversions."""
-    for fmt, out in ((5, 5), (6, 5), (1, 1), (1, 0), (1, 5), (1, 10)):
+    for fmt, out in ((5, 5), (6, 5), (1, 1), (1, 0), (1, 5), (1, 10), (2, 6)):
         p = Pack(fmt=fmt, out=out)
         s, model = setup(p)
         s.dst_valid[:] = 1
@@ -88,7 +88,22 @@ def test_interfaces(wide: int, select: int, offset: int) -> None:
         p = Pack(wide=wide, fmt=fmt, out=fmt, offset=offset)
         s, model = setup(p)
         step(s, model, p, select, last=0)
+        s.dst_valid[:] = 1
         step(s, model, p, select)
+
+
+def test_rows_wrap_and_all_starts_within_a_group_of_eight() -> None:
+    """Row 1020 + 8 is row 4; 32-bit rows of a group of eight follow each other."""
+    p = Pack(offset=1020)
+    s, model = setup(p)
+    s.adc[0, 2, 0, 1] = 8
+    step(s, model, p)
+    for fmt, out in ((0, 0), (5, 5)):
+        for offset in range(8):
+            p = Pack(wide=1, fmt=fmt, out=out, offset=offset)
+            s, model = setup(p)
+            s.dst_valid[:] = 1
+            step(s, model, p)
 
 
 @pytest.mark.parametrize("wide", [0, 1])

@@ -165,6 +165,31 @@ def test_the_base_wraps_in_32_bits_and_srca_rows_modulo_64() -> None:
     agree(fresh(), Unpack(dest=64 + 60 * 16, count=1024))
 
 
+@pytest.mark.parametrize("fmt", [6, 7, 15])
+def test_exponents_follow_the_datum_not_the_row(fmt: int) -> None:
+    """A first datum inside a group of 16; tilized rows keep counting exponents through."""
+    agree(fresh(), Unpack(fmt=fmt, out=fmt, counters=(5, 0, 0, 0), count=100))
+    agree(fresh(), Unpack(u=1, fmt=fmt, out=fmt, counters=(21, 1, 1, 0), count=40))
+    if fmt == 6:
+        agree(fresh(), Unpack(fmt=6, out=6, stride=0x80, counters=(16, 0, 0, 0), count=100))
+
+
+def test_counters_wrap_at_13_and_8_bits() -> None:
+    agree(
+        fresh(), Unpack(x=0, counters=(0, 0x1FFF, 0xFF, 0), channel1=(0x1FFF, 0xFF), addr_mode=0xFF)
+    )
+    agree(
+        fresh(), Unpack(x=0, counters=(0, 0x1000, 0x80, 0), channel1=(0x1000, 0x80), addr_mode=0x55)
+    )
+
+
+def test_unpacker_1_has_no_way_to_dst() -> None:
+    """Unpack_if_sel of unpacker 1 has no effect."""
+    s = fresh()
+    put(s, cf.THCON_SEC1_REG2_Unpack_if_sel_cntx0, 1)
+    agree(s, Unpack(u=1))
+
+
 @pytest.mark.parametrize("u", [0, 1])
 def test_it_waits_for_the_bank_before_any_effect(u: int) -> None:
     """An UNPACR whose bank still belongs to the matrix unit is retried."""

@@ -157,10 +157,61 @@ def _add_sums_32(s: Any, first: Any, rows: Any, bias: Any) -> None:
         s.dst_valid[row] = 1
 
 
-@njit
+@njit(inline="always")
 def add_sums(s: Any, wide: Any, five_bit: Any, first: Any, rows: Any, bias: Any) -> None:
     """Add both sums of products (s.term_sum, s.term_exponent + `bias`) to `rows` Dst rows."""
     if wide:
         _add_sums_32(s, first, rows, _I(bias))
     else:
         _add_sums_16(s, FP16 if five_bit else BF16, first, rows, _I(bias))
+
+
+@njit
+def _add_terms_16(s: Any, c: Any, first: Any, add_dst: Any) -> None:
+    for r in range(8):
+        row, at = (first + r) & (dest.ROWS - 1), r * COLUMNS
+        cells, keep = s.dst[row], _ALL if add_dst and s.dst_valid[row] else _ZERO
+        for j in range(COLUMNS):
+            s0, x0 = _U(s.term_sum[0, at + j]), _I(s.term_exponent[0, at + j])
+            old = _U(_U(cells[j]) & keep)
+            sign, xd = _U(old >> _U(15)), _I(old & _U(c.exponent_mask))
+            md = _U(_U(_U(old >> _U(c.exponent_bits)) & _U(c.fraction_mask)) | _U(c.hidden))
+            md = _U(md << _U(c.point)) if xd != _I(0) else _ZERO
+            x = max(max(x0, _I(0)), xd)
+            t = _I(_cut(_aligned(md, _ZERO, _I(x - xd)), _ZERO))
+            m0 = _cut(_aligned(s.term_magnitude[at + j], s0, _I(x - x0)), s0)
+            cells[j] = _cell_16(c, sign, x, _plus(t, m0, s0 != sign))
+        s.dst_valid[row] = 1
+
+
+@njit
+def _add_terms_32(s: Any, first: Any, add_dst: Any) -> None:
+    for r in range(8):
+        row, at = dest.adj32((first + r) & (dest.ROWS - 1)), r * COLUMNS
+        high, low = s.dst[row], s.dst[row + LOW_HALF]
+        keep = _ALL if add_dst and s.dst_valid[row] else _ZERO
+        for j in range(COLUMNS):
+            s0, x0 = _U(s.term_sum[0, at + j]), _I(s.term_exponent[0, at + j])
+            old, rest = _U(_U(high[j]) & keep), _U(_U(low[j]) & keep)
+            sign, xd = _U(old >> _U(15)), _I(old & _U(0xFF))
+            md = _U(_U(_U(_U(_U(old >> _U(8)) & _U(0x7F)) | _U(0x80)) << _U(16)) | rest)
+            md = md if xd != _I(0) else _ZERO
+            x = max(max(x0, _I(0)), xd)
+            t = _I(_aligned(md, _ZERO, _I(x - xd)))
+            m0 = _aligned(s.term_magnitude[at + j], s0, _I(x - x0))
+            new = _word_32(sign, x, _plus(t, m0, s0 != sign))
+            high[j] = np.uint16(_U(new >> _U(16)))
+            low[j] = np.uint16(_U(new & _U(0xFFFF)))
+        s.dst_valid[row] = 1
+
+
+@njit(inline="always")
+def add_terms(s: Any, wide: Any, five_bit: Any, first: Any, add_dst: Any) -> None:
+    """Add one term per cell (term_sum[0] sign, term_exponent[0], term_magnitude) to 8 Dst rows.
+
+    Without `add_dst` the old contents count as zero.
+    """
+    if wide:
+        _add_terms_32(s, first, add_dst)
+    else:
+        _add_terms_16(s, FP16 if five_bit else BF16, first, add_dst)

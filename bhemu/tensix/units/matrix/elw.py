@@ -1,33 +1,225 @@
 """Matrix unit: element-wise arithmetic."""
 
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix import banks, config, rwc
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.status import DONE, NCB, error
+from bhemu.tensix.units.matrix import accumulate, element, integer, matmul, operands, prepare
+from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
+
+_ROWS = 8
+_ADD, _SUB, _MUL = range(3)
+
+_PHASE = error(
+    "ELW-PHASE",
+    NCB,
+    "ELWADD or ELWSUB in fidelity phase {0}",
+    "reset the fidelity counter first (SETRWC with bit_mask 8, or FidelityClear)",
+)
+_ACCUMULATE = error(
+    "ELWMUL-ACCUM",
+    NCB,
+    "ELWMUL with dest_accum_en, which has no effect: it always adds to Dst",
+    "clear dest_accum_en",
+)
+
+
+@njit
+def _mask(style: Any, fmt: Any) -> Any:
+    """Bits of a cell that take part in floating-point arithmetic (uint32)."""
+    if style == FIVE_BIT:
+        return prepare.mask_of(prepare.FIVE_BIT)
+    return prepare.mask_of(prepare.TF32 if fmt == TF32 else prepare.BF16)
+
+
+@njit
+def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
+    return element.Blocks(
+        s.matrix_bank[SRCA] & 1,
+        s.rwc[t, rwc.SRCA] & 56,
+        s.matrix_bank[SRCB] & 1,
+        s.rwc[t, rwc.SRCB] & 56,
+        0 if broadcast & 2 else 1,
+        0 if broadcast & 1 else 1,
+        _mask(style, banks.format_a(s, t, SRCA)),
+        _mask(style, banks.format_b(s, t)),
+        np.uint32(0x80000000) if flip else np.uint32(0),
+        np.uint32(0) if operands.keeps_denormals(s, t) else np.uint32(0x00800000),
+    )
+
+
+@njit
+def _dst_row(s: Any, t: Any, dst: Any) -> Any:
+    """Dst row, not reduced modulo 1024."""
+    return dst + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+
+
+@njit
+def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
+    """Style of the operands, or the error; `phase`: fidelity phase of an operation without them."""
+    status = operands.override_refused(s, t)
+    if status:
+        return status
+    a, b = operands.ELEMENT_A, operands.ELEMENT_B
+    style = operands.style_of(s, t, a, b, operands.INT8_OR_BFP2)
+    if style < 0:
+        return style
+    status = operands.src_rows_refused(s, t, _ROWS)
+    if status:
+        return status
+    status = operands.dst_row_refused(s, _dst_row(s, t, dst), _ROWS)
+    if status:
+        return status
+    if phase:
+        return refuse(s, _PHASE, phase, 0)
+    status = rwc.addr_mod_refused(s, t, addr_mode)
+    return status if status else style
+
+
+@njit
+def _exponents_refused(s: Any, k: Any) -> Any:
+    a, b = element.wide_bits(s, k, 0x70000000)
+    status = matmul.exponent_refused(s, a, SRCA)
+    return status if status else matmul.exponent_refused(s, b, SRCB)
+
+
+@njit
+def _sum(
+    s: Any, t: Any, dst: Any, addr_mode: Any, broadcast: Any, add_dst: Any, subtract: Any
+) -> Any:
+    """ELWADD and ELWSUB up to the store; DONE or the status."""
+    status = operands.dst_field_refused(s, dst, _ROWS)
+    if status == 0:
+        status = operands.waits(s)
+    if status:
+        return status
+    style = _style(s, t, dst, addr_mode, rwc.fidelity_phase(s, t))
+    if style < 0:
+        return style
+    k = _blocks(s, t, style, broadcast, subtract)
+    if style != FLOAT:
+        status = _exponents_refused(s, k)
+        if status:
+            return status
+    first = _dst_row(s, t, dst)
+    if style == INT8:
+        element.integers(s, k, False, 0x3FF, 0x3FF)
+        integer.add(s, first, np.int64(_ROWS), add_dst)
+        return DONE
+    wide = operands.wide_dst(s, t)
+    rebias = wide and style == FIVE_BIT
+    element.sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
+    accumulate.add_terms(s, wide, style == FIVE_BIT, first, add_dst)
+    return DONE
+
+
+@njit
+def _product(s: Any, t: Any, dst: Any, addr_mode: Any, broadcast: Any, add_dst: Any) -> Any:
+    """ELWMUL up to the store; DONE or the status."""
+    status = operands.waits(s)
+    if status == 0 and add_dst:
+        status = violated(s, _ACCUMULATE)
+    if status:
+        return status
+    style = _style(s, t, dst, addr_mode, 0)
+    if style < 0:
+        return style
+    k = _blocks(s, t, style, broadcast, False)
+    if style != FLOAT:
+        status = _exponents_refused(s, k)
+        if status:
+            return status
+    first, phase = _dst_row(s, t, dst), rwc.fidelity_phase(s, t)
+    if style == INT8:
+        a, b = prepare.INT8_A, prepare.INT8_B
+        mask_a = a.low_mask if phase & 1 else a.high_mask
+        element.integers(s, k, True, mask_a, b.low_mask if phase & 2 else b.high_mask)
+        integer.add(s, first, np.int64(_ROWS), np.int64(1))
+        return DONE
+    wide = operands.wide_dst(s, t)
+    element.products(s, k, phase, matmul.bias_of(style, wide, phase))
+    accumulate.add_terms(s, wide, style == FIVE_BIT, first, np.int64(1))
+    return DONE
 
 
 class ELWADD(Instruction, opcode=0x28, unit="matrix", stall="B6"):
-    """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
+    """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA).
+
+    instr_mod19: bit 0 takes column 0 of SrcB for all columns, bit 1 its first row for all rows.
+    """
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
     instr_mod19 = bits(20, 19)
     dest_accum_en = bits(21)
     clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        dst: Any,
+        addr_mode: Any,
+        instr_mod19: Any,
+        dest_accum_en: Any,
+        clear_dvalid: Any,
+    ) -> Any:
+        status = _sum(s, t, dst, addr_mode, instr_mod19, dest_accum_en, False)
+        return status if status else operands.finish(s, t, addr_mode, clear_dvalid)
 
 
 class ELWSUB(Instruction, opcode=0x30, unit="matrix", stall="B6"):
-    """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
+    """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA); modes as ELWADD."""
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
     instr_mod19 = bits(20, 19)
     dest_accum_en = bits(21)
     clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        dst: Any,
+        addr_mode: Any,
+        instr_mod19: Any,
+        dest_accum_en: Any,
+        clear_dvalid: Any,
+    ) -> Any:
+        status = _sum(s, t, dst, addr_mode, instr_mod19, dest_accum_en, True)
+        return status if status else operands.finish(s, t, addr_mode, clear_dvalid)
 
 
 class ELWMUL(Instruction, opcode=0x27, unit="matrix", stall="B6"):
-    """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA)."""
+    """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA); modes as ELWADD.
+
+    It takes the slices of the mantissas that the fidelity phase names.
+    """
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
     instr_mod19 = bits(20, 19)
     dest_accum_en = bits(21)
     clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        dst: Any,
+        addr_mode: Any,
+        instr_mod19: Any,
+        dest_accum_en: Any,
+        clear_dvalid: Any,
+    ) -> Any:
+        status = operands.dst_field_refused(s, dst, _ROWS)
+        if status:
+            return status
+        status = _product(s, t, dst, addr_mode, instr_mod19, dest_accum_en)
+        return status if status else operands.finish(s, t, addr_mode, clear_dvalid)

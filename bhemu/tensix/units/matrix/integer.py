@@ -33,7 +33,7 @@ def add(s: Any, first: Any, rows: Any, accumulate: Any) -> None:
         keep = 0xFFFFFFFF if accumulate and s.dst_valid[row] else 0
         for j in range(COLUMNS):
             cell = ((np.int64(high[j]) << 16) | np.int64(low[j])) & keep
-            total = _value(dest.dec_32(cell)) + np.int64(s.term_magnitude[at + j].view(_I))
+            total = _value(dest.dec_32(cell)) + np.int64(_I(s.term_magnitude[at + j]))
             total = min(max(total, -LARGEST), LARGEST)
             new = dest.enc_32(abs(total) | ((total >> 63) & 0x80000000))
             high[j] = np.uint16(new >> 16)
@@ -54,5 +54,5 @@ def sums(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, phase: Any, r
         for k in range(16):
             factor, column = _I(row[k]), a[(row_a & 48) + k]
             for j in range(COLUMNS):
-                total = s.term_magnitude[at + j].view(_I) + _I(_I(column[j]) * factor)
-                s.term_magnitude[at + j] = _I(total).view(np.uint32)
+                total = _I(s.term_magnitude[at + j]) + _I(_I(column[j]) * factor)
+                s.term_magnitude[at + j] = np.uint32(_I(total))

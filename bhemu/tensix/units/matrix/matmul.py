@@ -5,6 +5,7 @@ Source: MVMUL and GAPOOL, Wormhole ISA; ttsim's Tensix model.
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 from bhemu.tensix import banks, formats, rwc
@@ -36,13 +37,13 @@ _EXPONENT = error(
 )
 
 
-@njit
+@njit(inline="always")
 def exponent_refused(s: Any, bits: Any, which: Any) -> Any:
     """0, or the error of exponent bits beyond 5 in data of SRCA or SRCB."""
     return refuse(s, _EXPONENT, bits, which) if bits else 0
 
 
-@njit
+@njit(inline="always")
 def _wide_refused(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
     a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
     group = (row_a & 48) // prepare.GROUP
@@ -53,15 +54,15 @@ def _wide_refused(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows
     return status if status else exponent_refused(s, found, SRCB)
 
 
-@njit
+@njit(inline="always")
 def _form(style: Any, fmt: Any) -> Any:
     if style == FLOAT:
         return prepare.TF32 if fmt == formats.TF32 else prepare.BF16
     return prepare.FIVE_BIT if style == FIVE_BIT else prepare.INT8
 
 
-@njit
-def _bias(style: Any, wide: Any, phase: Any) -> Any:
+@njit(inline="always")
+def bias_of(style: Any, wide: Any, phase: Any) -> Any:
     """What is added to the sum of two exponents, by style, width of Dst and fidelity phase."""
     if style == FLOAT:
         bias = -127
@@ -70,7 +71,7 @@ def _bias(style: Any, wide: Any, phase: Any) -> Any:
     return bias - 5 * (phase & 1) - 7 * (phase >> 1)
 
 
-@njit
+@njit(inline="always")
 def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
     if operands.keeps_denormals(s, t):
         return _DENORMALS
@@ -82,7 +83,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
-@njit
+@njit(inline="always")
 def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: Any) -> Any:
     """Dst[rows x 16] += SrcB[rows x 16] @ SrcA[16 x 16]; the caller has checked its fields."""
     status = operands.waits(s) or operands.override_refused(s, t)
@@ -95,8 +96,8 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     status = _refused(s, t, addr_mode, first, rows)
     if status:
         return status
-    a = prepare.prepare(s, SRCA, _form(style, banks.format_a(s, t, SRCA)))
-    b = prepare.prepare(s, SRCB, _form(style, banks.format_b(s, t)))
+    a = prepare.prepare(s, np.int64(SRCA), _form(style, banks.format_a(s, t, SRCA)))
+    b = prepare.prepare(s, np.int64(SRCB), _form(style, banks.format_b(s, t)))
     row_a, row_b = s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB]
     if style != FLOAT:
         status = _wide_refused(s, a, row_a, b, row_b, rows)
@@ -105,9 +106,9 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     phase = rwc.fidelity_phase(s, t)
     if style == INT8:
         integer.sums(s, a, row_a, b, row_b, phase, rows)
-        integer.add(s, first, rows, True)
+        integer.add(s, first, rows, np.int64(1))
     else:
         wide = operands.wide_dst(s, t)
         product.sums(s, a, row_a, b, row_b, phase, rows)
-        accumulate.add_sums(s, wide, style == FIVE_BIT, first, rows, _bias(style, wide, phase))
+        accumulate.add_sums(s, wide, style == FIVE_BIT, first, rows, bias_of(style, wide, phase))
     return operands.finish(s, t, addr_mode, clear_dvalid)

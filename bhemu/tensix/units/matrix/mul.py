@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
@@ -33,7 +35,7 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
         status = operands.dst_field_refused(s, dst, _ROWS)
         if status:
             return status
-        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, _ROWS)
+        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, np.int64(_ROWS))
 
 
 class DOTPV(Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
@@ -57,4 +59,4 @@ class DOTPV(Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
         status = operands.dst_field_refused(s, dst, _ROWS)
         if status:
             return status
-        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, _ROWS)
+        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, np.int64(_ROWS))

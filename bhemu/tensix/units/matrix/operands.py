@@ -77,20 +77,20 @@ _MIXED = error(
 )
 
 
-@njit
+@njit(inline="always")
 def dst_field_refused(s: Any, dst: Any, rows: Any) -> Any:
     """0, or the error of a dst field that is not a multiple of `rows` (4 or 8)."""
     return refuse(s, _DST_FIELD, dst, rows) if dst & (rows - 1) else 0
 
 
-@njit
+@njit(inline="always")
 def waits(s: Any) -> Any:
     """0 when both matrix banks are valid, else the condition."""
     condition = banks.matrix_ready(s, SRCA)
     return condition if condition else banks.matrix_ready(s, SRCB)
 
 
-@njit
+@njit(inline="always")
 def override_refused(s: Any, t: Any) -> Any:
     """0, or the error of a SrcA format override."""
     return (
@@ -112,7 +112,7 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     return refuse(s, _FORMATS, a, b)
 
 
-@njit
+@njit(inline="always")
 def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
     """0, or the error of a row counter: SrcA in steps of `rows_a`, SrcB of 8."""
     if s.rwc[t, rwc.SRCA] & (rows_a - 1):
@@ -120,7 +120,7 @@ def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
     return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8) if s.rwc[t, rwc.SRCB] & 7 else 0
 
 
-@njit
+@njit(inline="always")
 def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
     """0, or the error of a Dst row that is not a multiple of `rows` or not below 1024."""
     if row & (rows - 1) or row >= dest.ROWS:
@@ -128,19 +128,19 @@ def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
     return 0
 
 
-@njit
+@njit(inline="always")
 def wide_dst(s: Any, t: Any) -> Any:
     """1 when floating-point results go to a 32-bit Dst (ALU_ACC_CTRL_Fp32_enabled)."""
     return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled)
 
 
-@njit
+@njit(inline="always")
 def keeps_denormals(s: Any, t: Any) -> Any:
     """1 when SrcB data with exponent 0 count (ALU_ACC_CTRL_Zero_Flag_disabled_src)."""
     return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Zero_Flag_disabled_src)
 
 
-@njit
+@njit(inline="always")
 def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
     """Step the row counters and release the banks that clear_dvalid names."""
     rwc.apply_addr_mod(s, t, addr_mode)

@@ -1,16 +1,164 @@
 """Matrix unit: pooling and the legacy convolution group."""
 
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from bhemu.tensix import banks, config, dest, formats, rwc
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.units.matrix import matmul, operands, prepare
+
+_ROWS = 4
+_DEPTH = 16  # rows of SrcA that are pooled
+
+_MODE = error(
+    "POOL-MODE",
+    UNSUPPORTED,
+    "pooling with instr_mod19 {0}, max_pool_index_en {1} is not modelled",
+    "instr_mod19 must be 1 (16 x 16), max_pool_index_en 0",
+)
+_MAX_INT8 = error(
+    "GMPOOL-INT8",
+    UNSUPPORTED,
+    "GMPOOL with ALU_ACC_CTRL_INT8_math_enabled is not modelled",
+    "clear the bit",
+)
+_MAX_FORMATS = error(
+    "GMPOOL-FORMATS",
+    UNSUPPORTED,
+    "GMPOOL is not modelled for SrcA format {0} with SrcB format {1}",
+    f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.CODES}",
+)
+_MAX_SCALE = error(
+    "GMPOOL-SCALE",
+    UNSUPPORTED,
+    "GMPOOL with {0:#010x} in column {1} of its SrcB row: only 1.0 (0x3f800000) is modelled",
+    "fill the row with 1.0",
+)
+
+_U, _I = np.uint32, np.int32
+_ZERO, _ALL = _U(0), _U(0xFFFFFFFF)
+_BF16, _TF32 = _U(0xFFFF0000), _U(0xFFFFE000)
+_ONE = 0x3F800000
+
+
+@njit
+def _refused(s: Any, t: Any, addr_mode: Any, row: Any) -> Any:
+    """0, or the error of GMPOOL on Dst row `row`."""
+    status = operands.override_refused(s, t)
+    if status:
+        return status
+    if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
+        return _MAX_INT8
+    a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
+    if not (operands.PRODUCT_A >> a) & (operands.PRODUCT_A >> b) & 1:
+        return refuse(s, _MAX_FORMATS, a, b)
+    status = operands.src_rows_refused(s, t, _DEPTH) or operands.dst_row_refused(s, row, _ROWS)
+    if status:
+        return status
+    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, s.rwc[t, rwc.SRCB] & 56]
+    for j in range(COLUMNS):
+        if np.int64(scale[j]) != _ONE:
+            return refuse(s, _MAX_SCALE, np.int64(scale[j]), j)
+    return rwc.addr_mod_refused(s, t, addr_mode)
+
+
+@njit(inline="always")
+def _key(v: Any) -> Any:
+    """Orders sign-magnitude patterns as signed integers."""
+    return _I(v ^ (_U(0x7FFFFFFF) if v >> _U(31) else _ZERO))
+
+
+@njit
+def _maxima(s: Any, best: Any, row: Any, mask: Any) -> None:
+    """Replace `best` (16 patterns) by greater cells of 16 SrcA rows; denormals count as +0."""
+    bank = s.matrix_bank[SRCA] & 1
+    for i in range(_DEPTH):
+        cells = s.src[SRCA, bank, (row + i) & 63]
+        for j in range(COLUMNS):
+            v = _U(cells[j] & mask)
+            v = v if v & _U(0x7F800000) else _ZERO
+            best[j] = v if _key(v) > _key(best[j]) else best[j]
+
+
+@njit
+def _pool_16(s: Any, row: Any, row_a: Any, mask: Any) -> None:
+    best, cells = s.lane_tmp[0, :COLUMNS], s.dst[row & (dest.ROWS - 1)]
+    fill = _ZERO if s.dst_valid[row & (dest.ROWS - 1)] else _ALL
+    for j in range(COLUMNS):
+        best[j] = _U(_U(dest.dec_bf16(_U(_U(cells[j]) | fill))) << _U(16))
+    _maxima(s, best, row_a, mask)
+    for j in range(COLUMNS):
+        cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
+    dest.mark16(s, row, 1)
+    for i in range(1, _ROWS):
+        for j in range(COLUMNS):
+            dest.write16(s, row + i, j, 0)
+
+
+@njit
+def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
+    high_row = dest.adj32(row & (dest.ROWS - 1))
+    best, high, low = s.lane_tmp[0, :COLUMNS], s.dst[high_row], s.dst[high_row + LOW_HALF]
+    fill = _ZERO if s.dst_valid[high_row] else _ALL
+    for j in range(COLUMNS):
+        old = _U(_U(_U(_U(high[j]) << _U(16)) | _U(low[j])) | fill)
+        best[j] = _U(_U(dest.dec_32(old)) & _TF32)
+    _maxima(s, best, row_a, mask)
+    for j in range(COLUMNS):
+        high[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
+        low[j] = np.uint16(_U(best[j] & _U(0xFFFF)))
+    dest.mark32(s, row, 1)
+    for i in range(1, _ROWS):
+        for j in range(COLUMNS):
+            dest.write32(s, row + i, j, 0)
 
 
 class GMPOOL(Instruction, opcode=0x33, unit="matrix", stall="B6"):
-    """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA)."""
+    """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
+
+    The result goes to one row of Dst, the next three become zero; a row that is not valid counts
+    as minus infinity.
+    """
 
     dst = bits(9, 0)
     max_pool_index_en = bits(14)
     pool_addr_mode = bits(17, 15)
     instr_mod19 = bits(19)
     clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        dst: Any,
+        max_pool_index_en: Any,
+        pool_addr_mode: Any,
+        instr_mod19: Any,
+        clear_dvalid: Any,
+    ) -> Any:
+        if max_pool_index_en or not instr_mod19:
+            return refuse(s, _MODE, instr_mod19, max_pool_index_en)
+        status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
+        if status:
+            return status
+        row = dst + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+        status = _refused(s, t, pool_addr_mode, row)
+        if status:
+            return status
+        tf32 = banks.format_a(s, t, SRCA) == formats.TF32
+        mask = prepare.mask_of(prepare.TF32 if tf32 else prepare.BF16)
+        if operands.wide_dst(s, t):
+            _pool_32(s, row, s.rwc[t, rwc.SRCA], mask)
+        else:
+            _pool_16(s, row, s.rwc[t, rwc.SRCA], mask)
+        return operands.finish(s, t, pool_addr_mode, clear_dvalid)
 
 
 class GAPOOL(Instruction, opcode=0x34, unit="matrix", stall="B6"):
@@ -21,6 +169,22 @@ class GAPOOL(Instruction, opcode=0x34, unit="matrix", stall="B6"):
     pool_addr_mode = bits(17, 15)
     instr_mod19 = bits(19)
     clear_dvalid = bits(23, 22)
+
+    def execute(
+        s: Any,
+        t: Any,
+        dst: Any,
+        max_pool_index_en: Any,
+        pool_addr_mode: Any,
+        instr_mod19: Any,
+        clear_dvalid: Any,
+    ) -> Any:
+        if max_pool_index_en or not instr_mod19:
+            return refuse(s, _MODE, instr_mod19, max_pool_index_en)
+        status = operands.dst_field_refused(s, dst, _ROWS)
+        if status:
+            return status
+        return matmul.multiply(s, t, dst, pool_addr_mode, clear_dvalid, np.int64(_ROWS))
 
 
 class CONV3S1(Instruction, opcode=0x22, unit="matrix", stall="B6", oracle=False, uncertain=True):

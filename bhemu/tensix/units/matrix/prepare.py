@@ -48,7 +48,7 @@ def mask_of(form: Any) -> Any:
     """Bits of a cell that the form has (uint32)."""
     if form == BF16:
         return _U(0xFFFF0000)
-    return _U(0x8FFFE000) if form == FIVE_BIT else _U(0xFFFFFFFF)
+    return _U(0x8FFFE000) if form == FIVE_BIT else _U(0xFFFFE000)
 
 
 @njit(inline="always")
@@ -84,7 +84,7 @@ def _note_wide(s: Any, which: Any, bank: Any) -> None:
         s.src_wide[which, bank, group] = np.int64(found)
 
 
-@njit
+@njit(inline="always")
 def _prepare(s: Any, which: Any, bank: Any, form: Any) -> None:
     if form == INT8:
         cut = INT8_A if which == SRCA else INT8_B

@@ -15,7 +15,7 @@ from bhemu.tensix.formats import BF16, FP16, flush_32
 _SIGN = 0x80000000
 _INF = 0x7F800000
 _NAN = 0x7FC00000
-_GUARD = 30  # bits below the mantissa: what is shifted out further only decides ties
+_GUARD = 30  # bits kept below the mantissa; what lies further down cannot turn a rounding
 
 
 @njit
@@ -42,8 +42,7 @@ def _sum(x: Any, y: Any, drop: Any) -> Any:
     big = (x & 0x7FFFFF | 0x800000) << _GUARD
     small = (y & 0x7FFFFF | 0x800000) << _GUARD if y & _INF else np.int64(0)
     gap = min((x >> 23 & 0xFF) - (y >> 23 & 0xFF), 60)
-    lost = small & ((1 << gap) - 1)
-    small = small >> gap | (1 if lost else 0)
+    small >>= gap
     total = big - small if (x ^ y) & _SIGN else big + small
     if total == 0:
         return np.int64(0), np.int64(-1000), np.int64(0)

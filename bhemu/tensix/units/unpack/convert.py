@@ -96,7 +96,7 @@ def _from_bfp(s: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells: Any) ->
     normal, as_float = s.unpack_weight, weights(s)
     for i in range(n):
         as_float[i] = np.float32(np.int32(cells[i] & np.uint32(0x7F)))
-    i: Any = np.int64(0)
+    i = np.int64(0)
     end: Any = np.int64(0)
     while i < n:
         shared = -1 - exponent

@@ -129,6 +129,7 @@ def _to_dst(s: Any, src: Any, first: Any, count: Any) -> None:
 
 @njit(inline="always")  # one caller
 def _to_src(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
+    banks.changed(s, m.unpacker, s.unpack_bank[m.unpacker])
     target = flat(s.src[m.unpacker, s.unpack_bank[m.unpacker] & 1])
     done = np.int64(0)
     while done < count:
@@ -264,6 +265,7 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
         waits = banks.unpack_ready(s, u) if stall_clr_cntrl else banks.matrix_free(s, u)
         if waits:
             return waits
+        banks.changed(s, u, s.unpack_bank[u])
         cells = s.src[u, s.unpack_bank[u] & 1]
         if set_dvalid:
             status = _handover_refused(s, t, u)

@@ -65,7 +65,15 @@ class SFPMAD(Instruction, opcode=0x84, unit="vector", stall="B8"):
     lreg_src_b = bits(15, 12)
     lreg_src_a = bits(19, 16)
 
-    def execute(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a):  # type: ignore
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_src_c: Any,
+        lreg_src_b: Any,
+        lreg_src_a: Any,
+    ) -> Any:
         return _mad(s, t, instr_mod1, 3, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
 
 
@@ -78,7 +86,15 @@ class SFPADD(Instruction, opcode=0x85, unit="vector", stall="B8"):
     lreg_src_b = bits(15, 12)
     lreg_src_a = bits(19, 16)
 
-    def execute(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a):  # type: ignore
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_src_c: Any,
+        lreg_src_b: Any,
+        lreg_src_a: Any,
+    ) -> Any:
         if lreg_dest < lanes.TEMPLATES and lreg_src_a != _LREG_ONE and lreg_src_b != _LREG_ONE:
             return refuse(s, _NO_ONE, lreg_src_a, lreg_src_b)
         return _mad(s, t, instr_mod1, 3, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
@@ -93,7 +109,15 @@ class SFPMUL(Instruction, opcode=0x86, unit="vector", stall="B8"):
     lreg_src_b = bits(15, 12)
     lreg_src_a = bits(19, 16)
 
-    def execute(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a):  # type: ignore
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_src_c: Any,
+        lreg_src_b: Any,
+        lreg_src_a: Any,
+    ) -> Any:
         if lreg_dest < lanes.TEMPLATES and lreg_src_c != _LREG_ZERO:
             return refuse(s, _NO_ZERO, lreg_src_c, 0)
         return _mad(s, t, instr_mod1, 1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
@@ -106,7 +130,7 @@ class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 
-    def execute(s, t, instr_mod1, lreg_dest, imm16_math):  # type: ignore
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, imm16_math: Any) -> Any:
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
@@ -127,7 +151,7 @@ class SFPMULI(Instruction, opcode=0x74, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 
-    def execute(s, t, instr_mod1, lreg_dest, imm16_math):  # type: ignore
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, imm16_math: Any) -> Any:
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status

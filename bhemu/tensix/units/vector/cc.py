@@ -1,5 +1,7 @@
 """Vector unit (SFPU): condition codes and comparisons."""
 
+from typing import Any
+
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
@@ -22,7 +24,7 @@ class SFPENCC(Instruction, opcode=0x8A, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     imm12_math = bits(13, 12)
 
-    def execute(s, t, instr_mod1, lreg_dest, imm12_math):  # type: ignore
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, imm12_math: Any) -> Any:
         status = lanes.claim_none(s, t, lreg_dest)
         if status != lanes.GO:
             return status

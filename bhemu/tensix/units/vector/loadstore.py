@@ -155,7 +155,9 @@ class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8"):
     instr_mod0 = bits(19, 16)
     lreg_ind = bits(23, 20)
 
-    def execute(s, t, dest_reg_addr, sfpu_addr_mode, instr_mod0, lreg_ind):  # type: ignore
+    def execute(
+        s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
+    ) -> Any:
         mode = _mode(s, t, instr_mod0, _LOAD_MODES, _LOAD_AS_BF16)
         if mode < 0:
             return mode
@@ -255,7 +257,9 @@ class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8"):
     instr_mod0 = bits(19, 16)
     lreg_ind = bits(23, 20)
 
-    def execute(s, t, dest_reg_addr, sfpu_addr_mode, instr_mod0, lreg_ind):  # type: ignore
+    def execute(
+        s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
+    ) -> Any:
         mode = _mode(s, t, instr_mod0, _STORE_MODES, _STORE_AS_BF16)
         if mode < 0:
             return mode
@@ -299,7 +303,7 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
     instr_mod0 = bits(19, 16)
     lreg_ind = bits(23, 20)
 
-    def execute(s, t, imm16, instr_mod0, lreg_ind):  # type: ignore
+    def execute(s: Any, t: Any, imm16: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
         if lreg_ind >= lanes.WRITABLE:
             return refuse(s, lanes.NOT_WRITABLE, lreg_ind, 0)
         value = _immediate(instr_mod0, imm16)

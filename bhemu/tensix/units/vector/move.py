@@ -53,7 +53,7 @@ class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
-    def execute(s, t, instr_mod1, lreg_dest, lreg_c):  # type: ignore
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
@@ -105,7 +105,7 @@ class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
 class SFPNOP(Instruction, opcode=0x8F, unit="vector", stall="B8"):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
-    def execute(s, t):  # type: ignore
+    def execute(s: Any, t: Any) -> Any:
         return DONE
 
 
@@ -146,7 +146,7 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
     config_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 
-    def execute(s, t, instr_mod1, config_dest, imm16_math):  # type: ignore
+    def execute(s: Any, t: Any, instr_mod1: Any, config_dest: Any, imm16_math: Any) -> Any:
         status = _config_refused(s, instr_mod1, config_dest, imm16_math)
         if status != DONE:
             return status
