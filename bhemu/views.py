@@ -49,6 +49,12 @@ class Tensix:
         return cells
 
     @property
+    def mop(self) -> npt.NDArray[np.uint32]:
+        """MOP configuration words (thread, 9)."""
+        words: npt.NDArray[np.uint32] = self._s.mop_cfg
+        return words
+
+    @property
     def dst16(self) -> npt.NDArray[np.uint16]:
         """Dst storage as it is (shuffled cells)."""
         return self._s.dst

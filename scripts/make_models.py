@@ -97,7 +97,28 @@ def text() -> str:
     return "\n".join(lines)
 
 
+README = ROOT / "README.md"
+MARKS = ("<!-- models: scripts/make_models.py -->\n", "<!-- end of models -->\n")
+STATUSES = ("golden", "isa-text", "refused", "unimplemented")
+
+
+def readme() -> str:
+    """README.md with its table of units renewed."""
+    page = README.read_text(encoding="utf-8")
+    head, rest = page.split(MARKS[0])
+    tail = rest.split(MARKS[1])[1]
+    units_of = Counter((row(cls)["unit"], row(cls)["status"]) for cls in REGISTRY.values())
+    names = sorted({unit for unit, _ in units_of})
+    rows = [(name, *(units_of[name, status] or "" for status in STATUSES)) for name in names]
+    total = ("all 137", *(sum(units_of[n, status] for n in names) for status in STATUSES))
+    head_row = ("unit", "golden", "ISA text", "refused", "not yet")
+    lines = table(head_row, [*rows, total])
+    return head + MARKS[0] + "\n".join(lines) + "\n" + MARKS[1] + tail
+
+
 if __name__ == "__main__":
+    pages = {TARGET: text(), README: readme()}
     if "--check" in sys.argv:
-        sys.exit(TARGET.read_text(encoding="utf-8") != text())
-    TARGET.write_text(text(), encoding="utf-8")
+        sys.exit(any(path.read_text(encoding="utf-8") != page for path, page in pages.items()))
+    for path, page in pages.items():
+        path.write_text(page, encoding="utf-8")

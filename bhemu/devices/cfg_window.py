@@ -6,11 +6,11 @@ Source: BackendConfiguration, Blackhole ISA.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.devices import rules
 from bhemu.tensix import config
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
+from bhemu.tensix.subset import njit
 
 _DUAL = 2 * CONFIG_WORDS
 _THREAD = 3 * CONFIG_WORDS
@@ -49,8 +49,8 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> None:
     elif index < _DUAL:
         config.write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value)
     elif index < _THREAD:
-        config.write(s, 0, index - _DUAL, value)
-        config.write(s, 1, index - _DUAL, value)
+        config.write(s, np.int64(0), index - _DUAL, value)
+        config.write(s, np.int64(1), index - _DUAL, value)
     elif index < _END:
         s.access[0] = rules.READ_ONLY
     else:

@@ -7,12 +7,12 @@ Polled registers (wall clock, Dst array port) are compiled; what is written a fe
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu import memmap as mm
 from bhemu.devices import rules
 from bhemu.errors import Internal
 from bhemu.tensix.state import RESET, RUNNING, State
+from bhemu.tensix.subset import njit
 
 _ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN
 _ARRAY_CMD = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD
@@ -176,7 +176,7 @@ class SoftReset(Register):
         """Words that the core pushed and nobody took are dropped."""
         s = self._s
         s.core_state[c] = RESET
-        s.attention[0] = 1
+        s.attention[0] |= 1
         s.local[c] = 0
         if 1 <= c <= 3:
             s.fifo_read[c - 1] = s.fifo_write[c - 1]

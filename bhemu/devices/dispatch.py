@@ -7,7 +7,6 @@ blocks (brisc: all threads it has pushed to); then the access takes place at onc
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu import memmap as mm
 from bhemu.devices import (
@@ -24,6 +23,7 @@ from bhemu.devices import (
 from bhemu.tensix import streams
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.jit import call_access, call_step
+from bhemu.tensix.subset import njit
 
 WRITE = 0x100  # added to the size when a Python device is asked to store
 _TENSIX = mm.GPR_BASE

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.devices import rules
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
 from bhemu.tensix.jit import call_step
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UB, error
+from bhemu.tensix.subset import njit
 
 TRISC_WINDOW = error(
     "PUSH-TRISC",

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.devices import rules
 from bhemu.tensix.status import condition
+from bhemu.tensix.subset import njit
 
 EMPTY = condition("a mailbox message")
 FULL = condition("room in the mailboxes it writes (4 words in all)")

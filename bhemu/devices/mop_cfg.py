@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.devices import rules
+from bhemu.tensix.subset import njit
 
 
 @njit

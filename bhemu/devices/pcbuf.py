@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.devices import rules
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import drained, mop_drained
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import condition
+from bhemu.tensix.subset import njit
 
 DRAIN = condition("its Tensix thread to execute every queued word (TTSync)")
 MOP_DRAIN = condition("the MOP expander of its thread to finish (TTSync)")

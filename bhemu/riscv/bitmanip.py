@@ -1,7 +1,8 @@
 """The Zba and Zbb instructions of the baby RISC-V cores, which the engine does not know."""
 
 import numpy as np
-from numba import njit
+
+from bhemu.tensix.subset import njit
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000

@@ -1,7 +1,8 @@
 """The control and status registers of the baby RISC-V cores and the Zicsr instructions."""
 
 import numpy as np
-from numba import njit
+
+from bhemu.tensix.subset import njit
 
 MASK = 0xFFFFFFFF
 SYSTEM = 0b1110011

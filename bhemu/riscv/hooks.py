@@ -8,7 +8,6 @@ A load or store that must wait is refused before any effect and is executed agai
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.devices.debug_regs import now
 from bhemu.riscv import bitmanip, csr
@@ -22,12 +21,15 @@ from bhemu.tensix.loop import (
     STOP_ENGINE,
     STOP_FLUSH,
     STOP_STEP,
+    STOP_UNTIL,
+    until_holds,
 )
 from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, PARKED, RUNNING
 from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
+from bhemu.tensix.subset import njit
 
 # stop_kind: why the last slice ended
-NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT = range(8)
+NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL = range(9)
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
 _FETCH_UNMAPPED = 8
@@ -40,7 +42,7 @@ _SYSTEM, _AMO, _STORE = 0x73, 0x2F, 0x23
 _LR, _SC = 2, 3
 _CODE_END = 0x180000
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
-_YIELD = 2  # value of `attention`: the turn ends before the next instruction
+_LOOK, _YIELD, _STORED = 1, 2, 4  # attention: general; end the turn; compare the until words
 
 ILLEGAL = error("RV-ILLEGAL", GUEST, "{0:#010x} is no instruction of these cores")
 ECALL = error("RV-SYSTEM", GUEST, "{0:#010x} (ecall, wfi or xret) has no meaning on these cores")
@@ -78,7 +80,11 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
     """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
     if s.status[0] != 0:
         return FAULT
-    if s.core_state[c] != RUNNING or s.attention[0] == _YIELD:
+    if s.attention[0] & _STORED:
+        s.attention[0] &= ~_STORED
+        if until_holds(s):
+            return UNTIL
+    if s.core_state[c] != RUNNING or s.attention[0] & _YIELD:
         return TURN_OVER
     if s.fuel[c] <= 0:
         return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
@@ -169,6 +175,8 @@ def on_code(s: Any, address: Any) -> None:
     low = word & 0x7F
     if low == _STORE:
         s.stored[c] = 1
+        if s.until_count[0]:
+            s.attention[0] |= _STORED
     elif (low == _SYSTEM or low == _AMO or word == _JUMP_SELF) and _special(s, c, address, word):
         return
     s.fuel[c] -= 1
@@ -251,7 +259,7 @@ def _poll(s: Any, c: Any) -> None:
     s.poll_count[c] += 1
     if s.poll_count[c] >= _POLLS:
         s.poll_count[c] = 0
-        s.attention[0] = _YIELD
+        s.attention[0] |= _YIELD
 
 
 @njit
@@ -317,6 +325,8 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
         return np.int64(STOP_BREAKPOINT)
     if kind == ASSERT:
         return np.int64(STOP_ASSERT)
+    if kind == UNTIL:
+        return np.int64(STOP_UNTIL)
     return np.int64(0)
 
 
@@ -334,7 +344,7 @@ def run_core(s: Any, c: Any) -> Any:
     if s.fresh[c]:
         _clear_registers(s, c)
     s.stop_kind[c] = NONE
-    s.attention[0] = 1 if s.breakpoint_count[c] else 0
+    s.attention[0] = _LOOK if s.breakpoint_count[c] else 0
     fuel = s.left[c]
     if s.retired_limit[c] >= 0:
         fuel = min(fuel, s.retired_limit[c] - s.retired[c])

@@ -6,10 +6,11 @@ The engine library must be loaded into the process before these compile (see uni
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import OFFSET
+from bhemu.tensix.subset import njit
 
 REG_X0 = 1  # engine's register numbers, asserted by unicorn_engine
 REG_PC = 190

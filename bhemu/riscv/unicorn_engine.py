@@ -90,10 +90,36 @@ def _new_core() -> Any:
     return uc
 
 
+@functools.cache
+def self_test() -> None:
+    """`addi a0; a pair of c.nop; addi a0; ebreak`: the pair must trap once, a0 must become 2.
+
+    If it did not, `.ttinsn` words would execute as compressed code and results would be silently
+    wrong.
+    """
+    uc = _new_core()
+    uc.mem_map(0, PAGE)
+    words = (0x00150513, 0x00010001, 0x00150513, 0x00100073)
+    uc.mem_write(0, b"".join(word.to_bytes(4, "little") for word in words))
+    traps: list[int] = []
+    uc.hook_add(unicorn.UC_HOOK_INTR, lambda engine, cause, _: traps.append(cause))
+    try:
+        uc.emu_start(0, mm.FAR_UNTIL)
+    except unicorn.UcError as problem:
+        if problem.errno != unicorn.UC_ERR_INSN_INVALID:
+            raise
+    if traps != [2] or uc.reg_read(rc.UC_RISCV_REG_A0) != 2:
+        raise Internal(
+            "the RISC-V engine executes Tensix words as compressed code",
+            hint="install unicorn==2.1.4",
+        )
+
+
 class UnicornEngine:
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
 
     def __init__(self, s: State) -> None:
+        self_test()
         self._s = s
         self._uc = [_new_core() for _ in range(CORES)]
         self._keep: list[Any] = []

@@ -8,13 +8,12 @@ ISA; implied formats of Blackhole in ttsim's Tensix model.
 
 from typing import Any
 
-from numba import njit
-
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import NCB, condition, error
+from bhemu.tensix.subset import njit
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
 STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/prepare.py

@@ -56,8 +56,9 @@ def entries_source() -> str:
     """Text of the generated module: one entry function per executable instruction."""
     head = (
         '"""Generated from the instruction classes by bhemu/tensix/compile.py; do not edit."""\n\n'
-        "import numpy as np\nfrom numba import njit\n\n"
-        "from bhemu.tensix import units\nfrom bhemu.tensix.insn import REGISTRY\n\n"
+        "import numpy as np\n\n"
+        "from bhemu.tensix import units\nfrom bhemu.tensix.insn import REGISTRY\n"
+        "from bhemu.tensix.subset import njit\n\n"
         "assert units.MODULES\n_by_name = {c.name: c for c in REGISTRY.values()}\n"
     )
     executable = [REGISTRY[op] for op in sorted(REGISTRY) if REGISTRY[op].execute]

@@ -7,11 +7,11 @@ Source: BackendConfiguration, Blackhole ISA.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import prng
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import STATE_RESET_EN, PRNG_SEED_Seed_Val
+from bhemu.tensix.subset import njit
 
 CONFIG_WORDS = 224
 THREAD_WORDS = 68

@@ -13,7 +13,8 @@ use them; in compiled code the result must be stored or cast to uint32 to stay v
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from bhemu.tensix.subset import njit
 
 ROWS = 1024
 COLUMNS = 16

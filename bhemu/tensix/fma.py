@@ -10,7 +10,8 @@ fit into 32 bits.  Source: SFPMAD, Blackhole ISA; Blackhole multiply-add model o
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _I = np.int32

@@ -6,10 +6,10 @@ Sources: PushTensixInstruction, MOPExpander and REPLAY, Blackhole ISA.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, IDLE, UB, condition, error
+from bhemu.tensix.subset import njit
 
 FIFO_FULL = condition("room in the instruction FIFO")
 

@@ -9,10 +9,10 @@ they leave the gate, so conditions that ask whether a unit is busy (C0-C4, C9-C1
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import semaphores
 from bhemu.tensix.status import condition
+from bhemu.tensix.subset import njit
 
 NONE, STALL, SEMAPHORE = 0, 1, 2  # values of `latch`
 

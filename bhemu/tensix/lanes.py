@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
@@ -18,6 +18,7 @@ from numba.np.arrayobj import make_array, populate_array
 from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 
 LANES = 32
 VALUE, FLAG = 0, 1  # scratch rows that `write` and `write_flags` take
@@ -119,6 +120,12 @@ else:
 def unmasked(s: Any) -> Any:
     """uint32 1 when condition codes are not in use, so that every lane is enabled; else 0."""
     return _ZERO if s.cc_en[0] else _ONE
+
+
+@njit(inline="always")
+def order(x: Any) -> Any:
+    """int32 that orders fp32 patterns from -NaN over -Inf, -0, +0 and +Inf to +NaN."""
+    return np.int32(_U(x ^ _U(0x7FFFFFFF))) if _U(x >> _U(31)) != _ZERO else np.int32(x)
 
 
 @njit(inline="always")

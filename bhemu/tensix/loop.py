@@ -8,13 +8,13 @@ Every position is kept in the record, so that a stop resumes the same turn.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.jit import call_entry, call_step, l1_word
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
 from bhemu.tensix.status import DONE, IDLE
+from bhemu.tensix.subset import njit
 
 # Reasons to stop that are no error: positive statuses of `run`, outside the condition numbers.
 STOP_STEP = 1001  # an executed_limit or retired_limit was reached
@@ -50,7 +50,7 @@ def _stop(s: Any, t: Any, status: Any) -> None:
     s.status[0] = status
     s.status_thread[0] = t
     s.status_core[0] = -1
-    s.attention[0] = 1
+    s.attention[0] |= 1
 
 
 @njit
@@ -127,7 +127,8 @@ def run_tensix(s: Any, words: Any) -> Any:
 
 
 @njit
-def _until(s: Any) -> Any:
+def until_holds(s: Any) -> Any:
+    """True when every until condition holds."""
     if s.until_count[0] == 0:
         return False
     for i in range(s.until_count[0]):
@@ -195,7 +196,7 @@ def _end_round(s: Any) -> Any:
     s.progress[0] = 0
     if progress == 0:
         s.clock[0] += 1
-    if _until(s):
+    if until_holds(s):
         return STOP_UNTIL
     if progress == 0:
         status = _idle_or_deadlock(s)

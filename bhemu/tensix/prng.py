@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from bhemu.tensix.subset import njit
 
 
 @njit

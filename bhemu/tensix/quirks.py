@@ -11,7 +11,9 @@ mode 2 on a 32-bit Dst use the high half of the datum.
 
 from typing import Any
 
-from numba import njit
+import numpy as np
+
+from bhemu.tensix.subset import njit
 
 RULE_SLOTS = 256  # rules that can be counted at once
 UB_ERROR, UB_WARN, UB_SILICON = 0, 1, 2
@@ -30,7 +32,7 @@ def count(s: Any, rule: Any) -> None:
         slot = (slot + 1) & (RULE_SLOTS - 1)
 
 
-@njit
+@njit(inline="always")
 def violated(s: Any, rule: Any) -> Any:
     """`rule` (a status.error number) when undefined behaviour is an error, else 0 after counting.
 
@@ -39,11 +41,11 @@ def violated(s: Any, rule: Any) -> Any:
     """
     if s.ub_mode[0] == UB_ERROR:
         return rule
-    count(s, rule)
+    count(s, np.int64(rule))
     return 0
 
 
-@njit
+@njit(inline="always")  # numba compiles a call anew for every rule number
 def refuse(s: Any, rule: Any, first: Any, second: Any) -> Any:
     """`rule`, with the two words for its sentence ({0} and {1}) noted."""
     s.detail[0] = first

@@ -8,12 +8,12 @@ Tensix model.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 
 SRCA, SRCB, DST, FIDELITY = 0, 1, 2, 3  # columns of s.rwc
 SRC_ROWS = 64

@@ -7,10 +7,9 @@ empty one are rules of their own: the golden model stops there.
 
 from typing import Any
 
-from numba import njit
-
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
+from bhemu.tensix.subset import njit
 
 COUNT = 8
 LIMIT = 15  # largest value a semaphore holds

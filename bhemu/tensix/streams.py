@@ -7,9 +7,9 @@ The widths are those of ttsim's overlay model; every other register is refused b
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 
 BASE, SIZE = 0xFFB40000, 0x40000
 STREAMS, REGISTERS = 64, 1024

@@ -305,3 +305,32 @@ def test_ncrisc_cannot_push() -> None:
 def test_a_trisc_store_to_another_threads_window_is_an_error_not_a_hang() -> None:
     with pytest.raises(Undefined, match="PUSH-TRISC"):
         tile_with(code(li(A1, 0xFFE60000), sw(A0, A1), PARK), "trisc2").run()
+
+
+def test_a_word_condition_stops_exactly_at_the_store() -> None:
+    body = [li(A0, 5), li(A1, 0x8000), addi(T0, T0, 1), sw(T0, A1), bne(T0, A0, -8), PARK]
+    tile = tile_with(code(*body))
+    stop = tile.run([(0x8000, 3)])
+    assert stop.reason == "until"
+    assert tile.read32(0x8000) == 3
+    assert tile.core["trisc0"].retired == 4 + 3 * 3 - 1
+    assert tile.run().reason == "idle"
+    assert tile.clock == run(code(*body)).clock
+
+
+def test_the_self_test_notices_an_engine_that_executes_compressed_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import unicorn
+    from unicorn import riscv_const
+
+    from bhemu.errors import Internal
+    from bhemu.riscv import unicorn_engine
+
+    def plain() -> unicorn.Uc:
+        cpu = riscv_const.UC_CPU_RISCV32_SIFIVE_E31
+        return unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32, cpu)
+
+    monkeypatch.setattr(unicorn_engine, "_new_core", plain)
+    with pytest.raises(Internal, match="compressed"):
+        unicorn_engine.self_test.__wrapped__()

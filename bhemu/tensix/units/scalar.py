@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import streams
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
+from bhemu.tensix.subset import njit
 
 WORD = 0xFFFFFFFF
 MMIO_BASE = 0xFFB00000  # STOREREG and LOADREG reach the megabyte above it

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from numba import njit
-
 from bhemu.tensix import gate, semaphores
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UB, condition, error
+from bhemu.tensix.subset import njit
 
 MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
 

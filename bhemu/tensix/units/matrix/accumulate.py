@@ -13,10 +13,10 @@ exponent.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import dest
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
+from bhemu.tensix.subset import njit
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)

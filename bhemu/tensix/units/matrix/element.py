@@ -6,10 +6,10 @@ Source: ELWADD and ELWMUL, Wormhole ISA; ttsim's Tensix model.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
+from bhemu.tensix.subset import njit
 
 _ROWS = 8
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import banks, config, rwc
 from bhemu.tensix import thread_fields as tf
@@ -12,6 +11,7 @@ from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import accumulate, element, integer, matmul, operands, prepare
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
 

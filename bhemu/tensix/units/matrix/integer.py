@@ -6,11 +6,11 @@ Source: MVMUL and ELWADD, Wormhole ISA; integer modes of ttsim's Tensix model.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import dest
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
+from bhemu.tensix.subset import njit
 
 LARGEST = 0x7FFFFFFF
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from numba import njit
-
 from bhemu.tensix import banks, config, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -11,6 +9,7 @@ from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, FP8, FP16, FP32, INT32,
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import follows_llk, refuse, violated
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import transfer
 
 # Formats that each move accepts, as bit masks over the format codes.

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import banks, config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
@@ -13,6 +12,7 @@ from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import matmul, operands, prepare
 
 _ROWS = 4

@@ -8,10 +8,10 @@ Wormhole ISA; sums of products in ttsim's Tensix model.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
+from bhemu.tensix.subset import njit
 
 _S = np.int16
 _FAR = _S(14)  # a product shifted by 14 or more rounds to 0

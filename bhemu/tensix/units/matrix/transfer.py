@@ -9,11 +9,11 @@ be vectorised, and so are those whose start is not visibly positive.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import banks, config, dest
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
+from bhemu.tensix.subset import njit
 
 # How Src cells are stored into Dst.
 PUT_BF16, PUT_FP16, PUT_32, PUT_LOW, PUT_32_LOW = range(5)

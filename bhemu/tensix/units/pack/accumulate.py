@@ -8,9 +8,9 @@ kept.  Source: Packer L1 accumulation, ttsim's Tensix model.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix.formats import BF16, FP16, flush_32
+from bhemu.tensix.subset import njit
 
 _SIGN = 0x80000000
 _INF = 0x7F800000

@@ -6,7 +6,8 @@ Source: FloatBitPatterns and PACR, Blackhole ISA; rounding from ttsim's Tensix m
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from bhemu.tensix.subset import njit
 
 
 @njit

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.flat import flat
 from bhemu.tensix.formats import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, UINT16
+from bhemu.tensix.subset import njit
 
 u32 = np.uint32
 DATUMS = 64

@@ -7,11 +7,11 @@ without the casts the compiler uses lanes of 64 bits, at a third of the speed.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import dest
 from bhemu.tensix.flat import flat
 from bhemu.tensix.formats import BF16, FP32
+from bhemu.tensix.subset import njit
 from bhemu.tensix.words import l1_halves, l1_words
 
 u32 = np.uint32

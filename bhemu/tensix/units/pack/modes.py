@@ -7,13 +7,13 @@ format what is written to L1.  Source: PACR, Blackhole ISA; the checks from ttsi
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, UINT16
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 
 # Output formats (bit sets) of each intermediate format.
 _FROM_16 = {

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.status import DONE, MISSING, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import accumulate, bfp, convert, direct, geometry, modes
 from bhemu.tensix.units.pack.geometry import PACKER, Y, Z
 from bhemu.tensix.words import l1_halves, l1_words

@@ -8,10 +8,10 @@ fp8, bfp and int8 after ttsim's Tensix model.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.modes import section
 from bhemu.tensix.words import l1_halves, l1_words, weights
 
@@ -96,23 +96,23 @@ def _from_bfp(s: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells: Any) ->
     normal, as_float = s.unpack_weight, weights(s)
     for i in range(n):
         as_float[i] = np.float32(np.int32(cells[i] & np.uint32(0x7F)))
-    i = np.int64(0)
+    start: Any = np.int64(0)
     end: Any = np.int64(0)
-    while i < n:
+    while start < n:
         shared = -1 - exponent
         end = n
         if exponent >= 0:
-            shared = np.int64(s.l1[(exponent + i) >> 4])
-            end = min(i + 16 - ((exponent + i) & 15), n)
+            shared = np.int64(s.l1[(exponent + start) >> 4])
+            end = min(start + 16 - ((exponent + start) & 15), n)
         offset = np.uint32(((shared + 256 - 127 - 6) & 0xFF) << 23)
-        group, weighed = cells[i:end], normal[i:end]
-        for j in range(end - i):
+        group, weighed = cells[start:end], normal[start:end]
+        for j in range(end - start):
             v = group[j]
             sign = (v & np.uint32(0x80)) << np.uint32(24)
             finite = np.uint32(weighed[j] + offset) & np.uint32(0x7FFFFFFF)
             special = np.uint32(_MINUS_INF) if sign else np.uint32(0)
             group[j] = (finite | sign) if v & np.uint32(0x7F) else special
-        i = end
+        start = end
 
 
 @njit(inline="always")  # one caller

@@ -8,12 +8,11 @@ Source: UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsi
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_NO_EXPONENTS,
     DESCRIPTOR_X,

@@ -6,12 +6,12 @@ Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.status import NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
 SECTION_WORDS = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word

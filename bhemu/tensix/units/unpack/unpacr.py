@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import banks, config, dest
 from bhemu.tensix import config_fields as cf
@@ -12,6 +11,7 @@ from bhemu.tensix.flat import flat
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells
 from bhemu.tensix.units.unpack.geometry import X, Y, Z

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import lanes
 from bhemu.tensix.fma import fma
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
+from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _SIGN = 0x80000000
@@ -28,6 +28,9 @@ _NO_ZERO = error(
     "SFPMUL adds LReg[{0}]: the addend must be LReg[9], the constant 0.0",
     "name LReg[9] as lreg_src_c, or use SFPMAD",
 )
+
+# Leading 7 mantissa bits of 1/x by those of x, taken in the middle of each interval.
+_RECIPROCAL = np.array([(65536 * 2 // (257 + 2 * i) - 255) // 2 for i in range(128)], np.uint32)
 
 
 @njit
@@ -165,6 +168,16 @@ class SFPMULI(Instruction, opcode=0x74, unit="vector", stall="B8"):
         return DONE
 
 
+@njit(inline="always")
+def _reciprocal(x: Any) -> Any:
+    """1/x to 7 mantissa bits; infinite for zeros and denormals, 0 from 2**126 on."""
+    field = _U(_U(x >> _U(23)) & _U(255))
+    exponent = _U(_U(_U(253) - min(field, _U(253))) << _U(23))
+    mantissa = _U(_RECIPROCAL[np.int64(_U(x >> _U(16)) & _U(127))] << _U(16))
+    value = _U(exponent | mantissa) if field < _U(253) else _U(0)
+    return _U(_U(x & _U(_SIGN)) | (_U(0x7F800000) if field == _U(0) else value))
+
+
 class SFPARECIP(Instruction, opcode=0x99, unit="vector", stall="B8"):
     """Approximate the reciprocal (SFPARECIP, Blackhole ISA)."""
 
@@ -172,3 +185,19 @@ class SFPARECIP(Instruction, opcode=0x99, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(15, 12)
+
+    def execute(
+        s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any, imm12_math: Any
+    ) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1:
+            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        if imm12_math:
+            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
+        x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            out[lane] = _reciprocal(x[lane])
+        lanes.write(s, lreg_dest)
+        return DONE

@@ -1,6 +1,69 @@
 """Vector unit (SFPU): integer and bit operations."""
 
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+
+_U, _I = np.uint32, np.int32
+_ZERO, _ONE = _U(0), _U(1)
+_SIGN = _U(0x80000000)
+_LOW12 = _U(0xFFF)
+_LOW23 = _U(0x7FFFFF)
+_LREG_ZERO = 9
+
+_SHIFT_MODE = error(
+    "VECTOR-SHIFT-MODE",
+    NCB,
+    "SFPSHFT mode {0}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) exist",
+)
+_NO_REGISTER = error(
+    "VECTOR-BITS-REGISTER",
+    UNSUPPORTED,
+    "imm12_math is {0}, which mode {1} does not read",
+    "set instr_mod1 to 1 to name the register in imm12_math, or leave it 0",
+)
+_NO_ADDEND = error(
+    "VECTOR-MUL24-ADDEND",
+    NCB,
+    "SFPMUL24 names LReg[{0}] as lreg_src_c: it must be LReg[9], the constant 0",
+    "name LReg[9] as lreg_src_c",
+)
+
+
+@njit(inline="always")
+def _wrap(x: Any) -> Any:
+    """Low 32 bits of an int64."""
+    return _U(x & 0xFFFFFFFF)
+
+
+@njit
+def _signed12(imm: Any) -> Any:
+    return imm - ((imm & 0x800) << 1)
+
+
+@njit
+def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
+    """Scratch value = c plus or minus a second operand, scratch flag = its sign test."""
+    x, y, out, flag = s.lreg[c], s.lreg[dest], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+    if mod & 1:
+        second = _signed12(imm)
+        for lane in range(lanes.LANES):
+            out[lane] = _wrap(np.int64(x[lane]) + second)
+    elif mod & 2:
+        for lane in range(lanes.LANES):
+            out[lane] = _wrap(np.int64(x[lane]) - np.int64(y[lane]))
+    else:
+        for lane in range(lanes.LANES):
+            out[lane] = _wrap(np.int64(x[lane]) + np.int64(y[lane]))
+    positive = _ONE if mod & 8 else _ZERO  # flag when the sign bit is clear
+    for lane in range(lanes.LANES):
+        flag[lane] = _U(out[lane] >> _U(31)) ^ positive
 
 
 class SFPIADD(Instruction, opcode=0x79, unit="vector", stall="B8"):
@@ -11,6 +74,41 @@ class SFPIADD(Instruction, opcode=0x79, unit="vector", stall="B8"):
     lreg_c = bits(11, 8)
     imm12_math = bits(23, 12)
 
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_c: Any,
+        imm12_math: Any,
+    ) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 > 10 or instr_mod1 & 3 == 3:
+            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        _sum(s, instr_mod1, lreg_dest, lreg_c, imm12_math)
+        lanes.write(s, lreg_dest)
+        if instr_mod1 & 8 or instr_mod1 & 4 == 0:
+            lanes.write_flags(s)
+        return DONE
+
+
+@njit
+def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
+    """Scratch value = LReg[source] shifted by the signed amounts `by`, (32,) uint32, modulo 32.
+
+    Negative amounts shift right, with copies of the sign when `arithmetic` is not 0.
+    """
+    x, out = s.lreg[source], s.lane_tmp[lanes.VALUE]
+    keep = _SIGN if arithmetic else _ZERO
+    for lane in range(lanes.LANES):
+        left = _U(by[lane] & _U(31))
+        right = _U(_U(_U(32) - left) & _U(31))
+        fill = _U(_I(x[lane] & keep) >> _I(right))  # copies of the sign above the shifted bits
+        down = _U(_U(x[lane] >> right) | fill)
+        out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
+
 
 class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
@@ -19,6 +117,44 @@ class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(23, 12)
+
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_c: Any,
+        imm12_math: Any,
+    ) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 > 3 and instr_mod1 != 5 and instr_mod1 != 7:
+            return refuse(s, _SHIFT_MODE, instr_mod1, 0)
+        if instr_mod1 & 1 == 0 and imm12_math:
+            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
+        source = lreg_c if instr_mod1 & 4 else lreg_dest
+        amounts = s.lreg[lreg_c]
+        if instr_mod1 & 1:
+            amounts, same = s.lane_tmp[lanes.FLAG], _wrap(_signed12(imm12_math))
+            for lane in range(lanes.LANES):
+                amounts[lane] = same
+        shift(s, source, amounts, instr_mod1 & 2)
+        lanes.write(s, lreg_dest)
+        return DONE
+
+
+@njit
+def _bits_refused(s: Any, t: Any, mod: Any, dest: Any, imm: Any) -> Any:
+    """GO, or the status of SFPAND and SFPOR; mode 1 takes one operand from LReg[imm]."""
+    status = lanes.claim(s, t, dest)
+    if status != lanes.GO:
+        return status
+    if mod > 1:
+        return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
+    if mod == 0 and imm:
+        return refuse(s, _NO_REGISTER, imm, mod)
+    return lanes.GO
 
 
 class SFPAND(Instruction, opcode=0x7E, unit="vector", stall="B8"):
@@ -29,6 +165,24 @@ class SFPAND(Instruction, opcode=0x7E, unit="vector", stall="B8"):
     lreg_c = bits(11, 8)
     imm12_math = bits(15, 12)
 
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_c: Any,
+        imm12_math: Any,
+    ) -> Any:
+        status = _bits_refused(s, t, instr_mod1, lreg_dest, imm12_math)
+        if status != lanes.GO:
+            return status
+        other = imm12_math if instr_mod1 else lreg_dest
+        x, y, out = s.lreg[other], s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            out[lane] = _U(x[lane] & y[lane])
+        lanes.write(s, lreg_dest)
+        return DONE
+
 
 class SFPOR(Instruction, opcode=0x7F, unit="vector", stall="B8"):
     """Bitwise or (SFPOR, Blackhole ISA)."""
@@ -38,6 +192,24 @@ class SFPOR(Instruction, opcode=0x7F, unit="vector", stall="B8"):
     lreg_c = bits(11, 8)
     imm12_math = bits(15, 12)
 
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_c: Any,
+        imm12_math: Any,
+    ) -> Any:
+        status = _bits_refused(s, t, instr_mod1, lreg_dest, imm12_math)
+        if status != lanes.GO:
+            return status
+        other = imm12_math if instr_mod1 else lreg_dest
+        x, y, out = s.lreg[other], s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            out[lane] = _U(x[lane] | y[lane])
+        lanes.write(s, lreg_dest)
+        return DONE
+
 
 class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8"):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
@@ -45,12 +217,42 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
+    def execute(s: Any, t: Any, lreg_dest: Any, lreg_c: Any) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            out[lane] = _U(~x[lane])
+        lanes.write(s, lreg_dest)
+        return DONE
+
 
 class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
+
+    def execute(s: Any, t: Any, lreg_dest: Any, lreg_c: Any) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        x, y, out = s.lreg[lreg_dest], s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            out[lane] = _U(x[lane] ^ y[lane])
+        lanes.write(s, lreg_dest)
+        return DONE
+
+
+@njit(inline="always")
+def _leading_zeros(x: Any) -> Any:
+    """Zeros above the highest set bit, 32 for 0, from the exponent of a float32."""
+    half = _U(x >> _ONE)
+    # With the bit below the leading one cleared the conversion cannot round up.
+    leading = np.float32(_I(half & _U(~_U(half >> _ONE))))
+    length = max(_I(_I(leading.view(np.int32) >> _I(23)) - _I(126)), _I(0))
+    return _U(_I(_I(31) - length)) if x != _ZERO else _U(32)
 
 
 class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
@@ -60,6 +262,25 @@ class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 & 1:
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+        if instr_mod1 > 4:
+            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
+        x, out, flag = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+        keep = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF)
+        for lane in range(lanes.LANES):
+            value = _U(x[lane] & keep)
+            out[lane] = _leading_zeros(value)
+            flag[lane] = _ONE if value != _ZERO else _ZERO
+        lanes.write(s, lreg_dest)
+        if instr_mod1 & 2:
+            lanes.write_flags(s)
+        return DONE
+
 
 class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
     """Absolute value (SFPABS, Blackhole ISA)."""
@@ -67,6 +288,34 @@ class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
     instr_mod1 = bits(3, 0)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
+
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 > 1:
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+        x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        if instr_mod1:  # float: a negative NaN stays as it is
+            for lane in range(lanes.LANES):
+                out[lane] = _U(x[lane] & ~_SIGN) if x[lane] <= _U(0xFF800000) else x[lane]
+        else:
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
+        lanes.write(s, lreg_dest)
+        return DONE
+
+
+@njit(inline="always")
+def _product23(a: Any, b: Any, high: Any) -> Any:
+    """Low 23 bits of the product of two 23-bit integers, or (high = 1) the 23 bits above them."""
+    ah, al = _U(_U(a & _LOW23) >> _U(12)), _U(a & _LOW12)
+    bh, bl = _U(_U(b & _LOW23) >> _U(12)), _U(b & _LOW12)
+    low = _U(al * bl)
+    middle = _U(_U(ah * bl) + _U(al * bh) + _U(low >> _U(12)))
+    above = _U(_U(_U(ah * bh) << _ONE) + _U(middle >> _U(11)))
+    below = _U(_U(_U(middle & _U(0x7FF)) << _U(12)) | _U(low & _LOW12))
+    return above if high != _ZERO else below
 
 
 class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
@@ -77,3 +326,28 @@ class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
     lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)
     lreg_src_a = bits(19, 16)
+
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_src_c: Any,
+        lreg_src_b: Any,
+        lreg_src_a: Any,
+    ) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 & 2:
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+        if instr_mod1 > 1:
+            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        if lreg_src_c != _LREG_ZERO:
+            return refuse(s, _NO_ADDEND, lreg_src_c, 0)
+        x, y, out = s.lreg[lreg_src_a], s.lreg[lreg_src_b], s.lane_tmp[lanes.VALUE]
+        high = _ONE if instr_mod1 else _ZERO
+        for lane in range(lanes.LANES):
+            out[lane] = _product23(x[lane], y[lane], high)
+        lanes.write(s, lreg_dest)
+        return DONE

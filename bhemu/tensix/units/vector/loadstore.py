@@ -7,13 +7,13 @@ the address field, RWC.Dst and the math offset.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from bhemu.tensix import config, dest, formats, lanes, quirks, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)

@@ -1,6 +1,38 @@
 """Vector unit (SFPU): table look-ups."""
 
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import lanes
+from bhemu.tensix.fma import fma
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE
+from bhemu.tensix.subset import njit
+
+_U = np.uint32
+_ZERO = _U(0)
+_SIGN = _U(0x80000000)
+_MAGNITUDE = _U(0x7FFFFFFF)
+_HALF, _ONE, _ONE_AND_HALF = _U(0x3F000000), _U(0x3F800000), _U(0x3FC00000)
+_TWO, _THREE = _U(0x40000000), _U(0x40400000)
+
+
+@njit(inline="always")
+def _piece(x: Any, first: Any, second: Any, third: Any) -> Any:
+    """Table entry of a magnitude: below 1, below 2, or the rest."""
+    return first if x < _ONE else (second if x < _TWO else third)
+
+
+@njit(inline="always")
+def _from_byte(x: Any) -> Any:
+    """fp32 pattern of the low byte: sign, 3 bits of negated exponent, 4 of mantissa; 0xFF is 0."""
+    byte = _U(x & _U(0xFF))
+    sign = _U(_U(byte >> _U(7)) << _U(31))
+    field = _U(_U(127) - _U(_U(byte >> _U(4)) & _U(7)))
+    value = _U(sign | _U(field << _U(23)) | _U(_U(byte & _U(15)) << _U(19)))
+    return _ZERO if byte == _U(0xFF) else value
 
 
 class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
@@ -9,9 +41,67 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
     instr_mod0 = bits(19, 16)
     lreg_ind = bits(23, 20)
 
+    def execute(s: Any, t: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
+        if lreg_ind >= lanes.TEMPLATES:
+            return refuse(s, lanes.TEMPLATE_LOAD, lreg_ind, 0)
+        status = lanes.claim(s, t, lreg_ind)
+        if status != lanes.GO:
+            return status
+        if instr_mod0 != 4:
+            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod0, 0)
+        first, second, third, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
+        out = s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            size = _U(x[lane] & _MAGNITUDE)
+            entry = _piece(size, first[lane], second[lane], third[lane])
+            slope, offset = _from_byte(_U(entry >> _U(8))), _from_byte(entry)
+            value = fma(slope, size, offset)
+            out[lane] = _U(_U(value & _MAGNITUDE) | _U(x[lane] & _SIGN))
+        lanes.write(s, lreg_ind)
+        return DONE
+
+
+@njit(inline="always")
+def _from_half(x: Any) -> Any:
+    """fp32 pattern of the low 16 bits as fp16; exponent field 31 stands for a zero exponent."""
+    field = _U(_U(x >> _U(10)) & _U(31))
+    widened = _ZERO if field == _U(31) else _U(field + _U(112))
+    sign = _U(_U(x << _U(16)) & _SIGN)
+    return _U(sign | _U(widened << _U(23)) | _U(_U(x & _U(0x3FF)) << _U(13)))
+
+
+@njit(inline="always")
+def _upper_half(x: Any) -> Any:
+    """16 when the magnitude is in the upper part of its piece of the table, else 0."""
+    limit = _piece(x, _HALF, _ONE_AND_HALF, _THREE)
+    return _U(16) if x >= limit else _ZERO
+
+
+@njit
+def _lookup16(s: Any) -> None:
+    """Scratch value from slopes in LReg[0-2] and offsets in LReg[4-6], two fp16 in each."""
+    a0, a1, a2, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
+    c0, c1, c2, out = s.lreg[4], s.lreg[5], s.lreg[6], s.lane_tmp[lanes.VALUE]
+    for lane in range(lanes.LANES):
+        size = _U(x[lane] & _MAGNITUDE)
+        half = _upper_half(size)
+        slope = _U(_piece(size, a0[lane], a1[lane], a2[lane]) >> half)
+        offset = _U(_piece(size, c0[lane], c1[lane], c2[lane]) >> half)
+        out[lane] = fma(_from_half(slope), size, _from_half(offset))
+
 
 class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
 
     instr_mod1 = bits(3, 0)
     lreg_dest = bits(7, 4)
+
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 != 2:
+            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        _lookup16(s)
+        lanes.write(s, lreg_dest)
+        return DONE

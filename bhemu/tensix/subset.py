@@ -1,0 +1,21 @@
+"""The decorator of compiled functions.
+
+numba makes every function callable from Python as well; that costs a quarter of the compile time
+and nothing but unit tests uses it. With BHEMU_PYTHON_WRAPPERS=1 the functions are callable.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+_WRAPPED = bool(os.environ.get("BHEMU_PYTHON_WRAPPERS"))
+
+
+def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """numba.njit, for functions that only compiled code calls; bare or with options."""
+    if not _WRAPPED and "inline" not in options:
+        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
+    decorate = numba.njit(**options)
+    return decorate if function is None else decorate(function)
