@@ -16,7 +16,6 @@ from bhemu.tensix.units.matrix import accumulate, element, integer, matmul, oper
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
 
 _ROWS = 8
-_ADD, _SUB, _MUL = range(3)
 
 _PHASE = error(
     "ELW-PHASE",

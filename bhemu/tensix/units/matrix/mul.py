@@ -14,8 +14,8 @@ _ROWS = 8
 _MODE = error(
     "MVMUL-MODE",
     UNSUPPORTED,
-    "a matrix product with instr_mod19 {0}, dest_accum_en {1} is not modelled",
-    "leave both 0 (the broadcast of one SrcB row has no model)",
+    "MVMUL with instr_mod19 {0} (broadcast of one SrcB row) is not modelled",
+    "leave instr_mod19 0",
 )
 
 
@@ -39,7 +39,10 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
 
 
 class DOTPV(Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
-    """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
+    """Matrix product without broadcast (DOTPV, Wormhole ISA).
+
+    As MVMUL; instr_mod19 and dest_accum_en have no effect.
+    """
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)

@@ -15,7 +15,6 @@ from bhemu.tensix.subset import njit
 
 _S = np.int16
 _FAR = _S(14)  # a product shifted by 14 or more rounds to 0
-_NONE = _S(0)
 
 
 @njit(inline="always")
@@ -24,11 +23,6 @@ def _aligned(a: Any, b: Any, distance: Any) -> Any:
     d = _S(min(distance, _FAR) & _S(15))
     p = _S(a * b)
     return _S(_S(_S(p + _S(_S(1) << d)) + _S(p >> _S(15))) >> _S(_S(d + _S(1)) & _S(15)))
-
-
-@njit(inline="always")
-def _larger(a: Any, b: Any) -> Any:
-    return a if a > b else b
 
 
 @njit
@@ -50,6 +44,7 @@ def sums(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, phase: Any, r
             y0, y1, y2, y3 = y[g], y[g + 1], y[g + 2], y[g + 3]
             y4, y5, y6, y7 = y[g + 4], y[g + 5], y[g + 6], y[g + 7]
             out = (r & 7) * COLUMNS
+            # Written out for the eight products: the loop over columns becomes vector code.
             for j in range(COLUMNS):
                 e0 = _S(ea[a, j] + x0)
                 e1 = _S(ea[a + 1, j] + x1)

@@ -34,12 +34,17 @@ _RECIPROCAL = np.array([(65536 * 2 // (257 + 2 * i) - 255) // 2 for i in range(1
 
 
 @njit
+def fma_rows(s: Any, x: Any, y: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
+    """Scratch value = x * y + z, rows of (32,) uint32; the flips are xored into x and z."""
+    out = s.lane_tmp[lanes.VALUE]
+    for lane in range(lanes.LANES):
+        out[lane] = fma(_U(x[lane] ^ flip_x), y[lane], _U(z[lane] ^ flip_z))
+
+
+@njit
 def _multiply_add(s: Any, a: Any, b: Any, c: Any, flip_a: Any, flip_c: Any) -> None:
     """Scratch value = LReg[a] * LReg[b] + LReg[c], signs flipped by xor."""
-    x, y, z, out = s.lreg[a], s.lreg[b], s.lreg[c], s.lane_tmp[lanes.VALUE]
-    fa, fc = _U(flip_a), _U(flip_c)
-    for lane in range(lanes.LANES):
-        out[lane] = fma(_U(x[lane] ^ fa), y[lane], _U(z[lane] ^ fc))
+    fma_rows(s, s.lreg[a], s.lreg[b], s.lreg[c], _U(flip_a), _U(flip_c))
 
 
 @njit

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.tensix import lanes
-from bhemu.tensix.fma import fma
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
 from bhemu.tensix.subset import njit
+from bhemu.tensix.units.vector.arith import fma_rows
 
 _U = np.uint32
+_SLOPE, _SIZE, _OFFSET = 2, 3, 4  # scratch rows
 _ZERO = _U(0)
 _SIGN = _U(0x80000000)
 _MAGNITUDE = _U(0x7FFFFFFF)
@@ -50,13 +51,17 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
         if instr_mod0 != 4:
             return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod0, 0)
         first, second, third, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
-        out = s.lane_tmp[lanes.VALUE]
+        out, size = s.lane_tmp[lanes.VALUE], s.lane_tmp[_SIZE]
+        slope, offset = s.lane_tmp[_SLOPE], s.lane_tmp[_OFFSET]
         for lane in range(lanes.LANES):
-            size = _U(x[lane] & _MAGNITUDE)
-            entry = _piece(size, first[lane], second[lane], third[lane])
-            slope, offset = _from_byte(_U(entry >> _U(8))), _from_byte(entry)
-            value = fma(slope, size, offset)
-            out[lane] = _U(_U(value & _MAGNITUDE) | _U(x[lane] & _SIGN))
+            size[lane] = _U(x[lane] & _MAGNITUDE)
+            out[lane] = _piece(size[lane], first[lane], second[lane], third[lane])
+        for lane in range(lanes.LANES):
+            slope[lane] = _from_byte(_U(out[lane] >> _U(8)))
+            offset[lane] = _from_byte(out[lane])
+        fma_rows(s, slope, size, offset, _ZERO, _ZERO)
+        for lane in range(lanes.LANES):
+            out[lane] = _U(_U(out[lane] & _MAGNITUDE) | _U(x[lane] & _SIGN))
         lanes.write(s, lreg_ind)
         return DONE
 
@@ -78,16 +83,14 @@ def _upper_half(x: Any) -> Any:
 
 
 @njit
-def _lookup16(s: Any) -> None:
-    """Scratch value from slopes in LReg[0-2] and offsets in LReg[4-6], two fp16 in each."""
-    a0, a1, a2, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
-    c0, c1, c2, out = s.lreg[4], s.lreg[5], s.lreg[6], s.lane_tmp[lanes.VALUE]
+def _select16(s: Any, first: Any, row: Any) -> None:
+    """Scratch `row` = the fp16 table value of each magnitude, from LReg[first] and the next two."""
+    x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
+    a, b, c = s.lreg[first], s.lreg[first + 1], s.lreg[first + 2]
     for lane in range(lanes.LANES):
-        size = _U(x[lane] & _MAGNITUDE)
-        half = _upper_half(size)
-        slope = _U(_piece(size, a0[lane], a1[lane], a2[lane]) >> half)
-        offset = _U(_piece(size, c0[lane], c1[lane], c2[lane]) >> half)
-        out[lane] = fma(_from_half(slope), size, _from_half(offset))
+        out[lane] = _U(_piece(x[lane], a[lane], b[lane], c[lane]) >> _upper_half(x[lane]))
+    for lane in range(lanes.LANES):
+        out[lane] = _from_half(out[lane])
 
 
 class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
@@ -102,6 +105,11 @@ class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
             return status
         if instr_mod1 != 2:
             return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
-        _lookup16(s)
+        x, size = s.lreg[3], s.lane_tmp[_SIZE]
+        for lane in range(lanes.LANES):
+            size[lane] = _U(x[lane] & _MAGNITUDE)
+        _select16(s, 0, _SLOPE)
+        _select16(s, 4, _OFFSET)
+        fma_rows(s, s.lane_tmp[_SLOPE], size, s.lane_tmp[_OFFSET], _ZERO, _ZERO)
         lanes.write(s, lreg_dest)
         return DONE
