@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 from bhemu.errors import InputError, Internal
 from bhemu.riscv.asm import A0, A1, A2, PARK, PUSH, T1, ZERO, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
@@ -13,6 +15,7 @@ from bhemu.tile import Tile
 
 _START = 0x10000
 _SAMPLES = 5
+_OPERAND_AT, _OPERANDS = 0x40000, 0x80000  # bytes of random operands
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ def _push_ttinsn() -> Tile:
     return _core_program(_loop([], [word] * 64, 150_000))
 
 
-def _add1(folder: Path, tiles: int) -> Callable[[], Tile]:
+def _kernel(folder: Path, arguments: tuple[int, ...]) -> Callable[[], Tile]:
+    """A three-thread kernel of elfs/ with its runtime arguments; operands are random bf16."""
+
     def prepare() -> Tile:
         tile = Tile()
         for name in ("brisc", "trisc0", "trisc1", "trisc2"):
@@ -81,9 +86,11 @@ def _add1(folder: Path, tiles: int) -> Callable[[], Tile]:
             image = core.load_elf(folder / f"{name}.elf")
             if name != "brisc":
                 core.set_reset_pc(image.entry)
-        args = image.symbols.address("runtime_args")
-        for i, value in enumerate((tiles, 0x3F800000, 0x40000, 0xC0000)):
-            tile.write32(args + 4 * i, value)
+        at = image.symbols.address("runtime_args")
+        for i, value in enumerate(arguments):
+            tile.write32(at + 4 * i, value)
+        values = np.random.default_rng(0).standard_normal(_OPERANDS // 4, np.float32)
+        tile.write(_OPERAND_AT, values.tobytes())
         tile.core["brisc"].release()
         return tile
 
@@ -91,13 +98,19 @@ def _add1(folder: Path, tiles: int) -> Callable[[], Tile]:
 
 
 def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
-    """All rows; `elfs` is the folder that holds add1/."""
+    """All rows; `elfs` is the folder that holds add1/ and matmul/."""
     tiles = 256
+    add1 = (tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
+    m, k, n = 8, 16, 8
+    buffers = (_OPERAND_AT, 0x80000, 0xC0000)
+    matmul = [_kernel(elfs / "matmul", (m, k, n, phases, *buffers)) for phases in (4, 1)]
     return (
         Benchmark("riscv", "MIPS", 1e-6, 5 * 3_000_000, _riscv),
         Benchmark("push_store", "M words/s", 1e-6, 64 * 60_000, _push_store),
         Benchmark("push_ttinsn", "M words/s", 1e-6, 64 * 150_000, _push_ttinsn),
-        Benchmark("add1", "k tiles/s", 1e-3, tiles, _add1(elfs / "add1", tiles)),
+        Benchmark("add1", "k tiles/s", 1e-3, tiles, _kernel(elfs / "add1", add1)),
+        Benchmark("matmul_hifi4", "k products/s", 1e-3, m * k * n, matmul[0]),
+        Benchmark("matmul_lofi", "k products/s", 1e-3, m * k * n, matmul[1]),
     )
 
 

@@ -42,7 +42,13 @@ def _kernel(folder: str, **cores: str) -> list[Program]:
     ]
 
 
-PROGRAMS = _kernel("add1", brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c")
+PROGRAMS = [
+    program
+    for folder in ("add1", "matmul", "eltwise")
+    for program in _kernel(
+        folder, brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c"
+    )
+]
 
 
 def write_header(folder: Path) -> None:

@@ -25,7 +25,7 @@ _HEAD = f"{'benchmark':<14}{'median':>10}{'lowest':>10}{'highest':>10}  unit"
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path("elfs"),
     show_default=True,
-    help="folder that holds add1/",
+    help="folder that holds add1/ and matmul/",
 )
 @click.option("--markdown", type=click.Path(path_type=Path), help="also write the table here")
 @json_option
@@ -83,6 +83,8 @@ def _markdown(rows: "list[Row]") -> str:
         "| push_ttinsn | SETC16 words as `.ttinsn`, executed |",
         "| add1 | elfs/add1 over 256 tiles: unpack, add on the vector unit, pack; from the release"
         " of brisc to idle |",
+        "| matmul_hifi4, matmul_lofi | elfs/matmul, 8 x 16 x 8 tiles: products of two 32x32 bf16"
+        " tiles, four phases or one |",
         "",
     ]
     return "\n".join(lines)

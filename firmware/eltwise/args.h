@@ -1,0 +1,18 @@
+/* What the host and the four cores of eltwise agree on in L1: C = A op B, element by element. */
+#pragma once
+
+#include "lib/types.h"
+
+#define OP_ADD 0u
+#define OP_SUB 1u
+#define OP_MUL 2u
+
+struct eltwise_args {
+    uint32_t n_tiles; /* 32x32 bf16 tiles, 0 or more */
+    uint32_t op;
+    uint32_t phases;  /* fidelity of a product, 1 LoFi to 4 HiFi4; 1 for sums, which have none */
+    uint32_t a, b, c; /* byte addresses in L1, multiples of 16; C apart from A and B */
+};
+
+/* The linker script fixes the address. */
+extern volatile struct eltwise_args runtime_args;

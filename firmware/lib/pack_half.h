@@ -1,0 +1,77 @@
+/* TRISC2's part of a kernel of the matrix unit: one bf16 tile from a Dst half to L1. */
+#pragma once
+
+#include "lib/tensix.h"
+#include "lib/tile.h"
+
+#define PACKER 4u
+
+#define GPR_DST_OFFSET 4u /* and the next one: row offsets of the two Dst halves */
+#define GPR_OUTPUT_ADDRESS 12u
+
+static inline void configure_pack_registers(void) {
+    cfg_write(STACC_RELU_ApplyRelu_ADDR32, 0);
+    cfg_write(PCK0_ADDR_CTRL_XY_REG_0_Xstride_ADDR32,
+              CFG(PCK0_ADDR_CTRL_XY_REG_0_Ystride, BF16_ROW_BYTES));
+    cfg_write(PCK0_ADDR_CTRL_ZW_REG_0_Zstride_ADDR32,
+              CFG(PCK0_ADDR_CTRL_ZW_REG_0_Zstride, FACE_ROWS * BF16_ROW_BYTES) |
+                  CFG(PCK0_ADDR_CTRL_ZW_REG_0_Wstride, TILE_ROWS * BF16_ROW_BYTES));
+    cfg_write(PCK_DEST_RD_CTRL_Read_32b_data_ADDR32, 0);
+    cfg_write(TILE_ROW_SET_MAPPING_0_row_set_mapping_0_ADDR32, 0);
+    cfg_write(PCK_EDGE_OFFSET_SEC0_mask_ADDR32, CFG(PCK_EDGE_OFFSET_SEC0_mask, 0xFFFF));
+    cfg_write(PACK_COUNTERS_SEC0_pack_per_xy_plane_ADDR32,
+              CFG(PACK_COUNTERS_SEC0_pack_reads_per_xy_plane, FACE_ROWS));
+    cfg_write(THCON_SEC0_REG1_Row_start_section_size_ADDR32, 0);
+    cfg_write(THCON_SEC0_REG1_Disable_zero_compress_ADDR32,
+              CFG(THCON_SEC0_REG1_Disable_zero_compress, 1) |
+                  CFG(THCON_SEC0_REG1_Out_data_format, FORMAT_FLOAT16_B) |
+                  CFG(THCON_SEC0_REG1_In_data_format, FORMAT_FLOAT16_B));
+    cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, 0);
+}
+
+/* PACR packs four rows; address mode 0 goes on by four, 2 to the next face, 1 back to the start. */
+static inline void configure_pack_counters(void) {
+    TTI_SETADCXY(0xF, 0, 0, 0, 0, PACKER);
+    TTI_SETADCZW(0xF, 0, 0, 0, 0, PACKER);
+    TTI_SETADCXX(0, 15, PACKER);
+    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
+               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
+    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1),
+               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
+    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
+                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1),
+               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    gpr_write(GPR_DST_OFFSET, 0);
+    gpr_write(GPR_DST_OFFSET + 1, DST_HALF_ROWS);
+}
+
+static inline void configure_pack(void) {
+    uint32_t rows = TTO_PACR;
+    uint32_t end_of_face = TTO_PACR | TTF_PACR_addr_mode(2);
+    uint32_t end_of_tile = TTO_PACR | TTF_PACR_addr_mode(1) | TTF_PACR_last(1);
+    configure_pack_registers();
+    configure_pack_counters();
+    mop_loop_program(FACES, 4, TT_NOP(), rows, TT_NOP(), end_of_face, end_of_tile);
+}
+
+static inline void set_pack_output(uint32_t address, uint32_t half) {
+    uint32_t value = (address >> 4) - 1; /* the packer adds 1 for a tile header */
+    TTP_SETDMAREG(2 * GPR_OUTPUT_ADDRESS, 0, value & 0x3FFF, (value >> 14) & 3);
+    TTP_SETDMAREG(2 * GPR_OUTPUT_ADDRESS + 1, 0, (value >> 16) & 0x3FFF, value >> 30);
+    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);
+    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_OUTPUT_ADDRESS);
+    TTP_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_DST_OFFSET + half);
+    TTI_DMANOP(); /* WRCFG takes two cycles */
+}
+
+/* Packs the half that math filled to `address`, clears it and gives it back. */
+static inline void pack_half(uint32_t address, uint32_t half) {
+    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_TDMA);
+    set_pack_output(address, half);
+    MOP_LOOP_RUN();
+    TTI_STALLWAIT(WAIT_PACK, STALL_MATH);
+    TTP_ZEROACC(half, 0, 0, 0, 2);
+    TTI_STALLWAIT(WAIT_PACK | WAIT_MATH, STALL_SYNC);
+    TTI_SEMGET(SEM_SEL(SEMAPHORE_MATH_PACK));
+}

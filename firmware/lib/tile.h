@@ -1,0 +1,10 @@
+/* A 32x32 bf16 tile in L1: four faces of 16x16, each row-major. */
+#pragma once
+
+#define FACES 4u
+#define FACE_ROWS 16u
+#define TILE_ROWS (FACES * FACE_ROWS)
+#define FACE_DATUMS 256u
+#define TILE_DATUMS (FACES * FACE_DATUMS)
+#define BF16_ROW_BYTES 32u /* 16 datums */
+#define TILE_BYTES (TILE_ROWS * BF16_ROW_BYTES)
