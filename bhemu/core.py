@@ -10,7 +10,7 @@ from bhemu import loader, memmap, report
 from bhemu.errors import InputError, Where
 from bhemu.symbols import Symbols
 
-_STATES = ("reset", "running", "blocked", "parked", "assert", "held")
+STATES = ("reset", "running", "blocked", "parked", "assert", "held")
 
 
 class Core:
@@ -29,7 +29,7 @@ class Core:
     @property
     def state(self) -> str:
         """ "reset", "running", "blocked", "parked", "assert" or "held"."""
-        return _STATES[int(self._s.core_state[self.index])]
+        return STATES[int(self._s.core_state[self.index])]
 
     @property
     def retired(self) -> int:

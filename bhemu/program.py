@@ -197,7 +197,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file", hint="see the README for the format") from None
+        raise InputError(f"{path}: no such file", hint="bhemu new writes one") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError

@@ -1,6 +1,6 @@
 """Named state of the coprocessor, as arrays a user can read (Tile.tensix)."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,76 @@ _SHARED = (
     *("gpr", "cfg", "thread_cfg", "dst_valid", "lreg", "cc", "rwc", "adc", "sem", "sem_max"),
     *("mutex", "replay", "mop_cfg", "src_valid"),
 )
+
+
+class Named(NamedTuple):
+    """State under one name: what it is, and the members of the record that hold it.
+
+    `bulky` state is too much to be shown unasked.
+    """
+
+    name: str
+    doc: str
+    members: tuple[str, ...]
+    bulky: bool = False
+
+    def get(self, s: Any) -> dict[str, npt.NDArray[Any]]:
+        """The arrays, by member, of a State or of anything with the same attributes."""
+        return {member: getattr(s, member) for member in self.members}
+
+
+_GATE = ("gate_full", "gate_word", "gate_pc", "gate_core", "gate_from", "gate_blocked", "latch")
+_MOP = ("mop_cfg", "mop_zmask_hi", "mop_on", "mop_outer", "mop_inner", "mop_stage", "mop_count")
+_REPLAY = ("replay", "replay_pc", "record_left", "record_at", "play_left", "play_at")
+_CC = ("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth")
+
+NAMED = (
+    Named("cores", "state, pc, retired instructions", ("core_state", "core_wait", "pc", "retired")),
+    Named("regs", "x0-x31 of each core", ("regs",)),
+    Named("gpr", "Tensix GPRs of each thread", ("gpr",)),
+    Named("cfg", "Config fields of both banks", ("cfg",)),
+    Named("thread_cfg", "ThreadConfig fields of each thread", ("thread_cfg",)),
+    Named("sem", "semaphores: value and maximum", ("sem", "sem_max")),
+    Named("mutex", "who holds which mutex", ("mutex",)),
+    Named("rwc", "row counters, and what a carriage return restores", ("rwc", "rwc_cr")),
+    Named("adc", "address counters, and what a carriage return restores", ("adc", "adc_cr")),
+    Named("unpack_context", "config context counters of the unpackers", ("unpack_context",)),
+    Named("srca", "SrcA rows in the format of their bank", ("src", "src_fmt")),
+    Named("srcb", "SrcB rows in the format of their bank", ("src", "src_fmt")),
+    Named(
+        "src_banks",
+        "owner and format of the Src banks",
+        ("src_valid", "src_fmt", "unpack_bank", "matrix_bank"),
+    ),
+    Named("dst", "Dst rows decoded", ("dst", "dst_valid")),
+    Named("dst_valid", "Dst rows that ZEROACC cleared", ("dst_valid",)),
+    Named("lreg", "LReg lanes", ("lreg",)),
+    Named("cc", "condition codes of the lanes, and their stack", _CC),
+    Named("lane_config", "LaneConfig of each lane", ("lane_config",)),
+    Named(
+        "macro",
+        "SFPLOADMACRO templates and sequences",
+        ("macro_template", "macro_sequence", "macro_misc"),
+    ),
+    Named("prng", "pseudo-random generator of each lane", ("prng",)),
+    Named(
+        "packer",
+        "position within the tile being packed",
+        ("pack_open", "pack_data", "pack_exp", "pack_datum", "pack_row"),
+    ),
+    Named("mop", "MOP configuration disassembled", _MOP),
+    Named("replay", "replay buffers disassembled", _REPLAY),
+    Named("fifo", "queued words disassembled", ("fifo", "fifo_pc", "fifo_read", "fifo_write")),
+    Named("gate", "the word at the wait gate and what holds it", (*_GATE, "latch_word")),
+    Named("mailbox", "mailbox entries", ("mailbox", "mailbox_read", "mailbox_write")),
+    Named("pcbuf", "PCBuf entries", ("pcbuf", "pcbuf_read", "pcbuf_write")),
+    Named("debug", "tile control and debug registers", ("debug",)),
+    Named("counters", "clock, rounds, executed words", ("clock", "round", "executed")),
+    Named("stream", "overlay stream registers", ("stream",), bulky=True),
+    Named("local", "core-local data memory", ("local",), bulky=True),
+    Named("l1", "L1 memory", ("l1",), bulky=True),
+)
+"""The state a user can ask for by name; `regs` is no member of the record (debug/savefile.py)."""
 
 
 class Tensix:

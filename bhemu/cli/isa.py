@@ -39,7 +39,7 @@ def command(mnemonic: str | None, as_json: bool, c_header: bool) -> None:
         return
     chosen = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
     if mnemonic is not None:
-        chosen = [_named(chosen, mnemonic)]
+        chosen = [named(chosen, mnemonic)]
     if as_json:
         rows = [row(cls) for cls in chosen]
         click.echo(json.dumps(rows if mnemonic is None else rows[0], indent=2))
@@ -68,10 +68,10 @@ def status(cls: "type[Instruction]") -> str:
         return "golden"
     if cls.refused:
         return "refused"
-    return "isa-text" if cls.execute is not None or _expands(cls) else "unimplemented"
+    return "isa-text" if cls.execute is not None or expands(cls) else "unimplemented"
 
 
-def _expands(cls: "type[Instruction]") -> bool:
+def expands(cls: "type[Instruction]") -> bool:
     """Expanded by the front end itself (MOP, MOP_CFG, REPLAY): no wait gate ever sees it."""
     return cls.unit == "front" and cls.stall_mask == 0
 
@@ -93,7 +93,8 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
     return shown
 
 
-def _named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
+def named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
+    """The one of `known` with that mnemonic in any case; InputError names the nearest."""
     from bhemu.table import suggestion
 
     name = mnemonic.upper()

@@ -32,6 +32,12 @@ class Progress:
             self._clear()
             click.echo(text, err=True)
 
+    def status(self, text: str) -> None:
+        """On a terminal, one line that the next one replaces; "" clears it."""
+        if self._status:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
     @property
     def seconds(self) -> float:
         """Since the object was made."""

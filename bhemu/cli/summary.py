@@ -9,7 +9,7 @@ from bhemu.machine import Stop
 from bhemu.program import Program
 from bhemu.tile import Tile
 
-_REASONS = {
+REASONS = {
     "until": "end condition met",
     "idle": "everything is idle or parked",
     "limit": "clock limit reached",
@@ -61,7 +61,7 @@ def text(
 ) -> list[str]:
     """The summary as lines."""
     lines = [str(result) for result in results]
-    reason = "stopped by an error" if stop is None else _REASONS.get(stop.reason, stop.reason)
+    reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
     lines.append(f"{program.name}: {reason}, clock {tile.clock}")
     cores = [core for core in tile.core.values() if core.retired or core.state != "reset"]
     for core in cores:

@@ -1,0 +1,67 @@
+"""`bhemu check`: everything about a program that can be found out without running it."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli.options import json_option, program_options
+from bhemu.cli.progress import Progress
+from bhemu.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from bhemu.debug.plan import Part
+
+
+@click.command("check")
+@program_options
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="only what is wrong")
+def command(as_json: bool, quiet: bool, **flags: Any) -> int:
+    """Validate a program without running it and say what would be placed where.
+
+    Checked: the file itself, ELFs, placement and overlaps, symbols and values of [[set]], exact
+    conversion of inputs, expected files, ranges of outputs, end condition. Exit code 2 for the
+    first mistake; what is allowed but hardly meant is a warning.
+    """
+    from bhemu.flags import with_flags
+    from bhemu.program import load_program
+
+    path = flags.pop("program")
+    if path is None and not flags["cores"]:
+        raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
+    program = with_flags(load_program(path) if path is not None else None, **flags)
+    with Progress(quiet or as_json).starting():
+        from bhemu.debug import plan
+        from bhemu.launch import launch
+
+        plan.check_expected(program)
+        tile = launch(program)
+    parts = plan.parts(tile, program)
+    report = {
+        "program": program.name,
+        "kind": program.kind,
+        "parts": [vars(part) for part in parts],
+        "cores": {name: {"start": at, "release": mine} for name, at, mine in plan.starts(program)},
+        "end": plan.ends(tile, program),
+        "warnings": plan.warnings(parts),
+        "exit_code": EXIT_OK,
+    }
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+        return EXIT_OK
+    if not quiet:
+        _show(report, parts)
+    for text in plan.warnings(parts):
+        click.echo(f"warning: {text}", err=True)
+    return EXIT_OK
+
+
+def _show(report: dict[str, Any], parts: "list[Part]") -> None:
+    lines = [f"{report['program']}: kind {report['kind']}, nothing wrong", *map(str, parts)]
+    for name, core in report["cores"].items():
+        who = "released by bhemu" if core["release"] else "released by another core"
+        at = core["start"]
+        where = "where that one says" if at is None else f"at 0x{at:08X}"
+        lines.append(f"{name:<7} {who}, starts {where}")
+    click.echo("\n".join([*lines, report["end"]]))

@@ -1,0 +1,128 @@
+"""`bhemu dump`: named state of a saved file, or of a program where it ended, decoded."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli import failure
+from bhemu.cli.options import run_options, settings
+from bhemu.cli.progress import Progress
+from bhemu.cli.run import unfinished
+from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+
+if TYPE_CHECKING:
+    from bhemu.debug.savefile import Snapshot
+
+_FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
+_FLAGS = ("cores", "inputs", "expects", "until", "sets")
+_RUN_ONLY = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "save")
+
+
+@click.command("dump")
+@click.argument("what", metavar="STATE.npz | PROGRAM.toml | FOLDER", required=False)
+@click.argument("names", nargs=-1, metavar="[NAME[:RANGE]]...")
+@click.option("--diff", "other", metavar="OTHER.npz", help="only what differs from there")
+@click.option(
+    "--format", "fmt", type=click.Choice(_FORMATS), help="of Dst (bf16), LReg lanes (raw)"
+)
+@click.option("--all", "every", is_flag=True, help="rows that hold only 0 too")
+@click.option("--list", "listing", is_flag=True, help="the names and what they are")
+@run_options
+def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
+    """Show named state: everything but memory, or the names given.
+
+    NAME is one of --list, a member of the saved record, or (part of) a configuration field; RANGE
+    is a row, register, thread or address, as in dst:0-7, cfg:12, l1:0x40000-0x400ff. A program is
+    run to its end first. With --diff: what is here -> what is in OTHER; exit code 1 when anything
+    differs.
+    """
+    if values["listing"]:
+        _list()
+        return EXIT_OK
+    if what is None:
+        raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
+    from bhemu.debug import dump
+    from bhemu.debug.decoded import View
+    from bhemu.debug.savefile import load_state
+
+    other = values["other"]
+    chosen = dump.select(names, bulky=other is not None)
+    theirs = None if other is None else load_state(Path(other))
+    state, error, code = _state(what, values)
+    view = View(values["fmt"] or "", values["every"])
+    if theirs is not None:
+        changes = list(dump.diff(state, theirs, chosen, view))
+        code = code or (EXIT_DIFFERS if changes else EXIT_OK)
+        lines = changes or [f"no difference to {other}"]
+        report: dict[str, object] = {"differences": changes}
+    elif values["as_json"]:
+        lines, report = [], {"state": dump.as_dict(state, chosen, view)}
+    else:
+        lines, report = list(dump.text(state, chosen, view)), {}
+    return _show(values["as_json"], lines, report, error, code)
+
+
+def _list() -> None:
+    from bhemu.views import NAMED
+
+    for named in NAMED:
+        click.echo(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")
+
+
+def _show(
+    as_json: bool,
+    lines: list[str],
+    report: dict[str, object],
+    error: BhemuError | None,
+    code: int,
+) -> int:
+    if not as_json:
+        for line in lines:
+            click.echo(line)
+        return code if error is None else failure.show(error, as_json=False)
+    if error is not None:
+        return failure.show(error, as_json=True, more=report)
+    click.echo(json.dumps({**report, "exit_code": code}, indent=2))
+    return code
+
+
+def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
+    """A saved state, or that of a program where it ended: with its error and exit code."""
+    from bhemu.debug.savefile import load_state
+
+    path = Path(what)
+    if path.is_dir() or path.suffix == ".toml":
+        return _run({**values, "program": what, **dict.fromkeys(_FLAGS, ())})
+    if path.exists() and path.suffix != ".npz":
+        raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
+    given = next((name for name in _RUN_ONLY if values[name] is not None), None)
+    if given is not None:
+        flag = f"--{given.removesuffix('_s')}"
+        raise click.UsageError(f"{flag} goes with a program", click.get_current_context())
+    return load_state(path), None, EXIT_OK
+
+
+def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
+    chosen = settings(values)
+    progress = Progress(chosen.quiet or chosen.as_json)
+    with progress.starting():
+        from bhemu import launch
+        from bhemu.debug.savefile import save_state, snapshot
+
+        if chosen.save is not None:
+            launch.check_writable(chosen.save, "--save")
+        tile = launch.launch(chosen.program, quantum=chosen.quantum, progress=progress)
+    error: BhemuError | None = None
+    code = EXIT_OK
+    try:
+        with progress.running(tile):
+            stop = launch.run(tile, chosen.program)
+        error = unfinished(tile, chosen, stop)
+        code = EXIT_INTERRUPTED if stop.reason == "interrupt" else EXIT_OK
+    except BhemuError as problem:
+        error = problem
+    if chosen.save is not None:
+        save_state(tile, chosen.save)
+    return snapshot(tile), error, code

@@ -1,0 +1,126 @@
+"""`bhemu new`: a PROGRAM.toml with every key explained, to be filled in."""
+
+import json
+from pathlib import Path
+
+import click
+
+from bhemu.errors import EXIT_OK, InputError
+from bhemu.program import KINDS
+
+_CORES = {
+    "elf": """\
+[cores]                         # a core that is not named stays in reset
+# elf: the linked file. local: where segments linked for 0xFFB00000 go: "direct" into the core's
+# local RAM, "lma" to their load address, "loader_init" to that section, or a staging address.
+# release: false when another core releases it. pc: start there instead of at the entry.
+brisc = { elf = "brisc.elf", local = "direct" }
+trisc0 = { elf = "unpack.elf", local = "direct", release = false }
+trisc1 = { elf = "math.elf", local = "direct", release = false }
+trisc2 = { elf = "pack.elf", local = "direct", release = false }
+# ncrisc = { elf = "ncrisc.elf" }
+""",
+    "image": """\
+image = { file = "l1.npz" }     # in_addr, in_len, in_data; or any other file: L1 from address 0
+
+[cores]                         # a core that is not named stays in reset
+# pc: where it starts (brisc: a jump to there is put at 0). release: false when another core
+# releases it.
+# elf and local: an ELF beside the image, as for kind = "elf".
+trisc0 = { pc = 0x10000 }
+# trisc1 = { pc = 0x14000, release = false }
+""",
+}
+
+_TEMPLATE = """\
+# {title}: bhemu check {file} says what is wrong, bhemu run {file} runs it.
+# Paths are relative to this file. `at` is an address, "symbol", "symbol+4" or a register name.
+
+bhemu = 1                       # version of this format
+name = {name}
+kind = "{kind}"                    # elf: every core loads an ELF; image: a picture of L1
+{cores}
+# Values stored before the run, one table each: u8 u16 u32 i8 i16 i32 f32 bf16, little-endian,
+# one behind the other.
+[[set]]
+at = 0x200
+# core = "trisc0"               # whose ELF the symbol is in, and who writes (local RAM, devices)
+values = ["u32:1", "f32:1.0"]
+
+# Tensors put into L1 before the run, one table each.
+[[input]]
+at = 0x50000
+file = "a.npy"                  # .npy; with dtype = "raw" any file
+dtype = "bf16"                  # {dtypes}
+layout = "tile32"               # raw rows faces16 tile32 (32x32 tiles of four 16x16 faces)
+shape = [32, 32]                # may be left out: that of the file
+convert = "exact"               # exact (refuse what does not fit) nearest truncate
+
+# Tensors read from L1 after the run, one table each.
+[[output]]
+name = "c"
+at = 0x70000
+dtype = "bf16"
+layout = "tile32"
+shape = [32, 32]                # may be left out with expect: that of the file
+# save = "c.npy"                # write it there
+expect = "c_expected.npy"       # compare with this; exit code 1 when it differs
+compare = "bits"                # bits ulp close
+# max_ulp = 1                   # for compare = "ulp"
+# rtol = 0.05                   # for compare = "close": atol + rtol * |expected|
+# atol = 0.05
+
+[run]
+until = [{{ word = 0x100, equals = 0xD0E0 }}] # all of these words of L1; or until = "idle"
+limit = 50_000_000              # clock units; exit code 7
+timeout_s = 60                  # seconds; exit code 7
+# seed = 0                      # of poison = "random"
+# ub = "error"                  # undefined behaviour: error warn silicon
+# poison = "off"                # what L1 holds at power-up: off zero ff random
+# reference = "ttsim"           # where references disagree: ttsim llk
+"""
+
+
+@click.command("new")
+@click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
+@click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
+def command(path: str, kind: str) -> int:
+    """Write a commented PROGRAM.toml; a file that exists is left alone."""
+    target = Path(path)
+    if target.is_dir():
+        target /= "PROGRAM.toml"
+    if target.suffix != ".toml":
+        raise InputError(f"{target}: the name must end in .toml", hint=f"{target}.toml")
+    text = template(target, kind)
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{target} exists", hint="give another name, or remove it") from None
+    except (OSError, UnicodeEncodeError) as error:
+        reason = getattr(error, "strerror", None) or "its name is no text"
+        raise InputError(f"{target} cannot be written: {reason}") from error
+    click.echo(f"{target} written; fill in the files, then: bhemu check {target}")
+    return EXIT_OK
+
+
+def template(target: Path, kind: str) -> str:
+    """The text of a new program of `kind` at `target`."""
+    from bhemu.codecs import DTYPES
+
+    named = target.resolve()
+    title = named.parent.name if target.name == "PROGRAM.toml" else target.stem
+    name, file = _printable(title or "program"), _printable(target.name)
+    return _TEMPLATE.format(
+        title=name,
+        file=file,
+        name=json.dumps(name, ensure_ascii=False),
+        kind=kind,
+        cores=_CORES[kind],
+        dtypes=" ".join(DTYPES),
+    )
+
+
+def _printable(text: str) -> str:
+    """Without what TOML allows in no comment and no string."""
+    return "".join(c if c.isprintable() else "?" for c in text)

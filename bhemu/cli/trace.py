@@ -1,0 +1,89 @@
+"""`bhemu trace`: the Tensix words that a program executes, in order, with where they come from."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli import failure
+from bhemu.cli.options import Settings, program_options, run_options, settings
+from bhemu.cli.progress import Progress
+from bhemu.cli.run import unfinished
+from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError
+
+if TYPE_CHECKING:
+    from bhemu.debug.trace import TracedWord, Tracer
+    from bhemu.machine import Stop
+
+_TEXT_WIDTH = 72
+
+
+@click.command("trace")
+@program_options
+@click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="words of thread N only")
+@click.option("--limit-words", type=click.IntRange(1), metavar="N", help="end after N words")
+@run_options
+def command(**values: Any) -> int:
+    """Run a program and print every Tensix word as it was executed.
+
+    A line is number, thread, pc that pushed the word, MOP or REPLAY slot it came through, the word
+    in assembly, function and source line. With --json one object per line. Outputs are not
+    compared; exit codes are those of run.
+    """
+    chosen = settings(values)
+    progress = Progress(chosen.quiet or chosen.as_json)
+    with progress.starting():
+        from bhemu.debug.trace import Tracer
+        from bhemu.launch import check_writable, launch
+
+        if chosen.save is not None:
+            check_writable(chosen.save, "--save")
+        tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
+
+    def show(word: "TracedWord") -> None:
+        click.echo(json.dumps(word.as_dict()) if chosen.as_json else line(word, chosen.verbose))
+
+    tracer = Tracer(tile, chosen.program, show, thread=values["thread"], most=values["limit_words"])
+    stop: Stop | None = None
+    error: BhemuError | None = None
+    try:
+        stop = tracer.run()
+        if not tracer.full:
+            error = unfinished(tile, chosen, stop)
+    except BhemuError as problem:
+        error = problem
+    if chosen.save is not None:
+        from bhemu.debug.savefile import save_state
+
+        save_state(tile, chosen.save)
+    return _finish(chosen, progress, tracer, stop, error)
+
+
+def _finish(
+    chosen: Settings,
+    progress: Progress,
+    tracer: "Tracer",
+    stop: "Stop | None",
+    error: BhemuError | None,
+) -> int:
+    from bhemu.cli.summary import REASONS
+
+    reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
+    reason = "as many as were asked for" if tracer.full else reason
+    progress.say(f"{tracer.shown} word{'' if tracer.shown == 1 else 's'}; {reason}")
+    if error is None:
+        interrupted = stop is not None and stop.reason == "interrupt"
+        return EXIT_INTERRUPTED if interrupted else EXIT_OK
+    if chosen.as_json:
+        click.echo(json.dumps(error.as_dict()))
+        return error.exit_code
+    return failure.show(error, as_json=False)
+
+
+def line(word: "TracedWord", verbose: bool = False) -> str:
+    """One word as text; with `verbose` its bits as well."""
+    origin = {"push": "", "mop": "MOP"}.get(word.origin, f"REPLAY {word.slot}")
+    bits = f"{word.word:08x}  " if verbose else ""
+    text = f"{word.number:>7}  T{word.thread}  0x{word.pc:08X}  {origin:<9}  {bits}{word.text}"
+    place = word.place
+    return f"{text:<{_TEXT_WIDTH + len(bits)}}  {place}" if place else text

@@ -1,0 +1,91 @@
+"""`bhemu warm`: compiles into the cache what programs will use, so that no run has to wait."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from bhemu.cli.isa import expands, named
+from bhemu.cli.options import json_option
+from bhemu.cli.progress import Progress
+from bhemu.errors import EXIT_OK, InputError
+
+if TYPE_CHECKING:
+    from bhemu.tensix.insn import Instruction
+
+_CORE = "the core"
+
+
+@click.command("warm")
+@click.argument("mnemonics", nargs=-1, metavar="[MNEMONIC]...")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="only what went wrong")
+def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
+    """Compile the core and every instruction, or those named, into the cache.
+
+    What is there already is only loaded. BHEMU_CACHE_DIR names the folder of the cache.
+    """
+    progress = Progress(quiet or as_json)
+    with progress.starting():
+        from bhemu.tensix import compile as tc
+        from bhemu.tensix.jit import CACHE, JIT
+
+        if not JIT:
+            raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
+        chosen = _chosen(mnemonics)
+        compiled = [] if _core_is_cached() else [_CORE]
+    for number, cls in enumerate(chosen, start=1):
+        progress.status(f"{number} of {len(chosen)}  {cls.name}")
+        seconds = tc.entry(cls.opcode)[1]
+        if seconds:
+            compiled.append(cls.name)
+            progress(cls.name, seconds)
+    progress.status("")
+    seconds, count = progress.seconds, len(chosen) + 1
+    if as_json:
+        report = {"compiled": compiled, "cached": count - len(compiled), "seconds": seconds}
+        click.echo(json.dumps({**report, "folder": str(CACHE), "exit_code": EXIT_OK}, indent=2))
+    elif not quiet:
+        click.echo(_summary(compiled, count, seconds))
+    return EXIT_OK
+
+
+def _summary(compiled: list[str], count: int, seconds: float) -> str:
+    """`count` parts are there now: the core and the entries."""
+    entries = f"the core and {count - 1} instruction{'' if count == 2 else 's'}"
+    if not compiled:
+        return f"everything is there: {entries}, loaded in {seconds:.1f} s"
+    rest = count - len(compiled)
+    there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
+    return f"{entries}: compiled {len(compiled)} in {seconds:.1f} s{there}"
+
+
+def _core_is_cached() -> bool:
+    """Compile or load the loop and the engine's callbacks; whether nothing had to be compiled.
+
+    Each of the two is compiled in one go, so that the last part tells.
+    """
+    from bhemu.riscv.unicorn_engine import bus_entries
+    from bhemu.tensix.compile import loop_entries
+
+    last = (loop_entries()["thread"], bus_entries()[1])
+    return all(bool(part.cache_hits) for part in last)
+
+
+def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":
+    """The instructions with those names, or all that have a model."""
+    from bhemu.tensix import units
+    from bhemu.tensix.insn import REGISTRY
+
+    assert units.MODULES  # importing the package declares the instructions
+    known = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
+    if not (wanted := [named(known, mnemonic) for mnemonic in mnemonics]):
+        return [cls for cls in known if cls.execute is not None]
+    for cls in wanted:
+        if cls.execute is None:
+            reason = cls.refused or "it is not modelled yet"
+            if expands(cls):
+                reason = "the front end expands it, so it is part of the core"
+            raise InputError(f"{cls.name} has nothing to compile: {reason}")
+    return list(dict.fromkeys(wanted))

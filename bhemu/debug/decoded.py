@@ -1,0 +1,396 @@
+"""The rows of each named state: one function `_NAME` per name of `views.NAMED`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.core import STATES
+from bhemu.debug.registers import UNPACKERS, fields
+from bhemu.debug.rows import Row, Value, values
+from bhemu.debug.savefile import Snapshot
+from bhemu.debug.status import origin
+from bhemu.errors import InputError
+from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, REGISTERS
+from bhemu.riscv.disasm import ABI_NAMES
+from bhemu.tensix import config_fields, formats, thread_fields
+from bhemu.tensix.insn import disassemble
+from bhemu.tensix.status import CONDITIONS
+from bhemu.views import NAMED, Tensix
+
+_BYTES = 32  # of memory in a row
+_FLOAT = ">11.5g"
+_NARROW = (formats.FP16, formats.BFP8A, formats.BFP4A, formats.FP8, formats.BFP2A)
+_INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)
+_XYZW = ("X", "Y", "Z", "W")
+_COUNTERS = ("SrcA", "SrcB", "Dst", "fidelity")
+# What MOP words 0-8 are to template 1 and to template 0 (MOPExpander, Blackhole ISA).
+_MOP_WORDS = (
+    *("outer count", "inner count | flags", "start | B", "end 0 | A0", "end 1 | A1"),
+    *("loop 0 | A2", "loop 1 | A3", "last of all | skip A", "last of a pass | skip B"),
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """How to show: format of Dst and LReg; empty rows too; of memory what differs from `other`."""
+
+    fmt: str = ""
+    every: bool = False
+    other: Snapshot | None = None
+
+    def whole(self, every: bool) -> "View":
+        """With or without empty rows."""
+        return replace(self, every=every)
+
+    def against(self, other: Snapshot) -> "View":
+        """Memory only where it differs from that of `other`."""
+        return replace(self, other=other)
+
+
+def _word(word: int) -> dict[str, Value]:
+    """A Tensix word and its assembly; 0 is nothing."""
+    return {"word": f"0x{word:08X}", "text": disassemble(word)} if word else {}
+
+
+def _ints(array: Any) -> list[int]:
+    return [int(v) for v in array]
+
+
+def _eights(label: str, array: Any, form: str = "08x", index: int | None = None) -> Iterator[Row]:
+    """A flat array, eight cells to a row."""
+    for i in range(0, len(array), 8):
+        part = values(_ints(array[i : i + 8]), i)
+        place = i if index is None else index
+        yield Row(f"{label} {i:>2}", part, form, names=False, index=place, span=8)
+
+
+# Cores
+
+
+def _cores(s: Snapshot, view: View) -> Iterator[Row]:
+    for c, name in enumerate(CORE_NAMES):
+        state = STATES[int(s.core_state[c])]
+        cells: dict[str, Value] = {"state": state, "pc": f"0x{int(s.pc[c]):08X}"}
+        cells["retired"] = int(s.retired[c])
+        condition = CONDITIONS.get(int(s.core_wait[c]))
+        if state == "blocked" and condition is not None:
+            cells["waits for"] = condition.text
+        yield Row(f"{name:<7}", cells, index=c)
+
+
+def _regs(s: Snapshot, view: View) -> Iterator[Row]:
+    for c, name in enumerate(CORE_NAMES):
+        for i in range(0, 32, 8):
+            cells: dict[str, Value] = dict(
+                zip(ABI_NAMES[i : i + 8], _ints(s.regs[c, i : i + 8]), strict=True)
+            )
+            yield Row(f"{name:<7} x{i:<2}", cells, "08x", index=c)
+
+
+def _counters(s: Snapshot, view: View) -> Iterator[Row]:
+    yield Row("scheduler", {"clock": int(s.clock[0]), "rounds": int(s.round[0])})
+    yield Row("executed", {f"T{t}": int(s.executed[t]) for t in range(3)})
+
+
+# Configuration
+
+
+def _field_rows(module: ModuleType, banks: Any, names: tuple[str, ...]) -> Iterator[Row]:
+    """Fields by name in the order of the words, then the bits that no field names."""
+    unnamed = np.full(banks.shape[1], 0xFFFFFFFF, np.int64)
+    for name, f in fields(module).items():
+        unnamed[f.word] &= ~(f.mask << f.shift)
+        held = ((int(bank[f.word]) >> f.shift) & f.mask for bank in banks)
+        yield Row(name, dict(zip(names, held, strict=True)), "#x", index=f.word)
+    for word, mask in enumerate(unnamed):
+        held = (int(bank[word]) & int(mask) for bank in banks)
+        row = Row(f"word {word}, bits without a name", dict(zip(names, held, strict=True)), "#x")
+        if not row.empty:
+            yield replace(row, index=word)
+
+
+def _cfg(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _field_rows(config_fields, s.cfg, ("bank 0", "bank 1"))
+
+
+def _thread_cfg(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _field_rows(thread_fields, s.thread_cfg, ("T0", "T1", "T2"))
+
+
+def _gpr(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        yield from _eights(f"T{t}", s.gpr[t])
+
+
+# Sync unit and counters
+
+
+def _sem(s: Snapshot, view: View) -> Iterator[Row]:
+    for i in range(8):
+        cells: dict[str, Value] = {"value": int(s.sem[i]), "max": int(s.sem_max[i])}
+        yield Row(f"sem{i}", cells, index=i)
+
+
+def _mutex(s: Snapshot, view: View) -> Iterator[Row]:
+    for i, owner in enumerate(_ints(s.mutex)):
+        yield Row(f"mutex {i}", {"held by": f"T{owner - 1}" if owner else ""}, index=i)
+
+
+def _rwc(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        cells: dict[str, Value] = dict(zip(_COUNTERS, _ints(s.rwc[t]), strict=True))
+        cells |= {f"cr {n}": int(s.rwc_cr[t, i]) for i, n in enumerate(_COUNTERS[:3])}
+        yield Row(f"T{t}", cells, index=t)
+
+
+def _adc(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        for u, unit in enumerate(UNPACKERS):
+            for channel in range(2):
+                now, back = _ints(s.adc[t, u, channel]), _ints(s.adc_cr[t, u, channel])
+                cells: dict[str, Value] = dict(zip(_XYZW, now, strict=True))
+                cells |= {f"cr {n}": back[i] for i, n in enumerate(_XYZW)}
+                yield Row(f"T{t} {unit} channel {channel}", cells, index=t)
+
+
+def _unpack_context(s: Snapshot, view: View) -> Iterator[Row]:
+    for u in range(2):
+        cells: dict[str, Value] = {f"T{t}": int(s.unpack_context[u, t]) for t in range(3)}
+        yield Row(UNPACKERS[u], cells, index=u)
+
+
+def _packer(s: Snapshot, view: View) -> Iterator[Row]:
+    cells: dict[str, Value] = {
+        "open": int(s.pack_open[0]),
+        "datums": int(s.pack_datum[0]),
+        "row": int(s.pack_row[0]),
+        "next datum at": f"0x{int(s.pack_data[0]):X}" if s.pack_data[0] else "",
+        "next exponent at": f"0x{int(s.pack_exp[0]):X}" if s.pack_exp[0] else "",
+    }
+    yield Row("tile", cells)
+
+
+# Source registers and Dst
+
+
+def _src(s: Snapshot, which: int, fmt: str) -> Iterator[Row]:
+    """Rows as numbers of the format recorded with the bank; integers and "raw" as they are."""
+    for bank in range(2):
+        held, cells, form = int(s.src_fmt[which, bank]), s.src[which, bank], "08x"
+        if fmt != "raw" and held not in _INTEGERS:
+            # 5-bit exponents are kept as they are where 8 bits have room (Src, Blackhole ISA).
+            scale = 2.0**112 if held in _NARROW else 1.0
+            cells, form = cells.view(np.float32) * np.float64(scale), _FLOAT
+        for row in range(64):
+            label = f"bank {bank} row {row:>2}"
+            yield Row(label, values(cells[row].tolist()), form, names=False, index=row)
+
+
+def _srca(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _src(s, 0, view.fmt)
+
+
+def _srcb(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _src(s, 1, view.fmt)
+
+
+def _src_banks(s: Snapshot, view: View) -> Iterator[Row]:
+    for which in range(2):
+        for b in range(2):
+            fmt = int(s.src_fmt[which, b])
+            owner = "the matrix unit" if s.src_valid[which, b] else "the unpacker"
+            cells: dict[str, Value] = {"belongs to": owner, "format": formats.NAMES.get(fmt, fmt)}
+            cells["next"] = " and ".join(
+                role
+                for role, banks in (("unpacked", s.unpack_bank), ("read", s.matrix_bank))
+                if banks[which] == b
+            )
+            yield Row(f"Src{'AB'[which]} bank {b}", cells, index=b)
+
+
+def _dst(s: Snapshot, view: View) -> Iterator[Row]:
+    fmt = view.fmt or "bf16"
+    form = {"int32": ">11d", "raw": "04x"}.get(fmt, _FLOAT)
+    decoded = s.dst if fmt == "raw" else Tensix(cast(Any, s)).dst(fmt)
+    shown = decoded.view(s.dst.dtype).any(axis=1) | view.every
+    for row in np.flatnonzero(shown):
+        cells = values(decoded[row].tolist())
+        yield Row(f"{fmt} row {row:>4}", cells, form, names=False, index=int(row))
+
+
+def _dst_valid(s: Snapshot, view: View) -> Iterator[Row]:
+    for first in range(0, 1024, 64):
+        cleared = np.flatnonzero(s.dst_valid[first : first + 64] == 0) + first
+        text = ", ".join(str(n) for n in cleared) if len(cleared) < 64 else "all"
+        yield Row(f"rows {first:>3}-{first + 63}", {"cleared": text}, index=first, span=64)
+
+
+# Vector unit
+
+
+def _lreg(s: Snapshot, view: View) -> Iterator[Row]:
+    if view.fmt not in ("", "raw", "fp32", "int32"):
+        raise InputError(f"LReg lanes have no format {view.fmt}", hint="fp32, int32 or raw")
+    form = {"fp32": _FLOAT, "int32": ">11d"}.get(view.fmt, "08x")
+    lanes = {"fp32": np.float32, "int32": np.int32}.get(view.fmt, np.uint32)
+    for i in range(16):
+        numbers = s.lreg[i].view(lanes).tolist()
+        for lane in range(0, 32, 8):
+            cells = values(numbers[lane : lane + 8], lane)
+            yield Row(f"LReg{i:<2} lane {lane:>2}", cells, form, names=False, index=i)
+
+
+def _cc(s: Snapshot, view: View) -> Iterator[Row]:
+    yield Row("in use", {"flag": int(s.cc_en[0]), "stacked": int(s.cc_depth[0])})
+    yield Row("flags", values(_ints(s.cc)), names=False)
+    for i in range(int(s.cc_depth[0])):
+        yield Row(f"stack {i} flags", values(_ints(s.cc_stack[i])), names=False, index=i)
+        yield Row(f"stack {i} in use", {"flag": int(s.cc_stack_en[i])}, index=i)
+
+
+def _lane_config(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _eights("lane", s.lane_config)
+
+
+def _macro(s: Snapshot, view: View) -> Iterator[Row]:
+    for i, word in enumerate(_ints(s.macro_template)):
+        yield Row(f"template {i}", _word(word), index=i)
+    for i, word in enumerate(_ints(s.macro_sequence)):
+        yield Row(f"sequence {i}", {"word": word}, "#010x", index=i)
+    yield Row("misc", {"word": int(s.macro_misc[0])}, "#x")
+
+
+def _prng(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _eights("lane", s.prng)
+
+
+# Front end and gate
+
+
+def _mop(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        for i, role in enumerate(_MOP_WORDS):
+            word = int(s.mop_cfg[t, i])
+            cells: dict[str, Value] = {"value": word} if i < 2 else _word(word)
+            yield Row(f"T{t} {i} {role}", cells, index=t)
+        yield Row(f"T{t} upper zero mask", {"mask": int(s.mop_zmask_hi[t])}, "#x", index=t)
+        if s.mop_on[t]:
+            names = ("outer", "inner", "stage", "count")
+            cells = {"template": int(s.mop_on[t]) - 1}
+            cells |= {name: int(getattr(s, f"mop_{name}")[t]) for name in names}
+            yield Row(f"T{t} expanding", cells, index=t)
+
+
+def _replay(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        for i, word in enumerate(_ints(s.replay[t])):
+            cells = _word(word)
+            if cells:
+                cells["from pc"] = f"0x{int(s.replay_pc[t, i]):08X}"
+            yield Row(f"T{t} slot {i:>2}", cells, index=i)
+        for verb in ("record", "play"):
+            left, at = (int(getattr(s, f"{verb}_{end}")[t]) for end in ("left", "at"))
+            if left:
+                yield Row(f"T{t} {verb}s", {"words left": left, "next slot": at})
+
+
+def _fifo(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        low, high, depth = int(s.fifo_read[t]), int(s.fifo_write[t]), s.fifo.shape[1]
+        for n, i in enumerate(range(low, high)):
+            word, pc = int(s.fifo[t, i % depth]), int(s.fifo_pc[t, i % depth])
+            cells: dict[str, Value] = {"word": f"0x{word:08X}", "text": disassemble(word)}
+            yield Row(f"T{t} {n:>2}", cells | {"from pc": f"0x{pc:08X}"}, index=t)
+
+
+def _gate(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        cells: dict[str, Value] = {}
+        if s.gate_full[t]:
+            word = int(s.gate_word[t])
+            cells = {"word": f"0x{word:08X}", "text": disassemble(word)}
+            cells["origin"] = origin(int(s.gate_from[t])).strip(" ()") or "pushed"
+            cells["from"] = f"{CORE_NAMES[int(s.gate_core[t])]} pc 0x{int(s.gate_pc[t]):08X}"
+        condition = CONDITIONS.get(int(s.gate_blocked[t]))
+        if condition is not None:
+            cells["waits for"] = condition.text
+        if s.latch[t]:
+            cells["held by"] = disassemble(int(s.latch_word[t]))
+        yield Row(f"T{t}", cells, index=t)
+
+
+# Devices and memory
+
+
+def _mailbox(s: Snapshot, view: View) -> Iterator[Row]:
+    for w in range(4):
+        for r in range(4):
+            entries, low, high = s.mailbox[w, r], int(s.mailbox_read[w, r]), s.mailbox_write[w, r]
+            cells = values([int(entries[i % len(entries)]) for i in range(low, int(high))])
+            label = f"{CORE_NAMES[w]} to {CORE_NAMES[r]}"
+            yield Row(label, {"queued": " ".join(f"{v:#x}" for v in cells.values())}, index=w)
+
+
+def _pcbuf(s: Snapshot, view: View) -> Iterator[Row]:
+    for t in range(3):
+        entries = s.pcbuf[t]
+        held = range(int(s.pcbuf_read[t]), int(s.pcbuf_write[t]))
+        text = " ".join(f"{int(entries[i % len(entries)]):#x}" for i in held)
+        yield Row(f"T{t}", {"queued": text}, index=t)
+
+
+def _debug(s: Snapshot, view: View) -> Iterator[Row]:
+    names = {address: name for name, address in REGISTERS.items()}
+    for i, value in enumerate(_ints(s.debug)):
+        address = DEBUG_BASE + 4 * i
+        label = f"0x{address:08X} {names.get(address, '')}".rstrip()
+        yield Row(label, {"value": value}, "#010x", names=False, index=address, span=4)
+
+
+def _stream(s: Snapshot, view: View) -> Iterator[Row]:
+    for n, registers in enumerate(s.stream):
+        for row in _eights(f"stream {n:>2}", registers, index=n):
+            yield replace(row, span=1)
+
+
+def _memory(
+    label: str,
+    base: int,
+    now: npt.NDArray[np.uint8],
+    other: npt.NDArray[np.uint8] | None,
+    every: bool,
+) -> Iterator[Row]:
+    """Rows of 32 bytes: those that are not 0, all of them, or those that differ from `other`."""
+    lines = now.reshape(-1, _BYTES)
+    shown = lines.any(axis=1) | every if other is None else _differ(lines, other)
+    for i in np.flatnonzero(shown):
+        address = base + int(i) * _BYTES
+        words = lines[i].view("<u4").tolist()
+        cells: dict[str, Value] = {f"{address + 4 * j:#x}": word for j, word in enumerate(words)}
+        title = f"{label}{address:08x}: "
+        yield Row(title, cells, "08x", names=False, index=address, span=_BYTES)
+
+
+def _differ(lines: Any, other: Any) -> Any:
+    return (lines != other.reshape(-1, _BYTES)).any(axis=1)
+
+
+def _local(s: Snapshot, view: View) -> Iterator[Row]:
+    for c, name in enumerate(CORE_NAMES):
+        size = LOCAL_SIZES[c]
+        other = None if view.other is None else view.other.local[c, :size]
+        yield from _memory(f"{name:<7} ", LOCAL_BASE, s.local[c, :size], other, view.every)
+
+
+def _l1(s: Snapshot, view: View) -> Iterator[Row]:
+    yield from _memory("", 0, s.l1, None if view.other is None else view.other.l1, view.every)
+
+
+ROWS: dict[str, Callable[[Snapshot, View], Iterator[Row]]] = {
+    named.name: globals()[f"_{named.name}"] for named in NAMED
+}
+"""The rows of each name of `views.NAMED`."""

@@ -1,0 +1,159 @@
+"""Named state as rows: which name stands for what, chosen by range, and compared with another."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bhemu.debug.decoded import ROWS, View
+from bhemu.debug.registers import fields
+from bhemu.debug.rows import Row, differences, values
+from bhemu.debug.savefile import SAVED, Snapshot
+from bhemu.errors import InputError
+from bhemu.table import suggestion
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.views import NAMED
+
+_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(?:-(0[xX][0-9a-fA-F]+|\d+))?")
+_PER_ROW = 8
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What one NAME of the command line asks for: a name, a range, or part of a field's name."""
+
+    name: str
+    low: int | None = None
+    high: int | None = None
+    part: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name with what it stands for."""
+        doc = next((n.doc for n in NAMED if n.name == self.name), None)
+        return f"{self.name}  {doc or _members()[self.name]}"
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The members of the record that hold it."""
+        return next((n.members for n in NAMED if n.name == self.name), (self.name,))
+
+    def rows(self, s: Snapshot, view: View) -> Iterator[Row]:
+        """The selected rows; those that hold only 0 unless a range, a part or `view` wants them."""
+        asked = view.every or self.low is not None or bool(self.part)
+        every = ROWS.get(self.name)
+        rows = _raw(s, self.name) if every is None else every(s, view.whole(asked))
+        for row in rows:
+            if self.low is not None and not row.within(self.low, self.high or self.low):
+                continue
+            if self.part and self.part not in row.label.lower():
+                continue
+            if asked or not row.empty:
+                yield row
+
+
+def select(names: Sequence[str], *, bulky: bool = False) -> list[Selection]:
+    """The selections of NAME, NAME:RANGE and configuration fields; all names when there is none.
+
+    InputError for a name that stands for nothing.
+    """
+    if not names:
+        return [Selection(n.name) for n in NAMED if bulky or not n.bulky]
+    return [selection for text in names for selection in _select(text)]
+
+
+def _select(text: str) -> list[Selection]:
+    name, colon, span = text.partition(":")
+    if name.lower() in ROWS or name in _members():
+        name = name.lower() if name.lower() in ROWS else name
+        return [Selection(name, *_range(text, span))] if colon else [Selection(name)]
+    part = text.lower()
+    found = [
+        Selection(owner, part=part)
+        for owner, module in (("cfg", config_fields), ("thread_cfg", thread_fields))
+        if any(part in field.lower() for field in fields(module))
+    ]
+    if len(part) > 2 and found:
+        return found
+    known = [*ROWS, *fields(config_fields), *fields(thread_fields)]
+    near = suggestion(text, known).partition(" allowed:")[0]
+    hint = near if near.startswith("did you mean") else f"names: {', '.join(ROWS)}"
+    raise InputError(f"no state is called {text!r}", hint=hint)
+
+
+def _range(text: str, span: str) -> tuple[int, int]:
+    found = _RANGE.fullmatch(span)
+    if found is None:
+        raise InputError(f"{text!r}: {span!r} is no range", hint="dst:3, dst:0-7, l1:0x100-0x1ff")
+    low, high = (int(part, 0) for part in (found[1], found[2] or found[1]))
+    if high < low:
+        raise InputError(f"{text!r}: {span} ends before it begins")
+    return low, high
+
+
+def _members() -> dict[str, str]:
+    """Every array of a saved state, with what it holds."""
+    return {member.name: member.doc for member in SAVED}
+
+
+def _raw(s: Snapshot, name: str) -> Iterator[Row]:
+    """A member of the record as it is, eight elements to a row; the range is the first index."""
+    array = getattr(s, name)
+    form = "d" if array.dtype.kind == "i" else f"0{2 * array.dtype.itemsize}x"
+    lines = array.reshape(-1, array.shape[-1])
+    for i, line in enumerate(lines):
+        place = np.unravel_index(i, array.shape[:-1]) if array.ndim > 1 else ()
+        lead = "".join(f"[{int(n)}]" for n in place)
+        for first in range(0, len(line), _PER_ROW):
+            part = [int(v) for v in line[first : first + _PER_ROW]]
+            label = f"{name}{lead}[{first}]"
+            index, span = (int(place[0]), 1) if len(place) else (first, _PER_ROW)
+            yield Row(label, values(part, first), form, names=False, index=index, span=span)
+
+
+def text(s: Snapshot, chosen: Sequence[Selection], view: View) -> Iterator[str]:
+    """Every selection under its title, indented."""
+    for selection in chosen:
+        yield selection.title
+        shown = False
+        for row in selection.rows(s, view):
+            shown = True
+            yield f"  {row.text}"
+        if not shown:
+            yield "  nothing there" if selection.low is not None else "  all 0"
+
+
+def diff(
+    ours: Snapshot, theirs: Snapshot, chosen: Sequence[Selection], view: View
+) -> Iterator[str]:
+    """What differs, `ours -> theirs` by cell, or - and + rows, under the titles of what differs."""
+    for selection in chosen:
+        pairs = ((getattr(ours, m), getattr(theirs, m)) for m in selection.members)
+        if all(np.array_equal(a, b) for a, b in pairs):
+            continue
+        rows = (
+            selection.rows(a, view.whole(True).against(b))
+            for a, b in ((ours, theirs), (theirs, ours))
+        )
+        lines = list(differences(*rows))
+        if lines:
+            yield selection.title
+            yield from (f"  {line}" for line in lines)
+
+
+def as_dict(s: Snapshot, chosen: Sequence[Selection], view: View) -> dict[str, object]:
+    """Name -> label -> cell -> value, JSON-ready; a number that JSON cannot hold is a string."""
+    report: dict[str, object] = {}
+    for selection in chosen:
+        rows: object = {
+            row.label: {
+                name: value if isinstance(value, str) or np.isfinite(value) else str(value)
+                for name, value in row.cells.items()
+            }
+            for row in selection.rows(s, view)
+        }
+        held = report.setdefault(selection.name, {})
+        assert isinstance(held, dict) and isinstance(rows, dict)
+        held.update(rows)
+    return report

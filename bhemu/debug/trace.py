@@ -1,0 +1,157 @@
+"""The executed Tensix words of a run, one after the other, as the trace ring hands them over."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bhemu.errors import BhemuError
+from bhemu.launch import until_words
+from bhemu.machine import Stop
+from bhemu.program import Program
+from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
+from bhemu.tensix.insn import decode, disassemble
+from bhemu.tile import Tile
+
+Place = tuple[str | None, str | None, int | None]
+Entry = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class TracedWord:
+    """One executed word: its number in the run, thread 0-2, pc that pushed it, and its origin.
+
+    `origin` is "push", "mop" or "replay" (then `slot` is the slot of the replay buffer); for a
+    recorded word `pc` is where the recorded one came from. `function`, `file` and `line` belong to
+    `pc` and are None where no ELF knows them.
+    """
+
+    number: int
+    thread: int
+    word: int
+    pc: int
+    origin: str
+    slot: int | None
+    function: str | None
+    file: str | None
+    line: int | None
+
+    @property
+    def text(self) -> str:
+        """Mnemonic and non-zero fields."""
+        return disassemble(self.word)
+
+    @property
+    def place(self) -> str:
+        """For example "main+0x4 math.c:22", "" where unknown."""
+        source = f"{self.file}:{self.line}" if self.file else ""
+        return " ".join(part for part in (self.function or "", source) if part)
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values; what is unknown is left out."""
+        cls = decode(self.word)
+        known = {**vars(self), "mnemonic": None if cls is None else cls.name, "text": self.text}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+class Places:
+    """Function and source line of a pc, from the ELFs of all cores (they share L1)."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._cores = tuple(tile.core.values())
+        self._known: dict[int, Place] = {}
+
+    def __call__(self, pc: int) -> Place:
+        """(function+offset, file, line)."""
+        if pc not in self._known:
+            found = (core.locate(pc) for core in self._cores)
+            nowhere: Place = (None, None, None)
+            self._known[pc] = next((place for place in found if place[0]), nowhere)
+        return self._known[pc]
+
+
+class _Sink(list[Entry]):
+    """Stands in for `Tile.log`: hands every word on and keeps none."""
+
+    def __init__(self, take: Callable[[Entry], None]) -> None:
+        super().__init__()
+        self.taken = 0
+        self._take = take
+
+    def append(self, entry: Entry) -> None:
+        """One word from the ring."""
+        self.taken += 1
+        self._take(entry)
+
+
+class Tracer:
+    """Runs a launched program and gives each executed word to `show` as soon as a round is over.
+
+    thread: only the words of that thread; most: end after that many words. The schedule is that of
+    a run without trace.
+    """
+
+    def __init__(
+        self,
+        tile: Tile,
+        program: Program,
+        show: Callable[[TracedWord], None],
+        *,
+        thread: int | None = None,
+        most: int | None = None,
+    ) -> None:
+        self._tile, self._program, self._show = tile, program, show
+        self._thread, self._most = thread, most
+        self._places = Places(tile)
+        self._sink = _Sink(self._take)
+        self._first = int(tile.state.log_write[0])
+        self.shown = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether `most` words were shown."""
+        return self._most is not None and self.shown >= self._most
+
+    def run(self) -> Stop:
+        """To the program's end condition, limit, time-out, or the last word that was asked for.
+
+        Raises what the program's errors are, after the words before them were shown.
+        """
+        tile, spec = self._tile, self._program.run
+        kept, tile.log = tile.log, self._sink
+        tile.state.trace[0] = 1
+        try:
+            stop = tile.run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
+            self._drain()
+        except BhemuError:
+            self._drain()
+            if not self.full:
+                raise
+            return Stop("until", None, tile.clock)
+        finally:
+            tile.state.trace[0] = 0
+            tile.log = kept
+        # A declared end condition counts before the limit of the same round.
+        return replace(stop, reason="until") if stop.reason == "limit" and self._over() else stop
+
+    def _ask(self, _: Any) -> bool:
+        self._drain()
+        return self.full or self._over()
+
+    def _over(self) -> bool:
+        words = until_words(self._tile, self._program)
+        return bool(words) and all(self._tile.read32(at) == want for at, want in words or ())
+
+    def _drain(self) -> None:
+        # An interrupt may have come in the middle of a drain: what was shown is not shown again.
+        self._tile.state.log_read[0] = self._first + self._sink.taken
+        self._tile.drain_log()
+
+    def _take(self, entry: Entry) -> None:
+        thread, word, pc, origin = entry
+        if self.full or self._thread not in (None, thread):
+            return
+        kind = {FROM_PUSH: "push", FROM_MOP: "mop"}.get(origin, "replay")
+        slot = origin - FROM_REPLAY if kind == "replay" else None
+        number = self._sink.taken - 1
+        self.shown += 1
+        self._show(TracedWord(number, thread, word, pc, kind, slot, *self._places(pc)))
