@@ -1,0 +1,238 @@
+"""SFPLOAD, SFPSTORE and SFPLOADI against a literal model (their pages, Blackhole ISA; ttsim).
+
+The model computes one lane at a time on Python integers.
+"""
+
+import pytest
+from matrix_reference import dec_bf16, enc_bf16, high_row, run
+from sfpu_reference import LANES, M32, Model, exponent
+from sfpu_runner import EDGES, MASKS, fresh, refused, same
+
+from bhemu.tensix.state import State
+
+LOAD_MODES = (2, 3, 4, 6, 12, 14, 15)
+STORE_MODES = (2, 3, 4, 6, 7, 9, 12, 14, 15)
+WIDE = (3, 4, 7, 9, 12)
+FP32_ENABLED, FORMAT = 1 << 30, 21  # of config word 1
+LLK = 1
+
+
+class Dst:
+    """Loads and stores of one lane, on the model's Dst."""
+
+    def __init__(self, m: Model, high_half: bool) -> None:
+        self.m, self.high_half = m, high_half
+
+    def row(self, row: int, mode: int) -> int:
+        return high_row(row) if mode in WIDE or (self.high_half and mode == 2) else row
+
+    def load(self, row: int, col: int, mode: int, old: int) -> int:
+        r = self.row(row, mode)
+        c = self.m.dst[r][col] if self.m.valid[r] else 0
+        low = self.m.dst[r + 8][col] if mode in WIDE and self.m.valid[r] else 0
+        if mode == 1:
+            e = c & 31
+            return (c >> 15) << 31 | (e + 112 if e else 0) << 23 | (c >> 5 & 0x3FF) << 13
+        if mode in WIDE:
+            return dec_bf16(c) << 16 | low
+        if mode == 14:
+            return old & 0xFFFF0000 | c
+        return {2: dec_bf16(c) << 16, 6: c, 15: c << 16 | old & 0xFFFF}[mode]
+
+    def cells(self, x: int, mode: int) -> tuple[int, int]:
+        """Cells of both halves; the second is not used by 16-bit modes."""
+        if mode in (1, 2, 3) and not exponent(x):
+            x &= 1 << 31
+        if mode == 1:
+            e, value = exponent(x) - 112, 0
+            if e > 0:
+                value = e << 10 | x >> 13 & 0x3FF if e <= 31 else 0x7FFF
+            return (x >> 31) << 15 | (value & 0x3FF) << 5 | value >> 10, 0
+        if mode in (2, 3, 4, 12):
+            return enc_bf16(x >> 16), x & 0xFFFF
+        if mode in (7, 15):
+            return x >> 16, x & 0xFFFF
+        return x & 0xFFFF, x >> 16
+
+    def store(self, row: int, col: int, mode: int, x: int) -> None:
+        r, (cell, low) = self.row(row, mode), self.cells(x, mode)
+        self.m.dst[r][col], self.m.valid[r] = cell, 1
+        if mode in WIDE:
+            self.m.dst[r + 8][col] = low
+
+
+def expect(s: State, name: str, mode: int, reg: int, base: int) -> Model:
+    """The model after the instruction; `mode` is concrete, `base` the sum of the address parts."""
+    m = Model(s)
+    dst = Dst(m, int(s.reference[0]) == LLK and bool(s.cfg[0, 1] & FP32_ENABLED))
+    for lane in m.on():
+        row, col = (base & 0x3FC) + lane // 8, 2 * (lane & 7) + (base >> 1 & 1)
+        if name == "SFPSTORE":
+            dst.store(row, col, mode, m.reg[reg][lane])
+        elif reg < 8:
+            m.reg[reg][lane] = dst.load(row, col, mode, m.reg[reg][lane])
+    return m
+
+
+def check(s: State, name: str, mode: int, reg: int, base: int, field: int, mod: int) -> None:
+    model = expect(s, name, mode, reg, base)
+    assert run(s, name, instr_mod0=mod, lreg_ind=reg, dest_reg_addr=field) == 0
+    assert model.differences(s) == [], (name, mode, base)
+
+
+BASES = (0, 2, 4, 6, 510, 514, 1000, 1022)
+
+
+def prepared(seed: int, mask: str) -> State:
+    """Random Dst and registers, edge cases in LReg 1, a third of the rows not valid."""
+    s = fresh(seed, mask)
+    s.lreg[1] = (EDGES * 2)[seed : seed + 32]
+    s.dst_valid[:] = [(7 * r + seed) % 3 != 0 for r in range(1024)]
+    return s
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mode", LOAD_MODES)
+def test_loads(mode: int, mask: str) -> None:
+    for seed, base in enumerate(BASES):
+        check(prepared(seed, mask), "SFPLOAD", mode, seed, base, base, mode)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mode", STORE_MODES)
+def test_stores(mode: int, mask: str) -> None:
+    for seed, base in enumerate(BASES):
+        for reg in (1, seed, 11):
+            check(prepared(seed, mask), "SFPSTORE", mode, reg, base, base, mode)
+
+
+@pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
+@pytest.mark.parametrize(
+    ("fmt", "mode"), [(0, 2), (1, 1), (5, 2), (6, 2), (7, 2), (9, 2), (15, 2), (None, 3)]
+)
+def test_mode_0_takes_the_format_of_srcb(name: str, fmt: int | None, mode: int) -> None:
+    """Format None: ALU_ACC_CTRL_SFPU_Fp32_enabled, which wins over any format."""
+    s = prepared(2, "some")
+    s.cfg[0, 1] = FP32_ENABLED | 1 << FORMAT if fmt is None else fmt << FORMAT
+    if name == "SFPLOAD" and fmt == 15:
+        assert refused(name, s) == "VECTOR-IMPLIED-FORMAT"
+        return
+    for base in (0, 6):
+        for reg in (1, 2):
+            check(s, name, mode, reg, base, base, 0)
+
+
+@pytest.mark.parametrize("fmt", [2, 3, 4, 8, 10, 11, 14])
+def test_mode_0_refuses_other_formats(fmt: int) -> None:
+    for name in ("SFPLOAD", "SFPSTORE"):
+        s = fresh(1)
+        s.cfg[0, 1] = fmt << FORMAT
+        assert refused(name, s) == "VECTOR-IMPLIED-FORMAT"
+
+
+def test_fp16_stores_saturate_and_truncate() -> None:
+    s = fresh(1)
+    s.cfg[0, 1] = 1 << FORMAT
+    s.lreg[1, :6] = [0x3F801FFF, 0x38800000, 0x387FFFFF, 0x47800000, 0x48000000, 0xFF800000]
+    check(s, "SFPSTORE", 1, 1, 0, 0, 0)
+    cells = [int(c) for c in s.dst[0, 0:12:2]]
+    assert cells == [0x000F, 0x0001, 0x0000, 0x001F, 0x7FFF, 0xFFFF]
+
+
+@pytest.mark.parametrize("reference", [0, LLK])
+@pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
+def test_bf16_of_a_wide_dst_depends_on_the_reference(name: str, reference: int) -> None:
+    """tt-llk's golden tests take the high half of the 32-bit datum, ttsim a 16-bit datum."""
+    s = prepared(3, "some")
+    s.reference[0], s.cfg[0, 1] = reference, FP32_ENABLED
+    for base in (0, 10, 0x42):
+        check(s, name, 2, 1, base, base, 2)
+
+
+def test_base_is_field_plus_counter_plus_offset() -> None:
+    s = fresh(4)
+    s.rwc[0, 2], s.thread_cfg[0, 1] = 16, 1000
+    for name in ("SFPLOAD", "SFPSTORE"):
+        check(s, name, 2, 1, (16 + 1000 + 38) % 1024, 38, 2)
+
+
+def test_address_modifier_moves_dst_but_not_fidelity() -> None:
+    s = fresh(4)
+    s.thread_cfg[0, 28 + 3] = 6 | 1 << 13  # DestIncr 6, FidelityIncr 1 of section 3
+    for name in ("SFPLOAD", "SFPSTORE"):
+        assert run(s, name, instr_mod0=2, sfpu_addr_mode=3) == 0
+    assert s.rwc[0].tolist() == [0, 0, 12, 0]
+
+
+def test_constants_are_not_loaded_but_counters_move() -> None:
+    s = fresh(4)
+    s.thread_cfg[0, 28] = 4
+    check(s, "SFPLOAD", 2, 9, 0, 0, 2)
+    assert s.rwc[0, 2] == 4
+
+
+def test_a_partial_store_exposes_old_data() -> None:
+    """The row becomes valid with its first cell; the columns not written keep what they had."""
+    s = fresh(4)
+    s.dst_valid[:], s.cc[:] = 0, 0
+    s.cc[9] = 1
+    check(s, "SFPSTORE", 2, 1, 0, 0, 2)
+    assert s.dst_valid[:8].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
+
+
+IMMEDIATES = [
+    (0, 0xBF80, 0, 0xBF800000),
+    (1, 0x3C00, 0, 0x3F800000),
+    (1, 0x8000, 0, 0xB8000000),
+    (1, 0x7FFF, 0, 0x47FFE000),
+    (2, 0xFFFE, 0, 0xFFFE),
+    (4, 0x7FFE, 0, 0x7FFE),
+    (4, 0xFFFE, 0, 0xFFFFFFFE),
+    (8, 0xABCD, 0xFFFF, 0xABCD0000),
+    (10, 0xABCD, 0xFFFF0000, 0xABCD),
+]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(("mode", "imm", "keep", "new"), IMMEDIATES)
+def test_immediates(mode: int, imm: int, keep: int, new: int, mask: str) -> None:
+    s = fresh(4, mask)
+    model = Model(s)
+    model.put(5, [x & keep | new for x in model.reg[5]])
+    assert run(s, "SFPLOADI", instr_mod0=mode, imm16=imm, lreg_ind=5) == 0
+    assert model.differences(s) == []
+
+
+def test_store_and_load_keep_all_lanes_apart() -> None:
+    s = fresh(4)
+    s.lreg[1] = [0x01020000 * i + 7 & M32 for i in LANES]
+    for mode in (4, 7):
+        assert run(s, "SFPSTORE", instr_mod0=mode, lreg_ind=1, dest_reg_addr=6) == 0
+    assert run(s, "SFPSTORE", instr_mod0=4, lreg_ind=1, dest_reg_addr=6) == 0
+    assert run(s, "SFPLOAD", instr_mod0=4, lreg_ind=2, dest_reg_addr=6) == 0
+    assert (s.lreg[2] == s.lreg[1]).all()
+    same(s, "SFPXOR", lreg_dest=2, lreg_c=1)
+
+
+REFUSED = [
+    ("SFPLOAD", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod0": 1}),
+    ("SFPLOAD", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod0": 7}),
+    ("SFPSTORE", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod0": 13}),
+    ("SFPLOAD", "VECTOR-TEMPLATE-LOAD", {"instr_mod0": 2, "lreg_ind": 12}),
+    ("SFPSTORE", "VECTOR-TEMPLATE-LOAD", {"instr_mod0": 2, "lreg_ind": 15}),
+    ("SFPLOAD", "VECTOR-DST-ODD", {"instr_mod0": 2, "dest_reg_addr": 3}),
+    ("SFPLOADI", "VECTOR-DEST", {"lreg_ind": 8}),
+    ("SFPLOADI", "VECTOR-MODE-UNDEFINED", {"instr_mod0": 3}),
+]
+
+
+@pytest.mark.parametrize(("name", "rule", "fields"), REFUSED)
+def test_refused_modes(name: str, rule: str, fields: dict[str, int]) -> None:
+    assert refused(name, **fields) == rule
+
+
+@pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
+def test_the_row_must_be_even(name: str) -> None:
+    s = fresh(1)
+    s.rwc[0, 2] = 1
+    assert refused(name, s, instr_mod0=2) == "VECTOR-DST-ROW"

@@ -1,0 +1,179 @@
+"""Copies, swaps, transposition, lane shifts and SFPCONFIG (SFPMOV, SFPSWAP, ..., Blackhole ISA)."""
+
+import pytest
+from matrix_reference import run
+from sfpu_reference import LANES, M32
+from sfpu_runner import EDGES, MASKS, fresh, refused, same
+
+from bhemu.tensix import prng
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.state import DTYPE, State
+
+DEST_INDEX, EXCHANGE = 4, 0x100
+SEEDS = range(4)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_copies(mode: int, mask: str) -> None:
+    for d, c in ((1, 2), (3, 3), (7, 15)):
+        same(fresh(d, mask), "SFPMOV", instr_mod1=mode, lreg_dest=d, lreg_c=c)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_random_state_is_read_before_it_steps(mask: str) -> None:
+    s = fresh(6, mask)
+    for d in (1, 2, 3):
+        same(s, "SFPMOV", instr_mod1=8, lreg_dest=d, lreg_c=9)
+
+
+def test_seeding() -> None:
+    """32 steps, then two steps for each lane, lane 31 first."""
+
+    def step(state: int) -> int:
+        taps = sum(state >> bit & 1 for bit in (0, 1, 21, 31))
+        return state >> 1 | (taps + 1) % 2 << 31
+
+    s, state = State(), 0x12345678
+    prng.seed(s.buffer.view(DTYPE)[0] if JIT else s, state)
+    want = [0] * 32
+    for _ in range(32):
+        state = step(state)
+    for i in LANES:
+        state = want[31 - i] = step(step(state))
+    assert s.prng.tolist() == want
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("exchange", [0, EXCHANGE])
+@pytest.mark.parametrize("mode", [0, 1, 2, 3, 9])
+def test_swaps(mode: int, exchange: int, mask: str) -> None:
+    """LaneConfig.EXCHANGE_SRCB_SRCC inverts the choice, constants keep their value."""
+    for seed in SEEDS:
+        s = fresh(seed, mask)
+        s.lane_config[:] = exchange
+        s.lreg[1], s.lreg[2] = (EDGES * 2)[seed : seed + 32], (EDGES * 3)[9 * seed :][:32]
+        s.lreg[2, ::4] = s.lreg[1, ::4]
+        for d, c in ((1, 2), (2, 1), (3, 10), (8, 4), (11, 13), (5, 5)):
+            same(s, "SFPSWAP", instr_mod1=mode, lreg_dest=d, lreg_src_c=c)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("config", [DEST_INDEX, DEST_INDEX | EXCHANGE])
+@pytest.mark.parametrize("mode", [0, 1, 2, 3, 9])
+def test_indices_travel_with_their_values(mode: int, config: int, mask: str) -> None:
+    s = fresh(mode, mask)
+    s.lane_config[:] = config
+    for d, c in ((0, 1), (3, 0), (2, 2)):
+        same(s, "SFPSWAP", instr_mod1=mode, lreg_dest=d, lreg_src_c=c)
+
+
+def test_minimum_and_maximum_by_position() -> None:
+    s = fresh(1)
+    s.lreg[1], s.lreg[2] = 5, 0x80000005  # -5 as sign and magnitude
+    out = same(s, "SFPSWAP", instr_mod1=3, lreg_dest=1, lreg_src_c=2).reg
+    assert out[1] == ([0x80000005] * 8 + [5] * 8) * 2
+    assert out[2] == ([5] * 8 + [0x80000005] * 8) * 2
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_transposition(mask: str) -> None:
+    for seed in SEEDS:
+        same(fresh(seed, mask), "SFPTRANSP")
+
+
+def test_transposition_twice_is_nothing() -> None:
+    s = fresh(1)
+    s.lreg[:8] = [[100 * i + lane for lane in LANES] for i in range(8)]
+    before = s.lreg.copy()
+    same(s, "SFPTRANSP")
+    assert s.lreg[0, 8] == 100 and s.lreg[1, 0] == 8 and s.lreg[7, 16] == 624
+    same(s, "SFPTRANSP")
+    assert (s.lreg == before).all()
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mode", [3, 4])
+def test_lane_shifts(mode: int, mask: str) -> None:
+    for d, c in ((1, 2), (3, 3), (4, 15)):
+        same(fresh(d, mask), "SFPSHFT2", instr_mod1=mode, lreg_dest=d, lreg_src_c=c)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_shifts_of_a_third_register(mask: str) -> None:
+    for seed in SEEDS:
+        s = fresh(seed, mask)
+        s.lreg[1] = (EDGES * 2)[seed : seed + 32]
+        for source in (0, 1, 7, 13):
+            same(s, "SFPSHFT2", instr_mod1=5, lreg_dest=6, lreg_src_c=1, imm12_math=source)
+
+
+REFUSED = [
+    ("SFPMOV", "VECTOR-MODE-RESERVED", {"instr_mod1": 4}),
+    ("SFPMOV", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 3}),
+    ("SFPMOV", "VECTOR-RANDOM", {"instr_mod1": 8, "lreg_c": 8}),
+    ("SFPMOV", "VECTOR-DEST", {"lreg_dest": 8}),
+    ("SFPSWAP", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 4}),
+    ("SFPSWAP", "VECTOR-SWAP-MODE", {"instr_mod1": 10}),
+    ("SFPTRANSP", "VECTOR-DEST-ZERO", {"lreg_dest": 1}),
+    ("SFPSHFT2", "VECTOR-MODE-UNDEFINED", {"instr_mod1": 7}),
+    ("SFPSHFT2", "VECTOR-MODE", {"instr_mod1": 2}),
+    ("SFPSHFT2", "VECTOR-MODE", {"instr_mod1": 6}),
+    ("SFPSHFT2", "VECTOR-IMMEDIATE", {"instr_mod1": 3, "imm12_math": 1}),
+    ("SFPSHFT2", "VECTOR-SHIFT2-SOURCE", {"instr_mod1": 5, "imm12_math": 16}),
+    ("SFPSHFT2", "VECTOR-DEST", {"instr_mod1": 3, "lreg_dest": 8}),
+    ("SFPCONFIG", "VECTOR-MODE", {"instr_mod1": 2, "config_dest": 4}),
+    ("SFPCONFIG", "VECTOR-CONFIG-CONSTANT", {"instr_mod1": 1, "config_dest": 10}),
+    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 0}),
+    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 8, "imm16_math": 4096}),
+    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 12}),
+    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 15, "imm16_math": 1}),
+    ("SFPCONFIG", "VECTOR-CONFIG-SOURCE", {"config_dest": 12}),
+]
+
+
+@pytest.mark.parametrize(("name", "rule", "fields"), REFUSED)
+def test_refused_modes(name: str, rule: str, fields: dict[str, int]) -> None:
+    assert refused(name, **fields) == rule
+
+
+def test_indexed_swaps_name_the_lower_registers() -> None:
+    s = fresh(1)
+    s.lane_config[:] = DEST_INDEX
+    for d, c in ((4, 0), (0, 4), (9, 1)):
+        assert refused("SFPSWAP", s, lreg_dest=d, lreg_src_c=c) == "VECTOR-SWAP-INDEX"
+
+
+def test_config_writes_constants_from_lane_0() -> None:
+    s = fresh(1)
+    s.lreg[0] = 0x12345678
+    for register in (11, 12, 13, 14):
+        assert run(s, "SFPCONFIG", config_dest=register) == 0
+        assert s.lreg[register].tolist() == [0x12345678] * 32
+    assert run(s, "SFPCONFIG", config_dest=11, instr_mod1=1) == 0
+    assert s.lreg[11].tolist() == [0xBF800000] * 32
+    assert s.lreg[15].tolist() == [2 * i for i in LANES]
+
+
+def test_config_writes_macro_and_lane_registers() -> None:
+    s = fresh(1)
+    s.lreg[0] = M32 - 5
+    for register in range(8):
+        assert run(s, "SFPCONFIG", config_dest=register) == 0
+    assert s.macro_template.tolist() == s.macro_sequence.tolist() == [M32 - 5] * 4
+    for register, value in ((6, 0xABCD), (8, 0xFFF), (15, DEST_INDEX | EXCHANGE)):
+        assert run(s, "SFPCONFIG", config_dest=register, instr_mod1=1, imm16_math=value) == 0
+    assert s.macro_sequence[2] == 0xABCD and s.macro_misc[0] == 0xFFF
+    assert s.lane_config.tolist() == [DEST_INDEX | EXCHANGE] * 32
+
+
+def test_config_needs_all_lanes() -> None:
+    s = fresh(1, "some")
+    assert refused("SFPCONFIG", s, config_dest=15, instr_mod1=1) == "VECTOR-CONFIG-LANES"
+
+
+def test_nop_changes_nothing() -> None:
+    s = fresh(1, "some")
+    before = s.buffer.copy()
+    assert run(s, "SFPNOP") == 0
+    assert (s.buffer == before).all()
