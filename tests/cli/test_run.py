@@ -213,7 +213,9 @@ def test_as_a_process_with_pipes_nothing_is_coloured(write) -> None:
 
 def test_ctrl_c_ends_with_130_and_the_summary(write) -> None:
     program = (
-        "import _thread, threading\n"
+        "import _thread, signal, threading\n"
+        # A shell starts background jobs with SIGINT ignored, and the handler is inherited.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from bhemu import launch\n"
         "from bhemu.cli import main\n"
         "run = launch.run\n"
@@ -229,6 +231,7 @@ def test_ctrl_c_ends_with_130_and_the_summary(write) -> None:
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
     )
     assert result.returncode == 130, result.stderr
     assert "small: interrupted, clock " in result.stdout
