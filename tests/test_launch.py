@@ -163,6 +163,8 @@ def test_an_image_starts_its_cores_at_their_addresses(tmp_path) -> None:
     tile = launch(p)
     assert run(tile, p).reason == "until"
     assert tile.read32(0x100) == 3
+    assert tile.core["trisc1"].pc == START  # brisc's store ended the run
+    assert tile.run().reason == "idle"
     assert tile.core["trisc1"].pc == START + 8
 
 

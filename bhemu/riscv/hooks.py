@@ -42,7 +42,7 @@ _SYSTEM, _AMO, _STORE = 0x73, 0x2F, 0x23
 _LR, _SC = 2, 3
 _CODE_END = 0x180000
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
-_LOOK, _YIELD, _STORED = 1, 2, 4  # attention: general; end the turn; compare the until words
+_LOOK, _STORED = 1, 2  # attention: general; compare the until words after a store
 
 ILLEGAL = error("RV-ILLEGAL", GUEST, "{0:#010x} is no instruction of these cores")
 ECALL = error("RV-SYSTEM", GUEST, "{0:#010x} (ecall, wfi or xret) has no meaning on these cores")
@@ -84,7 +84,7 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
         s.attention[0] &= ~_STORED
         if until_holds(s):
             return UNTIL
-    if s.core_state[c] != RUNNING or s.attention[0] & _YIELD:
+    if s.core_state[c] != RUNNING or s.turn_yield[0]:
         return TURN_OVER
     if s.fuel[c] <= 0:
         return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
@@ -259,7 +259,8 @@ def _poll(s: Any, c: Any) -> None:
     s.poll_count[c] += 1
     if s.poll_count[c] >= _POLLS:
         s.poll_count[c] = 0
-        s.attention[0] |= _YIELD
+        s.turn_yield[0] = 1
+        s.attention[0] |= _LOOK
 
 
 @njit
@@ -344,7 +345,7 @@ def run_core(s: Any, c: Any) -> Any:
     if s.fresh[c]:
         _clear_registers(s, c)
     s.stop_kind[c] = NONE
-    s.attention[0] = _LOOK if s.breakpoint_count[c] else 0
+    s.attention[0] = _LOOK if s.breakpoint_count[c] or s.turn_yield[0] else 0
     fuel = s.left[c]
     if s.retired_limit[c] >= 0:
         fuel = min(fuel, s.retired_limit[c] - s.retired[c])

@@ -151,6 +151,7 @@ def _open_turn(s: Any, c: Any) -> None:
     if _spins(s, c):
         given = min(given, np.int64(POLLING_TURN))
     s.turn_open[0] = 1
+    s.turn_yield[0] = 0
     s.turn_given[0] = s.left[c] = given
     s.stored[c] = 0
 
@@ -190,18 +191,18 @@ def _idle_or_deadlock(s: Any) -> Any:
 
 @njit
 def _end_round(s: Any) -> Any:
+    """Close the round; a round in which nothing could happen is not counted."""
     s.agent[0] = 0
-    s.round[0] += 1
     progress = s.round_progress[0] = s.progress[0]
     s.progress[0] = 0
-    if progress == 0:
-        s.clock[0] += 1
     if until_holds(s):
         return STOP_UNTIL
     if progress == 0:
         status = _idle_or_deadlock(s)
         if status != 0:
             return status
+        s.clock[0] += 1
+    s.round[0] += 1
     if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
         return STOP_LIMIT
     return 0

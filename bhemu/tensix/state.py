@@ -183,6 +183,7 @@ MEMBERS = (
     Member("round", _i64, (1,), "rounds completed"),
     Member("agent", _i64, (1,), "whose turn: 0-4 cores, 5 coprocessor"),
     Member("turn_open", _i64, (1,), "1 = that turn has begun"),
+    Member("turn_yield", _i64, (1,), "1 = the open core turn ends before the next instruction"),
     Member("turn_given", _i64, (1,), "instructions the open core turn was given"),
     Member(
         "stored", _i64, (CORES,), "this turn: 0 no store, 1 since the last device load, 2 before"

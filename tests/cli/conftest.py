@@ -19,6 +19,13 @@ Write = Callable[..., Path]
 Call = Callable[..., Result]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled() -> None:
+    """What the small programs use is compiled before any of them looks at the messages."""
+    add1 = Path(__file__).parents[2] / "elfs" / "add1"
+    assert CliRunner().invoke(main, ["run", str(add1), "-q"]).exit_code == 0
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
     """write(words..., core=, run=, more=): the PROGRAM.toml of an image with these words."""

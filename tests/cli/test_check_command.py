@@ -32,7 +32,8 @@ def program(folder: Path, more: str = "", cores: str = 'trisc0 = { elf = "k.elf"
 
 def test_add1_is_valid_and_its_parts_are_listed(bhemu) -> None:
     result = bhemu("check", ADD1)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0
+    assert "warning" not in result.stderr  # the core may have been compiled for the first time
     lines = result.stdout.splitlines()
     assert lines[0] == "add1: kind elf, nothing wrong"
     assert "L1      0x00040000..0x00040800  input   in.npy 32x32 bf16 tile32 exact" in lines

@@ -5,6 +5,7 @@ give 0x7F80, because the packer turns NaN into infinity (pack data path; numeric
 """
 
 import hashlib
+import random
 import subprocess
 import sys
 import tomllib
@@ -22,8 +23,8 @@ SOURCE, TARGET, TILE_BYTES = 0x40000, 0xC0000, 2048
 DONE = [(0x100, 0xD0E0)]
 
 
-def add1(data: npt.NDArray[np.uint16], scalar: int, **options: object) -> Tile:
-    """A finished run of add1 over `data` (tiles, 1024) with an fp32 scalar pattern."""
+def started(data: npt.NDArray[np.uint16], scalar: int, **options: object) -> Tile:
+    """add1 loaded over `data` (tiles, 1024) with an fp32 scalar pattern, brisc released."""
     tile = Tile(**options)  # type: ignore[arg-type]
     for name in ("brisc", "trisc0", "trisc1", "trisc2"):
         image = tile.core[name].load_elf(ADD1 / f"{name}.elf")
@@ -34,6 +35,12 @@ def add1(data: npt.NDArray[np.uint16], scalar: int, **options: object) -> Tile:
         tile.write32(args + 4 * i, value)
     tile.write(SOURCE, data.tobytes())
     tile.core["brisc"].release()
+    return tile
+
+
+def add1(data: npt.NDArray[np.uint16], scalar: int, **options: object) -> Tile:
+    """A finished run of add1."""
+    tile = started(data, scalar, **options)
     assert tile.run(DONE, timeout_s=60).reason == "until"
     return tile
 
@@ -103,3 +110,47 @@ def test_shipped_elfs_are_those_of_the_manifest() -> None:
     text = str(manifest)
     for path in ADD1.glob("*.elf"):
         assert hashlib.sha256(path.read_bytes()).hexdigest() in text
+
+
+def figures(tile: Tile) -> tuple[object, ...]:
+    """Everything that a stop must not change."""
+    retired = [core.retired for core in tile.core.values()]
+    l1 = hashlib.sha256(bytes(tile.l1)).hexdigest()
+    return tile.clock, int(tile.state.round[0]), retired, list(tile.state.executed), l1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stops_change_nothing(seed: int) -> None:
+    """Steps, Tensix steps and breakpoints at random places, then the rest in one run."""
+    free = started(ALL[:3], 0x3F800000)
+    free.run(timeout_s=60)
+    rng = random.Random(seed)
+    tile = started(ALL[:3], 0x3F800000)
+    tile.run(limit=2000)
+    for _ in range(60):
+        name = rng.choice(("trisc0", "trisc1", "trisc2"))
+        if tile.core[name].state == "parked":
+            continue
+        kind = rng.randrange(3)
+        if kind == 0:
+            tile.step(name, rng.choice((1, 2, 7, 40)))
+        elif kind == 1:
+            tile.tstep(rng.randrange(3), rng.choice((1, 3, 20)))
+        else:
+            c = tile.core[name].index
+            tile.state.breakpoint[c, 0] = tile.core[name].pc
+            tile.state.breakpoint_count[c], tile.state.breakpoint_skip[c] = 1, 1
+            tile.run(limit=rng.choice((10, 500)))
+            tile.state.breakpoint_count[c] = 0
+    tile.run(timeout_s=60)
+    assert figures(tile) == figures(free)
+
+
+def test_tracing_changes_nothing() -> None:
+    free, traced = started(ALL[:3], 0x3F800000), started(ALL[:3], 0x3F800000)
+    traced.state.trace[0] = 1
+    for tile in (free, traced):
+        tile.run(timeout_s=60)
+    traced.drain_log()
+    assert len(traced.log) == int(traced.state.executed.sum())
+    assert figures(traced) == figures(free)
