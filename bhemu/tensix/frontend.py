@@ -30,7 +30,7 @@ REPLAY_RANGE = error(
 REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {0:#x}")
 REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate")
 
-_MOP, _NOP, _MOP_CFG, _REPLAY = 0x01, 0x02, 0x03, 0x04
+_MOP, _NOP, _MOP_CFG, _REPLAY, _RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05
 _BRISC = 0
 FROM_PUSH, FROM_MOP, FROM_REPLAY = 0, 1, 2  # gate_from; REPLAY adds the slot
 
@@ -272,6 +272,8 @@ def fetch(s: Any, t: Any) -> Any:
             continue
         elif opcode == _REPLAY:
             status = _replay(s, t, word)
+        elif opcode == _RESOURCEDECL:
+            status = DONE  # a hint for Auto TTSync, which orders nothing here
         else:
             s.gate_full[t] = 1
             return DONE

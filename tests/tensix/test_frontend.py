@@ -188,3 +188,7 @@ def test_nop_is_held_only_by_all_nine_block_bits() -> None:
     tile.core["trisc0"].release()
     assert tile.run().reason == "idle"
     assert int(tile.state.op_count[0, NOP >> 24]) == 1
+
+
+def test_resourcedecl_is_consumed_without_effect() -> None:
+    assert executed([assemble("RESOURCEDECL"), marker(5)], []) == [marker(5)]
