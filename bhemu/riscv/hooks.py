@@ -20,6 +20,7 @@ from bhemu.tensix.loop import (
     STOP_CODE_PAGE,
     STOP_ENGINE,
     STOP_FLUSH,
+    STOP_LIMIT,
     STOP_STEP,
     STOP_UNTIL,
     until_holds,
@@ -321,7 +322,8 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
         s.detail[0], s.detail[1] = engine_error, c
         return np.int64(STOP_ENGINE)
     if kind == LIMIT:
-        return np.int64(STOP_STEP)
+        clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
+        return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
     if kind == BREAKPOINT:
         return np.int64(STOP_BREAKPOINT)
     if kind == ASSERT:
@@ -329,6 +331,23 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
     if kind == UNTIL:
         return np.int64(STOP_UNTIL)
     return np.int64(0)
+
+
+@njit
+def _clock(s: Any, c: Any) -> Any:
+    """The clock as far as the turn of core `c` has come."""
+    return s.clock[0] + s.turn_given[0] - s.left[c] + s.fuel_given[c] - s.fuel[c]
+
+
+@njit
+def _fuel(s: Any, c: Any) -> Any:
+    """Instructions of the next slice: the rest of the turn, up to a step or clock limit."""
+    fuel = s.left[c]
+    if s.retired_limit[c] >= 0:
+        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
+    if s.limit[0] >= 0:
+        fuel = min(fuel, max(s.limit[0] - _clock(s, c), 0))
+    return fuel
 
 
 @njit
@@ -346,9 +365,7 @@ def run_core(s: Any, c: Any) -> Any:
         _clear_registers(s, c)
     s.stop_kind[c] = NONE
     s.attention[0] = _LOOK if s.breakpoint_count[c] or s.turn_yield[0] else 0
-    fuel = s.left[c]
-    if s.retired_limit[c] >= 0:
-        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
+    fuel = _fuel(s, c)
     s.fuel[c] = s.fuel_given[c] = fuel
     status = _outcome(s, c, emu_start(s, c))
     used = fuel - s.fuel[c]

@@ -52,7 +52,7 @@ def test_a_program_that_parks_is_ok(write, bhemu) -> None:
         ([0x00000057], (), 5, "GuestFault", "RV-ILLEGAL"),
         ([ttinsn(0x3F000000), PARK], (), 5, "UndefinedBehavior", "ENC-OPCODE"),
         ([tt("SEMPOST") | 0x4, PARK], (), 5, "UndefinedBehavior", "ENC-RESERVED"),
-        ([tt("RESOURCEDECL"), PARK], (), 4, "Unimplemented", "ISA-UNIMPLEMENTED"),
+        ([tt("XMOV"), PARK], (), 4, "Unimplemented", "ISA-UNIMPLEMENTED"),
         ([tt("SEMWAIT", **SEMWAIT), tt("NOP"), PARK], (), 3, "Deadlock", "DEADLOCK"),
         ([PARK], ("--until", "0x100=1"), 3, "NoProgress", "IDLE"),
     ],

@@ -334,3 +334,12 @@ def test_the_self_test_notices_an_engine_that_executes_compressed_code(
     monkeypatch.setattr(unicorn_engine, "_new_core", plain)
     with pytest.raises(Internal, match="compressed"):
         unicorn_engine.self_test.__wrapped__()
+
+
+@pytest.mark.parametrize("limit", [1, 100, 1500])
+def test_a_clock_limit_is_exact_and_resumes(limit: int) -> None:
+    tile = tile_with(COUNTED)
+    stop = tile.run(limit=limit)
+    assert (stop.reason, tile.core["trisc0"].retired) == ("limit", limit)
+    assert tile.run().reason == "idle"
+    assert tile.clock == run(COUNTED).clock
