@@ -20,6 +20,12 @@ class Core:
         self._tile, self._s = tile, tile.state
         self.index, self.name = index, name
         self.images: list[Symbols] = []
+        self._loaded = False
+
+    def forget(self) -> None:
+        """No ELF is loaded (Tile.reset)."""
+        self.images.clear()
+        self._loaded = False
 
     @property
     def pc(self) -> int:
@@ -95,13 +101,18 @@ class Core:
         offset: int = 0,
         symbols: bool = True,
     ) -> loader.Image:
-        """Load a checked ELF and set the core's reset PC register to its entry.
+        """Load a checked ELF; the core's first one also sets its reset PC to the entry.
 
-        local: "direct", "lma", "loader_init" or a staging base (see loader.place). InputError for
-        anything wrong; then nothing was written.
+        local: "direct", "lma", "loader_init" or a staging base (see loader.place). brisc always
+        starts at L1 address 0, where its ELF or a jump must lie. InputError for anything wrong;
+        then nothing was written.
         """
         image = loader.read_elf(path)
         self._tile.add_image(self.index, image, local, offset)
+        start = image.entry + offset
+        if self.index != 0 and not self._loaded and 0 <= start < memmap.L1_SIZE:
+            self.set_reset_pc(start)
+        self._loaded = True
         if symbols:
             self.images.append(image.symbols.moved(offset))
         return image

@@ -1,7 +1,7 @@
 """Running a tile: rounds until something stops it, exact stops, stepping, errors in words."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from bhemu.tensix import loop
 from bhemu.tensix.state import ASSERTED, BLOCKED, HELD, RUNNING
 from bhemu.waitgraph import wait_for_graph
 
-UntilWords = Sequence[tuple[int, int]]
+UntilWords = Sequence[tuple[int, int] | Mapping[str, int]]
 Until = Callable[[Any], bool] | UntilWords | str | None
 
 _CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
@@ -39,6 +39,16 @@ class Stop:
     clock: int
 
 
+def _word(condition: tuple[int, int] | Mapping[str, int]) -> tuple[int, int]:
+    """(address, value) of one condition, in either form."""
+    if isinstance(condition, Mapping):
+        if condition.keys() != {"word", "equals"}:
+            raise InputError(f"until condition {dict(condition)!r}: wants the keys word and equals")
+        return condition["word"], condition["equals"]
+    address, value = condition
+    return address, value
+
+
 def _set_until(tile: Any, until: Until) -> Callable[[Any], bool] | None:
     """Put word conditions into the record; a callable is returned, to be asked once per round."""
     s = tile.state
@@ -51,7 +61,7 @@ def _set_until(tile: Any, until: Until) -> Callable[[Any], bool] | None:
         raise InputError(f'until = {until!r}: only "idle", words or a callable are known')
     if len(until) > _MOST_CONDITIONS:
         raise InputError(f"{len(until)} until conditions, at most {_MOST_CONDITIONS} are possible")
-    for i, (address, value) in enumerate(until):
+    for i, (address, value) in enumerate(_word(condition) for condition in until):
         if address & 3 or not 0 <= address < L1_SIZE:
             raise InputError(f"until address {address:#x} is not an aligned word of L1")
         s.until_address[i], s.until_value[i] = address, value & 0xFFFFFFFF

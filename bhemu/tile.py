@@ -87,7 +87,7 @@ class Tile:
         for window in self.bus.windows():
             window.peripheral.reset()
         for core in self.core.values():
-            core.images.clear()
+            core.forget()
         self.ranges.clear()
         self._runner.error = None
         self.state.flush[:] = 1
@@ -219,8 +219,9 @@ class Tile:
     ) -> Stop:
         """Run until `until`, until everything is idle or parked, or until a limit.
 
-        until: a callable (tile) -> bool, asked once per round, or [(L1 address, word), ...] which
-        must all hold; limit in clock units. Errors: BhemuError; again raised until reset() or
+        until: a callable (tile) -> bool, asked once per round, or words of L1 that must all hold,
+        as [(address, value), ...] or [{"word": address, "equals": value}, ...], exact at the
+        store; limit in clock units. Errors: BhemuError; again raised until reset() or
         run(resume=True).
         """
         return self._runner.run(until, limit, timeout_s, resume)

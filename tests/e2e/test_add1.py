@@ -28,8 +28,6 @@ def started(data: npt.NDArray[np.uint16], scalar: int, **options: object) -> Til
     tile = Tile(**options)  # type: ignore[arg-type]
     for name in ("brisc", "trisc0", "trisc1", "trisc2"):
         image = tile.core[name].load_elf(ADD1 / f"{name}.elf")
-        if name != "brisc":
-            tile.core[name].set_reset_pc(image.entry)
     args = image.symbols.address("runtime_args")
     for i, value in enumerate((len(data), scalar, SOURCE, TARGET)):
         tile.write32(args + 4 * i, value)

@@ -310,7 +310,7 @@ def test_a_trisc_store_to_another_threads_window_is_an_error_not_a_hang() -> Non
 def test_a_word_condition_stops_exactly_at_the_store() -> None:
     body = [li(A0, 5), li(A1, 0x8000), addi(T0, T0, 1), sw(T0, A1), bne(T0, A0, -8), PARK]
     tile = tile_with(code(*body))
-    stop = tile.run([(0x8000, 3)])
+    stop = tile.run([{"word": 0x8000, "equals": 3}])
     assert stop.reason == "until"
     assert tile.read32(0x8000) == 3
     assert tile.core["trisc0"].retired == 4 + 3 * 3 - 1
