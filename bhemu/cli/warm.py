@@ -29,7 +29,8 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     progress = Progress(quiet or as_json)
     with progress.starting():
         from bhemu.tensix import compile as tc
-        from bhemu.tensix.jit import CACHE, JIT
+        from bhemu.tensix.cache import root
+        from bhemu.tensix.jit import JIT
 
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
@@ -45,7 +46,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     seconds, count = progress.seconds, len(chosen) + 1
     if as_json:
         report = {"compiled": compiled, "cached": count - len(compiled), "seconds": seconds}
-        click.echo(json.dumps({**report, "folder": str(CACHE), "exit_code": EXIT_OK}, indent=2))
+        click.echo(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
     elif not quiet:
         click.echo(_summary(compiled, count, seconds))
     return EXIT_OK

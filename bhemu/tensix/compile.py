@@ -6,18 +6,13 @@ its entry (or loads it from the cache), puts it into the table and executes the 
 
 import ctypes
 import functools
-import hashlib
-import importlib.util
-import os
-import sys
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from bhemu.tensix import loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tensix.jit import CACHE, ENTRY, JIT, STEP, compiled
+from bhemu.tensix.jit import ENTRY, JIT, STEP, compiled, compiled_text
 from bhemu.tensix.state import State
 from bhemu.tensix.status import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error
 
@@ -29,18 +24,24 @@ Progress = Callable[[str, float], None]  # name of what was compiled, seconds
 
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32)
 
-_TEMPLATE = """
+_TEMPLATE = """\"\"\"Generated from {name} by bhemu/tensix/compile.py; do not edit.\"\"\"
 
-{name}_execute = njit(_by_name["{name}"].execute)
+import numpy as np
+
+from {module} import {name}
+from bhemu.tensix.subset import njit
+
+_execute = njit({name}.execute)
 
 
-def {name}_entry(s, t, word):
+def entry(s, t, word):
     w = np.int64(word)
-{reserved}    return np.int64({name}_execute(s, t{arguments}))
+{reserved}    return np.int64(_execute(s, t{arguments}))
 """
 
 
-def _entry_source(cls: type[Instruction]) -> str:
+def entry_source(cls: type[Instruction]) -> str:
+    """Text of the generated module with the entry function of an executable instruction."""
     reserved = ""
     if cls.reserved:
         reserved = (
@@ -49,43 +50,14 @@ def _entry_source(cls: type[Instruction]) -> str:
             f"        return np.int64({RESERVED_BITS})\n"
         )
     fields = "".join(f", (w >> {f.lo}) & {f.max:#x}" for f in cls.fields)
-    return _TEMPLATE.format(name=cls.name, reserved=reserved, arguments=fields)
-
-
-def entries_source() -> str:
-    """Text of the generated module: one entry function per executable instruction."""
-    head = (
-        '"""Generated from the instruction classes by bhemu/tensix/compile.py; do not edit."""\n\n'
-        "import numpy as np\n\n"
-        "from bhemu.tensix import units\nfrom bhemu.tensix.insn import REGISTRY\n"
-        "from bhemu.tensix.subset import njit\n\n"
-        "assert units.MODULES\n_by_name = {c.name: c for c in REGISTRY.values()}\n"
-    )
-    executable = [REGISTRY[op] for op in sorted(REGISTRY) if REGISTRY[op].execute]
-    return head + "".join(_entry_source(cls) for cls in executable)
-
-
-@functools.cache
-def _entries() -> ModuleType:
-    """The generated module, as a real file named by its content (numba's cache needs one)."""
-    text = entries_source()
-    name = f"bhemu_entries_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    path = CACHE / f"{name}.py"
-    if not path.exists():
-        scratch = path.with_suffix(f".{os.getpid()}")
-        scratch.write_text(text)
-        os.replace(scratch, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    names = {"name": cls.__name__, "module": cls.__module__}
+    return _TEMPLATE.format(**names, reserved=reserved, arguments=fields)
 
 
 @functools.cache
 def _compile_entry(opcode: int) -> tuple[Any, bool]:
-    function = compiled(ENTRY, getattr(_entries(), f"{REGISTRY[opcode].name}_entry"))
+    cls = REGISTRY[opcode]
+    function = compiled_text(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
     return function, bool(function.cache_hits)
 
 
