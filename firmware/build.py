@@ -44,7 +44,7 @@ def _kernel(folder: str, **cores: str) -> list[Program]:
 
 PROGRAMS = [
     program
-    for folder in ("add1", "matmul", "eltwise")
+    for folder in ("add1", "matmul", "eltwise", "bench")
     for program in _kernel(
         folder, brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c"
     )

@@ -13,9 +13,12 @@ from bhemu import __version__
 from bhemu.cli.options import json_option
 
 if TYPE_CHECKING:
-    from bhemu.bench import Row
+    from bhemu.bench.measure import Row
+    from bhemu.bench.profile import Share
 
-_HEAD = f"{'benchmark':<14}{'median':>10}{'lowest':>10}{'highest':>10}  unit"
+_HEAD = (
+    f"{'benchmark':<14}{'median':>10}{'lowest':>10}{'highest':>10}{'ttsim':>10}{'ratio':>8}  unit"
+)
 
 
 @click.command("bench")
@@ -25,30 +28,84 @@ _HEAD = f"{'benchmark':<14}{'median':>10}{'lowest':>10}{'highest':>10}  unit"
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path("elfs"),
     show_default=True,
-    help="folder that holds add1/ and matmul/",
+    help="folder that holds add1/, bench/ and matmul/",
 )
+@click.option(
+    "--ttsim",
+    metavar="LIB",
+    help="a libttsim.so: run the same images on it in turns and compare every byte",
+)
+@click.option("--profile", is_flag=True, help="say where the time of one run goes instead")
 @click.option("--markdown", type=click.Path(path_type=Path), help="also write the table here")
 @json_option
-def command(names: tuple[str, ...], elfs: Path, markdown: Path | None, as_json: bool) -> None:
-    """Measure all benchmarks, or those named; medians of several runs after a warm-up."""
-    from bhemu import bench
+def command(
+    names: tuple[str, ...],
+    elfs: Path,
+    ttsim: str | None,
+    profile: bool,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure all benchmarks, or those named; medians of several samples after a warm-up.
 
+    A sample lasts at least 0.3 s, from the release of the cores to the done words.
+    """
+    from bhemu.bench import measure
+    from bhemu.oracle.libttsim import find
+
+    if profile:
+        _profile(elfs, names, as_json)
+        return
+    library = find(ttsim) if ttsim else None
     if not as_json:
         click.echo(_HEAD)
     rows = []
-    for row in bench.run(elfs, names):
+    for row in measure.run(elfs, names, library):
         rows.append(row)
         if not as_json:
             click.echo(_line(row))
     if as_json:
         click.echo(json.dumps({"rows": [r.as_dict() for r in rows]}, indent=2))
     if markdown is not None:
-        markdown.write_text(_markdown(rows), encoding="utf-8")
+        markdown.write_text(_markdown(rows, elfs), encoding="utf-8")
+
+
+def _profile(elfs: Path, names: tuple[str, ...], as_json: bool) -> None:
+    from bhemu.bench.measure import select
+    from bhemu.bench.profile import shares
+
+    found = {benchmark.name: list(shares(benchmark)) for benchmark in select(elfs, names)}
+    if as_json:
+        rows = {name: [vars(share) for share in parts] for name, parts in found.items()}
+        click.echo(json.dumps({"profile": rows}, indent=2))
+        return
+    for name, parts in found.items():
+        _show(name, parts)
+
+
+def _show(name: str, parts: "list[Share]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    total = sum(share.seconds for share in parts)
+    table = Table(title=f"{name}: {1e3 * total:.1f} ms", box=None, title_justify="left")
+    for title in ("part", "share", "ms", "calls", "ns each"):
+        table.add_column(title, justify="left" if title == "part" else "right")
+    for share in parts:
+        each = 1e9 * share.seconds / share.calls if share.calls else 0.0
+        row = (f"{100 * share.seconds / total:.1f} %", f"{1e3 * share.seconds:.2f}")
+        table.add_row(share.part, *row, str(share.calls or ""), f"{each:.0f}" if each else "")
+    Console(highlight=False).print(table)
+
+
+def _figures(row: "Row") -> list[str]:
+    golden = [f"{row.ttsim:.1f}", f"{row.ratio:.1f}x"] if row.ttsim and row.ratio else ["", ""]
+    return [*(f"{value:.1f}" for value in (row.rate, row.low, row.high)), *golden]
 
 
 def _line(row: "Row") -> str:
-    figures = "".join(f"{value:>10.1f}" for value in (row.rate, row.low, row.high))
-    return f"{row.name:<14}{figures}  {row.unit}"
+    cells = zip(_figures(row), (10, 10, 10, 10, 8), strict=True)
+    return f"{row.name:<14}{''.join(f'{text:>{width}}' for text, width in cells)}  {row.unit}"
 
 
 def _processor() -> str:
@@ -60,7 +117,9 @@ def _processor() -> str:
     return f"{names[0]}, {len(names)} processors" if names else platform.machine()
 
 
-def _markdown(rows: "list[Row]") -> str:
+def _markdown(rows: "list[Row]", elfs: Path) -> str:
+    from bhemu.bench.rows import benchmarks
+
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
     versions = f"bhemu {__version__}, CPython {platform.python_version()}, {tools}"
     lines = [
@@ -68,23 +127,14 @@ def _markdown(rows: "list[Row]") -> str:
         "# Benchmarks",
         "",
         f"{datetime.date.today().isoformat()}; {_processor()}; {versions}.",
-        "Medians after one warm-up run. Absolute rates move with the machine and its load.",
+        "Medians of samples of at least 0.3 s after one warm-up run; every run starts with cold"
+        " translations. Where ttsim has a figure, it ran the same L1 images in turns with bhemu,"
+        " and every byte of L1 was equal. Absolute rates move with the machine and its load.",
         "",
-        "| benchmark | median | lowest | highest | unit |",
-        "|---|---|---|---|---|",
+        "| benchmark | median | lowest | highest | ttsim | ratio | unit |",
+        "|---|---|---|---|---|---|---|",
     ]
-    lines += [f"| {r.name} | {r.rate:.1f} | {r.low:.1f} | {r.high:.1f} | {r.unit} |" for r in rows]
-    lines += [
-        "",
-        "| benchmark | what runs |",
-        "|---|---|",
-        "| riscv | one core, loop of lw, addi, sw, addi, bne on L1 |",
-        "| push_store | SETC16 words pushed by stores to 0xFFE40000, executed |",
-        "| push_ttinsn | SETC16 words as `.ttinsn`, executed |",
-        "| add1 | elfs/add1 over 256 tiles: unpack, add on the vector unit, pack; from the release"
-        " of brisc to idle |",
-        "| matmul_hifi4, matmul_lofi | elfs/matmul, 8 x 16 x 8 tiles: products of two 32x32 bf16"
-        " tiles, four phases or one |",
-        "",
-    ]
-    return "\n".join(lines)
+    lines += [f"| {r.name} | {' | '.join(_figures(r))} | {r.unit} |" for r in rows]
+    lines += ["", "| benchmark | what runs |", "|---|---|"]
+    lines += [f"| {b.name} | {b.what} |" for b in benchmarks(elfs)]
+    return "\n".join([*lines, ""])

@@ -211,6 +211,12 @@ MEMBERS = (
     Member("bus_read", _u64, (1,), "entry that performs a core's device load"),
     Member("bus_write", _u64, (1,), "entry that performs a core's device store"),
     Member("device", _u64, (1,), "entry of devices that live in Python"),
+    # where time goes, see tensix/profile.py (never architectural)
+    Member("profile_table", _u64, (262,), "wrapped entry of each opcode and part"),
+    Member("profile_ticks", _i64, (262,), "processor ticks charged to it"),
+    Member("profile_calls", _i64, (262,), "how often it was called"),
+    Member("profile_since", _i64, (1,), "ticks when the present part began"),
+    Member("profile_part", _i64, (1,), "the present part"),
 )
 
 
@@ -229,7 +235,7 @@ def _layout() -> np.dtype[np.void]:
 
 POINTERS = (
     *("host", "engine", "table", "run_core", "run_tensix", "run_thread"),
-    *("bus_read", "bus_write", "device"),
+    *("bus_read", "bus_write", "device", "profile_table"),
 )
 DTYPE = _layout()
 FIELDS = DTYPE.fields

@@ -1,0 +1,116 @@
+"""Samples of the rows: alone, or alternating with the golden model on the same L1 image."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bhemu.bench.rows import Benchmark, benchmarks
+from bhemu.errors import InputError, Internal
+from bhemu.oracle.case import Case
+from bhemu.oracle.libttsim import Library
+from bhemu.tile import Tile
+
+_SAMPLES = 5
+_SAMPLE_SECONDS = 0.3  # a shorter run is repeated until its sample is as long
+_CLOCKS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """Medians of `samples` rates in `unit`; `ttsim` and `ratio` are None without a comparison.
+
+    `ratio` is the median of the ratios of the samples, bhemu's rate over ttsim's.
+    """
+
+    name: str
+    unit: str
+    rate: float
+    low: float
+    high: float
+    samples: int
+    ttsim: float | None = None
+    ratio: float | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON form; `bhemu` is the median rate."""
+        figures = {"name": self.name, "unit": self.unit, "bhemu": self.rate}
+        return {**figures, "ttsim": self.ttsim, "ratio": self.ratio, "samples": self.samples}
+
+
+def select(elfs: Path, names: tuple[str, ...]) -> list[Benchmark]:
+    """All rows or those named; InputError for an unknown name."""
+    rows = benchmarks(elfs)
+    known = [b.name for b in rows]
+    if unknown := [n for n in names if n not in known]:
+        raise InputError(f"no benchmark {', '.join(unknown)}", hint=f"known: {', '.join(known)}")
+    return [b for b in rows if not names or b.name in names]
+
+
+def load(case: Case, **options: Any) -> Tile:
+    """A tile with the case's image, its cores released."""
+    tile = Tile(**options)
+    tile.write(0, case.image)
+    for name, pc in case.starts.items():
+        tile.core[name].set_reset_pc(pc)
+        tile.core[name].release()
+    return tile
+
+
+def run_once(case: Case, name: str) -> tuple[float, Tile]:
+    """(seconds from the release of the cores to the done words, the tile)."""
+    tile = load(case)
+    begin = time.perf_counter()
+    stop = tile.run(list(case.until), timeout_s=60)
+    seconds = time.perf_counter() - begin
+    if stop.reason != "until":
+        raise Internal(f"benchmark {name} ended by {stop.reason}")
+    return seconds, tile
+
+
+def _sample(case: Case, name: str) -> tuple[float, Tile]:
+    """Mean seconds of a run, over as many runs as a sample takes."""
+    total, runs = 0.0, 0
+    while total < _SAMPLE_SECONDS:
+        seconds, tile = run_once(case, name)
+        total, runs = total + seconds, runs + 1
+    return total / runs, tile
+
+
+def _golden(library: Library, case: Case, name: str, l1: Any) -> float:
+    """Seconds of one run on the golden model; its bytes must be those of `l1`."""
+    outcome = library.run(case, clocks=_CLOCKS)
+    if outcome.l1 is None:
+        raise Internal(f"benchmark {name} on ttsim: {outcome}")
+    if not np.array_equal(outcome.l1, l1):
+        raise Internal(f"benchmark {name}: L1 differs from ttsim's")
+    return outcome.seconds
+
+
+def measure(benchmark: Benchmark, library: Library | None, samples: int = _SAMPLES) -> Row:
+    """One warm-up run (compilation, translation), then the medians of `samples` samples."""
+    case = benchmark.case()
+    run_once(case, benchmark.name)
+    rates, golden = [], []
+    for _ in range(samples):
+        seconds, tile = _sample(case, benchmark.name)
+        rates.append(benchmark.count / seconds * benchmark.scale)
+        if library is not None and benchmark.compared:
+            seconds = _golden(library, case, benchmark.name, tile.l1)
+            golden.append(benchmark.count / seconds * benchmark.scale)
+    ratios = [ours / theirs for ours, theirs in zip(rates, golden, strict=False)]
+    return Row(
+        *(benchmark.name, benchmark.unit, median(rates), min(rates), max(rates), samples),
+        ttsim=median(golden) if golden else None,
+        ratio=median(ratios) if ratios else None,
+    )
+
+
+def run(elfs: Path, names: tuple[str, ...] = (), library: Library | None = None) -> Iterator[Row]:
+    """Rows one by one, all or those named."""
+    for benchmark in select(elfs, names):
+        yield measure(benchmark, library)

@@ -1,0 +1,53 @@
+"""Where the time of a benchmark goes: per instruction, RISC-V cores, devices and the rest."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bhemu.bench.measure import load, run_once
+from bhemu.bench.rows import Benchmark
+from bhemu.errors import InputError, Internal
+from bhemu.tensix import compile as tc
+from bhemu.tensix import profile
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.jit import JIT
+
+_PARTS = {
+    profile.RUN_CORE: "RISC-V cores",
+    profile.RUN_TENSIX: "coprocessor, called by a full FIFO",
+    profile.RUN_THREAD: "coprocessor, before an access of its core",
+    profile.BUS_READ: "device loads",
+    profile.BUS_WRITE: "device stores",
+    profile.OUTSIDE: "rounds, front end, wait gate",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """`seconds` of the run were spent in `part`, in `calls` calls."""
+
+    part: str
+    seconds: float
+    calls: int
+
+
+def shares(benchmark: Benchmark) -> Iterator[Share]:
+    """The parts of one run, longest first; InputError in the interpreted mode."""
+    if not JIT:
+        raise InputError("NUMBA_DISABLE_JIT is set: there is nothing to profile", hint="unset it")
+    case = benchmark.case()
+    _, warm = run_once(case, benchmark.name)
+    used = [op for op in REGISTRY if warm.state.op_count[:, op].any() and REGISTRY[op].execute]
+    tile = load(case)
+    s = tile.state
+    alive = profile.start(s, {op: tc.entry(op)[0].address for op in used})
+    begin = time.perf_counter()
+    stop = tile.run(list(case.until), timeout_s=60)
+    seconds = time.perf_counter() - begin
+    if stop.reason != "until" or not alive:
+        raise Internal(f"benchmark {benchmark.name} ended by {stop.reason}")
+    total = int(s.profile_ticks.sum())
+    for part in s.profile_ticks.argsort()[::-1]:
+        if ticks := int(s.profile_ticks[part]):
+            name = REGISTRY[int(part)].name if part < 256 else _PARTS[int(part)]
+            yield Share(name, ticks / total * seconds, int(s.profile_calls[part]))

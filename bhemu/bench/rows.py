@@ -1,0 +1,145 @@
+"""The programs that are measured, each an L1 image with a fixed count of work.
+
+Every row ends with a done word, so that the same image runs on the golden model. Repetitions are
+chosen so that the golden model needs some tenths of a second for each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bhemu.oracle.case import Case
+from bhemu.riscv.asm import A0, A1, A2, PARK, PUSH, T1, ZERO, addi, bne, code, li, lw, sw, ttinsn
+from bhemu.tensix.insn import assemble
+from bhemu.tile import Tile
+
+_START = 0x10000
+_DONE = (0x100, 0xD0E0)
+_THREAD_SYNC = 0xFFE80004  # a load waits until the thread's words are executed
+_OPERAND_AT, _OPERANDS = 0x40000, 0x80000  # bytes of random bf16
+_MVMUL, _ELWADD, _SFPMAD, _CHAIN, _UNPACK, _PACK = range(6)  # firmware/bench/args.h
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """`count` units of work per run of `case()`; rates are given in `unit` = 1 / `scale`.
+
+    `compared`: the golden model can run it too.
+    """
+
+    name: str
+    unit: str
+    scale: float
+    count: int
+    case: Callable[[], Case]
+    what: str
+    compared: bool = True
+
+
+def _loop(setup: list[int], body: list[int], times: int) -> Case:
+    """TRISC0 repeats a body, waits for its Tensix words and sets the done word."""
+    back = -4 * (len(body) + 1)
+    wait = [*li(A1, _THREAD_SYNC), sw(ZERO, A1), lw(T1, A1), addi(T1, T1, 0)]
+    done = [*li(A1, _DONE[0]), *li(A2, _DONE[1]), sw(A2, A1)]
+    program = code(
+        li(A0, times), setup, body, addi(A0, A0, -1), bne(A0, ZERO, back), wait, done, PARK
+    )
+    return Case(bytes(_START) + program, {"trisc0": _START}, (_DONE,))
+
+
+def _riscv(times: int) -> Case:
+    return _loop(li(A1, 0x8000), [lw(T1, A1), addi(T1, T1, 1), sw(T1, A1)], times)
+
+
+def _push_store(times: int) -> Case:
+    word = assemble("SETC16", setc16_reg=67)
+    return _loop([*li(A1, PUSH), *li(A2, word)], [sw(A2, A1)] * 64, times)
+
+
+def _push_ttinsn(times: int) -> Case:
+    return _loop([], [ttinsn(assemble("SETC16", setc16_reg=67))] * 64, times)
+
+
+def _kernel(folder: Path, *arguments: int) -> Case:
+    """A kernel of elfs/ with its runtime arguments; operands are normally distributed bf16."""
+    tile = Tile()
+    for name in ("brisc", "trisc0", "trisc1", "trisc2"):
+        image = tile.core[name].load_elf(folder / f"{name}.elf")
+    at = image.symbols.address("runtime_args")
+    for i, value in enumerate(arguments):
+        tile.write32(at + 4 * i, value)
+    values = np.random.default_rng(0).standard_normal(_OPERANDS // 2, np.float32)
+    tile.write(_OPERAND_AT, (values.view(np.uint32) >> 16).astype(np.uint16).tobytes())
+    return Case(tile.l1.tobytes(), {"brisc": 0}, (_DONE,))
+
+
+def _unit(elfs: Path, what: int, repeat: int) -> Callable[[], Case]:
+    """One unit of the coprocessor by elfs/bench: `repeat` times in each of the rounds."""
+    buffers = (_OPERAND_AT, 0x60000, 0x80000)
+    return partial(_kernel, elfs / "bench", what, _ROUNDS, repeat, *buffers)
+
+
+def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
+    """All rows; `elfs` is the folder that holds add1/, bench/ and matmul/."""
+    tiles, (m, k, n) = 256, (8, 16, 8)
+    add1 = partial(_kernel, elfs / "add1", tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
+    matmul = partial(_kernel, elfs / "matmul", m, k, n)
+    buffers = (_OPERAND_AT, 0x80000, 0xC0000)
+    k_s, m_s = ("k/s", 1e-3), ("M/s", 1e-6)
+    return (
+        Benchmark(
+            *("riscv", "MIPS", 1e-6, 5 * 400_000, partial(_riscv, 400_000)),
+            "one core, loop of lw, addi, sw, addi, bne on L1",
+        ),
+        Benchmark(
+            *("push_store", *m_s, 64 * 60_000, partial(_push_store, 60_000)),
+            "SETC16 words pushed by stores to 0xFFE40000, executed",
+            compared=False,  # the golden model's queue overflows
+        ),
+        Benchmark(
+            *("push_ttinsn", *m_s, 64 * 150_000, partial(_push_ttinsn, 150_000)),
+            "SETC16 words as `.ttinsn`, executed",
+            compared=False,  # nor does it have that register
+        ),
+        Benchmark(
+            *("mvmul", *k_s, _ROUNDS * 16 * 800, _unit(elfs, _MVMUL, 800)),
+            "MVMUL of one phase, bf16, played from the replay buffer",
+        ),
+        Benchmark(
+            *("elwadd", *k_s, _ROUNDS * 8 * 3000, _unit(elfs, _ELWADD, 3000)),
+            "ELWADD of 8 rows, bf16, played from the replay buffer",
+        ),
+        Benchmark(
+            *("sfpmad", *m_s, _ROUNDS * 32 * 4000, _unit(elfs, _SFPMAD, 4000)),
+            "SFPMAD of 32 lanes in four independent sums",
+        ),
+        Benchmark(
+            *("sfpu_chain", "k tiles/s", 1e-3, _ROUNDS * 128, _unit(elfs, _CHAIN, 128)),
+            "a tile through 30 vector instructions, 32 datums at a time: load, polynomial, exponent"
+            " and mantissa, branch, store",
+        ),
+        Benchmark(
+            *("unpack", "k tiles/s", 1e-3, _ROUNDS * 2 * 3000, _unit(elfs, _UNPACK, 3000)),
+            "UNPACR of whole 32x32 bf16 tiles to SrcA and SrcB, with the handshakes of a kernel",
+        ),
+        Benchmark(
+            *("pack", "k tiles/s", 1e-3, _ROUNDS * 4000, _unit(elfs, _PACK, 4000)),
+            "16 PACR for a 32x32 bf16 tile",
+        ),
+        Benchmark(
+            *("add1", "k tiles/s", 1e-3, tiles, add1),
+            "elfs/add1 over 256 tiles: unpack, add on the vector unit, pack",
+        ),
+        Benchmark(
+            *("matmul_hifi4", "k products/s", 1e-3, m * k * n, partial(matmul, 4, *buffers)),
+            "elfs/matmul, 8 x 16 x 8 tiles: products of two 32x32 bf16 tiles, four phases",
+        ),
+        Benchmark(
+            *("matmul_lofi", "k products/s", 1e-3, m * k * n, partial(matmul, 1, *buffers)),
+            "the same, one phase",
+        ),
+    )
