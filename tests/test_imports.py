@@ -17,7 +17,7 @@ LAYERS = (
     ("report", "waitgraph", "views"),
     ("core", "machine"),
     ("tile",),
-    ("launch", "bench"),
+    ("launch", "oracle", "bench"),
     ("debug",),
     ("cli",),
 )

@@ -1,0 +1,238 @@
+"""Runs cases on a user's own libttsim.so through its public C API, one process per case."""
+
+import contextlib
+import ctypes
+import mmap
+import os
+import re
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import numpy as np
+
+from bhemu.errors import InputError
+from bhemu.memmap import (
+    CORE_NAMES,
+    L1_SIZE,
+    REGISTERS,
+    SOFT_RESET_ALL,
+    SOFT_RESET_BITS,
+)
+from bhemu.oracle.case import Case, Outcome
+
+ENVIRONMENT = "BHEMU_TTSIM"
+POLL = 500  # clocks between two looks at the end condition
+CLOCKS = 1_000_000  # without an end and without an error: a deadlock looks like this
+SECONDS = 60.0
+
+_BAR0, _WINDOW = 0x1_0000_0000, 0x200000  # libttsim_api: windows of 2 MiB
+_WINDOW_CONFIG = _BAR0 + 0x1FC00000
+_BLACKHOLE = 0xB1401E52  # vendor and device id in PCI configuration word 0
+_TILE = (1, 2)
+_RESET_PCS = ("TRISC0_RESET_PC", "TRISC1_RESET_PC", "TRISC2_RESET_PC", "NCRISC_RESET_PC")
+_EXIT_DONE, _EXIT_UNFINISHED, _EXIT_FOREIGN = 0, 3, 4
+_RESULT = struct.Struct("<d")
+_LINE = re.compile(r"ERROR: (\w+): (.*)")
+_FUNCTIONS = ("init", "clock", "pci_config_rd32", "pci_mem_rd_bytes", "pci_mem_wr_bytes")
+
+
+class _Simulator:
+    """The library inside a process of its own: init once, no reset, no second case."""
+
+    def __init__(self, path: Path) -> None:
+        self.lib = ctypes.CDLL(str(path))
+        names = {name: getattr(self.lib, f"libttsim_{name}") for name in _FUNCTIONS}
+        self.clock, self._read, self._write = (
+            names["clock"],
+            names["pci_mem_rd_bytes"],
+            names["pci_mem_wr_bytes"],
+        )
+        self.clock.argtypes = [ctypes.c_uint32]
+        for transfer in (self._read, self._write):
+            transfer.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32]
+        names["pci_config_rd32"].restype = ctypes.c_uint32
+        names["init"]()
+        self.device = int(names["pci_config_rd32"](0, 0))
+        self._windows: dict[int, int] = {}
+
+    def _host_address(self, address: int) -> int:
+        page = address // _WINDOW
+        if page not in self._windows:
+            index = self._windows[page] = len(self._windows)
+            x, y = _TILE
+            for i, word in enumerate((page & 0xFFFFFFFF, x << 11 | y << 17, 0)):
+                data = struct.pack("<I", word)
+                self._write(_WINDOW_CONFIG + 12 * index + 4 * i, data, 4)
+        return _BAR0 + self._windows[page] * _WINDOW + address % _WINDOW
+
+    def write(self, address: int, data: bytes) -> None:
+        """Bytes into L1, or one word into a register."""
+        self._write(self._host_address(address), data, len(data))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of L1."""
+        buffer = ctypes.create_string_buffer(size)
+        self._read(self._host_address(address), buffer, size)
+        return buffer.raw
+
+    def store(self, register: str, value: int) -> None:
+        """One word into a tile control register, by name."""
+        self.write(REGISTERS[register], struct.pack("<I", value))
+
+
+class Library:
+    """A checked libttsim.so; InputError with one line when the file is missing or another thing.
+
+    Every case runs in a forked process: the library ends its process at the first violation and
+    can be initialised once only.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not sys.platform.startswith("linux"):
+            raise InputError("libttsim.so runs on Linux only")
+        if not self.path.is_file():
+            raise InputError(
+                f"{self.path}: no such library",
+                hint=f"--ttsim or {ENVIRONMENT} names the libttsim.so of a ttsim release",
+            )
+        outcome = _fork(self.path, None, clocks=0, seconds=SECONDS)
+        if not outcome.done:
+            raise InputError(
+                f"{self.path} is no libttsim.so of Blackhole: {outcome.text or outcome.kind}",
+                hint="build or download release_bh of ttsim",
+            )
+
+    def run(self, case: Case, *, clocks: int = CLOCKS, seconds: float = SECONDS) -> Outcome:
+        """The case's outcome; `clocks` of the library and wall-clock `seconds` are hard limits."""
+        return _fork(self.path, case, clocks=clocks, seconds=seconds)
+
+
+def find(path: str | os.PathLike[str] | None) -> Library:
+    """The library at `path`, else at $BHEMU_TTSIM; InputError when neither is given."""
+    chosen = path or os.environ.get(ENVIRONMENT)
+    if not chosen:
+        raise InputError(
+            "no libttsim.so named",
+            hint=f"--ttsim PATH or the environment variable {ENVIRONMENT}",
+        )
+    return Library(chosen)
+
+
+def _fork(path: Path, case: Case | None, *, clocks: int, seconds: float) -> Outcome:
+    """Run `case` (None: only look whether the library is one) in a child process."""
+    shared = mmap.mmap(-1, L1_SIZE + _RESULT.size)
+    sys.stdout.flush()
+    with TemporaryFile() as log:
+        child = os.fork()
+        if child == 0:
+            _child(path, case, clocks, shared, log.fileno())
+        code = _wait(child, seconds)
+        log.seek(0)
+        text = log.read(1 << 16).decode(errors="replace").strip()
+    outcome = _outcome(code, text, shared, whole=case is not None)
+    shared.close()
+    return outcome
+
+
+def _outcome(code: int | None, text: str, shared: mmap.mmap, *, whole: bool) -> Outcome:
+    if code is None:
+        return Outcome("timeout", text="the wall-clock limit came first")
+    if code == _EXIT_DONE:
+        l1 = np.frombuffer(shared[:L1_SIZE], np.uint8) if whole else None
+        return Outcome("done", l1, seconds=_RESULT.unpack(shared[L1_SIZE:])[0])
+    if code == _EXIT_UNFINISHED:
+        return Outcome("unfinished", text="no end and no error")
+    found = _LINE.search(text)
+    if found:
+        return Outcome("error", category=found[1], text=found[2].strip())
+    last = text.splitlines()[-1] if text else f"ended with {code}"
+    return Outcome("crash", text=last)
+
+
+def _wait(child: int, seconds: float) -> int | None:
+    """Exit code of `child` (negative: a signal), None after it had to be killed."""
+    handle = os.pidfd_open(child)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    try:
+        late = not poll.poll(1000 * seconds)
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        os.close(handle)
+    if late:
+        _end(child)
+        return None
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _end(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def _child(path: Path, case: Case | None, clocks: int, shared: mmap.mmap, log: int) -> None:
+    """Never returns; the library prints to file descriptor 1."""
+    code = _EXIT_FOREIGN
+    try:
+        os.dup2(log, 1)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        simulator = _Simulator(path)
+        if simulator.device != _BLACKHOLE:
+            os.write(1, f"its device is {simulator.device:#010x}".encode())
+        elif case is None:
+            code = _EXIT_DONE
+        else:
+            code = _run(simulator, case, clocks, shared)
+    except (OSError, AttributeError) as problem:
+        os.write(1, str(problem).encode())
+    finally:
+        os._exit(code)
+
+
+def _run(simulator: _Simulator, case: Case, clocks: int, shared: mmap.mmap) -> int:
+    simulator.write(0, case.image)
+    _set_starts(simulator, case)
+    held = SOFT_RESET_ALL
+    for core in case.starts:
+        held &= ~(1 << SOFT_RESET_BITS[CORE_NAMES.index(core)])
+    begin = time.perf_counter()
+    simulator.store("SOFT_RESET_0", held)
+    for _ in range(clocks // POLL):
+        simulator.clock(POLL)
+        if _finished(simulator, case.until):
+            seconds = time.perf_counter() - begin
+            shared[L1_SIZE:] = _RESULT.pack(seconds)
+            shared[:L1_SIZE] = simulator.read(0, L1_SIZE)
+            return _EXIT_DONE
+    return _EXIT_UNFINISHED
+
+
+def _set_starts(simulator: _Simulator, case: Case) -> None:
+    triscs = 0
+    for i, register in enumerate(_RESET_PCS):
+        pc = case.starts.get(CORE_NAMES[i + 1])
+        if pc is None:
+            continue
+        simulator.store(register, pc)
+        if i < 3:
+            triscs |= 1 << i
+        else:
+            simulator.store("NCRISC_RESET_PC_OVERRIDE", 1)
+    simulator.store("TRISC_RESET_PC_OVERRIDE", triscs)
+
+
+def _finished(simulator: _Simulator, until: Sequence[tuple[int, int]]) -> bool:
+    return all(
+        simulator.read(address, 4) == struct.pack("<I", value & 0xFFFFFFFF)
+        for address, value in until
+    )
