@@ -1,0 +1,172 @@
+"""Runs a case on both models, compares L1, and finds the first instruction that makes a difference.
+
+A verdict is one of
+
+* "equal": both finished and L1 is the same byte for byte;
+* "both refuse": both stopped with an error;
+* "no second opinion": ttsim has not done (Unsupported, Unimplemented, ...) what bhemu models;
+* "different": L1 differs, or one of them refuses what the other runs, or never ends.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.oracle.case import Case, Outcome
+from bhemu.oracle.emulated import Emulator
+from bhemu.oracle.libttsim import Library
+from bhemu.oracle.plan import Plan, Step
+
+EQUAL, BOTH_REFUSE, ALONE, DIFFERENT = "equal", "both refuse", "no second opinion", "different"
+NOT_DONE = (
+    *("UnsupportedFunctionality", "UnimplementedFunctionality"),
+    *("UntestedFunctionality", "MissingSpecification"),
+)
+_SHOWN = 8  # differing words that a report names
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The outcomes of one case on both models."""
+
+    bhemu: Outcome
+    ttsim: Outcome
+
+    @property
+    def verdict(self) -> str:
+        """See the module's text."""
+        if self.bhemu.done and self.ttsim.done:
+            return EQUAL if self.words.size == 0 else DIFFERENT
+        if self.bhemu.kind == self.ttsim.kind:
+            return BOTH_REFUSE
+        return ALONE if self.bhemu.done and self.ttsim.category in NOT_DONE else DIFFERENT
+
+    @property
+    def words(self) -> npt.NDArray[np.int64]:
+        """L1 addresses of the words that differ; empty unless both finished."""
+        if self.bhemu.l1 is None or self.ttsim.l1 is None:
+            return np.zeros(0, np.int64)
+        ours, theirs = self.bhemu.l1.view(np.uint32), self.ttsim.l1.view(np.uint32)
+        return 4 * np.flatnonzero(ours != theirs)
+
+    def values(self, address: int) -> tuple[int, int]:
+        """The word at `address`: (bhemu, ttsim)."""
+        assert self.bhemu.l1 is not None
+        assert self.ttsim.l1 is not None
+        index = address >> 2
+        ours, theirs = self.bhemu.l1.view(np.uint32), self.ttsim.l1.view(np.uint32)
+        return int(ours[index]), int(theirs[index])
+
+
+class Judge:
+    """Both models, ready to run cases."""
+
+    def __init__(self, library: Library, reference: str = "ttsim") -> None:
+        self.library = library
+        self.emulator = Emulator(reference)
+
+    def pair(self, case: Case) -> Pair:
+        """Run the case on both."""
+        return Pair(bhemu=self.emulator.run(case), ttsim=self.library.run(case))
+
+    def first(self, plan: Plan) -> int | None:
+        """Position of the step after which the models differ, None when no prefix shows it.
+
+        Bisection over prefixes: the program cut after a step dumps its state in the same way.
+        """
+        if self._agrees(plan, plan.length):
+            return None
+        low, high = 0, plan.length  # `high` steps differ, `low` steps agree
+        if not self._agrees(plan, 0):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._agrees(plan, middle):
+                low = middle
+            else:
+                high = middle
+        return high - 1
+
+    def _agrees(self, plan: Plan, length: int) -> bool:
+        return self.pair(plan.emit(plan.cut(length))).verdict in (EQUAL, BOTH_REFUSE)
+
+    def minimal(self, plan: Plan, position: int) -> list[Step]:
+        """The steps up to `position` without those that the difference does not need."""
+        number, _ = plan.step_at(position)
+        prefix = list(plan.cut(position + 1)[number])
+        before = [tuple(block) if i < number else () for i, block in enumerate(plan.blocks)]
+
+        def differs(steps: list[Step], earlier: Sequence[tuple[Step, ...]]) -> bool:
+            blocks = [*earlier[:number], tuple(steps), *([()] * (len(plan.blocks) - number - 1))]
+            return self.pair(plan.emit(blocks)).verdict not in (EQUAL, BOTH_REFUSE)
+
+        nothing: list[tuple[Step, ...]] = [()] * len(plan.blocks)
+        if not differs(prefix, nothing):
+            return [one for block in before for one in block] + prefix
+        return _reduce(prefix, lambda steps: differs(steps, nothing))
+
+
+def _reduce(steps: list[Step], differs: Callable[[list[Step]], bool]) -> list[Step]:
+    """Drop halves, then ever smaller pieces, as long as the rest still differs."""
+    size = max(len(steps) // 2, 1)
+    while True:
+        at = 0
+        while at < len(steps) and len(steps) > 1:
+            fewer = steps[:at] + steps[at + size :]
+            if fewer and differs(fewer):
+                steps = fewer
+            else:
+                at += size
+        if size == 1:
+            return steps
+        size //= 2
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a user reads about one case that differs."""
+
+    name: str
+    pair: Pair
+    lines: tuple[str, ...]
+    step: str = ""
+    program: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values."""
+        return {
+            "name": self.name,
+            "bhemu": self.pair.bhemu.as_dict(),
+            "ttsim": self.pair.ttsim.as_dict(),
+            "differing_words": int(self.pair.words.size),
+            "first": list(self.lines),
+            "instruction": self.step,
+            "program": list(self.program),
+        }
+
+
+def describe(pair: Pair, explain: Callable[[int], str]) -> tuple[str, ...]:
+    """One line per differing word, at most eight; or how the runs ended."""
+    if not (pair.bhemu.done and pair.ttsim.done):
+        return (f"bhemu: {pair.bhemu}", f"ttsim: {pair.ttsim}")
+    lines = []
+    for address in pair.words[:_SHOWN]:
+        ours, theirs = pair.values(int(address))
+        halves = [h for h in (0, 2) if (ours ^ theirs) >> 8 * h & 0xFFFF]
+        where = explain(int(address) + halves[0])
+        lines.append(f"{where}: bhemu {ours:08x} ttsim {theirs:08x}")
+    return tuple(lines)
+
+
+def study(judge: Judge, plan: Plan, pair: Pair, *, minimise: bool = True) -> Difference:
+    """Bisect a plan whose pair differs, and reduce it to the steps that matter."""
+    lines = describe(pair, plan.explain)
+    position = judge.first(plan)
+    if position is None:
+        return Difference(plan.name, pair, lines, "no prefix of the program differs")
+    number, step = plan.step_at(position)
+    where = f"block {number}: {step}"
+    program = judge.minimal(plan, position) if minimise else []
+    return Difference(plan.name, pair, lines, where, tuple(str(one) for one in program))
