@@ -12,6 +12,7 @@ from bhemu import memmap as mm
 from bhemu.devices import (
     cfg_window,
     debug_regs,
+    dst_window,
     gpr_window,
     insn_fifo,
     local_ram,
@@ -130,6 +131,8 @@ def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if address & (size - 1):
         s.access[0] = rules.MISALIGNED
         return np.int64(0)
+    if mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
+        return dst_window.read(s, c, address - mm.DST_WINDOW_BASE, size)
     if size != 4 and mm.NOC0_BASE <= address < mm.GPR_BASE:
         s.access[0] = rules.LOAD_SIZE
         return np.int64(0)
@@ -169,6 +172,8 @@ def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
         s.access[0] = rules.MISALIGNED
     elif mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END:
         local_ram.write(s, c, address - mm.LOCAL_SLOW_BASE, value, size)
+    elif mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
+        dst_window.write(s, c, address - mm.DST_WINDOW_BASE, size, value)
     elif size != 4:
         s.access[0] = rules.STORE_SIZE
     else:
