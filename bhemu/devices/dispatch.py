@@ -18,6 +18,7 @@ from bhemu.devices import (
     local_ram,
     mailbox,
     mop_cfg,
+    niu,
     pcbuf,
     rules,
 )
@@ -109,6 +110,8 @@ def _word(s: Any, c: Any, address: Any, size: Any) -> Any:
         return local_ram.read(s, c, address - mm.LOCAL_SLOW_BASE)
     if mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
         return _stream_read(s, address - mm.OVERLAY_BASE)
+    if mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
+        return niu.read(s, (address - mm.NOC0_BASE) // mm.NOC_SIZE, address % mm.NOC_SIZE)
     if mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
         order = (0, 4, 1, 2, 3)
         return np.int64(s.pc[order[(address - mm.PC_SNAPSHOT_BASE) >> 2]])
@@ -146,6 +149,8 @@ def _store_word(s: Any, c: Any, address: Any, size: Any, value: Any) -> None:
         _tensix_write(s, c, address, value)
     elif mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
         _stream_write(s, address - mm.OVERLAY_BASE, value)
+    elif mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
+        niu.write(s, (address - mm.NOC0_BASE) // mm.NOC_SIZE, address % mm.NOC_SIZE, value)
     elif mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         mop_cfg.write(s, c, address - mm.MOP_CFG_BASE, value)
     elif mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
