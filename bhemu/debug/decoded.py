@@ -68,9 +68,6 @@ def _eights(label: str, array: Any, form: str = "08x", index: int | None = None)
         yield Row(f"{label} {i:>2}", part, form, names=False, index=place, span=8)
 
 
-# Cores
-
-
 def _cores(s: Snapshot, view: View) -> Iterator[Row]:
     for c, name in enumerate(CORE_NAMES):
         state = STATES[int(s.core_state[c])]
