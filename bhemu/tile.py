@@ -10,7 +10,7 @@ from bhemu import loader, memmap, report, tensor
 from bhemu.backend import Backend
 from bhemu.bus import Bus
 from bhemu.core import Core
-from bhemu.devices import debug_regs
+from bhemu.devices import debug_regs, niu
 from bhemu.devices.dispatch import WRITE
 from bhemu.devices.inert import InertRegister
 from bhemu.devices.rules import NOT_MODELLED, UNMAPPED
@@ -74,6 +74,7 @@ class Tile:
     def _power_up(self) -> None:
         self.state.core_state[:] = RESET
         self.state.debug[memmap.RISCV_DEBUG_REG_SOFT_RESET_0 >> 2] = memmap.SOFT_RESET_ALL
+        niu.power_up(self.state, self.xy)
         fill = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
         self.state.l1[:] = _choice("poison", self._poison, fill)
         if self._poison == "random":

@@ -75,6 +75,11 @@ NAMED = (
     Named("gate", "the word at the wait gate and what holds it", (*_GATE, "latch_word")),
     Named("mailbox", "mailbox entries", ("mailbox", "mailbox_read", "mailbox_write")),
     Named("pcbuf", "PCBuf entries", ("pcbuf", "pcbuf_read", "pcbuf_write")),
+    Named(
+        "niu",
+        "NoC interface units: request initiators, configuration, counters",
+        ("niu_command", "niu_config", "niu_counter"),
+    ),
     Named("debug", "tile control and debug registers", ("debug",)),
     Named("counters", "clock, rounds, executed words", ("clock", "round", "executed")),
     Named("stream", "overlay stream registers", ("stream",), bulky=True),

@@ -18,8 +18,11 @@ assert units.MODULES
 
 SHORT = """## Where the model falls short
 
-* Block windows without a model: TDMA-RISC (mover commands), PIC, Dst window, NoC NIUs; in the debug
+* Block windows without a model: TDMA-RISC (mover commands), PIC; in the debug
   block everything but resets, reset PCs, wall clock, config read port and the Dst array port.
+* NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
+  are translation tables, router debug and the counters of requests that arrive.
+* Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
 * A misaligned load or store of L1 or local memory is executed as the engine does it (it should be
   rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
 * `lr.w`, `sc.w`, CSRs other than cfg0 and the counters, and TT queue-status CSRs are refused.

@@ -68,9 +68,6 @@ def _eights(label: str, array: Any, form: str = "08x", index: int | None = None)
         yield Row(f"{label} {i:>2}", part, form, names=False, index=place, span=8)
 
 
-# Cores
-
-
 def _cores(s: Snapshot, view: View) -> Iterator[Row]:
     for c, name in enumerate(CORE_NAMES):
         state = STATES[int(s.core_state[c])]
@@ -351,6 +348,13 @@ def _debug(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(label, {"value": value}, "#010x", names=False, index=address, span=4)
 
 
+def _niu(s: Snapshot, view: View) -> Iterator[Row]:
+    parts = {"initiators": s.niu_command, "config": s.niu_config, "counters": s.niu_counter}
+    for noc in range(2):
+        for label, words in parts.items():
+            yield from _eights(f"NoC {noc} {label}", words[noc].reshape(-1), index=noc)
+
+
 def _stream(s: Snapshot, view: View) -> Iterator[Row]:
     for n, registers in enumerate(s.stream):
         for row in _eights(f"stream {n:>2}", registers, index=n):
@@ -366,17 +370,17 @@ def _memory(
 ) -> Iterator[Row]:
     """Rows of 32 bytes: those that are not 0, all of them, or those that differ from `other`."""
     lines = now.reshape(-1, _BYTES)
-    shown = lines.any(axis=1) | every if other is None else _differ(lines, other)
+    shown = (
+        lines.any(axis=1) | every
+        if other is None
+        else (lines != other.reshape(-1, _BYTES)).any(axis=1)
+    )
     for i in np.flatnonzero(shown):
         address = base + int(i) * _BYTES
         words = lines[i].view("<u4").tolist()
         cells: dict[str, Value] = {f"{address + 4 * j:#x}": word for j, word in enumerate(words)}
         title = f"{label}{address:08x}: "
         yield Row(title, cells, "08x", names=False, index=address, span=_BYTES)
-
-
-def _differ(lines: Any, other: Any) -> Any:
-    return (lines != other.reshape(-1, _BYTES)).any(axis=1)
 
 
 def _local(s: Snapshot, view: View) -> Iterator[Row]:

@@ -12,11 +12,13 @@ from bhemu import memmap as mm
 from bhemu.devices import (
     cfg_window,
     debug_regs,
+    dst_window,
     gpr_window,
     insn_fifo,
     local_ram,
     mailbox,
     mop_cfg,
+    niu,
     pcbuf,
     rules,
 )
@@ -108,6 +110,8 @@ def _word(s: Any, c: Any, address: Any, size: Any) -> Any:
         return local_ram.read(s, c, address - mm.LOCAL_SLOW_BASE)
     if mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
         return _stream_read(s, address - mm.OVERLAY_BASE)
+    if mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
+        return niu.read(s, (address - mm.NOC0_BASE) // mm.NOC_SIZE, address % mm.NOC_SIZE)
     if mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
         order = (0, 4, 1, 2, 3)
         return np.int64(s.pc[order[(address - mm.PC_SNAPSHOT_BASE) >> 2]])
@@ -130,6 +134,8 @@ def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if address & (size - 1):
         s.access[0] = rules.MISALIGNED
         return np.int64(0)
+    if mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
+        return dst_window.read(s, c, address - mm.DST_WINDOW_BASE, size)
     if size != 4 and mm.NOC0_BASE <= address < mm.GPR_BASE:
         s.access[0] = rules.LOAD_SIZE
         return np.int64(0)
@@ -143,6 +149,8 @@ def _store_word(s: Any, c: Any, address: Any, size: Any, value: Any) -> None:
         _tensix_write(s, c, address, value)
     elif mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
         _stream_write(s, address - mm.OVERLAY_BASE, value)
+    elif mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
+        niu.write(s, (address - mm.NOC0_BASE) // mm.NOC_SIZE, address % mm.NOC_SIZE, value)
     elif mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         mop_cfg.write(s, c, address - mm.MOP_CFG_BASE, value)
     elif mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
@@ -169,6 +177,8 @@ def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
         s.access[0] = rules.MISALIGNED
     elif mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END:
         local_ram.write(s, c, address - mm.LOCAL_SLOW_BASE, value, size)
+    elif mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
+        dst_window.write(s, c, address - mm.DST_WINDOW_BASE, size, value)
     elif size != 4:
         s.access[0] = rules.STORE_SIZE
     else:

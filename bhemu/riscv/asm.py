@@ -46,6 +46,21 @@ def lh(rd: int, rs1: int, imm: int = 0) -> int:
     return _i(0x03, 1, rd, rs1, imm)
 
 
+def lhu(rd: int, rs1: int, imm: int = 0) -> int:
+    """rd = zero-extended half at rs1 + imm."""
+    return _i(0x03, 5, rd, rs1, imm)
+
+
+def lb(rd: int, rs1: int, imm: int = 0) -> int:
+    """rd = sign-extended byte at rs1 + imm."""
+    return _i(0x03, 0, rd, rs1, imm)
+
+
+def lbu(rd: int, rs1: int, imm: int = 0) -> int:
+    """rd = zero-extended byte at rs1 + imm."""
+    return _i(0x03, 4, rd, rs1, imm)
+
+
 def sw(rs2: int, rs1: int, imm: int = 0, width: int = 2) -> int:
     """Store rs2 at rs1 + imm; width 0, 1, 2 = byte, half, word."""
     high = (imm >> 5 & 0x7F) << 25 | rs2 << 20 | rs1 << 15

@@ -19,6 +19,7 @@ CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
 THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
+CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
@@ -163,6 +164,8 @@ MEMBERS = (
     Member("breakpoint_count", _i64, (CORES,), "breakpoints set"),
     Member("breakpoint_skip", _i64, (CORES,), "1 = do not stop at the first instruction"),
     Member("cfg0", _u32, (CORES,), "CSR 0x7C0"),
+    Member("csr", _u32, (CORES, 16), "CSRs that are storage, see riscv/csr.py"),
+    Member("csr_offset", _i64, (CORES, 2), "what writes added to mcycle and minstret"),
     Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/hooks.py"),
     Member("engine", _u64, (CORES,), "engine handle of each core"),
     Member("scratch", _u32, (64,), "register transfers with the engine"),
@@ -178,6 +181,11 @@ MEMBERS = (
     Member("pcbuf_write", _i64, (3,), "entries put"),
     Member("stream", _u32, (64, 1024), "overlay stream registers"),
     Member("debug", _u32, (1024,), "tile control and debug registers"),
+    Member("niu_command", _u32, (2, 4, 12), "NIU request initiators [NoC][initiator][register]"),
+    Member("niu_config", _u32, (2, 32), "NIU and router configuration, from offset 0x100"),
+    Member("niu_counter", _u32, (2, 64), "NIU counters, from offset 0x200"),
+    Member("niu_node", _u32, (2,), "NOC_NODE_ID"),
+    Member("sync_declared", _i64, (3,), "1 = RESOURCEDECL changed what Auto TTSync tracks"),
     # scheduler
     Member("clock", _i64, (1,), "instructions of all turns so far, at least 1 per round"),
     Member("round", _i64, (1,), "rounds completed"),
@@ -283,5 +291,6 @@ def reset(s: Any) -> None:
     s.lreg[15] = 2 * np.arange(32)
     s.cc[:] = 1
     s.cc_en[0] = 1
+    s.cfg0[:] = CFG0_RESET
     s.executed_limit[:] = s.retired_limit[:] = s.limit[:] = -1
     s.status_thread[0] = s.status_core[0] = -1

@@ -1,0 +1,201 @@
+"""The Dst window, 0xFFBD8000: loads and stores of single Dst datums by trisc0-2.
+
+RISC_DEST_ACCESS_CTRL of the core's thread, in the Config bank the thread uses, gives format and
+conversion.  trisc0 and trisc1 access one datum of exactly its width; trisc2 also several adjacent
+ones, up to a word.  Source: Dst, "RISCV access to Dst", Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices import rules
+from bhemu.tensix import config, dest
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.status import MISSING, UB, error
+from bhemu.tensix.subset import njit
+
+FORMAT = error(
+    "DST-WINDOW-FORMAT",
+    UB,
+    "RISC_DEST_ACCESS_CTRL fmt {1} is reserved (access to {0:#010x})",
+    "0 fp32/uint32, 1 int32, 2 fp16, 3 bf16, 4 int16, 5 int8",
+)
+WIDTH = error(
+    "DST-WINDOW-WIDTH",
+    UB,
+    "{2}-byte access to {0:#010x}: this core accesses single datums, {1} bytes in this format",
+    "match the instruction to RISC_DEST_ACCESS_CTRL fmt; only trisc2 may access several at once",
+)
+ROWS = error("DST-WINDOW-ROWS", UB, "{0:#010x} lies behind the last datum of Dst in 8-bit format")
+CLEARED = error(
+    "DST-WINDOW-CLEARED",
+    MISSING,
+    "access to {0:#010x}: ZEROACC marked row {1} as zero, and what a core then sees is not said",
+    "write the whole row by SFPSTORE or a matrix instruction first",
+)
+
+_FP32, _INT32, _FP16, _BF16, _INT16, _INT8 = range(6)
+_FIRST, _SECOND = cf.RISC_DEST_ACCESS_CTRL_SEC0_no_swizzle, cf.RISC_DEST_ACCESS_CTRL_SEC1_no_swizzle
+_WORD, _SHIFT, _STRIDE = _FIRST.word, _FIRST.shift, _SECOND.shift - _FIRST.shift
+_ONE_BYTE_END = dest.ROWS * dest.COLUMNS
+
+
+@njit
+def _control(s: Any, c: Any) -> Any:
+    """no_swizzle (bit 0), unsigned_int (bit 1) and fmt (bits 4:2) of the core's thread."""
+    t = c - 1
+    word = np.int64(s.cfg[config.bank(s, t), _WORD])
+    return (word >> (_SHIFT + _STRIDE * t)) & 0x1F
+
+
+@njit
+def _width(fmt: Any) -> Any:
+    """Bytes of address space per datum."""
+    if fmt <= _INT32:
+        return np.int64(4)
+    return np.int64(1 if fmt == _INT8 else 2)
+
+
+@njit
+def _row(fmt: Any, offset: Any) -> Any:
+    """Storage row of the datum at `offset` whose valid flag counts."""
+    row = offset // _width(fmt) // dest.COLUMNS
+    return dest.adj32(row) if fmt <= _INT32 else row
+
+
+@njit
+def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
+    """True, with `access` set, when the access is not one that the ISA text defines."""
+    if c < 1 or c > 3:
+        s.access[0] = rules.WRONG_CORE
+        return True
+    fmt = control >> 2
+    if fmt > _INT8:
+        s.detail[1], s.access[0] = fmt, FORMAT
+        return True
+    width = _width(fmt)
+    if size < width or (size > width and c != 3):
+        s.detail[1], s.access[0] = width, WIDTH
+        return True
+    if fmt == _INT8 and offset >= _ONE_BYTE_END:
+        s.access[0] = ROWS
+        return True
+    row = _row(fmt, offset)  # an aligned access of up to a word stays in one row
+    if s.dst_valid[row] == 0:
+        s.detail[1], s.access[0] = row, CLEARED
+        return True
+    return False
+
+
+@njit
+def _to_twos(value: Any, sign: Any) -> Any:
+    """Two's complement of a sign-magnitude number with the sign bit `sign`; -0 becomes 0."""
+    return -(value & (sign - 1)) & (2 * sign - 1) if value & sign else value
+
+
+@njit
+def _from_twos(value: Any, sign: Any) -> Any:
+    """Sign-magnitude of a two's complement number; the lowest one is clamped."""
+    if value & sign == 0:
+        return value
+    return sign | (-(value + (1 if value == sign else 0)) & (2 * sign - 1))
+
+
+@njit
+def _load_int8(cell: Any, plain: Any) -> Any:
+    """Low byte of an Integer "8" datum."""
+    if plain:
+        return (cell >> 5) & 0xFF
+    magnitude = (cell >> 5) & 0x7F
+    return -magnitude & 0xFF if cell & 0x8000 else magnitude
+
+
+@njit
+def _store_int8(value: Any, plain: Any) -> Any:
+    """Integer "8" datum of a byte; the conversion of negative bytes is wrong in hardware too."""
+    if plain or value < 0x80:
+        return (value << 5) | (16 if value else 0)
+    magnitude = (0x180 - value - (1 if value == 0x80 else 0)) & 0xFF
+    return 0x8000 | (magnitude << 5) | 16
+
+
+@njit
+def _load16(cell: Any, control: Any) -> Any:
+    """What a core sees of a 16-bit cell."""
+    fmt, as_is, unsigned = control >> 2, control & 1, control & 2
+    if fmt == _INT8:
+        return _load_int8(cell, as_is or unsigned)
+    if as_is:
+        return cell
+    if fmt == _FP16:
+        return dest.dec_fp16(cell)
+    if fmt == _BF16:
+        return dest.dec_bf16(cell)
+    return cell if unsigned else _to_twos(cell, np.int64(0x8000))
+
+
+@njit
+def _store16(value: Any, control: Any) -> Any:
+    """The 16-bit cell of what a core stores."""
+    fmt, as_is, unsigned = control >> 2, control & 1, control & 2
+    if fmt == _INT8:
+        return _store_int8(value, as_is or unsigned)
+    if as_is:
+        return value
+    if fmt == _FP16:
+        return dest.enc_fp16(value)
+    if fmt == _BF16:
+        return dest.enc_bf16(value)
+    return value if unsigned else _from_twos(value, np.int64(0x8000))
+
+
+@njit
+def _load32(cell: Any, control: Any) -> Any:
+    if control & 1:
+        return cell
+    value = dest.dec_32(cell)
+    return _to_twos(value, np.int64(1 << 31)) if control >> 2 == _INT32 else value
+
+
+@njit
+def _store32(value: Any, control: Any) -> Any:
+    if control & 1:
+        return value
+    if control >> 2 == _INT32:
+        value = _from_twos(value, np.int64(1 << 31))
+    return dest.enc_32(value)
+
+
+@njit
+def read(s: Any, c: Any, offset: Any, size: Any) -> Any:
+    """Load `size` bytes at `offset` of the window."""
+    control = _control(s, c) if 1 <= c <= 3 else np.int64(0)
+    if _refused(s, c, control, offset, size):
+        return np.int64(0)
+    width = _width(control >> 2)
+    value = np.int64(0)
+    for i in range(size // width):
+        index = offset // width + i
+        row, column = index // dest.COLUMNS, index % dest.COLUMNS
+        if width == 4:
+            return _load32(dest.read32(s, row, column), control)
+        value |= _load16(dest.read16(s, row, column), control) << (8 * width * i)
+    return value
+
+
+@njit
+def write(s: Any, c: Any, offset: Any, size: Any, value: Any) -> None:
+    """Store `size` bytes at `offset` of the window."""
+    control = _control(s, c) if 1 <= c <= 3 else np.int64(0)
+    if _refused(s, c, control, offset, size):
+        return
+    width = _width(control >> 2)
+    for i in range(size // width):
+        index = offset // width + i
+        row, column = index // dest.COLUMNS, index % dest.COLUMNS
+        if width == 4:
+            dest.put32(s, row, column, _store32(value & 0xFFFFFFFF, control))
+        else:
+            datum = (value >> (8 * width * i)) & ((1 << (8 * width)) - 1)
+            dest.put16(s, row, column, _store16(datum, control))

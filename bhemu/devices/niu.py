@@ -1,0 +1,124 @@
+"""The NoC interface units, 0xFFB20000 and 0xFFB30000: registers and counters, no transfers.
+
+Request initiators, configuration and own coordinates are storage; the counters stay as they are,
+because a store that starts a transfer is refused.  Source: NIU Memory Map and NIU Counters,
+Blackhole ISA; power-up values as in ttsim.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu import memmap as mm
+from bhemu.devices import rules
+from bhemu.tensix.state import State
+from bhemu.tensix.status import UNIMPLEMENTED, error
+from bhemu.tensix.subset import njit
+
+TRANSFER = error(
+    "NOC-TRANSFER",
+    UNIMPLEMENTED,
+    "the store to NOC_CMD_CTRL at {0:#010x} starts a NoC transfer, which is not modelled:"
+    " NOC_CTRL {1:#x}, target address {2:#x}, return address {3:#x}",
+    "let the host write inputs into L1 and read outputs from it",
+)
+
+_COLUMNS, _ROWS = 17, 12
+_X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first
+_NO_TENSIX_COLUMNS, _NO_TENSIX_ROWS = 0x301, 0x3  # opted out of broadcasts
+_TAG_MASK = 0xFFFF
+_NONE = -1
+_CONFIG = mm.NIU_CFG_0
+_COUNTERS = mm.NIU_COUNTERS
+
+
+def power_up(s: State, xy: tuple[int, int]) -> None:
+    """What firmware finds: the tile's coordinates and the broadcast masks."""
+    x, y = xy
+    size = _COLUMNS << 12 | _ROWS << 19
+    s.niu_node[0] = x | y << 6 | size | _X_FIRST
+    s.niu_node[1] = (_COLUMNS - 1 - x) & 63 | ((_ROWS - 1 - y) & 63) << 6 | size
+    s.niu_config[:, (mm.NOC_ID_LOGICAL - _CONFIG) >> 2] = x | y << 6
+    s.niu_config[:, (mm.ROUTER_CFG_1 - _CONFIG) >> 2] = _NO_TENSIX_COLUMNS
+    s.niu_config[:, (mm.ROUTER_CFG_3 - _CONFIG) >> 2] = _NO_TENSIX_ROWS
+
+
+@njit
+def _initiator(offset: Any) -> Any:
+    """(initiator, byte offset within it); the initiator is _NONE outside of the four."""
+    i = offset // mm.NOC_CMD_BUF_OFFSET
+    return (i if i < 4 else np.int64(_NONE)), offset % mm.NOC_CMD_BUF_OFFSET
+
+
+@njit
+def _configuration(offset: Any) -> Any:
+    """Index into niu_config of a register that is storage, or _NONE."""
+    if _CONFIG <= offset <= mm.ROUTER_CFG_4 or offset == mm.NOC_ID_LOGICAL:
+        return (offset - _CONFIG) >> 2
+    return np.int64(_NONE)
+
+
+@njit
+def read(s: Any, noc: Any, offset: Any) -> Any:
+    """The 32-bit register at `offset` of NoC 0 or 1."""
+    i, at = _initiator(offset)
+    if i != _NONE:
+        if at <= mm.NOC_BRCST_EXCLUDE:
+            return np.int64(s.niu_command[noc, i, at >> 2])
+        if at == mm.NOC_CMD_CTRL:
+            return np.int64(0)
+        if at == mm.NOC_NODE_ID:
+            return np.int64(s.niu_node[noc])
+    if offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
+        s.access[0] = rules.WRITE_ONLY
+        return np.int64(0)
+    if _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END:
+        return np.int64(s.niu_counter[noc, (offset - _COUNTERS) >> 2])
+    index = _configuration(offset)
+    if index != _NONE:
+        return np.int64(s.niu_config[noc, index])
+    s.access[0] = rules.NOT_MODELLED
+    return np.int64(0)
+
+
+@njit
+def _command(s: Any, noc: Any, i: Any, value: Any) -> None:
+    """NOC_CMD_CTRL: the low bit starts a transfer."""
+    if value & 1:
+        registers = s.niu_command[noc, i]
+        s.detail[1] = np.int64(registers[mm.NOC_CTRL >> 2])
+        s.detail[2] = np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2])
+        s.detail[3] = np.int64(registers[mm.NOC_RET_ADDR_LO >> 2])
+        s.access[0] = TRANSFER
+
+
+@njit
+def _outside(s: Any, noc: Any, offset: Any, value: Any) -> None:
+    """Store to what is no request initiator."""
+    index = _configuration(offset)
+    if index != _NONE:
+        s.niu_config[noc, index] = np.uint32(value)
+    elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
+        first = 16  # NIU_MST_REQS_OUTSTANDING_ID(0)
+        for i in range(16):
+            if (value >> i) & 1:
+                s.niu_counter[noc, first + i] = np.uint32(0)
+    elif _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END:
+        s.access[0] = rules.READ_ONLY
+    else:
+        s.access[0] = rules.NOT_MODELLED
+
+
+@njit
+def write(s: Any, noc: Any, offset: Any, value: Any) -> None:
+    """Store the 32-bit register at `offset` of NoC 0 or 1."""
+    i, at = _initiator(offset)
+    if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
+        mask = _TAG_MASK if at == mm.NOC_PACKET_TAG else 0xFFFFFFFF
+        s.niu_command[noc, i, at >> 2] = np.uint32(value & mask)
+    elif i != _NONE and at == mm.NOC_CMD_CTRL:
+        _command(s, noc, i, value)
+    elif i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
+        s.access[0] = rules.READ_ONLY
+    else:
+        _outside(s, noc, offset, value)
