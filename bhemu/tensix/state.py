@@ -59,6 +59,7 @@ MEMBERS = (
     Member("src_fmt", _i64, (2, 2), "format recorded when the bank was handed over"),
     Member("unpack_bank", _i64, (2,), "bank the unpacker writes next"),
     Member("matrix_bank", _i64, (2,), "bank the matrix unit reads next"),
+    Member("srca_row", _i64, (1,), "SrcA row of the last matrix instruction, -1 = not known"),
     # the same cells prepared for products, see units/matrix/prepare.py (never architectural)
     Member("src_prepared", _i64, (2, 2), "form in which the bank is prepared, 0 = stale"),
     Member("src_exponent", _i16, (2, 2, 64, 16), "exponents"),
@@ -293,4 +294,4 @@ def reset(s: Any) -> None:
     s.cc_en[0] = 1
     s.cfg0[:] = CFG0_RESET
     s.executed_limit[:] = s.retired_limit[:] = s.limit[:] = -1
-    s.status_thread[0] = s.status_core[0] = -1
+    s.status_thread[0] = s.status_core[0] = s.srca_row[0] = -1

@@ -307,7 +307,7 @@ def test_blocks_without_effect_until_its_bank_is_valid(
 
 
 REFUSED = [
-    ("MOVA2D", {"instr_mod": 0}, BF16, "MOV-MODE", [0]),
+    ("MOVA2D", {"instr_mod": 1}, BF16, "MOV-MODE", [1]),
     ("MOVA2D", {"instr_mod": 2, "dst": 4}, BF16, "MOV-DST-ROW", [4, 8]),
     ("MOVA2D", {"instr_mod": 2, "src": 4}, BF16, "MOV-SRC-ROW", [4, 8]),
     ("MOVA2D", {"instr_mod": 2, "addr_mode": 7}, BF16, "ADDR-MOD-BIAS", [7, 1]),

@@ -1,14 +1,17 @@
-"""Matrix unit: moves between SrcA, SrcB and Dst, shifts and transposes."""
+"""Matrix unit: moves between SrcA, SrcB and Dst."""
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.tensix import banks, config, rwc
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, FP8, FP16, FP32, INT32, TF32, UINT16
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import follows_llk, refuse, violated
-from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import transfer
 
@@ -19,13 +22,15 @@ _B2D = _D2B | 1 << UINT16
 _A2D = _B2D | 1 << FP8 | 1 << BFP2
 _FIVE_BIT = 1 << FP16 | 1 << FP8  # of these, the formats with a 5-bit exponent
 
+_NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
+
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFFFFF, 0x8FFFE000, 0xFFFF0000
 
 _MODE = error(
     "MOV-MODE",
     UNSUPPORTED,
     "this move with instr_mod {0} is not modelled",
-    "MOVA2D, MOVD2A, MOVB2A: 2; MOVD2B: 0 or 2; MOVB2D: 2 to 5",
+    "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5",
 )
 _DST_ROW = error(
     "MOV-DST-ROW",
@@ -74,6 +79,12 @@ _LOW_OF_16 = error(
     UB,
     "a move reads the low half (dest_32b_lo) of 16-bit Dst",
     "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo",
+)
+_DEBUG_FORMAT = error(
+    "MOVDBGA2D-FORMAT",
+    NCB,
+    "MOVDBGA2D reads a SrcA bank that is not valid, which implies no format",
+    "set DISABLE_IMPLIED_SRCA_FMT_Base and ALU_FORMAT_SPEC_REG0_SrcA",
 )
 _TF32_OF_16 = error(
     "MOV-TF32-OF-16",
@@ -154,18 +165,9 @@ class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
             return status
         transfer.get(s, kind, first, 4)
         transfer.store(s, SRCA, row, 4)
+        s.srca_row[0] = row
         rwc.apply_addr_mod(s, t, addr_mode)
         return DONE
-
-
-class MOVDBGA2D(Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=False):
-    """Copy SrcA to Dst through the debug path (MOVDBGA2D, Wormhole ISA)."""
-
-    dst = bits(9, 0)
-    instr_mod = bits(13, 12)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23)
 
 
 class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
@@ -193,6 +195,7 @@ class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
         rows = 4 if instr_mod else 1
         transfer.get(s, kind, first, rows)
         transfer.store(s, SRCB, row, rows)
+        s.srca_row[0] = _NO_ROW
         rwc.apply_addr_mod(s, t, addr_mode)
         return DONE
 
@@ -219,6 +222,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
             return status
         transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
         transfer.store(s, SRCA, row_a, 4)
+        s.srca_row[0] = row_a
         rwc.apply_addr_mod(s, t, addr_mode)
         return DONE
 
@@ -241,8 +245,26 @@ class MOVDBGB2D(
     dest_32b_lo = bits(23)
 
 
+@njit
+def _a2d(s: Any, t: Any, dst: Any, rows: Any, addr_mode: Any, src: Any, low: Any, fmt: Any) -> Any:
+    """MOVA2D once its bank is there: one row, or eight aligned ones, of SrcA format `fmt`."""
+    first = rwc.dst_row(s, t, dst)
+    row = src + s.rwc[t, rwc.SRCA]
+    row = row & (rwc.SRC_ROWS - 1) if rows == 1 else row
+    status = _unaligned(s, dst | first, src | row, rows) or rwc.addr_mod_refused(s, t, addr_mode)
+    if status:
+        return status
+    kind = _put_kind(s, fmt, _A2D, low)
+    if kind < 0:
+        return kind
+    transfer.fetch(s, SRCA, row, rows, _NO_MASK, transfer.smallest_exponent(s, t))
+    transfer.put(s, kind, first, rows)
+    rwc.apply_addr_mod(s, t, addr_mode)
+    return DONE
+
+
 class MOVA2D(Instruction, opcode=0x12, unit="matrix", stall="B6"):
-    """Copy eight rows of SrcA to Dst (MOVA2D, Wormhole ISA)."""
+    """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
     dst = bits(9, 0)
     instr_mod = bits(13, 12)
@@ -253,23 +275,51 @@ class MOVA2D(Instruction, opcode=0x12, unit="matrix", stall="B6"):
     def execute(
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
     ) -> Any:
-        if instr_mod != 2:
+        if instr_mod & 1:
             return refuse(s, _MODE, instr_mod, 0)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
-        first = rwc.dst_row(s, t, dst)
-        row = src + s.rwc[t, rwc.SRCA]
-        status = _unaligned(s, dst | first, src | row, 8) or rwc.addr_mod_refused(s, t, addr_mode)
-        if status:
-            return status
-        kind = _put_kind(s, banks.format_a(s, t, SRCA), _A2D, dest_32b_lo)
-        if kind < 0:
-            return kind
-        transfer.fetch(s, SRCA, row, 8, _NO_MASK, transfer.smallest_exponent(s, t))
-        transfer.put(s, kind, first, 8)
-        rwc.apply_addr_mod(s, t, addr_mode)
-        return DONE
+        fmt, rows = banks.format_a(s, t, SRCA), np.int64(8 if instr_mod else 1)
+        start = src + s.rwc[t, rwc.SRCA]
+        status = _a2d(s, t, dst, rows, addr_mode, src, dest_32b_lo, fmt)
+        if status == DONE:
+            s.srca_row[0] = start
+        return status
+
+
+@njit
+def _debug_format(s: Any, t: Any) -> Any:
+    """SrcA format of MOVDBGA2D: as MOVA2D, but a bank that is not valid implies none."""
+    if s.src_valid[SRCA, s.matrix_bank[SRCA] & 1]:
+        return banks.format_a(s, t, SRCA)
+    if config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
+        return banks.format_a(s, t, SRCA)
+    status = violated(s, _DEBUG_FORMAT)
+    return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
+
+
+class MOVDBGA2D(Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=False):
+    """MOVA2D without waiting for the bank to be valid (MOVDBGA2D, Wormhole ISA).
+
+    The ISA does not name it among the instructions whose SrcA row SHIFTXA takes.
+    """
+
+    dst = bits(9, 0)
+    instr_mod = bits(13, 12)
+    addr_mode = bits(16, 14)
+    src = bits(22, 17)
+    dest_32b_lo = bits(23)
+
+    def execute(
+        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
+    ) -> Any:
+        if instr_mod & 1:
+            return refuse(s, _MODE, instr_mod, 0)
+        fmt = _debug_format(s, t)
+        if fmt < 0:
+            return fmt
+        return _a2d(s, t, dst, np.int64(8 if instr_mod else 1), addr_mode, src, dest_32b_lo, fmt)
 
 
 @njit
@@ -329,48 +379,6 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
         mask, smallest = _b2d_mask(s, t), transfer.smallest_exponent(s, t)
         transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
         transfer.put(s, kind, first, rows)
+        s.srca_row[0] = _NO_ROW
         rwc.apply_addr_mod(s, t, addr_mode)
         return DONE
-
-
-class TRNSPSRCA(
-    Instruction,
-    opcode=0x14,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
-    """Transpose SrcA (name only, no text) (opcode table)."""
-
-
-class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix", stall="B6"):
-    """Transpose rows 16-31 of SrcB (TRNSPSRCB, Wormhole ISA)."""
-
-    def execute(s: Any, t: Any) -> Any:
-        status = banks.matrix_ready(s, SRCB)
-        if status:
-            return status
-        bank = s.matrix_bank[SRCB] & 1
-        banks.changed(s, SRCB, bank)
-        for i in range(16):
-            for j in range(i):
-                above = s.src[SRCB, bank, 16 + i, j]
-                s.src[SRCB, bank, 16 + i, j] = s.src[SRCB, bank, 16 + j, i]
-                s.src[SRCB, bank, 16 + j, i] = above
-        return DONE
-
-
-class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False):
-    """Shift rows of SrcA by one column (SHIFTXA, Wormhole ISA)."""
-
-    direction = bits(1, 0)
-
-
-class SHIFTXB(Instruction, opcode=0x18, unit="matrix", stall="B6", oracle=False):
-    """Shift or rotate one row of SrcB by one column (SHIFTXB, Wormhole ISA)."""
-
-    shift_row = bits(9, 0)
-    rot_shift = bits(10)
-    addr_mode = bits(16, 14)

@@ -141,6 +141,7 @@ def keeps_denormals(s: Any, t: Any) -> Any:
 
 @njit(inline="always")
 def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
-    """Step the row counters and release the banks that clear_dvalid names."""
+    """Note the SrcA row, step the row counters, release the banks that clear_dvalid names."""
+    s.srca_row[0] = s.rwc[t, rwc.SRCA]
     rwc.apply_addr_mod(s, t, addr_mode)
     return banks.release(s, t, clear_dvalid) if clear_dvalid else 0

@@ -1,4 +1,4 @@
-"""Matrix unit: pooling and the legacy convolution group."""
+"""Matrix unit: pooling."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.matrix import matmul, operands, prepare
+from bhemu.tensix.units.matrix import conv, matmul, operands, prepare
 
 _ROWS = 4
 _DEPTH = 16  # rows of SrcA that are pooled
@@ -121,6 +121,25 @@ def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
             dest.write32(s, row + i, j, 0)
 
 
+@njit
+def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: Any) -> Any:
+    """GMPOOL once its mode is known; `cells`: bits of SrcA cells that take part, besides format."""
+    status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
+    if status:
+        return status
+    row = dst + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+    status = _refused(s, t, addr_mode, row)
+    if status:
+        return status
+    tf32 = banks.format_a(s, t, SRCA) == formats.TF32
+    mask = _U(prepare.mask_of(prepare.TF32 if tf32 else prepare.BF16) & cells)
+    if operands.wide_dst(s, t):
+        _pool_32(s, row, s.rwc[t, rwc.SRCA], mask)
+    else:
+        _pool_16(s, row, s.rwc[t, rwc.SRCA], mask)
+    return operands.finish(s, t, addr_mode, clear_dvalid)
+
+
 class GMPOOL(Instruction, opcode=0x33, unit="matrix", stall="B6"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
@@ -145,20 +164,7 @@ class GMPOOL(Instruction, opcode=0x33, unit="matrix", stall="B6"):
     ) -> Any:
         if max_pool_index_en or not instr_mod19:
             return refuse(s, _MODE, instr_mod19, max_pool_index_en)
-        status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
-        if status:
-            return status
-        row = dst + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
-        status = _refused(s, t, pool_addr_mode, row)
-        if status:
-            return status
-        tf32 = banks.format_a(s, t, SRCA) == formats.TF32
-        mask = prepare.mask_of(prepare.TF32 if tf32 else prepare.BF16)
-        if operands.wide_dst(s, t):
-            _pool_32(s, row, s.rwc[t, rwc.SRCA], mask)
-        else:
-            _pool_16(s, row, s.rwc[t, rwc.SRCA], mask)
-        return operands.finish(s, t, pool_addr_mode, clear_dvalid)
+        return _pool(s, t, dst, pool_addr_mode, clear_dvalid, _ALL)
 
 
 class GAPOOL(Instruction, opcode=0x34, unit="matrix", stall="B6"):
@@ -187,64 +193,35 @@ class GAPOOL(Instruction, opcode=0x34, unit="matrix", stall="B6"):
         return matmul.multiply(s, t, dst, pool_addr_mode, clear_dvalid, np.int64(_ROWS))
 
 
-class CONV3S1(Instruction, opcode=0x22, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy convolution: adds zero to Dst (specialty-fpu-operations.md)."""
-
-    dst = bits(13, 0)
-    addr_mode = bits(16, 14)
-    rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22)
-
-
-class CONV3S2(Instruction, opcode=0x23, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy convolution: adds zero to Dst (specialty-fpu-operations.md)."""
-
-    dst = bits(13, 0)
-    addr_mode = bits(16, 14)
-    rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22)
-
-
 class MPOOL3S1(Instruction, opcode=0x24, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy max pool: maximum of Dst and zero (specialty-fpu-operations.md)."""
+    """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     dst = bits(13, 0)
     index_en = bits(14)
     pool_addr_mode = bits(21, 15)
     clear_dvalid = bits(23, 22)
 
-
-class APOOL3S1(Instruction, opcode=0x25, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy average pool: adds zero to Dst (specialty-fpu-operations.md)."""
-
-    dst = bits(13, 0)
-    index_en = bits(14)
-    pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22)
+    def execute(
+        s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
+    ) -> Any:
+        if index_en:
+            return refuse(s, _MODE, 1, index_en)
+        status = conv.fields_refused(s, dst, pool_addr_mode, np.int64(0))
+        return status if status else _pool(s, t, dst, pool_addr_mode, clear_dvalid, _ZERO)
 
 
 class MPOOL3S2(Instruction, opcode=0x31, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy max pool: maximum of Dst and zero (specialty-fpu-operations.md)."""
+    """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     dst = bits(13, 0)
     index_en = bits(14)
     pool_addr_mode = bits(21, 15)
     clear_dvalid = bits(23, 22)
 
-
-class APOOL3S2(Instruction, opcode=0x32, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy average pool: adds zero to Dst (specialty-fpu-operations.md)."""
-
-    dst = bits(13, 0)
-    index_en = bits(14)
-    pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22)
-
-
-class MFCONV3S1(Instruction, opcode=0x3A, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy convolution: adds zero to Dst (stallwait-conditions.md)."""
-
-    dst = bits(13, 0)
-    addr_mode = bits(16, 14)
-    rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22)
+    def execute(
+        s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
+    ) -> Any:
+        if index_en:
+            return refuse(s, _MODE, 1, index_en)
+        status = conv.fields_refused(s, dst, pool_addr_mode, np.int64(0))
+        return status if status else _pool(s, t, dst, pool_addr_mode, clear_dvalid, _ZERO)

@@ -1,6 +1,6 @@
 """Rows on their way between Src banks and Dst: up to 8 rows pass through scratch as Src cells.
 
-The caller has checked that 8 rows start at a multiple of 8 and fewer at a multiple of 4.  Aligned
+The caller has checked that 8 rows start at a multiple of 8 and 4 at a multiple of 4.  Aligned
 rows are contiguous in every store (in 32-bit Dst: high halves and low halves each), so the loops
 run over rows * 16 datums at once: loops over the 16 columns of one row are unrolled too early to
 be vectorised, and so are those whose start is not visibly positive.
@@ -41,7 +41,7 @@ def fetch(s: Any, which: Any, row: Any, rows: Any, mask: Any, smallest: Any) -> 
     """`rows` rows of the matrix bank of SRCA or SRCB to scratch, flushed, then masked."""
     bank = s.src[which, s.matrix_bank[which] & 1].ravel()
     scratch = s.lane_tmp.ravel()
-    start = (row & 60) * COLUMNS
+    start = (row & 63) * COLUMNS
     for i in range(rows * COLUMNS):
         scratch[i] = _flushed(bank[start + i], mask, smallest)
 
@@ -66,7 +66,7 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
     banks.changed(s, which, s.matrix_bank[which])
     bank = s.src[which, s.matrix_bank[which] & 1].ravel()
     scratch = s.lane_tmp.ravel()
-    start = (row & 60) * COLUMNS
+    start = (row & 63) * COLUMNS
     for i in range(rows * COLUMNS):
         bank[start + i] = scratch[i]
 
@@ -75,7 +75,7 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
 def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
     cells = s.dst.ravel()
     scratch = s.lane_tmp.ravel()
-    start = (first & (dest.ROWS - 4)) * COLUMNS
+    start = (first & (dest.ROWS - 1)) * COLUMNS
     if kind == PUT_BF16:
         for i in range(rows * COLUMNS):
             cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
@@ -91,7 +91,7 @@ def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
 @njit
 def _put_low(s: Any, first: Any, rows: Any) -> None:
     """Scratch as bf16 into the low halves; high halves of rows that are not valid become zero."""
-    high = dest.adj32(first & (dest.ROWS - 4))
+    high = dest.adj32(first & (dest.ROWS - 1))
     for i in range(rows):
         if not s.dst_valid[high + i]:
             for col in range(COLUMNS):
@@ -107,7 +107,7 @@ def _put_low(s: Any, first: Any, rows: Any) -> None:
 def _put_32(s: Any, kind: Any, first: Any, rows: Any) -> None:
     cells = s.dst.ravel()
     scratch = s.lane_tmp.ravel()
-    start = dest.adj32(first & (dest.ROWS - 4)) * COLUMNS
+    start = dest.adj32(first & (dest.ROWS - 1)) * COLUMNS
     low = start + LOW_HALF * COLUMNS
     for i in range(rows * COLUMNS):
         cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
@@ -153,7 +153,7 @@ def _get_cells(s: Any, kind: Any, start: Any, count: Any) -> None:
 @njit
 def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """`rows` Dst rows from row `first` to scratch, in one of the GET ways; not valid: zeros."""
-    row = first & (dest.ROWS - 4)
+    row = first & (dest.ROWS - 1)
     if kind != GET_BF16 and kind != GET_FP16:
         row = dest.adj32(row)
     offset = LOW_HALF if kind == GET_LOW else 0
