@@ -31,11 +31,10 @@ class Program:
 
     elf: str
     core: str  # names its linker script and the macro CORE_<NAME>
-    sources: tuple[str, ...]
+    sources: tuple[str, ...]  # the first is the start code, beside the linker scripts
 
 
-def _kernel(folder: str, **cores: str) -> list[Program]:
-    start = "firmware/lib/crt0.S"
+def _kernel(folder: str, start: str = "firmware/lib/crt0.S", **cores: str) -> list[Program]:
     return [
         Program(f"elfs/{folder}/{core}.elf", core, (start, f"firmware/{folder}/{source}"))
         for core, source in cores.items()
@@ -49,6 +48,14 @@ PROGRAMS = [
         folder, brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c"
     )
 ]
+PROGRAMS += _kernel(
+    "llk_like",
+    "firmware/llk_like/crt0.S",
+    brisc="brisc.c",
+    trisc0="unpack.c",
+    trisc1="math.c",
+    trisc2="pack.c",
+)
 
 
 def write_header(folder: Path) -> None:
@@ -66,7 +73,8 @@ def build(program: Program, out: Path, generated: Path) -> None:
     folders = ["-Ifirmware", f"-I{generated}"]
     recorded = [f"-ffile-prefix-map={generated}=generated", "-fdebug-compilation-dir=."]
     command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *folders, *recorded]
-    command += [f"-DCORE_{program.core.upper()}", "-T", f"firmware/lib/{program.core}.ld"]
+    script = Path(program.sources[0]).with_name(f"{program.core}.ld")
+    command += [f"-DCORE_{program.core.upper()}", "-T", str(script)]
     command += [*program.sources, "-o", str(out)]
     out.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=_environment())

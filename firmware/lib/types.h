@@ -2,3 +2,4 @@
 #pragma once
 
 typedef __UINT32_TYPE__ uint32_t;
+typedef __UINT8_TYPE__ uint8_t;

@@ -1,0 +1,64 @@
+/* TRISC2: packs each finished tile of Dst, as faces or row-major, in the format the host names. */
+#include "lib/pack_half.h"
+#include "llk_like/kernel.h"
+
+#define STAY 3u /* address mode 3 of the packer: nothing moves */
+
+static void configure(void) {
+    configure_pack_registers();
+    cfg_write(PCK_DEST_RD_CTRL_Read_32b_data_ADDR32,
+              CFG(PCK_DEST_RD_CTRL_Read_32b_data, runtime_args.dst32));
+    cfg_write(THCON_SEC0_REG1_Disable_zero_compress_ADDR32,
+              CFG(THCON_SEC0_REG1_Disable_zero_compress, 1) |
+                  CFG(THCON_SEC0_REG1_Out_data_format, runtime_args.out) |
+                  CFG(THCON_SEC0_REG1_In_data_format, runtime_args.dst));
+    configure_pack_counters();
+    TTI_SETC16(0, ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32);
+}
+
+/* Four rows per PACR; address mode 0 goes on by four, 2 to the next face, 1 back to the start. */
+static void pack_faces(void) {
+    for (uint32_t face = 0; face < FACES; face++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        }
+        if (face < FACES - 1) {
+            TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0);
+        } else {
+            TTI_PACR(1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0);
+        }
+    }
+}
+
+/* Strided access: two interfaces read the same row of two neighbouring faces, 32 datums of L1. */
+static void pack_rows(void) {
+    for (uint32_t row = 0; row < 32; row++) {
+        TTP_SETADCXY(3, 0, row % 16, 0, 0, PACKER);
+        TTP_SETADCZW(3, 2 * (row / 16), 0, 0, 0, PACKER);
+        TT_PUSH(TTO_PACR | TTF_PACR_read_intf_sel(3) | TTF_PACR_dst_access_mode(1) |
+                TTF_PACR_addr_mode(STAY) | TTF_PACR_last(row == 31));
+    }
+}
+
+static void pack_tile(uint32_t address, uint32_t half) {
+    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_TDMA);
+    set_pack_output(address, half);
+    if (runtime_args.pack == PACK_UNTILIZE) {
+        pack_rows();
+    } else {
+        pack_faces();
+    }
+    TTI_STALLWAIT(WAIT_PACK, STALL_MATH);
+    TTP_ZEROACC(half, 0, 0, runtime_args.dst32, 2);
+    TTI_STALLWAIT(WAIT_PACK | WAIT_MATH, STALL_SYNC);
+    TTI_SEMGET(SEM_SEL(SEMAPHORE_MATH_PACK));
+}
+
+int main(void) {
+    configure();
+    for (uint32_t i = 0; i < runtime_args.tiles; i++) {
+        pack_tile(runtime_args.c + i * runtime_args.out_bytes, i % 2);
+    }
+    complete(2);
+    return 0;
+}

@@ -1,0 +1,28 @@
+/* What the host tells the three kernels: one struct of words at 0x20000. */
+#pragma once
+
+#include "lib/types.h"
+
+/* Operation of each kernel. */
+enum { UNPACK_A, UNPACK_AB, UNPACK_A_TRANSPOSED, UNPACK_TILIZE, UNPACK_REDUCE };
+enum { MATH_COPY, MATH_ADD, MATH_SUB, MATH_MUL, MATH_MATMUL, MATH_TILIZE, MATH_REDUCE };
+enum { PACK_TILE, PACK_UNTILIZE };
+
+/* Data formats are the hardware's numbers: 0 fp32, 1 fp16, 4 tf32, 5 bf16, 6 bfp8, 8 int32... */
+struct params {
+    uint32_t unpack, math, pack;
+    uint32_t sfpu;              /* vector operation on every datum of Dst, see sfpu.h; 0 = none */
+    uint32_t reduce;            /* 0 columns, 1 rows, 2 the whole tile; + 4 for the maximum */
+    uint32_t phases;            /* fidelity phases of multiplications, 1 to 4 */
+    uint32_t tiles;             /* output tiles */
+    uint32_t inner;             /* tiles of each operand per output tile */
+    uint32_t in, src, dst, out; /* formats in L1, in SrcA and SrcB, of the packer's input, in L1 */
+    uint32_t dst32;             /* 32-bit Dst */
+    uint32_t int8;              /* integer arithmetic in the matrix unit */
+    uint32_t a, b, c;           /* byte addresses in L1, multiples of 16 */
+    uint32_t in_bytes;          /* bytes of an input tile, headers included */
+    uint32_t out_bytes;         /* bytes of an output tile */
+};
+
+/* The linker script fixes the address, 0x20000. */
+extern const volatile struct params runtime_args;

@@ -1,0 +1,47 @@
+/* Operations of the vector unit on every datum of a tile in Dst, 32 datums at a time. */
+#pragma once
+
+#include "lib/math_half.h"
+
+#define SFPU_NEXT 7u /* address mode of SFPSTORE: two Dst rows on */
+
+enum { SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_INT_TO_FLOAT };
+
+#define LOAD_DEFAULT 0u /* by the format of Dst */
+#define LOAD_FP32 3u
+#define LOAD_INT32 4u
+#define LREG_ZERO 9u
+
+static inline void sfpu_word(uint32_t operation) {
+    switch (operation) {
+    case SFPU_ABS:
+        TTI_SFPABS(1, 0, 0); /* as a float */
+        break;
+    case SFPU_NEGATE:
+        TTI_SFPMOV(1, 0, 0); /* with the sign inverted */
+        break;
+    case SFPU_SQUARE:
+        TTI_SFPMUL(0, 0, LREG_ZERO, 0, 0);
+        TTI_SFPNOP(); /* SFPMUL takes two cycles */
+        break;
+    default:
+        TTI_SFPCAST(0, 0, 0); /* sign and magnitude to fp32, nearest even */
+        break;
+    }
+}
+
+static inline void sfpu_tile(uint32_t operation) {
+    if (operation == SFPU_NONE) {
+        return;
+    }
+    uint32_t from = operation == SFPU_INT_TO_FLOAT ? LOAD_INT32 : LOAD_DEFAULT;
+    uint32_t to = operation == SFPU_INT_TO_FLOAT ? LOAD_FP32 : LOAD_DEFAULT;
+    TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
+    TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+    for (uint32_t i = 0; i < 32; i++) {
+        TTP_SFPLOAD(0, 0, from, 0);
+        sfpu_word(operation);
+        TTP_SFPSTORE(0, SFPU_NEXT, to, 0);
+    }
+    TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+}

@@ -1,0 +1,144 @@
+/* TRISC0: unpacks the operands' tiles, whole or face by face, in the formats the host names. */
+#include "lib/tile.h"
+#include "llk_like/kernel.h"
+
+#define UNPACKER0 1u
+#define UNPACKER1 2u
+#define BOTH_UNPACKERS 3u
+#define UNPACK_CONTEXTS 2u
+#define WAIT_UNPACK1 0x004u
+
+static uint32_t context; /* 0 or 1: the configuration context of the next unpack */
+
+static uint32_t is_tilize(void) { return runtime_args.unpack == UNPACK_TILIZE; }
+
+/* Bytes of 32 datums, one row of a row-major tile, in units of 16. */
+static uint32_t row_units(void) { return runtime_args.in_bytes / 32 / 16; }
+
+static void configure_formats(void) {
+    uint32_t src = runtime_args.src;
+    uint32_t x_dim = is_tilize() ? TILE_DATUMS : FACE_DATUMS;
+    uint32_t z_dim = is_tilize() ? 1 : FACES;
+    uint32_t descriptor = runtime_args.in | 1u << 4 | x_dim << 16;
+    uint32_t transposed = runtime_args.unpack == UNPACK_A_TRANSPOSED ||
+                          (runtime_args.unpack == UNPACK_REDUCE && (runtime_args.reduce & 3) == 1);
+    cfg_write(ALU_FORMAT_SPEC_REG0_SrcA_ADDR32,
+              CFG(ALU_FORMAT_SPEC_REG0_SrcA, src) | CFG(ALU_FORMAT_SPEC_REG1_SrcB, src) |
+                  CFG(ALU_FORMAT_SPEC_REG2_Dstacc, runtime_args.dst) |
+                  CFG(ALU_ACC_CTRL_Fp32_enabled, runtime_args.dst32) |
+                  CFG(ALU_ACC_CTRL_SFPU_Fp32_enabled, runtime_args.dst32) |
+                  CFG(ALU_ACC_CTRL_INT8_math_enabled, runtime_args.int8));
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor);
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, 1u | z_dim << 16);
+    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor);
+    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32 + 1, 1u | z_dim << 16);
+    cfg_write(THCON_SEC0_REG2_Out_data_format_ADDR32,
+              CFG(THCON_SEC0_REG2_Out_data_format, src) |
+                  CFG(THCON_SEC0_REG2_Throttle_mode, 2) |
+                  CFG(THCON_SEC0_REG2_Tileize_mode, is_tilize()) |
+                  CFG(THCON_SEC0_REG2_Shift_amount_cntx0, is_tilize() ? row_units() & 15 : 0) |
+                  CFG(THCON_SEC0_REG2_Shift_amount_cntx1, is_tilize() ? row_units() >> 4 : 0) |
+                  CFG(THCON_SEC0_REG2_Haloize_mode, transposed));
+    cfg_write(THCON_SEC1_REG2_Out_data_format_ADDR32,
+              CFG(THCON_SEC1_REG2_Out_data_format, src) |
+                  CFG(THCON_SEC1_REG2_Throttle_mode, 2));
+    cfg_write(THCON_SEC0_REG2_Disable_zero_compress_cntx0_ADDR32,
+              CFG(THCON_SEC0_REG2_Disable_zero_compress_cntx0, 1) |
+                  CFG(THCON_SEC0_REG2_Disable_zero_compress_cntx1, 1));
+    cfg_write(THCON_SEC1_REG2_Disable_zero_compress_cntx0_ADDR32,
+              CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx0, 1) |
+                  CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx1, 1));
+}
+
+static void configure_addresses(void) {
+    uint32_t x_dim = is_tilize() ? TILE_DATUMS : FACE_DATUMS;
+    uint32_t whole = runtime_args.unpack == UNPACK_AB || is_tilize();
+    /* The destination index of unpacker 0 counts from four rows before SrcA. */
+    cfg_write(THCON_SEC0_REG5_Dest_cntx0_address_ADDR32,
+              CFG(THCON_SEC0_REG5_Dest_cntx0_address, 4 * 16) |
+                  CFG(THCON_SEC0_REG5_Dest_cntx1_address, 4 * 16));
+    cfg_write(THCON_SEC0_REG5_Tile_x_dim_cntx0_ADDR32,
+              CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, x_dim) |
+                  CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, x_dim));
+    cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
+    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
+    TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
+    TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
+    TTP_SETADCXX(0, (whole ? TILE_DATUMS : FACE_DATUMS) - 1, UNPACKER0);
+    TTP_SETADCXX(0, (whole ? TILE_DATUMS : FACE_DATUMS) - 1, UNPACKER1);
+}
+
+/* Stores both bases, less 1 for the tile header, in the free context, and selects it. */
+static void begin(uint32_t a, uint32_t b) {
+    while (semaphore_read(SEMAPHORE_UNPACK_SYNC) >= UNPACK_CONTEXTS) {
+    }
+    cfg_write(context ? THCON_SEC0_REG3_Base_cntx1_address_ADDR32
+                      : THCON_SEC0_REG3_Base_address_ADDR32,
+              (a >> 4) - 1);
+    cfg_write(context ? THCON_SEC1_REG3_Base_cntx1_address_ADDR32
+                      : THCON_SEC1_REG3_Base_address_ADDR32,
+              (b >> 4) - 1);
+    semaphore_post(SEMAPHORE_UNPACK_SYNC);
+    TTP_SETC16(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
+                   CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context),
+               UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
+    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
+}
+
+static void end(void) {
+    TTI_STALLWAIT(WAIT_UNPACK0 | WAIT_UNPACK1, STALL_SYNC);
+    TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_SYNC));
+    context ^= 1;
+}
+
+/* SrcB's bank is given over before SrcA's: math waits for SrcA and clears both. */
+static void unpack_srca_alone(void) {
+    TTI_UNPACR_NOP(1, 0, 0, 0, 0, 1, 0, 0, 1);
+    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+}
+
+static void unpack_pair(void) {
+    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
+    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+}
+
+/* Faces 0 top left, 1 top right, 2 bottom left, 3 bottom right; `exchange` takes 0, 2, 1, 3. */
+static void unpack_faces(uint32_t exchange, uint32_t with_b) {
+    for (uint32_t i = 0; i < FACES; i++) {
+        uint32_t face = exchange ? i >> 1 | (i & 1) << 1 : i;
+        TTP_SETADCZW(1, face, 0, 0, 0, UNPACKER0);
+        if (with_b) {
+            unpack_pair();
+        } else {
+            unpack_srca_alone();
+        }
+    }
+}
+
+static void unpack_tile(uint32_t a, uint32_t b) {
+    uint32_t mode = runtime_args.unpack;
+    begin(a, b);
+    if (mode == UNPACK_AB) {
+        unpack_pair();
+    } else if (mode == UNPACK_TILIZE) {
+        unpack_srca_alone();
+    } else if (mode == UNPACK_REDUCE) {
+        unpack_faces((runtime_args.reduce & 3) != 1, 1);
+    } else {
+        unpack_faces(mode == UNPACK_A_TRANSPOSED, 0);
+    }
+    end();
+}
+
+int main(void) {
+    uint32_t pairs = runtime_args.tiles * runtime_args.inner;
+    configure_formats();
+    configure_addresses();
+    for (uint32_t i = 0; i < pairs; i++) {
+        uint32_t offset = i * runtime_args.in_bytes;
+        uint32_t scaler = runtime_args.unpack == UNPACK_REDUCE ? 0 : offset;
+        unpack_tile(runtime_args.a + offset, runtime_args.b + scaler);
+    }
+    complete(0);
+    return 0;
+}
