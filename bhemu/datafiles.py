@@ -52,15 +52,15 @@ def read_array(path: Path, dtype: str, origin: str) -> NDArray[Any]:
     """
     try:
         if path.suffix == ".npy":
-            array = np.load(path, allow_pickle=False)
-            assert isinstance(array, np.ndarray)
-            return array
+            with path.open("rb") as file:
+                return np.lib.format.read_array(file, allow_pickle=False)
         if dtype == "raw":
             return np.frombuffer(path.read_bytes(), dtype=np.uint8)
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{origin}: {path} is not a .npy array of numbers: {error}") from error
     except OSError as error:
         raise InputError(f"{origin}: {path} cannot be read: {error.strerror}") from error
+    except Exception as error:  # numpy parses the header as Python: a damaged one raises anything
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{origin}: {path} is not a .npy array of numbers: {reason}") from error
     raise InputError(f"{origin}: {path} is not .npy", hint='dtype = "raw" takes any file as bytes')
 
 

@@ -1,0 +1,18 @@
+"""How long a campaign is: short in every run of the suite, long with BHEMU_LONG=1."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+LONG = bool(os.environ.get("BHEMU_LONG"))
+
+
+def campaign(short: int, long: int) -> settings:
+    """Settings of a hypothesis campaign with that many examples; the same ones in every run."""
+    return settings(
+        max_examples=long if LONG else short,
+        derandomize=not LONG,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )

@@ -1,0 +1,97 @@
+"""Random Tensix words on all threads: whatever they are, only bhemu's own errors come out."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaign import LONG, campaign
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bhemu.errors import BhemuError, Internal
+from bhemu.memmap import L1_SIZE
+from bhemu.riscv.asm import PARK, code, ttinsn
+from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.jit import JIT
+from bhemu.tile import Tile
+
+STARTS = (0x10000, 0x20000, 0x30000)
+BOUNDS = Path(__file__).parent / "bounds.py"
+KNOWN = sorted(REGISTRY)
+
+
+def field_values(width: int) -> st.SearchStrategy[int]:
+    """Corners more often than the rest."""
+    top = (1 << width) - 1
+    return st.one_of(st.sampled_from([0, 1, top, 1 << (width - 1)]), st.integers(0, top))
+
+
+def known_word(opcode: int) -> st.SearchStrategy[int]:
+    cls: type[Instruction] = REGISTRY[opcode]
+    fields = {f.name: field_values(f.max.bit_length()) for f in cls.fields}
+    return st.fixed_dictionaries(fields).map(lambda values: cls.assemble(**values))
+
+
+words = st.one_of(
+    st.sampled_from(KNOWN).flatmap(known_word),
+    st.sampled_from(KNOWN).flatmap(lambda op: st.integers(op << 24, (op << 24) + 0xFFFFFF)),
+    st.integers(0, 0xBFFFFFFF),  # what .ttinsn can hold
+)
+programs = st.tuples(*(st.lists(words, max_size=12) for _ in range(3)))
+
+
+def execute(program: Iterable[list[int]], ub: str, seed: int) -> tuple[str, int, bytes]:
+    """(outcome in words, clock, L1) of the three threads' words over random operands."""
+    tile = Tile(ub=ub)
+    tile.write(0x40000, random.Random(seed).randbytes(0x4000))
+    for i, thread in enumerate(program):
+        tile.write(STARTS[i], code([ttinsn(word) for word in thread], PARK))
+        tile.core[f"trisc{i}"].set_reset_pc(STARTS[i])
+        tile.core[f"trisc{i}"].release()
+    problem: BhemuError | None = None
+    outcome = ""
+    try:
+        outcome = tile.run("idle", limit=100_000, timeout_s=60).reason
+    except BhemuError as raised:
+        problem, outcome = raised, str(raised)
+    if problem is not None:
+        assert not isinstance(problem, Internal), outcome
+        assert problem.exit_code in (3, 4, 5, 7)
+        assert problem.rule
+        with pytest.raises(type(problem)) as again:
+            tile.run("idle")
+        assert str(again.value) == outcome
+    assert tile.tensix.dst16.shape == (1024, 16)
+    assert tile.l1.shape == (L1_SIZE,)
+    return outcome, tile.clock, tile.l1.tobytes()
+
+
+@given(programs, st.sampled_from(["error", "warn", "silicon"]), st.integers(0, 3))
+@campaign(60, 20_000)
+def test_only_named_errors_come_out_and_every_run_is_the_same(
+    program: tuple[list[int], ...], ub: str, seed: int
+) -> None:
+    assert execute(program, ub, seed) == execute(program, ub, seed)
+
+
+@pytest.mark.skipif(not JIT, reason="numpy checks every index in the interpreted mode")
+@pytest.mark.skipif(not LONG, reason="compiles everything once more; part of make test-all")
+def test_no_index_leaves_its_array(tmp_path: Path) -> None:
+    """The same words with numba's bounds check, which is off otherwise."""
+    environment = {
+        **os.environ,
+        "NUMBA_BOUNDSCHECK": "1",
+        "BHEMU_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+    }
+    done = subprocess.run(
+        [sys.executable, str(BOUNDS)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "IndexError" not in done.stderr, done.stderr
+    assert np.int64(done.stdout) >= 2000
