@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.memmap import CORE_NAMES
-from bhemu.tensix.insn import disassemble
+from bhemu.tensix import gate, streams
+from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.state import BLOCKED, CORES, THREADS, State
 from bhemu.tensix.status import CONDITIONS
-
-SEMWAIT_LATCH = 2
-"""Value of `latch` for SEMWAIT."""
-
 
 @dataclass(frozen=True)
 class Waiter:
@@ -51,6 +48,13 @@ def _semaphores(s: State, t: int) -> str:
     )
 
 
+def _stream(s: State, t: int) -> str:
+    n = int(gate.stream_index(s, t, int(s.latch_stream[t])))
+    phase = int(s.latch_cond[t]) == 1 << gate.PHASE
+    value = streams.phase(s, n) if phase else streams.messages(s, n)
+    return f"stream {n} = {int(value)}, awaited {int(s.latch_target[t])}"
+
+
 def _thread(tile: Any, t: int) -> Waiter:
     s = tile.state
     condition = CONDITIONS.get(int(s.gate_blocked[t]))
@@ -58,8 +62,15 @@ def _thread(tile: Any, t: int) -> Waiter:
     detail = f"at the gate: {disassemble(int(s.gate_word[t]))}"
     if s.latch[t]:
         detail += f"; held by {disassemble(int(s.latch_word[t]))}"
-        if s.latch[t] == SEMWAIT_LATCH:
+        if s.latch[t] == gate.SEMAPHORE:
             detail += f"; {_semaphores(s, t)}"
+        elif s.latch[t] == gate.STREAM:
+            detail += f"; {_stream(s, t)}"
+    else:
+        word = int(s.gate_word[t])
+        cls = decode(word)
+        more = cls.explain(s, t, word) if cls else ""
+        detail += f"; {more}" if more else ""
     pc = int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
     return Waiter(f"thread T{t}", reason, tile.place(int(s.gate_core[t]), pc), detail)
 

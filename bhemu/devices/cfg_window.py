@@ -46,11 +46,8 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> None:
     index = offset >> 2
     if c > 3:
         s.access[0] = rules.WRONG_CORE
-    elif index < _DUAL:
-        config.write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value)
-    elif index < _THREAD:
-        config.write(s, np.int64(0), index - _DUAL, value)
-        config.write(s, np.int64(1), index - _DUAL, value)
+    elif config.writable(index):
+        config.write_mapped(s, index, value)
     elif index < _END:
         s.access[0] = rules.READ_ONLY
     else:

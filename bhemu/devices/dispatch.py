@@ -21,6 +21,7 @@ from bhemu.devices import (
     niu,
     pcbuf,
     rules,
+    tdma,
 )
 from bhemu.tensix import streams
 from bhemu.tensix.frontend import drained
@@ -106,6 +107,9 @@ def _word(s: Any, c: Any, address: Any, size: Any) -> Any:
     if mm.DEBUG_BASE <= address < mm.PIC_BASE:
         value = debug_regs.read(s, c, address - mm.DEBUG_BASE)
         return value if value != debug_regs.ELSEWHERE else _python(s, c, address, size, 0)
+    if mm.TDMA_BASE <= address < mm.DEBUG_BASE:
+        value = tdma.read(s, c, address - mm.TDMA_BASE)
+        return value if value != tdma.ELSEWHERE else _python(s, c, address, size, 0)
     if mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END:
         return local_ram.read(s, c, address - mm.LOCAL_SLOW_BASE)
     if mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
@@ -153,6 +157,10 @@ def _store_word(s: Any, c: Any, address: Any, size: Any, value: Any) -> None:
         niu.write(s, (address - mm.NOC0_BASE) // mm.NOC_SIZE, address % mm.NOC_SIZE, value)
     elif mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         mop_cfg.write(s, c, address - mm.MOP_CFG_BASE, value)
+    elif mm.TDMA_BASE <= address < mm.DEBUG_BASE:
+        offset = address - mm.TDMA_BASE
+        if not tdma.write(s, c, offset, value):
+            _python(s, c, address, size | WRITE, value & tdma.kept(offset))
     elif mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
         s.access[0] = rules.READ_ONLY
     elif not (mm.DEBUG_BASE <= address < mm.PIC_BASE) or not debug_regs.write(

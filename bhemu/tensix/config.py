@@ -66,6 +66,22 @@ def write(s: Any, b: Any, word: Any, value: Any) -> None:
 
 
 @njit
+def writable(index: Any) -> Any:
+    """True for word `index` of the mapped space in Config[0], Config[1] or ConfigDualWrite."""
+    return index < 3 * CONFIG_WORDS
+
+
+@njit
+def write_mapped(s: Any, index: Any, value: Any) -> None:
+    """Store a `writable` word of the space that starts at TENSIX_CFG_BASE."""
+    if index < 2 * CONFIG_WORDS:
+        write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value)
+    else:
+        write(s, np.int64(0), index - 2 * CONFIG_WORDS, value)
+        write(s, np.int64(1), index - 2 * CONFIG_WORDS, value)
+
+
+@njit
 def modify(s: Any, b: Any, word: Any, value: Any, mask: Any) -> None:
     """Replace the masked bits (RMWCIB): as `write`, but STATE_RESET_EN has no effect."""
     merged = (np.int64(s.cfg[b, word]) & ~mask) | (value & mask)

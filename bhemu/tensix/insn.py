@@ -43,6 +43,11 @@ class Instruction:
     refused: ClassVar[str]
     execute: ClassVar[Callable[..., Any] | None] = None
 
+    @staticmethod
+    def explain(s: Any, t: int, word: int) -> str:
+        """Numbers of state record `s` that a blocked `word` of thread `t` waits on, or ""."""
+        return ""
+
     def __init_subclass__(
         cls,
         *,

@@ -75,7 +75,7 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
             return n
         word = s.gate_word[t]
         opcode = np.int64(word) >> 24
-        status = hold(s, t, opcode) if s.latch[t] else np.int64(DONE)
+        status = hold(s, t, opcode) if s.latch[t] or s.thcon[0] else np.int64(DONE)
         if status == DONE:
             status = call_entry(s.table[opcode], s, np.int64(t), word)
         if status != DONE:

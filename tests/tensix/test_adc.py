@@ -182,6 +182,41 @@ def test_thread_override_is_refused_by_name() -> None:
     assert not s.adc.any()
 
 
-def test_setdvalid_and_rstdma_are_declared_only() -> None:
-    assert adc.SETDVALID.execute is None
+def test_rstdma_is_refused_with_its_reason() -> None:
     assert adc.RSTDMA.execute is None
+    assert adc.RSTDMA.refused
+
+
+@pytest.mark.parametrize("setvalid", range(4))
+def test_setdvalid_is_unsupported_on_blackhole(setvalid: int) -> None:
+    """ "interaction with implied data formats is ill-specified" (SETDVALID, ISA)."""
+    s = State()
+    assert run(s, "SETDVALID", setvalid=setvalid) == adc.SETDVALID_FORMAT
+    assert status.RULES[adc.SETDVALID_FORMAT].category == status.UNSUPPORTED
+    assert not s.src_valid.any()
+    assert not s.unpack_bank.any()
+
+
+@pytest.mark.parametrize("setvalid", range(4))
+def test_setdvalid_where_it_is_tolerated(setvalid: int) -> None:
+    """Bit 0 SrcA, bit 1 SrcB; "records a stale/held copy of a previous unpack's output format"."""
+    rng = random.Random(setvalid)
+    s = State()
+    s.ub_mode[0] = 2
+    for n in range(20):
+        s.unpack_bank[:] = rng.randrange(2), rng.randrange(2)
+        s.src_valid[:] = 0
+        s.src_fmt[:] = [[rng.randrange(16) for _ in range(2)] for _ in range(2)]
+        banks_before, formats = s.unpack_bank.copy(), s.src_fmt.copy()
+        valid = s.src_valid.copy()
+        for which in range(2):
+            if setvalid >> which & 1:
+                bank = banks_before[which]
+                valid[which, bank] = 1
+                formats[which, bank] = formats[which, 1 - bank]
+                banks_before[which] ^= 1
+        assert run(s, "SETDVALID", rng.randrange(3), setvalid=setvalid) == status.DONE
+        assert (s.src_valid == valid).all()
+        assert (s.unpack_bank == banks_before).all()
+        assert (s.src_fmt == formats).all()
+        assert counted(s)[adc.SETDVALID_FORMAT] == n + 1

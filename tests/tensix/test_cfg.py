@@ -269,7 +269,3 @@ def test_cfgshiftmask_as_llk_uses_it() -> None:
         disable_mask_on_old_val=1,
     )
     assert s.cfg[0, 76] == 0xF0
-
-
-def test_streamwrcfg_is_declared_only() -> None:
-    assert cfg.STREAMWRCFG.execute is None

@@ -1,39 +1,18 @@
-"""Scalar unit: GPR arithmetic, STOREREG and LOADREG on overlay streams (ScalarUnit pages, ISA)."""
+"""Scalar unit: GPR arithmetic, SETDMAREG, STOREREG and LOADREG (ScalarUnit pages, ISA)."""
 
 import random
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from unit_runner import WORD, push, run
 
+from bhemu.errors import BhemuError
+from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, sw, tt
+from bhemu.tensix import mmio as mmio_window
 from bhemu.tensix import status, streams
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 from bhemu.tensix.units import scalar
-
-WORD = 0xFFFFFFFF
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def view(s: State) -> Any:
-    return s.buffer.view(DTYPE)[0] if JIT else s
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, *values.values()))
-
+from bhemu.tile import Tile
 
 @pytest.mark.parametrize("register", [0, 4, 63])
 def test_setdmareg_sets_one_half(register: int) -> None:
@@ -49,11 +28,50 @@ def test_setdmareg_sets_one_half(register: int) -> None:
     assert np.count_nonzero(s.gpr != 0xAAAA5555) == 64 + 64 + 1  # two threads are 0, one GPR set
 
 
-def test_setdmareg_signal_mode_is_refused_by_name() -> None:
+@pytest.mark.parametrize("source", range(10))
+def test_setdmareg_of_packer_state_is_refused_by_name(source: int) -> None:
+    """Tile sizes, zero flags and the exponent histogram are not kept (SETDMAREG_Special)."""
     s = State()
-    assert run(s, "SETDMAREG", set_signals_mode=1, payload_sig_sel=5) == scalar.SIGNALS
+    fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3}
+    assert run(s, "SETDMAREG", **fields) == scalar.SIGNALS
     assert status.RULES[scalar.SIGNALS].category == status.UNIMPLEMENTED
+    assert f"source {source}:" in status.RULES[scalar.SIGNALS].text.format(*s.detail)
     assert not s.gpr.any()
+
+
+@pytest.mark.parametrize("size", range(4))
+def test_setdmareg_of_zeros(size: int) -> None:
+    """Sources 10 to 15 are no case of the model, so Values stay 0 (SETDMAREG_Special).
+
+    ResultSize 0: one half, 1: one register, 2: four, 3: the fields of a tile header.
+    """
+    rng = random.Random(size)
+    s = State()
+    for _ in range(100):
+        t, half, source = rng.randrange(3), rng.randrange(128), rng.randrange(10, 16)
+        s.gpr[t] = [rng.getrandbits(32) for _ in range(64)]
+        want = bytearray(s.gpr[t].tobytes())
+        group = half // 8 * 16
+        if size == 0:
+            want[2 * half : 2 * half + 2] = bytes(2)
+        elif size == 1:
+            want[half // 2 * 4 : half // 2 * 4 + 4] = bytes(4)
+        elif size == 2:
+            want[group : group + 16] = bytes(16)
+        else:  # TileSize, DataFormat + DisableZeroCompression + SpareBits, AllZeroFlags
+            for at in (0, 1, 6, 8, 9, 10, 11):
+                want[group + at] = 0
+        select = rng.randrange(16) << 7 | source << 3 | rng.randrange(8)
+        fields = {"set_signals_mode": 1, "payload_sig_sel": select, "reg_index_16b": half}
+        assert run(s, "SETDMAREG", t, **fields, payload_sig_sel_size=size) == status.DONE
+        assert s.gpr[t].tobytes() == bytes(want)
+
+
+def test_setdmareg_special_form_has_unused_bits() -> None:
+    s = State()
+    fields = {"set_signals_mode": 1, "payload_sig_sel": 1 << 11 | 10 << 3}
+    assert run(s, "SETDMAREG", **fields) == status.RESERVED_BITS
+    assert s.detail[0] == 1 << 19
 
 
 def arithmetic(mnemonic: str, mode: int, a: int, b: int) -> int:
@@ -180,7 +198,7 @@ def test_wide_remote_src_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("mnemonic", "offset"),
-    [("STOREREG", 0x0), ("STOREREG", 0x4A4), ("STOREREG", 0xFFC), ("LOADREG", 0x438)],
+    [("STOREREG", 0x0), ("STOREREG", 0x8), ("STOREREG", 0xFFC), ("LOADREG", 0x438)],
 )
 def test_other_stream_registers_are_refused_by_name(mnemonic: str, offset: int) -> None:
     s = State()
@@ -194,24 +212,60 @@ def test_other_stream_registers_are_refused_by_name(mnemonic: str, offset: int) 
 
 
 @pytest.mark.parametrize("mnemonic", ["STOREREG", "LOADREG"])
-@pytest.mark.parametrize(
-    ("address", "rule"),
-    [
-        (0xFFB00000, scalar.MMIO_LOW),
-        (0xFFB10FFC, scalar.MMIO_LOW),
-        (0xFFB11000, scalar.MMIO_TARGET),
-        (0xFFB3FFFC, scalar.MMIO_TARGET),
-        (0xFFB80000, scalar.MMIO_TARGET),
-        (0xFFBFFFFC, scalar.MMIO_TARGET),
-    ],
-)
-def test_addresses_outside_the_streams(mnemonic: str, address: int, rule: int) -> None:
-    """Below 0xFFB11000 undefined (STOREREG, ISA); the rest is not modelled and named."""
+@pytest.mark.parametrize("address", [0xFFB00000, 0xFFB10FFC])
+def test_core_local_memory_is_out_of_reach(mnemonic: str, address: int) -> None:
+    """Below 0xFFB11000 undefined (STOREREG, LOADREG, ISA)."""
     s = State()
-    assert run(s, mnemonic, reg_addr=mmio(address)) == rule
-    text = status.RULES[rule].text.format(*(int(v) for v in s.detail))
+    assert run(s, mnemonic, reg_addr=mmio(address)) == mmio_window.LOW
+    text = status.RULES[mmio_window.LOW].text.format(*(int(v) for v in s.detail))
     assert f"{address:#010x}" in text
 
 
-def test_reg2flop_is_declared_only() -> None:
-    assert scalar.REG2FLOP.execute is None
+@pytest.mark.parametrize("mnemonic", ["STOREREG", "LOADREG"])
+@pytest.mark.parametrize(
+    ("address", "rule"),
+    [
+        (0xFFB11000, "MMIO-CORE"),  # TDMA-RISC: unmapped for the NoC and the coprocessor
+        (0xFFB13000, "MMIO-NOT-MODELLED"),  # PIC
+        (0xFFB80000, "MMIO-"),  # MOP configuration
+        (0xFFBFFFFC, "MMIO-UNMAPPED"),
+    ],
+)
+def test_other_blocks_answer_as_to_the_noc(mnemonic: str, address: int, rule: str) -> None:
+    """What the memory map gives the NoC it gives the coprocessor (BabyRISCV, Blackhole ISA)."""
+    tile = Tile()
+    push(tile, 1, mnemonic, reg_addr=mmio(address))
+    with pytest.raises(BhemuError, match=rule) as caught:
+        tile.run()
+    assert f"{address:#010x}" in str(caught.value)
+
+
+def test_storereg_and_loadreg_reach_debug_registers_and_local_memory() -> None:
+    """Tile control and the slow path to the local memories are in the NoC's column."""
+    tile = Tile()
+    s = tile.state
+    s.gpr[2, 1:3] = 0x12345678, 0x00ABCDEF
+    local, reset_pc = 0xFFB18000 + 0x40, 0xFFB12228  # trisc0's memory, its reset PC
+    for address, register in ((local, 1), (reset_pc, 2)):
+        push(tile, 2, "STOREREG", reg_addr=mmio(address), tdma_data_reg_index=register)
+        push(tile, 2, "LOADREG", reg_addr=mmio(address), tdma_data_reg_index=register + 8)
+    assert tile.run().reason == "idle"
+    assert s.local[1, 0x40:0x44].view(np.uint32)[0] == 0x12345678
+    assert tile.read32(reset_pc) == 0x00ABCDEF
+    assert s.gpr[2, 9:11].tolist() == [0x12345678, 0x00ABCDEF]
+
+
+def test_the_tensix_words_of_a_core_can_release_another() -> None:
+    """STOREREG to SOFT_RESET_0; the access that lets them run keeps its own address and value."""
+    tile = Tile()
+    tile.write(0x6000, code(li(A0, 0x9000), li(A1, 77), sw(A1, A0), PARK))
+    tile.state.gpr[1, 4] = 0x47800 & ~0x3000  # trisc0 and trisc1 run
+    word = tt("STOREREG", reg_addr=mmio(0xFFB121B0), tdma_data_reg_index=4)
+    tile.write(0x10000, code(word, li(A0, 0xFFE00000), lw(A1, A0, 16), lw(A1, A0, 0x100), PARK))
+    tile.core["trisc1"].set_reset_pc(0x10000)
+    tile.core["trisc1"].release()
+    with pytest.raises(BhemuError, match="0xffe00100"):
+        tile.run()
+    tile.core["trisc1"].hold()
+    assert tile.run(resume=True).reason == "idle"
+    assert tile.read32(0x9000) == 77

@@ -1,46 +1,12 @@
 """Sync unit: mutexes, semaphores and their RISC-V window (SyncUnit pages, Blackhole ISA)."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import pytest
-from numba import njit
+from unit_runner import ERROR, SILICON, WARN, count, push, run, sentence, view
 
 from bhemu.tensix import semaphores, status
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
-from bhemu.tensix.quirks import counted
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 from bhemu.tensix.units import sync
-
-ERROR, WARN, SILICON = 0, 1, 2
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def view(s: State) -> Any:
-    return s.buffer.view(DTYPE)[0] if JIT else s
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, *values.values()))
-
-
-def count(s: State, rule: int) -> int:
-    return int(counted(s).get(rule, 0))
-
-
-def sentence(s: State, rule: int) -> str:
-    return status.RULES[rule].text.format(*(int(v) for v in s.detail))
-
+from bhemu.tile import Tile
 
 @pytest.mark.parametrize("index", [0, 2, 3, 4])
 def test_mutex_is_acquired_and_released(index: int) -> None:
@@ -103,6 +69,73 @@ def test_release_by_a_thread_that_does_not_hold_it(owner: int) -> None:
     s.ub_mode[0] = WARN
     assert run(s, "ATRELM", 1, mutex_index=0) == status.DONE
     assert s.mutex[0] == owner
+
+
+def waiting(s: State, t: int, index: int) -> None:
+    """Thread `t` stands at its gate with an ATGETM that was refused."""
+    s.gate_word[t], s.gate_full[t] = 0xA0000000 | index, 1
+    s.gate_blocked[t] = run(s, "ATGETM", t, mutex_index=index)
+    assert s.gate_blocked[t] == sync.WAIT_MUTEX
+
+
+@pytest.mark.parametrize("owner", range(3))
+@pytest.mark.parametrize("index", [0, 4])
+def test_release_with_two_waiters_chooses_the_next_in_order(owner: int, index: int) -> None:
+    """ "thread (i + 1) % 3 is always chosen to be the acquirer" (ATRELM, ISA)."""
+    s = State()
+    chosen, other = (owner + 1) % 3, (owner + 2) % 3
+    run(s, "ATGETM", owner, mutex_index=index)
+    waiting(s, other, index)
+    waiting(s, chosen, index)
+    assert run(s, "ATRELM", owner, mutex_index=index) == status.DONE
+    assert s.mutex[index] == 0
+    for t in (other, owner):
+        assert run(s, "ATGETM", t, mutex_index=index) == sync.WAIT_MUTEX
+    assert run(s, "ATGETM", chosen, mutex_index=index) == status.DONE
+    assert s.mutex[index] == chosen + 1
+    assert not s.mutex_next.any()
+
+
+@pytest.mark.parametrize("case", ["one", "another mutex", "held by a latch"])
+def test_release_with_fewer_than_two_waiters_leaves_the_mutex_to_any(case: str) -> None:
+    """The ISA names an order only when both other threads are trying to acquire that mutex."""
+    s = State()
+    for t, index in ((0, 2), (1, 3)):
+        assert run(s, "ATGETM", t, mutex_index=index) == status.DONE
+    waiting(s, 2, 2)
+    if case == "another mutex":
+        s.mutex[3] = 1
+        waiting(s, 1, 3)
+    elif case == "held by a latch":
+        s.gate_word[1], s.gate_full[1], s.gate_blocked[1] = 0xA0000002, 1, 12345
+    assert run(s, "ATRELM", 0, mutex_index=2) == status.DONE
+    assert not s.mutex_next.any()
+    assert run(s, "ATGETM", 1, mutex_index=2) == status.DONE
+
+
+def test_three_threads_take_turns_at_a_mutex() -> None:
+    """All three compete for mutex 2; a store notes each owner: cyclic order (ATRELM, ISA)."""
+    tile = Tile()
+    s = tile.state
+    s.l1[0x4000:0x4400] = 0xFF
+    s.gpr[:, 1] = 0x4000 // 16
+    s.gpr[:, 4] = [10, 11, 12]
+    note = (
+        ("ATGETM", {"mutex_index": 2}),
+        ("ATINCGET", {"addr_reg_index": 1, "data_reg_index": 5, "wrap_val": 31}),
+        ("ATRELM", {"mutex_index": 2}),
+    )
+    tile.write32(0x4000, 0)
+    s.mutex[2] = 3
+    for t in range(3):
+        if t == 2:
+            push(tile, 2, "ATRELM", mutex_index=2)
+        for mnemonic, fields in note:
+            s.gpr[t, 5] = 1
+            push(tile, t, mnemonic, **fields)
+    assert tile.run().reason == "idle"
+    assert tile.read32(0x4000) == 3
+    assert s.gpr[:, 5].tolist() == [0, 1, 2]  # T2 released: T0 first, then T1 (its next), then T2
 
 
 def test_seminit_sets_all_selected() -> None:
@@ -174,10 +207,6 @@ def test_semwait_without_a_condition_is_undefined(mode: int) -> None:
     s.ub_mode[0] = mode
     assert run(s, "SEMWAIT", wait_sem_cond=0, sem_sel=1) == sync.SEM_CONDITION
     assert s.latch[0] == 0
-
-
-def test_streamwait_is_declared_only() -> None:
-    assert sync.STREAMWAIT.execute is None
 
 
 @pytest.mark.parametrize(

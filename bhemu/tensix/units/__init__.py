@@ -1,6 +1,6 @@
 """The execution units: importing this package declares all 137 instructions."""
 
-from bhemu.tensix.units import adc, cfg, front, memory, mover, scalar, sync
+from bhemu.tensix.units import adc, atomic, cfg, flop, front, memory, mover, scalar, sync
 from bhemu.tensix.units.matrix import clear, conv, elw, legacy, move, mul, pool, shift
 from bhemu.tensix.units.pack import pacr
 from bhemu.tensix.units.unpack import unpacr
@@ -8,7 +8,7 @@ from bhemu.tensix.units.vector import arith, cc, convert, integer, loadstore, lu
 from bhemu.tensix.units.vector import move as vector_move
 
 MODULES = (
-    *(adc, cfg, front, memory, mover, scalar, sync, unpacr, pacr),
+    *(adc, atomic, cfg, flop, front, memory, mover, scalar, sync, unpacr, pacr),
     *(clear, conv, elw, legacy, move, mul, pool, shift),
     *(arith, cc, convert, integer, loadstore, lut, macro, vector_move),
 )

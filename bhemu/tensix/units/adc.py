@@ -6,6 +6,7 @@ for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 
 from typing import Any
 
+from bhemu.tensix import banks
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
@@ -31,6 +32,12 @@ THREAD_OVERRIDE = error(
     UNSUPPORTED,
     "SETADC with value {0:#x}: bits 17:16 address the counters of another thread",
     "keep the value below 0x10000",
+)
+SETDVALID_FORMAT = error(
+    "SETDVALID",
+    UNSUPPORTED,
+    "SETDVALID is unsupported on Blackhole: the format that the bank implies is ill-specified",
+    "hand the bank over with UNPACR_NOP, or with set_dat_valid of UNPACR",
 )
 
 
@@ -316,9 +323,25 @@ class ADDRCRZW(Instruction, opcode=0x56, unit="adc", stall="B0"):
 
 
 class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
-    """Give the unpack banks to the matrix unit (SETDVALID, Wormhole ISA)."""
+    """Give the unpack banks to the matrix unit (SETDVALID, Wormhole ISA).
+
+    Where undefined behaviour is tolerated, a bank gets the format that its unpacker handed over
+    last.
+    """
 
     setvalid = bits(1, 0)
+
+    def execute(s: Any, t: Any, setvalid: Any) -> Any:
+        status = violated(s, SETDVALID_FORMAT)
+        if status:
+            return status
+        for which in range(2):
+            if (setvalid >> which) & 1:
+                held = s.src_fmt[which, (s.unpack_bank[which] ^ 1) & 1]
+                status = banks.hand_over(s, which, held)
+                if status:
+                    return status
+        return DONE
 
 
 class SETADCXX(Instruction, opcode=0x5E, unit="adc", stall="B0"):

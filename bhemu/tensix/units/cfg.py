@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import config
+from bhemu.tensix import config, gate, streams
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
@@ -181,6 +181,16 @@ class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False
     cfg_reg = bits(10, 0)
     stream_reg_addr = bits(20, 11)
     stream_id_sel = bits(22, 21)
+
+    def execute(s: Any, t: Any, cfg_reg: Any, stream_reg_addr: Any, stream_id_sel: Any) -> Any:
+        if cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, cfg_reg)
+        stream = gate.stream_index(s, t, stream_id_sel)
+        value = streams.stream_read(s, stream, stream_reg_addr)
+        if value < 0:
+            return value
+        config.write(s, config.bank(s, t), cfg_reg, value)
+        return DONE
 
 
 class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7"):

@@ -1,6 +1,119 @@
-"""Scalar unit (ThCon): loads, stores and atomics on L1."""
+"""Scalar unit (ThCon): indirect loads and stores of L1, MMIO and Src."""
 
+from typing import Any
+
+import numpy as np
+
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix import banks, config, gate, mmio
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.jit import l1_word
+from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.words import l1_halves, l1_words
+
+WORD = 0xFFFFFFFF
+INCREMENTS = (0, 2, 4, 16)  # auto_inc_spec: bytes added to the offset half register
+SRCA_OFFSET = 4  # rows that an address of SrcA lies above the row it names
+SET_ROWS = 16  # rows of a set, within which an address stays unless SetOvrdWithAddr is set
+SRC_ROWS = 64
+
+NOT_L1 = error(
+    "THCON-L1",
+    UB,
+    "L1 address {0:#010x} of the scalar unit is not below 0x180000",
+    "the address register counts 16-byte units",
+)
+MMIO_SIZE = error(
+    "STOREIND-MMIO-SIZE",
+    UNSUPPORTED,
+    "STOREIND to MMIO with reg_size_sel 1: the ISA text has 0 only",
+    "clear reg_size_sel; MMIO stores have 32 bits",
+)
+SRC_ADDRESS = error(
+    "STOREIND-SRC-ADDRESS",
+    UB,
+    "STOREIND to a source register at {0:#x}: the 20-bit address must be below 0x10000",
+)
+SRC_ROW = error(
+    "STOREIND-SRC-ROW",
+    UB,
+    "STOREIND to row {0} of a source register: there are {1}",
+    "the row is address / 4, for SrcA minus 4",
+)
+SRC_BASE = error(
+    "STOREIND-SRC-BASE",
+    UNIMPLEMENTED,
+    "STOREIND to a source register while SRCA_SET_Base or SRCB_SET_Base is {0} or "
+    "Unpack_Src_Reg_Set_Upd is {1}: the unpackers' row offset is not kept",
+    "leave both 0; for SrcA, SRCA_SET_SetOvrdWithAddr does without the offset",
+)
+
+
+@njit
+def half(s: Any, t: Any, index: Any) -> Any:
+    """The 16-bit half register `index` (0-127) of thread `t`: even = low half."""
+    return (np.int64(s.gpr[t, (index >> 1) & 63]) >> (16 * (index & 1))) & 0xFFFF
+
+
+@njit
+def put_half(s: Any, t: Any, index: Any, value: Any) -> None:
+    """Store 16 bits to the half register `index` (0-127) of thread `t`."""
+    shift = 16 * (index & 1)
+    old = np.int64(s.gpr[t, (index >> 1) & 63])
+    s.gpr[t, (index >> 1) & 63] = np.uint32((old & ~(0xFFFF << shift)) | (value << shift))
+
+
+@njit
+def _advance(s: Any, t: Any, index: Any, auto_inc_spec: Any) -> None:
+    """Auto-increment of the offset; it wraps within its 16 bits."""
+    value = half(s, t, index) + INCREMENTS[auto_inc_spec & 3]
+    put_half(s, t, index, value & 0xFFFF)
+
+
+@njit
+def _l1_address(s: Any, t: Any, addr_reg_index: Any, offset_half_reg: Any) -> Any:
+    """16 times the address register plus the offset, in 32 bits; negative: error number."""
+    base = np.int64(s.gpr[t, addr_reg_index]) * 16
+    address = (base + half(s, t, offset_half_reg)) & WORD
+    if address < L1_SIZE:
+        return np.int64(address)
+    s.detail[0] = address
+    return np.int64(NOT_L1)
+
+
+@njit
+def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
+    """Sizes 0 to 3: 128, 32, 16, 8 bits; narrow loads keep the other bits of the GPR."""
+    if size == 0:
+        for i in range(4):
+            s.gpr[t, (register & 0x3C) + i] = np.uint32(l1_word(s, (address & ~15) + 4 * i))
+        return
+    old, word = np.int64(s.gpr[t, register]), l1_word(s, address & ~3)
+    if size == 1:
+        s.gpr[t, register] = np.uint32(word)
+    elif size == 2:
+        value = (word >> (8 * (address & 2))) & 0xFFFF
+        s.gpr[t, register] = np.uint32((old & 0xFFFF0000) | value)
+    else:
+        value = (word >> (8 * (address & 3))) & 0xFF
+        s.gpr[t, register] = np.uint32((old & 0xFFFFFF00) | value)
+
+
+@njit
+def _store(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
+    """Sizes 0 to 3: 128, 32, 16, 8 bits, from the low end of the GPR."""
+    if size == 0:
+        for i in range(4):
+            l1_words(s)[((address & ~15) >> 2) + i] = s.gpr[t, (register & 0x3C) + i]
+    elif size == 1:
+        l1_words(s)[address >> 2] = s.gpr[t, register]
+    elif size == 2:
+        l1_halves(s)[address >> 1] = np.uint16(np.int64(s.gpr[t, register]) & 0xFFFF)
+    else:
+        s.l1[address] = np.uint8(np.int64(s.gpr[t, register]) & 0xFF)
 
 
 class LOADIND(Instruction, opcode=0x49, unit="scalar", stall="B0,B5", oracle=False):
@@ -12,9 +125,110 @@ class LOADIND(Instruction, opcode=0x49, unit="scalar", stall="B0,B5", oracle=Fal
     offset_half_reg = bits(20, 14)
     size_sel = bits(23, 22)
 
+    def execute(
+        s: Any,
+        t: Any,
+        addr_reg_index: Any,
+        data_reg_index: Any,
+        auto_inc_spec: Any,
+        offset_half_reg: Any,
+        size_sel: Any,
+    ) -> Any:
+        address = _l1_address(s, t, addr_reg_index, offset_half_reg)
+        if address < 0:
+            return address
+        _advance(s, t, offset_half_reg, auto_inc_spec)
+        _load(s, t, address, data_reg_index, size_sel)
+        return DONE
+
+
+@njit
+def _to_mmio(s: Any, t: Any, address: Any, offset: Any, register: Any, increment: Any) -> Any:
+    """MMIO form; the offset counts 16ths of a byte."""
+    at = (np.int64(s.gpr[t, address]) + (half(s, t, offset) >> 4)) & 0xFFFFC
+    status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, register]))
+    if status == 0:
+        _advance(s, t, offset, increment)
+    return status
+
+
+@njit
+def _low_cell(value: Any) -> Any:
+    """Src cell of the low half of a data register: sign, mantissa, exponent, as in Dst."""
+    exponent, mantissa = value & 0xFF, (value >> 8) & 0x7F
+    return np.uint32(((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16))
+
+
+@njit
+def _cells_at(s: Any, t: Any, which: Any, row: Any, column: Any, register: Any) -> None:
+    """Four BF16 cells from the first two registers of an aligned group."""
+    bank = s.unpack_bank[which] & 1
+    banks.changed(s, which, bank)
+    for i in range(2):
+        value = np.int64(s.gpr[t, (register & 0x3C) + i])
+        s.src[which, bank, row, column + 2 * i] = _low_cell(value)
+        s.src[which, bank, row, column + 2 * i + 1] = np.uint32(value & 0xFFFF0000)
+
+
+@njit
+def _offset_kept(s: Any, t: Any, which: Any) -> Any:
+    """DONE while the row offset of the unpacker cannot differ from 0, else the error number."""
+    b = config.bank(s, t)
+    if which == banks.SRCA:
+        base = config.thread(s, t, tf.SRCA_SET_Base)
+        update = config.get(s, b, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
+    else:
+        base = config.thread(s, t, tf.SRCB_SET_Base)
+        update = config.get(s, b, cf.THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd)
+    s.detail[0], s.detail[1] = base, update
+    return SRC_BASE if base | update else DONE
+
+
+@njit
+def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
+    """Row that an address names, or an error number (above -8 it is a row that nobody sees)."""
+    row = (address >> 2) - (SRCA_OFFSET if which == banks.SRCA else 0)
+    rows = np.int64(SET_ROWS)
+    if which == banks.SRCA and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
+        rows = np.int64(SRC_ROWS)
+    elif row >= 0:
+        status = _offset_kept(s, t, which)
+        if status:
+            return np.int64(status)
+    if row >= rows:
+        s.detail[0], s.detail[1] = row, rows
+        return np.int64(SRC_ROW)
+    return np.int64(row)
+
+
+@njit
+def _to_src(
+    s: Any, t: Any, which: Any, address: Any, offset: Any, register: Any, increment: Any
+) -> Any:
+    """Source register form: waits for the unpacker's bank inside the scalar unit."""
+    at = (np.int64(s.gpr[t, address]) + (half(s, t, offset) >> 4)) & 0xFFFFF
+    if at & 0xF0000:
+        s.detail[0] = at
+        return SRC_ADDRESS
+    waits = banks.unpack_ready(s, which)
+    if waits:
+        return gate.occupy(s, t, waits)
+    gate.vacate(s)
+    row = _src_row(s, t, which, at)
+    if row < -SRCA_OFFSET:
+        return row
+    if row >= 0:
+        _cells_at(s, t, which, row, (at & 3) * 4, register)
+    _advance(s, t, offset, increment)
+    return DONE
+
 
 class STOREIND(Instruction, opcode=0x66, unit="scalar", stall="B0,B5", oracle=False):
-    """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA)."""
+    """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA).
+
+    mem_hier_sel 1: L1, of size size_sel * 2 + reg_size_sel as in LOADIND.  mem_hier_sel 0: with
+    size_sel 1 an MMIO register, with size_sel 0 four cells of SrcA or (reg_size_sel 1) SrcB.
+    """
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
@@ -24,48 +238,27 @@ class STOREIND(Instruction, opcode=0x66, unit="scalar", stall="B0,B5", oracle=Fa
     size_sel = bits(22)
     mem_hier_sel = bits(23)
 
-
-class ATINCGET(
-    Instruction, opcode=0x61, unit="scalar", stall="B0,B5", oracle=False, uncertain=True
-):
-    """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA)."""
-
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
-    sel32b = bits(13, 12)
-    wrap_val = bits(22, 14)
-    mem_hier_sel = bits(23)
-
-
-class ATINCGETPTR(
-    Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle=False, uncertain=True
-):
-    """Atomically advance a FIFO pointer in L1 (ATINCGETPTR, Wormhole ISA)."""
-
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
-    sel32b = bits(13, 12)
-    wrap_val = bits(17, 14)
-    incr_val = bits(21, 18)
-    no_incr = bits(22)
-    mem_hier_sel = bits(23)
-
-
-class ATSWAP(Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=False, uncertain=True):
-    """Atomically replace half-words of L1 (ATSWAP, Wormhole ISA)."""
-
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(13, 6)
-    swap_mask = bits(22, 14)
-    mem_hier_sel = bits(23)
-
-
-class ATCAS(Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False, uncertain=True):
-    """Atomically compare and swap a word of L1 (ATCAS, Wormhole ISA)."""
-
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
-    sel32b = bits(13, 12)
-    cmp_val = bits(17, 14)
-    swap_val = bits(22, 18)
-    mem_hier_sel = bits(23)
+    def execute(
+        s: Any,
+        t: Any,
+        addr_reg_index: Any,
+        data_reg_index: Any,
+        auto_inc_spec: Any,
+        offset_half_reg: Any,
+        reg_size_sel: Any,
+        size_sel: Any,
+        mem_hier_sel: Any,
+    ) -> Any:
+        address, data, offset = addr_reg_index, data_reg_index, offset_half_reg
+        if mem_hier_sel == 0:
+            if size_sel == 0:
+                return _to_src(s, t, reg_size_sel, address, offset, data, auto_inc_spec)
+            if reg_size_sel:
+                return MMIO_SIZE
+            return _to_mmio(s, t, address, offset, data, auto_inc_spec)
+        at = _l1_address(s, t, address, offset)
+        if at < 0:
+            return at
+        _advance(s, t, offset, auto_inc_spec)
+        _store(s, t, at, data, 2 * size_sel + reg_size_sel)
+        return DONE

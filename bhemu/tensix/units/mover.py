@@ -1,6 +1,124 @@
-"""Mover: bulk copies within L1."""
+"""Mover: bulk copies from L1 and fills with zero, to L1 and to the configuration space.
 
+XMOV takes its parameters from Config; the RISC-V cores give theirs to devices/tdma.py.  A transfer
+is complete when the instruction or command is.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.jit import l1_word
+from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.words import l1_words
+
+L0_TO_L1, L1_TO_L0, L0_TO_L0, L1_TO_L1 = 0, 1, 2, 3  # "L0" as source means zeros (Mover, ISA)
+UNIT = 4  # addresses and sizes count 16 bytes
+ADDRESS = 0xFFFFFFFF
+COUNT = 0xFFFF
+CONFIG_SPACE = 0x10000
+IRAM, IRAM_END = 0x40000, 0x50000  # the instruction RAM of Wormhole's ncrisc
+ATTENTION = 1
+
+OUTSIDE = error(
+    "MOVER-L1",
+    UB,
+    "the mover's {2} of {1:#x} bytes at L1 {0:#x} does not end within L1 (0x180000)",
+    "addresses and sizes of the mover count 16 bytes",
+)
+OVERLAP = error(
+    "MOVER-OVERLAP",
+    UB,
+    "the mover copies {2:#x} bytes from {0:#x} to {1:#x}: the two ranges overlap",
+    "copy to a place that does not overlap the source",
+)
+CONFIG_RANGE = error(
+    "MOVER-CONFIG",
+    UNSUPPORTED,
+    "the mover's {1:#x} bytes at offset {0:#x} of the configuration space reach beyond Config",
+    "Config[0], Config[1] and ConfigDualWrite are below 0xa80",
+)
+INSTRUCTION_RAM = error(
+    "MOVER-IRAM",
+    UNSUPPORTED,
+    "the mover's destination {0:#x} is ncrisc's instruction RAM, which Blackhole does not have",
+    "ncrisc runs from L1",
+)
+XMOV_FIELDS = error(
+    "XMOV-FIELDS",
+    UNSUPPORTED,
+    "XMOV with last {0} and mov_block_selection {1}: the ISA text has 0 only",
+    "clear both fields",
+)
+
+
+@njit
+def _l1_refused(s: Any, address: Any, count: Any) -> Any:
+    if address < L1_SIZE and address + count <= L1_SIZE:
+        return DONE
+    s.detail[0], s.detail[1] = address, count
+    return OUTSIDE
+
+
+@njit
+def _config_refused(s: Any, dst: Any, count: Any) -> Any:
+    """Refusals of a destination that is no L1; what lies in no region is discarded."""
+    s.detail[0], s.detail[1] = dst, count
+    if IRAM <= dst < IRAM_END:
+        return INSTRUCTION_RAM
+    if dst < CONFIG_SPACE and count and not config.writable((dst + count - 1) >> 2):
+        return CONFIG_RANGE
+    return DONE
+
+
+@njit
+def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
+    copies = direction == L1_TO_L0 or direction == L1_TO_L1
+    if copies:
+        status = _l1_refused(s, src, count)
+        if status:
+            return status
+    if direction == L1_TO_L0 or direction == L0_TO_L0:
+        return _config_refused(s, dst, count)
+    status = _l1_refused(s, dst, count)
+    if status == 0 and copies and src != dst and abs(src - dst) < count:
+        s.detail[0], s.detail[1], s.detail[2] = src, dst, count
+        return OVERLAP
+    return status
+
+
+@njit
+def code_written(s: Any) -> None:
+    """L1 changed behind the cores: translated code is dropped before another instruction runs."""
+    s.flush[:] = 1
+    s.turn_yield[0] = 1
+    s.attention[0] |= ATTENTION
+
+
+@njit
+def move(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
+    """Transfer `count` units; all three in 16-byte units. DONE, or an error before any effect."""
+    dst, src = (dst << UNIT) & ADDRESS, (src << UNIT) & ADDRESS
+    count = (count & COUNT) << UNIT
+    status = _refused(s, dst, src, count, direction)
+    if status:
+        return status
+    copies = direction == L1_TO_L0 or direction == L1_TO_L1
+    to_l1 = direction == L0_TO_L1 or direction == L1_TO_L1
+    for i in range(0, count, 4):
+        word = l1_word(s, src + i) if copies else np.int64(0)
+        if to_l1:
+            l1_words(s)[(dst + i) >> 2] = np.uint32(word)
+        elif dst < CONFIG_SPACE:
+            config.write_mapped(s, (dst + i) >> 2, word)
+    if to_l1 and count:
+        code_written(s)
+    return DONE
 
 
 class XMOV(Instruction, opcode=0x40, unit="mover", stall="B0,B4", oracle=False):
@@ -8,3 +126,16 @@ class XMOV(Instruction, opcode=0x40, unit="mover", stall="B0,B4", oracle=False):
 
     last = bits(0)
     mov_block_selection = bits(23)
+
+    def execute(s: Any, t: Any, last: Any, mov_block_selection: Any) -> Any:
+        if last | mov_block_selection:
+            s.detail[0], s.detail[1] = last, mov_block_selection
+            return XMOV_FIELDS
+        b = config.bank(s, t)
+        return move(
+            s,
+            config.get(s, b, cf.THCON_SEC0_REG6_Destination_address),
+            config.get(s, b, cf.THCON_SEC0_REG6_Source_address),
+            config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size),
+            config.get(s, b, cf.THCON_SEC0_REG6_Transfer_direction),
+        )

@@ -4,38 +4,27 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import streams
+from bhemu.tensix import mmio
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 
 WORD = 0xFFFFFFFF
-MMIO_BASE = 0xFFB00000  # STOREREG and LOADREG reach the megabyte above it
-MMIO_FIRST = 0xFFB11000  # below it is core-local memory, out of their reach
+FIRST_EMPTY_SOURCE = 10  # InputSource values from here on name nothing and read as zero
+HEADER_FIELDS = (0xFFFF, 0x00FF0000, WORD, 0)  # what ResultSize 3 replaces in each word
 
 SIGNALS = error(
     "THCON-SIGNALS",
     UNIMPLEMENTED,
-    "SETDMAREG with set_signals_mode 1 (packer state to GPRs) is not modelled",
-    "use the immediate form, set_signals_mode 0",
+    "SETDMAREG with set_signals_mode 1 and source {0}: the packer's tile sizes, zero flags and "
+    "exponent histogram (sources 0 to 9) are not kept",
+    "sources 10 to 15 (all zero) and the immediate form, set_signals_mode 0, are modelled",
 )
 BITWOP_MODE = error(
     "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {0}: 0 (and), 1 (or) and 2 (xor) exist"
 )
 SHIFT_MODE = error("THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {0}: 0 (left) and 1 (right) exist")
 CMP_MODE = error("THCON-CMP", UB, "CMPDMAREG with op_sel {0}: 0 (>), 1 (<) and 2 (==) exist")
-MMIO_LOW = error(
-    "THCON-MMIO-LOW",
-    UB,
-    "address {0:#010x} is below 0xffb11000, out of reach of STOREREG and LOADREG",
-    "reg_addr is (address - 0xffb00000) / 4",
-)
-MMIO_TARGET = error(
-    "THCON-MMIO",
-    UNIMPLEMENTED,
-    "STOREREG and LOADREG at address {0:#010x} are not modelled",
-    "overlay stream registers (0xffb40000 to 0xffb7ffff) are; let a RISC-V core access others",
-)
 
 
 @njit
@@ -51,19 +40,37 @@ def _second(s: Any, t: Any, index: Any, is_const: Any) -> Any:
 
 
 @njit
-def _target(s: Any, reg_addr: Any) -> Any:
-    """Offset into the overlay streams of an MMIO register, or a negative error number."""
-    address = MMIO_BASE + 4 * reg_addr
-    s.detail[0] = address
-    if address < MMIO_FIRST:
-        return MMIO_LOW
-    if streams.BASE <= address < streams.BASE + streams.SIZE:
-        return address - streams.BASE
-    return MMIO_TARGET
+def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
+    """The special form: write 16, 32 or 128 bits of the source, or its tile header, to GPRs.
+
+    Every source that is modelled is zero, so which half of it is read does not matter.
+    """
+    if select >> 11:
+        s.detail[0] = select >> 11 << 19
+        return RESERVED_BITS
+    source = (select >> 3) & 15
+    if source < FIRST_EMPTY_SOURCE:
+        s.detail[0] = source
+        return SIGNALS
+    register = half >> 1
+    if size == 0:
+        kept = 0xFFFF if half & 1 else 0xFFFF0000
+        return _set(s, t, register, np.int64(s.gpr[t, register]) & kept)
+    if size == 1:
+        return _set(s, t, register, np.int64(0))
+    for i in range(4):
+        replaced = WORD if size == 2 else HEADER_FIELDS[i]
+        old = np.int64(s.gpr[t, (register & 0x3C) + i])
+        _set(s, t, (register & 0x3C) + i, old & ~replaced)
+    return DONE
 
 
 class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
-    """Set one half of a GPR to a 16-bit immediate (SETDMAREG, Wormhole ISA)."""
+    """Set one half of a GPR to a 16-bit immediate, or GPRs to packer state (SETDMAREG, ISA).
+
+    With set_signals_mode 1, payload_sig_sel is InputHalfReg [2:0], InputSource [6:3] and
+    WhichPackers [10:7], payload_sig_sel_size is ResultSize (SETDMAREG_Special).
+    """
 
     reg_index_16b = bits(6, 0)
     set_signals_mode = bits(7)
@@ -79,7 +86,7 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
         payload_sig_sel_size: Any,
     ) -> Any:
         if set_signals_mode:
-            return SIGNALS
+            return _signals(s, t, reg_index_16b, payload_sig_sel, payload_sig_sel_size)
         value = payload_sig_sel | (payload_sig_sel_size << 14)
         old = np.int64(s.gpr[t, reg_index_16b >> 1])
         if reg_index_16b & 1:
@@ -95,17 +102,6 @@ class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", stall="B0,B5", oracle=Fa
     def execute(s: Any, t: Any, condition_mask: Any) -> Any:
         # All four conditions ask for work in flight; every instruction completes at the gate.
         return DONE
-
-
-class REG2FLOP(Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=False):
-    """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA)."""
-
-    reg_index = bits(5, 0)
-    flop_index = bits(12, 6)
-    context_id_2 = bits(17, 16)
-    byte_offset = bits(19, 18)
-    target_sel = bits(21, 20)
-    size_sel = bits(23, 22)
 
 
 class ADDDMAREG(Instruction, opcode=0x58, unit="scalar", stall="B0,B5"):
@@ -273,11 +269,8 @@ class STOREREG(Instruction, opcode=0x67, unit="scalar", stall="B0,B5"):
     tdma_data_reg_index = bits(23, 18)
 
     def execute(s: Any, t: Any, reg_addr: Any, tdma_data_reg_index: Any) -> Any:
-        at = _target(s, reg_addr)
-        if at < 0:
-            return at
         value = np.int64(s.gpr[t, tdma_data_reg_index])
-        return streams.stream_write(s, at >> 12, (at & 0xFFF) >> 2, value)
+        return mmio.store(s, mmio.BASE + 4 * reg_addr, value)
 
 
 class LOADREG(Instruction, opcode=0x68, unit="scalar", stall="B0,B5", oracle=False):
@@ -287,10 +280,7 @@ class LOADREG(Instruction, opcode=0x68, unit="scalar", stall="B0,B5", oracle=Fal
     tdma_data_reg_index = bits(23, 18)
 
     def execute(s: Any, t: Any, reg_addr: Any, tdma_data_reg_index: Any) -> Any:
-        at = _target(s, reg_addr)
-        if at < 0:
-            return at
-        value = streams.stream_read(s, at >> 12, (at & 0xFFF) >> 2)
+        value = mmio.load(s, mmio.BASE + 4 * reg_addr)
         if value < 0:
             return value
         return _set(s, t, tdma_data_reg_index, value)

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from bhemu.tensix import gate, semaphores
+import numpy as np
+
+from bhemu.tensix import config, gate, semaphores
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UB, condition, error
@@ -56,6 +59,13 @@ def _bad_mutex(s: Any, t: Any, mutex_index: Any) -> Any:
     return status if status else WAIT_NO_MUTEX
 
 
+@njit
+def _acquiring(s: Any, t: Any, mutex_index: Any) -> Any:
+    """True while an ATGETM of the mutex waits at the gate of thread `t`."""
+    waits = s.gate_full[t] and s.gate_blocked[t] == WAIT_MUTEX
+    return waits and np.int64(s.gate_word[t]) & 0xFFFF == mutex_index
+
+
 class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
     """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
 
@@ -69,14 +79,19 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
         if holder == t + 1:
             s.detail[0], s.detail[1] = mutex_index, t
             return violated(s, MUTEX_TWICE)
-        if holder:
+        chosen = s.mutex_next[mutex_index & 7]
+        if holder or (chosen and chosen != t + 1):
             return WAIT_MUTEX
         s.mutex[mutex_index & 7] = t + 1
+        s.mutex_next[mutex_index & 7] = 0
         return DONE
 
 
 class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
-    """Release a mutex (ATRELM, Wormhole ISA)."""
+    """Release a mutex (ATRELM, Wormhole ISA).
+
+    When both other threads wait for it, the next one in cyclic order gets it.
+    """
 
     mutex_index = bits(15, 0)
 
@@ -88,6 +103,8 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
             s.detail[0], s.detail[1] = mutex_index, t
             return violated(s, MUTEX_OWNER)
         s.mutex[mutex_index & 7] = 0
+        if _acquiring(s, (t + 1) % 3, mutex_index) and _acquiring(s, (t + 2) % 3, mutex_index):
+            s.mutex_next[mutex_index & 7] = (t + 1) % 3 + 1
         return DONE
 
 
@@ -177,3 +194,14 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
     target_sel = bits(3)
     target_value = bits(13, 4)
     stall_res = bits(23, 15)
+
+    def execute(
+        s: Any, t: Any, wait_stream_sel: Any, target_sel: Any, target_value: Any, stall_res: Any
+    ) -> Any:
+        if target_sel == gate.PHASE:
+            high = config.thread(s, t, tf.STREAMWAIT_PHASE_HI_Val)
+        else:
+            high = config.thread(s, t, tf.STREAMWAIT_NUM_MSGS_HI_Val)
+        target = (high << 10) | target_value
+        gate.streamwait(s, t, stall_res, target_sel, wait_stream_sel, target)
+        return DONE

@@ -1,0 +1,79 @@
+"""The MMIO window of the scalar unit: 0xFFB11000 to 0xFFBFFFFF, as the NoC sees the tile.
+
+The memory map gives the Tensix coprocessor what it gives the NoC, so the device bus answers as for
+the host: TDMA-RISC, MOP configuration and the Dst window are not mapped (BabyRISCV, Blackhole ISA).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.memmap import HOST
+from bhemu.tensix import streams
+from bhemu.tensix.jit import call_access
+from bhemu.tensix.status import UB, UNIMPLEMENTED, error
+from bhemu.tensix.subset import njit
+
+BASE = 0xFFB00000
+FIRST = 0xFFB11000  # below it is core-local memory, out of reach
+
+LOW = error(
+    "THCON-MMIO-LOW",
+    UB,
+    "address {0:#010x} is below 0xffb11000, out of reach of the scalar unit",
+    "reg_addr of STOREREG and LOADREG is (address - 0xffb00000) / 4",
+)
+WAITS = error(
+    "THCON-MMIO-WAITS",
+    UNIMPLEMENTED,
+    "the load from {0:#010x} by the scalar unit would have to wait, which is not modelled",
+    "let a RISC-V core load it",
+)
+
+
+@njit
+def _below(s: Any, address: Any) -> Any:
+    s.detail[0] = address
+    return address < FIRST
+
+
+@njit
+def _bus(s: Any, pointer: Any, address: Any, value: Any) -> Any:
+    """One access of the device bus: its value and its status.
+
+    The core's access during which the thread runs keeps its own numbers for the sentence.
+    """
+    saved = s.detail[0], s.detail[1], s.detail[2], s.detail[3]
+    size = np.int64(4)
+    got = call_access(pointer, s, np.int64(HOST), np.int64(address), size, np.int64(value))
+    status = np.int64(s.access[0])
+    s.access[0] = 0
+    if status == 0:
+        s.detail[0], s.detail[1], s.detail[2], s.detail[3] = saved
+    return np.int64(got), status
+
+
+@njit
+def load(s: Any, address: Any) -> Any:
+    """The 32-bit register at `address`, 0 to 2**32 - 1; negative: error number."""
+    if _below(s, address):
+        return np.int64(LOW)
+    at = address - streams.BASE
+    if 0 <= at < streams.SIZE:
+        return streams.stream_read(s, at >> 12, (at & 0xFFF) >> 2)
+    value, status = _bus(s, s.bus_read[0], address, 0)
+    if status > 0:
+        s.detail[0] = address
+        return np.int64(WAITS)
+    return status if status else value
+
+
+@njit
+def store(s: Any, address: Any, value: Any) -> Any:
+    """Store the 32-bit `value` to the register at `address`; DONE or the error number."""
+    if _below(s, address):
+        return np.int64(LOW)
+    at = address - streams.BASE
+    if 0 <= at < streams.SIZE:
+        return np.int64(streams.stream_write(s, at >> 12, (at & 0xFFF) >> 2, value))
+    return _bus(s, s.bus_write[0], address, value)[1]

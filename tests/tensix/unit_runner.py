@@ -1,0 +1,51 @@
+"""Runs single instructions on a bare state record, and pushed words on a tile."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba import njit
+
+from bhemu.riscv.asm import PUSH
+from bhemu.tensix import status
+from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.quirks import counted
+from bhemu.tensix.state import DTYPE, State
+from bhemu.tile import Tile
+
+WORD = 0xFFFFFFFF
+ERROR, WARN, SILICON = 0, 1, 2
+
+
+@cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return njit(cache=True)(function)
+
+
+def view(s: State) -> Any:
+    """The record as compiled code takes it."""
+    return s.buffer.view(DTYPE)[0] if JIT else s
+
+
+def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
+    """Status of one instruction, its fields taken through its encoding."""
+    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
+    values = cls.operands(cls.assemble(**fields))
+    assert cls.execute is not None
+    return int(compiled(cls.execute)(view(s), t, *values.values()))
+
+
+def sentence(s: State, rule: int) -> str:
+    """The sentence of a rule with the numbers the instruction left."""
+    return status.RULES[rule].text.format(*(int(v) for v in s.detail))
+
+
+def count(s: State, rule: int) -> int:
+    """How often a tolerated rule was counted."""
+    return int(counted(s).get(rule, 0))
+
+
+def push(tile: Tile, t: int, mnemonic: str, **fields: int) -> None:
+    """brisc pushes one word to thread `t`; nothing runs yet but what brisc's access lets run."""
+    tile.core["brisc"].write32(PUSH + 0x10000 * t, assemble(mnemonic, **fields))
