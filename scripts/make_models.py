@@ -25,7 +25,8 @@ SHORT = """## Where the model falls short
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
 * A misaligned load or store of L1 or local memory is executed as the engine does it (it should be
   rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
-* `lr.w`, `sc.w`, CSRs other than cfg0 and the counters, and TT queue-status CSRs are refused.
+* `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
+  refused, and so are the stream status CSRs of the TRISCs.
 * Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes
   place as soon as the core's own thread cannot go on.
 * After ATRELM with two waiters whichever thread runs next takes the mutex; the ISA names an order.

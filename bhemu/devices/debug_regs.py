@@ -11,7 +11,7 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import rules
 from bhemu.errors import Internal
-from bhemu.tensix.state import RESET, RUNNING, State
+from bhemu.tensix.state import CFG0_RESET, RESET, RUNNING, State
 from bhemu.tensix.subset import njit
 
 _ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN
@@ -170,6 +170,7 @@ class SoftReset(Register):
         s.core_state[c] = RUNNING
         s.core_wait[c] = 0
         s.pc[c] = self._reset_pc(c)
+        s.cfg0[c] = CFG0_RESET
         s.fresh[c] = s.flush[c] = 1
 
     def _hold(self, c: int) -> None:

@@ -19,31 +19,18 @@ from bhemu.devices import (
     mailbox,
     mop_cfg,
     niu,
+    own_thread,
     pcbuf,
     rules,
     tdma,
 )
 from bhemu.tensix import streams
-from bhemu.tensix.frontend import drained
-from bhemu.tensix.jit import call_access, call_step
+from bhemu.tensix.jit import call_access
 from bhemu.tensix.subset import njit
 
 WRITE = 0x100  # added to the size when a Python device is asked to store
 _TENSIX = mm.GPR_BASE
 _HOST = mm.HOST
-
-
-@njit
-def _offer(s: Any, c: Any) -> None:
-    """Let the core's own thread run first."""
-    if c == 0 or 1 <= c <= 3:
-        low, high = (0, 3) if c == 0 else (c - 1, c)
-        for t in range(low, high):
-            if not drained(s, t):
-                call_step(s.run_thread[0], s, np.int64(t))
-                if s.status[0] != 0:
-                    s.access[0] = rules.RETRY
-                    return
 
 
 @njit
@@ -132,7 +119,7 @@ def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c
     if c < _HOST:
         s.core_address[c] = np.uint32(address)
-        _offer(s, c)
+        own_thread.offer(s, c)
         if s.access[0] != 0:
             return np.int64(0)
     if address & (size - 1):
@@ -178,7 +165,7 @@ def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if c < _HOST:
         s.core_address[c] = np.uint32(address)
         if not push:
-            _offer(s, c)
+            own_thread.offer(s, c)
             if s.access[0] != 0:
                 return np.int64(0)
     if address & (size - 1):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices.debug_regs import now
-from bhemu.riscv import bitmanip, csr
+from bhemu.devices import own_thread
+from bhemu.riscv import bitmanip, csr, csr_file
 from bhemu.riscv.primitives import REG_PC, REG_X0, emu_start, emu_stop, reg_read, reg_write
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.jit import call_access, l1_word
@@ -95,41 +95,41 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
 
 
 @njit
-def _retired(s: Any, c: Any) -> Any:
-    """Instructions retired by core `c`, those of the running slice included."""
-    return s.retired[c] + s.fuel_given[c] - s.fuel[c]
-
-
-@njit
-def _csr_value(s: Any, c: Any, number: Any) -> Any:
-    """Value of a modelled CSR, -1 for any other."""
-    if number == csr.CFG0:
-        return np.int64(s.cfg0[c])
-    if number == csr.MCYCLE or number == csr.CYCLE:
-        return now(s, c) & 0xFFFFFFFF
-    if number == csr.MCYCLEH or number == csr.CYCLEH:
-        return now(s, c) >> 32
-    if number == csr.MINSTRET or number == csr.INSTRET:
-        return _retired(s, c) & 0xFFFFFFFF
-    if number == csr.MINSTRETH or number == csr.INSTRETH:
-        return _retired(s, c) >> 32
-    return np.int64(-1)
+def _wait_or_fail(s: Any, c: Any) -> None:
+    """The access was refused: give the instruction back, stop, and wait or report."""
+    s.fuel[c] += 1
+    if s.access[0] > 0:
+        s.core_state[c] = BLOCKED
+        s.core_wait[c] = s.access[0]
+        s.stop_kind[c] = WAITS
+    else:
+        s.status[0] = s.access[0]
+        s.status_core[0] = c
+        s.status_thread[0] = -1
+        s.stop_kind[c] = FAULT
+    emu_stop(s, c)
 
 
 @njit
 def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
     """Execute a CSR instruction and step over it."""
     number, kind, source, immediate = csr.decode(word)
-    old = _csr_value(s, c, number)
+    if csr_file.shows_coprocessor(number):
+        s.access[0] = 0
+        own_thread.offer(s, c)
+        if s.access[0] != 0:
+            s.fuel[c] -= 1
+            _wait_or_fail(s, c)
+            return
+    old = csr_file.value(s, c, number)
     if old < 0:
         _fail(s, c, UNKNOWN_CSR, word, number)
         return
     if csr.writes(kind, source):
-        if number != csr.CFG0:
+        operand = source if immediate else reg_read(s, c, REG_X0 + source)
+        if not csr_file.store(s, c, number, csr.new_value(kind, old, operand)):
             _fail(s, c, READ_ONLY_CSR, word, number)
             return
-        operand = source if immediate else reg_read(s, c, REG_X0 + source)
-        s.cfg0[c] = np.uint32(csr.new_value(kind, old, operand))
     rd = (word >> 7) & 31
     if rd:
         reg_write(s, c, REG_X0 + rd, old)
@@ -181,22 +181,6 @@ def on_code(s: Any, address: Any) -> None:
     elif (low == _SYSTEM or low == _AMO or word == _JUMP_SELF) and _special(s, c, address, word):
         return
     s.fuel[c] -= 1
-
-
-@njit
-def _wait_or_fail(s: Any, c: Any) -> None:
-    """The access was refused: give the instruction back, stop, and wait or report."""
-    s.fuel[c] += 1
-    if s.access[0] > 0:
-        s.core_state[c] = BLOCKED
-        s.core_wait[c] = s.access[0]
-        s.stop_kind[c] = WAITS
-    else:
-        s.status[0] = s.access[0]
-        s.status_core[0] = c
-        s.status_thread[0] = -1
-        s.stop_kind[c] = FAULT
-    emu_stop(s, c)
 
 
 @njit
