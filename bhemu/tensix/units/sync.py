@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.tensix import gate, semaphores
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
@@ -72,6 +74,7 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
         if holder:
             return WAIT_MUTEX
         s.mutex[mutex_index & 7] = t + 1
+        s.mutex_core[mutex_index & 7], s.mutex_pc[mutex_index & 7] = s.gate_core[t], s.gate_pc[t]
         return DONE
 
 
@@ -136,6 +139,7 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
         for i in range(semaphores.COUNT):
             if (sem_sel >> i) & 1:
                 semaphores.post(s, i)
+                semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
 
@@ -153,6 +157,7 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
         for i in range(semaphores.COUNT):
             if (sem_sel >> i) & 1:
                 semaphores.get(s, i)
+                semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
 
