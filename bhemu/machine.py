@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu import report
-from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.errors import BhemuError, InputError
+from bhemu.explore import livelock
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.tensix import loop
 from bhemu.tensix.state import ASSERTED, BLOCKED, HELD, RUNNING
-from bhemu.waitgraph import wait_for_graph
+from bhemu.waitgraph import no_progress
 
 UntilWords = Sequence[tuple[int, int] | Mapping[str, int]]
 Until = Callable[[Any], bool] | UntilWords | str | None
@@ -95,13 +96,13 @@ def _resolve(tile: Any, status: int) -> Stop | None:
     if status == loop.STOP_ASSERT:
         raise report.assert_error(tile, int(s.agent[0]))
     if status == loop.STOP_DEADLOCK:
-        graph = wait_for_graph(tile)
-        raise NoProgress(
-            f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)",
-            graph=graph,
-            category="Deadlock",
-            rule="DEADLOCK",
-        )
+        raise no_progress(tile, ())
+    if status == loop.STOP_QUIET:
+        # The look may follow half as many instructions as rounds went by: a small part of the time.
+        loops = livelock(tile, int(s.quiet[0]) // 2)
+        if loops:
+            raise no_progress(tile, loops)
+        return None
     if status == loop.STOP_LOG:
         tile.drain_log()
         return None
@@ -123,6 +124,7 @@ class Runner:
         self._check_error(resume)
         ask = _set_until(tile, until)
         s.limit[0] = -1 if limit is None else s.clock[0] + limit
+        s.quiet[0] = s.quiet_next[0] = 0
         tile.before_run()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:

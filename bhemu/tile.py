@@ -31,7 +31,9 @@ class Tile:
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim" or "llk"; poison: None, "zero", "ff" or "random" (fill of L1, with `seed`);
+    reference: "ttsim" or "llk"; livelock: rounds without a Tensix word after which a run looks
+    whether any core can still leave its loop (0 = never); poison: None, "zero", "ff" or "random"
+    (fill of L1, with `seed`);
     progress: called with (name, seconds) after something was compiled for the first time.
     """
 
@@ -45,6 +47,7 @@ class Tile:
         poison: str | None = None,
         reference: str = "ttsim",
         engine: str = "unicorn",
+        livelock: int = 2000,
         progress: Callable[[str, float], None] = _silent,
     ) -> None:
         self.xy, self.seed = xy, seed
@@ -53,6 +56,7 @@ class Tile:
         self.state.ub_mode[0] = _choice("ub", ub, _UB)
         self.state.reference[0] = _choice("reference", reference, _REFERENCE)
         _choice("engine", engine, {"unicorn": 0})
+        self.state.livelock[0] = _natural("livelock", livelock)
         self.bus = Bus()
         self.inert = [InertRegister(address) for address in memmap.INERT]
         for register in self.inert:
@@ -283,3 +287,7 @@ def _positive(what: str, value: int) -> int:
     if not isinstance(value, int) or value < 1:
         raise InputError(f"{what} = {value!r} must be a positive integer")
     return value
+
+
+def _natural(what: str, value: int) -> int:
+    return value if value == 0 and isinstance(value, int) else _positive(what, value)

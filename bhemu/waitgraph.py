@@ -1,22 +1,38 @@
-"""Who waits for whom: each blocked core and thread with its reason and who could release it."""
+"""Who waits for whom: blocked cores and threads, cores that poll, and the cycle they form."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bhemu import waits
+from bhemu.blockers import Releaser, Scene
+from bhemu.errors import NoProgress
+from bhemu.explore import Loop
 from bhemu.memmap import CORE_NAMES
-from bhemu.tensix import gate, streams
-from bhemu.tensix.insn import decode, disassemble
-from bhemu.tensix.state import BLOCKED, CORES, THREADS, State
-from bhemu.tensix.status import CONDITIONS
+from bhemu.report import where_core
+from bhemu.tensix.state import BLOCKED, CORES, THREADS
+from bhemu.waits import Wait
+
 
 @dataclass(frozen=True)
 class Waiter:
-    """One edge of the graph: `who` waits for `reason`; `place` is where, `detail` the numbers."""
+    """One that waits, or goes round in a loop.
+
+    `kind` names the sort of resource ("semaphore", "mutex", "fifo", "src", "mailbox", "pcbuf",
+    "ttsync", "l1", "stream", "clock", ...), `resource` which one with its present value,
+    `releasers` who could have released it, `place` and `where` the instruction, `detail` the
+    numbers, `history` who touched the resource last.
+    """
 
     who: str
+    kind: str
     reason: str
     place: str
     detail: str
+    resource: dict[str, int] = field(default_factory=dict)
+    releasers: tuple[Releaser, ...] = ()
+    where: dict[str, object] = field(default_factory=dict)
+    history: str = ""
 
     def __str__(self) -> str:
         text = f"{self.who} waits for {self.reason}"
@@ -24,70 +40,106 @@ class Waiter:
             text += f" ({self.detail})"
         return f"{text}, {self.place}" if self.place else text
 
+    def lines(self) -> list[str]:
+        """The wait, then who could have ended it and who touched the resource last."""
+        more = [f"could have been released by {releaser}" for releaser in self.releasers]
+        if not more:
+            more = [
+                "nothing on this tile could release it: no program, queue, MOP or replay buffer"
+            ]
+        return [f"  {self}", *(f"      {line}" for line in [*more, self.history] if line)]
+
 
 @dataclass(frozen=True)
 class WaitGraph:
-    """All waiters of a tile that makes no progress."""
+    """All waiters of a tile that makes no progress; `cycle` names those that wait in a ring."""
 
     waiters: tuple[Waiter, ...]
+    cycle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(f"  {w}" for w in self.waiters)
+        lines = [line for waiter in self.waiters for line in waiter.lines()]
+        return "\n".join(lines + ([f"  cycle: {self.ring()}"] if self.cycle else []))
+
+    def ring(self) -> str:
+        """The cycle in words: who needs what from whom."""
+        by_name = {waiter.who: waiter for waiter in self.waiters}
+        parts = []
+        for i, name in enumerate(self.cycle):
+            other = self.cycle[(i + 1) % len(self.cycle)]
+            waiter = by_name[name]
+            alone = "only " if len(waiter.releasers) == 1 else ""
+            how = next(r.how for r in waiter.releasers if r.who == other)
+            whom = "itself" if other == name else other
+            parts.append(f"{name} needs {waiter.reason}: {alone}{whom} can give it ({how})")
+        return "; ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
         """JSON form."""
-        return {"waiters": [vars(w) for w in self.waiters]}
+        return {"waiters": [asdict(w) for w in self.waiters], "cycle": list(self.cycle)}
 
 
-def _semaphores(s: State, t: int) -> str:
-    mask = int(s.latch_sem[t])
-    return ", ".join(
-        f"semaphore {i} = {int(s.sem[i])}, max {int(s.sem_max[i])}"
-        for i in range(8)
-        if (mask >> i) & 1
+def _waiter(scene: Scene, who: str, core: int, pc: int, wait: Wait) -> Waiter:
+    where = where_core(scene.tile, core, pc, **wait.instruction).as_dict()
+    return Waiter(
+        who=who,
+        kind=wait.resource.kind,
+        reason=wait.reason,
+        place=scene.tile.place(core, pc),
+        detail=wait.detail,
+        resource=wait.resource.numbers,
+        releasers=tuple(wait.releasers),
+        where=where,
+        history=wait.history,
     )
 
 
-def _stream(s: State, t: int) -> str:
-    n = int(gate.stream_index(s, t, int(s.latch_stream[t])))
-    phase = int(s.latch_cond[t]) == 1 << gate.PHASE
-    value = streams.phase(s, n) if phase else streams.messages(s, n)
-    return f"stream {n} = {int(value)}, awaited {int(s.latch_target[t])}"
+def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
+    """The shortest ring of waiters, each of which is a releaser of the one before it."""
+    after: dict[str, list[str]] = {}
+    for waiter in waiters:
+        after.setdefault(waiter.who, []).extend(r.who for r in waiter.releasers)
+    best: tuple[str, ...] = ()
+    for start in after:
+        paths: list[tuple[str, ...]] = [(start,)]
+        seen = {start}
+        while paths and not (best and len(paths[0]) >= len(best)):
+            path = paths.pop(0)
+            for name in after[path[-1]]:
+                if name == start:
+                    best, paths = path, []
+                    break
+                if name in after and name not in seen:
+                    seen.add(name)
+                    paths.append((*path, name))
+    return best
 
 
-def _thread(tile: Any, t: int) -> Waiter:
+def wait_for_graph(tile: Any, loops: tuple[Loop, ...] = ()) -> WaitGraph:
+    """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
+    scene = Scene(tile, loops)
     s = tile.state
-    condition = CONDITIONS.get(int(s.gate_blocked[t]))
-    reason = condition.text if condition else "the next word"
-    detail = f"at the gate: {disassemble(int(s.gate_word[t]))}"
-    if s.latch[t]:
-        detail += f"; held by {disassemble(int(s.latch_word[t]))}"
-        if s.latch[t] == gate.SEMAPHORE:
-            detail += f"; {_semaphores(s, t)}"
-        elif s.latch[t] == gate.STREAM:
-            detail += f"; {_stream(s, t)}"
-    else:
-        word = int(s.gate_word[t])
-        cls = decode(word)
-        more = cls.explain(s, t, word) if cls else ""
-        detail += f"; {more}" if more else ""
-    pc = int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
-    return Waiter(f"thread T{t}", reason, tile.place(int(s.gate_core[t]), pc), detail)
+    waiters = [
+        _waiter(scene, f"thread T{t}", *waits.thread_place(scene, t), waits.thread(scene, t))
+        for t in range(THREADS)
+        if s.gate_full[t]
+    ]
+    for c in range(CORES):
+        if s.core_state[c] == BLOCKED:
+            wait = waits.core(scene, c, int(s.core_wait[c]), int(s.core_address[c]))
+            waiters.append(_waiter(scene, CORE_NAMES[c], c, int(s.pc[c]), wait))
+    for loop in loops:
+        for pc, wait in waits.loop(scene, loop):
+            waiters.append(_waiter(scene, CORE_NAMES[loop.core], loop.core, pc, wait))
+    return WaitGraph(tuple(waiters), _cycle(waiters))
 
 
-def _core(tile: Any, c: int) -> Waiter:
-    s = tile.state
-    condition = CONDITIONS.get(int(s.core_wait[c]))
-    detail = f"address {int(s.core_address[c]):#010x}"
-    if 1 <= c <= THREADS:
-        detail += f", {int(s.fifo_write[c - 1] - s.fifo_read[c - 1])} words queued for T{c - 1}"
-    reason = condition.text if condition else "a device"
-    return Waiter(CORE_NAMES[c], reason, tile.place(c, int(s.pc[c])), detail)
-
-
-def wait_for_graph(tile: Any) -> WaitGraph:
-    """The graph of `tile` (a Tile) as it stands."""
-    s = tile.state
-    threads = [_thread(tile, t) for t in range(THREADS) if s.gate_full[t]]
-    cores = [_core(tile, c) for c in range(CORES) if s.core_state[c] == BLOCKED]
-    return WaitGraph(tuple(threads + cores))
+def no_progress(tile: Any, loops: tuple[Loop, ...]) -> NoProgress:
+    """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
+    graph = wait_for_graph(tile, loops)
+    if not loops:
+        text = f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)"
+        return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK")
+    names = " and ".join(CORE_NAMES[loop.core] for loop in loops)
+    text = f"livelock: {names} can never leave the loops they are in, whatever time passes"
+    return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK")

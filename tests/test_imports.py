@@ -14,7 +14,7 @@ LAYERS = (
     ("devices", "program"),
     ("riscv", "flags"),
     ("backend",),
-    ("report", "waitgraph", "views"),
+    ("report", "waitgraph", "views", "explore", "surroundings", "reach", "blockers", "waits"),
     ("core", "machine"),
     ("tile",),
     ("launch", "oracle", "bench"),

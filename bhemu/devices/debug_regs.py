@@ -139,6 +139,16 @@ class ConfigPort(Register):
         raise Refused(rules.READ_ONLY)
 
 
+def reset_pc(s: State, c: int) -> int:
+    """Where core `c` (0-4) starts: the override register where enabled, else the fixed address."""
+    word = s.debug
+    if 1 <= c <= 3 and word[mm.RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE >> 2] >> (c - 1) & 1:
+        return int(word[(mm.RISCV_DEBUG_REG_TRISC0_RESET_PC >> 2) + c - 1])
+    if c == 4 and word[mm.RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE >> 2] & 1:
+        return int(word[mm.RISCV_DEBUG_REG_NCRISC_RESET_PC >> 2])
+    return mm.RESET_PCS[c]
+
+
 class SoftReset(Register):
     """SOFT_RESET_0: holds and releases the five cores; other units are refused by name."""
 
@@ -156,20 +166,11 @@ class SoftReset(Register):
                 else:
                     self._release(c)
 
-    def _reset_pc(self, c: int) -> int:
-        """The override register where enabled, else the fixed address."""
-        word = self._s.debug
-        if 1 <= c <= 3 and word[mm.RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE >> 2] >> (c - 1) & 1:
-            return int(word[(mm.RISCV_DEBUG_REG_TRISC0_RESET_PC >> 2) + c - 1])
-        if c == 4 and word[mm.RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE >> 2] & 1:
-            return int(word[mm.RISCV_DEBUG_REG_NCRISC_RESET_PC >> 2])
-        return mm.RESET_PCS[c]
-
     def _release(self, c: int) -> None:
         s = self._s
         s.core_state[c] = RUNNING
         s.core_wait[c] = 0
-        s.pc[c] = self._reset_pc(c)
+        s.pc[c] = reset_pc(s, c)
         s.cfg0[c] = CFG0_RESET
         s.fresh[c] = s.flush[c] = 1
 

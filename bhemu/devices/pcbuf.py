@@ -78,6 +78,9 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> None:
     elif c > 3 or offset >= 0x10000:
         s.access[0] = rules.WRONG_CORE
     elif 0x20 <= offset < 0x40:
-        s.access[0] = semaphores.store(s, (offset - 0x20) >> 2, value)
+        i = (offset - 0x20) >> 2
+        s.access[0] = semaphores.store(s, i, value)
+        if s.access[0] == 0:
+            semaphores.note(s, i, value & 1, np.int64(3), c, s.pc[c])
     elif offset > 8:
         s.access[0] = rules.UNMAPPED

@@ -29,6 +29,12 @@ _FREE = tuple(
     for name in ("SrcA", "SrcB")
     for bank in (0, 1)
 )
+WAITED_FOR = {
+    **{number: (i >> 1, i & 1, True) for i, number in enumerate(_VALID)},
+    **{number: (i >> 1, i & 1, False) for i, number in enumerate(_FREE)},
+}
+"""Condition number -> (SRCA or SRCB, bank, whether it is to become valid)."""
+
 _RELEASE = tuple(
     error(
         f"{name.upper()}-NOT-VALID",

@@ -28,6 +28,7 @@ STOP_LOG = 1008  # the trace ring is nearly full
 STOP_ENGINE = 1009  # the engine stopped by itself: detail[0] = its error, detail[1] = core
 STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs on
 STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
+STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
 
 THREAD_TURN = 4096  # words of one thread before the next has its turn
 POLLING_TURN = 64  # instructions of a core that only polls
@@ -190,6 +191,25 @@ def _idle_or_deadlock(s: Any) -> Any:
 
 
 @njit
+def _quiet(s: Any) -> Any:
+    """True when a look is due at what the cores do while no Tensix word executes.
+
+    Each look that finds life puts the next one twice as far away, so that looking costs little.
+    """
+    words = s.executed[0] + s.executed[1] + s.executed[2]
+    if words != s.quiet_words[0]:
+        s.quiet_words[0] = words
+        s.quiet[0] = 0
+        s.quiet_next[0] = s.livelock[0]
+        return False
+    s.quiet[0] += 1
+    if s.livelock[0] == 0 or s.quiet[0] < max(s.quiet_next[0], s.livelock[0]):
+        return False
+    s.quiet_next[0] = 2 * s.quiet[0]
+    return True
+
+
+@njit
 def _end_round(s: Any) -> Any:
     """Close the round; a round in which nothing could happen is not counted."""
     s.agent[0] = 0
@@ -203,9 +223,10 @@ def _end_round(s: Any) -> Any:
             return status
         s.clock[0] += 1
     s.round[0] += 1
+    quiet = _quiet(s)
     if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
         return STOP_LIMIT
-    return 0
+    return STOP_QUIET if quiet else 0
 
 
 @njit

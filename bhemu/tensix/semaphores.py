@@ -7,6 +7,8 @@ empty one are rules of their own: the golden model stops there.
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
@@ -32,6 +34,13 @@ STORE_VALUE = error(
     "store of {1:#x} to the window of semaphore {0}: only 0 (post) and 1 (get) are meant",
     "store 0 to post or 1 to get",
 )
+
+
+@njit
+def note(s: Any, i: Any, taken: Any, who: Any, core: Any, pc: Any) -> None:
+    """Remember who touched semaphore `i` last: `who` a thread 0-2, 3 for a store of `core`."""
+    s.sem_by[i & 7, taken] = 1 + who + 8 * core
+    s.sem_pc[i & 7, taken] = np.uint32(pc)
 
 
 @njit

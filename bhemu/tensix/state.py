@@ -47,6 +47,11 @@ MEMBERS = (
     Member("sem_max", _i64, (8,), "semaphore maxima"),
     Member("mutex", _i64, (8,), "0 = free, else 1 + the thread that holds it"),
     Member("mutex_next", _i64, (8,), "0 = any, else 1 + the thread that gets the free mutex"),
+    # who touched them last, for messages (never architectural): see semaphores.note
+    Member("sem_by", _i64, (8, 2), "[semaphore][posted, taken]: 0 = nobody yet, else who"),
+    Member("sem_pc", _u32, (8, 2), "pc that pushed or stored it"),
+    Member("mutex_core", _i64, (8,), "core that pushed the ATGETM"),
+    Member("mutex_pc", _u32, (8,), "its pc"),
     # address counters: [thread][unpacker 0, unpacker 1, packer][channel][X Y Z W]
     Member("adc", _i64, (3, 3, 2, 4), "ADC counters"),
     Member("adc_cr", _i64, (3, 3, 2, 4), "ADC carriage-return values"),
@@ -217,6 +222,10 @@ MEMBERS = (
     Member("until_address", _i64, (16,), "L1 words compared at the end of each round"),
     Member("until_value", _u32, (16,), "their values"),
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
+    Member("livelock", _i64, (1,), "rounds without a Tensix word before a look, 0 = never"),
+    Member("quiet", _i64, (1,), "rounds since the last Tensix word"),
+    Member("quiet_next", _i64, (1,), "value of `quiet` at which to look"),
+    Member("quiet_words", _i64, (1,), "words executed when `quiet` began to count"),
     # pointers of compiled code
     Member("host", _u64, (1,), "address of this record"),
     Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
@@ -287,7 +296,7 @@ class State:
 
 def reset(s: Any) -> None:
     """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
-    keep = ("l1", "stall", "quantum", "ub_mode", "reference", *POINTERS)
+    keep = ("l1", "stall", "quantum", "ub_mode", "reference", "livelock", *POINTERS)
     for member in MEMBERS:
         if member.name not in keep:
             getattr(s, member.name)[...] = 0

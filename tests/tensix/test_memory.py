@@ -209,9 +209,7 @@ def test_srca_rows_below_the_first_are_discarded() -> None:
     ("which", "override", "row", "rows"),
     [(0, 4, 64, 64), (0, 0, 16, 16), (1, 4, 16, 16), (1, 0, 16, 16)],
 )
-def test_rows_beyond_the_last_are_undefined(
-    which: int, override: int, row: int, rows: int
-) -> None:
+def test_rows_beyond_the_last_are_undefined(which: int, override: int, row: int, rows: int) -> None:
     s = State()
     s.thread_cfg[0, tf.SRCA_SET_SetOvrdWithAddr.word] = override
     f = {"addr_reg_index": 1, "offset_half_reg": 4, "auto_inc_spec": 1, "reg_size_sel": which}

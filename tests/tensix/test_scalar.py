@@ -14,6 +14,7 @@ from bhemu.tensix.state import State
 from bhemu.tensix.units import scalar
 from bhemu.tile import Tile
 
+
 @pytest.mark.parametrize("register", [0, 4, 63])
 def test_setdmareg_sets_one_half(register: int) -> None:
     """16-bit immediate: payload_sig_sel and, above it, payload_sig_sel_size (SETDMAREG, ISA)."""

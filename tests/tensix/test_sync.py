@@ -8,6 +8,7 @@ from bhemu.tensix.state import State
 from bhemu.tensix.units import sync
 from bhemu.tile import Tile
 
+
 @pytest.mark.parametrize("index", [0, 2, 3, 4])
 def test_mutex_is_acquired_and_released(index: int) -> None:
     """ATGETM, ATRELM; Blackhole has four mutexes (ATGETM, Blackhole ISA)."""

@@ -143,7 +143,9 @@ class ATINCGETPTR(Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle
     def explain(s: Any, t: int, word: int) -> str:
         """The counters it looks at."""
         address, read = _word_text(s, t, word, 0)
-        return f"L1[{address:#x}]: read counter {read}, write counter {_word_text(s, t, word, 1)[1]}"
+        return (
+            f"L1[{address:#x}]: read counter {read}, write counter {_word_text(s, t, word, 1)[1]}"
+        )
 
 
 class ATSWAP(Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=False):

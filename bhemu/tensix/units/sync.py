@@ -84,6 +84,7 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
             return WAIT_MUTEX
         s.mutex[mutex_index & 7] = t + 1
         s.mutex_next[mutex_index & 7] = 0
+        s.mutex_core[mutex_index & 7], s.mutex_pc[mutex_index & 7] = s.gate_core[t], s.gate_pc[t]
         return DONE
 
 
@@ -153,6 +154,7 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
         for i in range(semaphores.COUNT):
             if (sem_sel >> i) & 1:
                 semaphores.post(s, i)
+                semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
 
@@ -170,6 +172,7 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
         for i in range(semaphores.COUNT):
             if (sem_sel >> i) & 1:
                 semaphores.get(s, i)
+                semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
 

@@ -1,0 +1,219 @@
+"""Who could have released a wait: threads by the words they hold, cores by what they can store."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bhemu import memmap as mm
+from bhemu.explore import Loop
+from bhemu.reach import Reach, reach
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.insn import decode, disassemble
+from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, PARKED, RESET, THREADS
+
+_MOST = 4  # releasers named for one wait
+_STOREREG_BASE = 0xFFB00000
+_STATES = {
+    RESET: "is in reset: nobody has released it",
+    BLOCKED: "is blocked itself",
+    PARKED: "has parked",
+    ASSERTED: "stands on ebreak",
+}
+
+
+@dataclass(frozen=True)
+class Releaser:
+    """One that could end a wait: who, by what, from where, and what it does at present."""
+
+    who: str
+    how: str
+    place: str
+    state: str
+
+    def __str__(self) -> str:
+        at = f" at {self.place}" if self.place else ""
+        return f"{self.who} ({self.how}{at}), which {self.state}"
+
+
+@dataclass(frozen=True)
+class Word:
+    """A Tensix word that thread `thread` still holds, or that a core's program pushes to it."""
+
+    word: int
+    thread: int
+    who: str
+    how: str
+    core: int
+    pc: int
+
+
+def thread_name(t: int) -> str:
+    """As the wait-for graph writes it."""
+    return f"thread T{t}"
+
+
+class Scene:
+    """A tile that stands still, looked at from all sides; programs are read once."""
+
+    def __init__(self, tile: Any, loops: Iterable[Loop]) -> None:
+        self.tile, self.s = tile, tile.state
+        self.loops = {loop.core: loop for loop in loops}
+        self._reach: dict[int, Reach] = {}
+
+    def reach(self, core: int) -> Reach:
+        """What the program of `core` can do."""
+        if core not in self._reach:
+            self._reach[core] = reach(self.tile, core)
+        return self._reach[core]
+
+    def place(self, core: int, pc: int) -> str:
+        """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
+        symbol, file, line = self.tile.locate(core, pc)
+        source = f" ({file}:{line})" if file else ""
+        return f"{mm.CORE_NAMES[core]} pc 0x{pc:08X}" + (f" in {symbol}" if symbol else "") + source
+
+    def core_state(self, core: int) -> str:
+        """What a core does at present, as the end of "..., which "."""
+        if core in self.loops:
+            return "goes round in a loop itself"
+        return _STATES.get(int(self.s.core_state[core]), "runs")
+
+    def thread_state(self, t: int) -> str:
+        """What a thread does at present."""
+        return "is blocked itself" if self.s.gate_full[t] else "has no word to execute"
+
+    # Tensix words
+
+    def words(self) -> Iterator[Word]:
+        """Every word that a thread holds or a program pushes, with who would bring it forward."""
+        for t in range(THREADS):
+            yield from self._held(t)
+        for core in range(CORES - 1):
+            for p in self.reach(core).pushes:
+                who = mm.CORE_NAMES[core]
+                yield Word(p.word, p.thread, who, "in its program", core, p.pc)
+
+    def _held(self, t: int) -> Iterator[Word]:
+        s, who = self.s, thread_name(t)
+        if s.gate_full[t]:
+            place = int(s.gate_core[t]), int(s.gate_pc[t])
+            yield Word(int(s.gate_word[t]), t, who, "at its own gate", *place)
+        for k in range(int(s.play_left[t])):
+            i = (int(s.play_at[t]) + k) & 31
+            place = int(s.gate_core[t]), int(s.replay_pc[t, i])
+            yield Word(int(s.replay[t, i]), t, who, "in its replay buffer", *place)
+        for i in range(2, 9) if s.mop_on[t] else ():
+            place = int(s.mop_core[t]), int(s.mop_pc[t])
+            yield Word(int(s.mop_live[t, i]), t, who, "in the MOP it expands", *place)
+        for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
+            i = k % FIFO_DEPTH
+            place = int(s.fifo_core[t, i]), int(s.fifo_pc[t, i])
+            yield Word(int(s.fifo[t, i]), t, who, "queued behind its head", *place)
+
+    def by_words(self, wanted: Callable[[int], bool]) -> list[Releaser]:
+        """Threads and cores that hold or push a word that `wanted` accepts."""
+        found: dict[str, Releaser] = {}
+        for w in self.words():
+            if w.who in found or not wanted(w.word):
+                continue
+            thread = w.who == thread_name(w.thread)
+            state = self.thread_state(w.thread) if thread else self.core_state(w.core)
+            how = f"{disassemble(w.word)} {w.how}"
+            found[w.who] = Releaser(w.who, how, self.place(w.core, w.pc), state)
+        return list(found.values())[:_MOST]
+
+    # Stores
+
+    def by_stores(self, address: int, beside: int, unlike: int | None = None) -> list[Releaser]:
+        """Cores other than `beside` whose program stores anything but `unlike` to the word."""
+        found = []
+        for core in range(CORES):
+            if core == beside:
+                continue
+            for pc, value in self.reach(core).storing(address):
+                if value is None or value != unlike:
+                    found.append(self.store(core, pc, address, value))
+                    break
+        return found[:_MOST]
+
+    def store(self, core: int, pc: int, address: int, value: int | None) -> Releaser:
+        """The releaser behind one store instruction."""
+        what = "" if value is None else f" of {value:#x}"
+        how = f"store{what} to {address:#x}"
+        return Releaser(mm.CORE_NAMES[core], how, self.place(core, pc), self.core_state(core))
+
+    def core(self, core: int, how: str) -> Releaser:
+        """A core where it stands."""
+        place = "" if self.s.core_state[core] == RESET else self.place(core, int(self.s.pc[core]))
+        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core))
+
+    def thread(self, t: int) -> Releaser:
+        """A thread with the word at its head."""
+        s = self.s
+        if not s.gate_full[t]:
+            return Releaser(thread_name(t), "no word at its gate", "", self.thread_state(t))
+        place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
+        how = f"{disassemble(int(s.gate_word[t]))} at its head"
+        return Releaser(thread_name(t), how, place, self.thread_state(t))
+
+
+def _selects(word: int, name: str, i: int) -> dict[str, int] | None:
+    """Operands of `word` when it is instruction `name` and its sem_sel selects semaphore `i`."""
+    cls = decode(word)
+    if cls is None or cls.name != name:
+        return None
+    operands = cls.operands(word)
+    return operands if operands["sem_sel"] >> i & 1 else None
+
+
+def posts(word: int, i: int) -> bool:
+    """True for a word that makes semaphore `i` non-zero."""
+    init = _selects(word, "SEMINIT", i)
+    return _selects(word, "SEMPOST", i) is not None or bool(init and init["init_value"])
+
+
+def takes(word: int, i: int) -> bool:
+    """True for a word that brings semaphore `i` below its maximum."""
+    init = _selects(word, "SEMINIT", i)
+    below = bool(init and init["init_value"] < init["max_value"])
+    return _selects(word, "SEMGET", i) is not None or below
+
+
+def releases_mutex(word: int, index: int) -> bool:
+    """True for ATRELM of that mutex."""
+    cls = decode(word)
+    return bool(cls and cls.name == "ATRELM" and cls.operands(word)["mutex_index"] == index)
+
+
+def hands_over(word: int, which: int) -> bool:
+    """True for a word that makes a bank of SRCA or SRCB valid."""
+    cls = decode(word)
+    if cls is None:
+        return False
+    values = cls.operands(word)
+    if cls.name == "UNPACR":
+        return bool(values["set_dat_valid"]) and values["unpack_block_selection"] == which
+    if cls.name == "UNPACR_NOP":
+        return bool(values["set_dvalid"]) and values["unpacker_select"] == which
+    return cls.name == "SETDVALID" and bool(values["setvalid"] >> which & 1)
+
+
+def frees(word: int, which: int) -> bool:
+    """True for a word that releases the matrix unit's bank of SRCA or SRCB."""
+    cls = decode(word)
+    if cls is None:
+        return False
+    values = cls.operands(word)
+    masks = (values.get(name, 0) for name in ("clear_dvalid", "clear_ab_vld", "cleardvalid"))
+    return any(mask >> which & 1 for mask in masks)
+
+
+def writes_register(word: int, address: int) -> bool:
+    """True for a STOREREG to that address."""
+    cls = decode(word)
+    if cls is None or cls.name != "STOREREG":
+        return False
+    return _STOREREG_BASE + 4 * cls.operands(word)["reg_addr"] == address
+
+
+assert (SRCA, SRCB) == (0, 1)  # unpack_block_selection, unpacker_select and mask bits count alike

@@ -1,0 +1,318 @@
+"""Everywhere a core can get while nothing around it changes: the proof behind "livelock".
+
+The walk follows a core from where it stands, over the memory and devices as they are.  Values that
+change by themselves (clock, counters of instructions) are unknown, and so become values that differ
+between many visits of the same loop head; a branch on an unknown value goes both ways.  So the walk
+covers at least everything the core can do.  It fails when the core can reach anything that others
+could see or that ends the run: a store that changes a byte, a push, a device store, a parked core.
+When it does not fail, the core goes round for ever, whatever the clock says.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bhemu import surroundings
+from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv import csr, semantics
+from bhemu.riscv.semantics import MASK
+from bhemu.surroundings import Escape, Waits
+from bhemu.tensix.state import HELD, RUNNING
+
+_MANY = 16  # different visits of a loop head before what differs counts as unknown
+_PARK = 0x0000006F
+_RA, _SP = 1, 2
+
+Value = int | None  # None = unknown
+Sources = frozenset[int]
+_NOTHING: Sources = frozenset()
+
+
+@dataclass(frozen=True)
+class Poll:
+    """A load that decides where the core goes: instruction, address, value (None = it varies)."""
+
+    pc: int
+    address: int
+    value: int | None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Where a core goes round: its instructions, what it polls; `waits` when it ends blocked."""
+
+    core: int
+    pcs: tuple[int, ...]
+    polls: tuple[Poll, ...]
+    waits: tuple[int, int] | None = None  # pc, condition number
+
+
+class _State:
+    """Registers and local memory of one path; `sources` names the loads behind each register."""
+
+    __slots__ = ("local", "pc", "regs", "sources")
+
+    def __init__(
+        self, pc: int, regs: list[Value], sources: list[Sources], local: dict[int, Value]
+    ) -> None:
+        self.pc, self.regs, self.sources, self.local = pc, regs, sources, local
+
+    def copy(self, pc: int) -> "_State":
+        return _State(pc, self.regs.copy(), self.sources.copy(), self.local.copy())
+
+    def key(self) -> tuple[int, tuple[Value, ...], tuple[tuple[int, Value], ...]]:
+        return self.pc, tuple(self.regs), tuple(sorted(self.local.items()))
+
+
+class _Walk:
+    """One exploration of a core of `tile`; `run` gives the Loop or raises Escape."""
+
+    def __init__(self, tile: Any, core: int, budget: int) -> None:
+        self._tile, self._c, self._left = tile, core, budget
+        self._s = tile.state
+        self._seen: set[object] = set()
+        self._heads: dict[object, tuple[int, _State]] = {}
+        self._pcs: set[int] = set()
+        self._loads: dict[int, Poll] = {}
+        self._deciding: set[int] = set()
+        self._waits: tuple[int, int] | None = None
+
+    def run(self) -> Loop:
+        """Follow every path until all are closed."""
+        engine = self._tile.backend.engine
+        regs: list[Value] = [engine.read_register(self._c, i) for i in range(32)]
+        if self._s.fresh[self._c]:
+            regs = [0] * 32
+        self._work = [_State(int(self._s.pc[self._c]), regs, [_NOTHING] * 32, {})]
+        while self._work:
+            state: _State | None = self._work.pop()
+            while state is not None:
+                state = self._step(state)
+        polls = (self._loads[a] for a in sorted(self._deciding))
+        return Loop(self._c, tuple(sorted(self._pcs)), tuple(polls), self._waits)
+
+    def _step(self, state: _State) -> _State | None:
+        """Execute one instruction; None when this path is known, waits or has been put off."""
+        self._left -= 1
+        pc = state.pc
+        if self._left < 0 or pc & 3 or not 0 <= pc <= L1_SIZE - 4:
+            raise Escape
+        word = int(self._s.l1[pc : pc + 4].view("<u4")[0])
+        self._pcs.add(pc)
+        try:
+            target = self._execute(state, word)
+        except Waits as wait:
+            self._waits = (pc, wait.condition)
+            return None
+        if target is None:  # an unknown branch: the taken side is put off
+            taken = state.copy(pc + semantics.branch_offset(word))
+            if self._admit(taken):
+                self._work.append(taken)
+            target = pc + 4
+        state.pc = target & MASK
+        if target > pc and word & 0x7F not in (semantics.BRANCH, semantics.JALR):
+            return state
+        return state if self._admit(state) else None
+
+    # Which states are new
+
+    def _admit(self, state: _State) -> bool:
+        """False for a state that an earlier one covers; widens after many visits."""
+        key = state.key()
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        head = (state.pc, state.regs[_RA], state.regs[_SP])
+        count, cover = self._heads.get(head, (0, state))
+        if count < _MANY:
+            self._heads[head] = (count + 1, state.copy(state.pc))
+            return True
+        if not self._widen(cover, state):
+            return False
+        self._heads[head] = (count, state.copy(state.pc))
+        return True
+
+    # Instructions
+
+    def _execute(self, state: _State, word: int) -> int | None:
+        """Perform `word`; the next pc, or None for a branch that may go either way."""
+        opcode, pc = word & 0x7F, state.pc
+        rd, rs1, rs2 = word >> 7 & 31, word >> 15 & 31, word >> 20 & 31
+        a, b = state.regs[rs1], state.regs[rs2]
+        if word & 3 != 3 or word == _PARK:
+            raise Escape
+        if opcode in (semantics.OP, semantics.OP_IMM):
+            value = self._computed(word, a, b)
+            both = opcode == semantics.OP
+            self._set(
+                state, rd, value, state.sources[rs1] | (state.sources[rs2] if both else _NOTHING)
+            )
+        elif opcode == semantics.LUI:
+            self._set(state, rd, word & ~0xFFF & MASK, _NOTHING)
+        elif opcode == semantics.AUIPC:
+            self._set(state, rd, (pc + (word & ~0xFFF)) & MASK, _NOTHING)
+        elif opcode == semantics.BRANCH:
+            return self._branch(state, word, a, b)
+        elif opcode == semantics.JAL:
+            self._set(state, rd, pc + 4, _NOTHING)
+            return pc + semantics.jump_offset(word)
+        elif opcode == semantics.JALR:
+            if a is None:
+                raise Escape
+            self._set(state, rd, pc + 4, _NOTHING)
+            return (a + semantics.load_offset(word)) & MASK & ~1
+        else:
+            self._memory(state, word, a, b)
+        return pc + 4
+
+    def _set(self, state: _State, rd: int, value: Value, sources: Sources) -> None:
+        if rd:
+            state.regs[rd], state.sources[rd] = value, sources
+
+    def _computed(self, word: int, a: Value, b: Value) -> Value:
+        immediate = word & 0x7F == semantics.OP_IMM
+        if a is None or (b is None and not immediate):
+            return None
+        value = semantics.result(word, a, 0 if immediate else b or 0)
+        if value is None:
+            raise Escape
+        return value
+
+    def _branch(self, state: _State, word: int, a: Value, b: Value) -> int | None:
+        for rs in (word >> 15 & 31, word >> 20 & 31):
+            self._deciding |= state.sources[rs]
+        if a is None or b is None:
+            return None
+        taken = semantics.taken(word, a, b)
+        if taken is None:
+            raise Escape
+        return state.pc + (semantics.branch_offset(word) if taken else 4)
+
+    # Memory
+
+    def _memory(self, state: _State, word: int, a: Value, b: Value) -> None:
+        opcode = word & 0x7F
+        if opcode == semantics.SYSTEM:
+            self._system(state, word)
+        elif opcode == semantics.FENCE:
+            return
+        elif a is None:
+            raise Escape
+        elif opcode == semantics.LOAD:
+            self._load(state, word, (a + semantics.load_offset(word)) & MASK)
+        elif opcode == semantics.STORE:
+            size = 1 << (word >> 12 & 3)
+            self._store(state, (a + semantics.store_offset(word)) & MASK, size, b)
+        elif opcode == semantics.AMO:
+            self._atomic(state, word, a, b)
+        else:
+            raise Escape
+
+    def _system(self, state: _State, word: int) -> None:
+        """A CSR changes nothing that others see; what it holds is not followed."""
+        number, kind, source = word >> 20, word >> 12 & 3, word >> 15 & 31
+        writes = kind == csr.CSRRW or source != 0
+        if kind == 0 or number not in csr.NAMES or (writes and number != csr.CFG0):
+            raise Escape
+        self._set(state, word >> 7 & 31, None, _NOTHING)
+
+    def _load(self, state: _State, word: int, address: int) -> None:
+        size = 1 << (word >> 12 & 3)
+        value = self._read(state, address, size)
+        if value is not None:
+            value = semantics.loaded(word, value)
+            if value is None:
+                raise Escape
+        self._loads[address] = Poll(state.pc, address, value)
+        self._set(state, word >> 7 & 31, value, frozenset((address,)))
+
+    def _offset(self, address: int, size: int) -> int | None:
+        """Offset in the core's own local memory; Escape across its end or when misaligned."""
+        if address & (size - 1):
+            raise Escape
+        offset = address - LOCAL_BASE
+        return offset if 0 <= offset < LOCAL_SIZES[self._c] else None
+
+    def _read(self, state: _State, address: int, size: int) -> Value:
+        offset = self._offset(address, size)
+        if offset is not None:
+            held = self._local(state, offset & ~3)
+            return None if held is None else held >> 8 * (offset & 3)
+        if address <= L1_SIZE - size:
+            return int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
+        return surroundings.load(self._tile, self._c, address, size)
+
+    def _local(self, state: _State, offset: int) -> Value:
+        """Word of local memory: as this path has stored it, else as it is."""
+        if offset in state.local:
+            return state.local[offset]
+        return int(self._s.local[self._c].view("<u4")[offset >> 2])
+
+    def _store(self, state: _State, address: int, size: int, value: Value) -> None:
+        """To local memory: part of the path. Anywhere else it must change nothing."""
+        offset = self._offset(address, size)
+        if offset is not None:
+            self._store_local(state, offset, size, value)
+        elif address > L1_SIZE - size:
+            surroundings.store(self._tile, self._c, address, value)
+        else:
+            held = int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
+            if value is None or value & ((1 << 8 * size) - 1) != held:
+                raise Escape
+
+    def _store_local(self, state: _State, offset: int, size: int, value: Value) -> None:
+        at, shift = offset & ~3, 8 * (offset & 3)
+        held, mask = self._local(state, at), ((1 << 8 * size) - 1) << shift
+        known = value is not None and (size == 4 or held is not None)
+        new = (((held or 0) & ~mask) | ((value or 0) << shift & mask)) if known else None
+        state.local.pop(at, None)
+        if new is None or new != self._local(state, at):
+            state.local[at] = new
+
+    def _atomic(self, state: _State, word: int, address: int, operand: Value) -> None:
+        """An atomic operation that changes nothing is a load: a lock that somebody else holds."""
+        old = self._read(state, address, 4) if address < L1_SIZE else None
+        if old is None or operand is None or semantics.atomic(word, old, operand) != old:
+            raise Escape
+        self._loads[address] = Poll(state.pc, address, old)
+        self._set(state, word >> 7 & 31, old, frozenset((address,)))
+
+    def _widen(self, cover: _State, state: _State) -> bool:
+        """Make what differs from `cover` unknown; False when `cover` allows all of it already."""
+        known = cover.regs.copy()
+        state.regs = [x if x == y else None for x, y in zip(known, state.regs, strict=True)]
+        for at in cover.local.keys() | state.local.keys():
+            if self._local(cover, at) != self._local(state, at):
+                state.local[at] = None
+        return state.regs != known or any(
+            value != self._local(cover, at) for at, value in state.local.items()
+        )
+
+
+def explore(tile: Any, core: int, budget: int) -> Loop | None:
+    """The loop that core `core` (0-4) can never leave, or None: it can, or `budget` was too small.
+
+    budget: instructions to follow.
+    """
+    try:
+        return _Walk(tile, core, budget).run()
+    except Escape:
+        return None
+
+
+def livelock(tile: Any, budget: int) -> tuple[Loop, ...]:
+    """Loops of all running cores when none of them can ever leave its own, else nothing.
+
+    With cores held back by a debugger nothing is proved.
+    """
+    states = tile.state.core_state
+    if HELD in states:
+        return ()
+    loops = []
+    for core in np.flatnonzero(states == RUNNING):
+        loop = explore(tile, int(core), budget)
+        if loop is None:
+            return ()
+        loops.append(loop)
+    return tuple(loops)

@@ -1,0 +1,172 @@
+"""What a core's program can store and push, read from its code without running it.
+
+Constants are followed through registers (lui, addi, ...) along every path from the core's start and
+from where it stands; an address that is computed otherwise stays unknown and is not listed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bhemu import memmap as mm
+from bhemu.devices.debug_regs import reset_pc
+from bhemu.riscv import semantics
+from bhemu.riscv.semantics import MASK
+from bhemu.tensix.state import RESET
+
+_MOST = 100_000  # instructions looked at, revisits included
+_PARK, _EBREAK = 0x0000006F, 0x00100073
+_KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
+_MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)
+
+Value = int | None
+Registers = tuple[Value, ...]
+_START: Registers = (0,) + (None,) * 31
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A Tensix word in a program: which thread gets it, the instruction that pushes it."""
+
+    thread: int
+    word: int
+    pc: int
+
+
+@dataclass
+class Reach:
+    """Constant addresses that a program stores to, by pc, and Tensix words that it pushes."""
+
+    core: int
+    stores: dict[int, list[tuple[int, Value]]] = field(default_factory=lambda: defaultdict(list))
+    pushes: list[Pushed] = field(default_factory=list)
+
+    def storing(self, address: int) -> Iterator[tuple[int, Value]]:
+        """(pc, value or None) of the stores to the word that holds `address`."""
+        for at, found in self.stores.items():
+            if at & ~3 == address & ~3:
+                yield from found
+
+
+def _join(a: Registers | None, b: Registers) -> Registers:
+    if a is None:
+        return b
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+
+
+class _Scan:
+    """The paths of one core, followed until nothing new is known at any instruction."""
+
+    def __init__(self, tile: Any, core: int) -> None:
+        self._words = tile.state.l1.view("<u4")
+        self._core = core
+        self._known: dict[int, Registers] = {}
+        self._work: list[int] = []
+
+    def run(self, starts: set[int]) -> Reach:
+        for start in starts:
+            self._arrive(start, _START)
+        for _ in range(_MOST):
+            if not self._work:
+                break
+            pc = self._work.pop()
+            for target, registers in self._next(pc, self._known[pc]):
+                self._arrive(target, registers)
+        reach = Reach(self._core)
+        for pc in sorted(self._known):
+            self._note(reach, pc, self._known[pc])
+        return reach
+
+    def _arrive(self, pc: int, registers: Registers) -> None:
+        if pc & 3 or not 0 <= pc <= mm.L1_SIZE - 4:
+            return
+        joined = _join(self._known.get(pc), registers)
+        if joined != self._known.get(pc):
+            self._known[pc] = joined
+            self._work.append(pc)
+
+    def _word(self, pc: int) -> int:
+        return int(self._words[pc >> 2])
+
+    def _next(self, pc: int, registers: Registers) -> Iterator[tuple[int, Registers]]:
+        word = self._word(pc)
+        opcode, rd, a = word & 0x7F, word >> 7 & 31, registers[word >> 15 & 31]
+        if word in (0, _PARK, _EBREAK):
+            return
+        if opcode == semantics.BRANCH:
+            yield pc + 4, registers
+            yield pc + semantics.branch_offset(word), registers
+        elif opcode in (semantics.JAL, semantics.JALR):
+            target: Value = pc + semantics.jump_offset(word)
+            if opcode == semantics.JALR:
+                target = None if a is None else (a + semantics.load_offset(word)) & MASK & ~1
+            if target is not None:
+                yield target, registers
+            if rd:
+                kept = tuple(x if i in _KEPT else None for i, x in enumerate(registers))
+                yield pc + 4, kept
+        else:
+            yield pc + 4, _after(word, pc, registers)
+
+    def _note(self, reach: Reach, pc: int, registers: Registers) -> None:
+        """Enter what the instruction at `pc` pushes or stores."""
+        word = self._word(pc)
+        if word & 3 != 3:
+            if word and self._core < 4:
+                pushed = word >> 2 | (word & 3) << 30
+                reach.pushes.append(Pushed(max(self._core - 1, 0), pushed, pc))
+            return
+        base, value = registers[word >> 15 & 31], registers[word >> 20 & 31]
+        if base is None:
+            return
+        if word & 0x7F == semantics.AMO:
+            reach.stores[base].append((pc, None))
+        elif word & 0x7F == semantics.STORE:
+            address = (base + semantics.store_offset(word)) & MASK
+            reach.stores[address].append((pc, value))
+            thread = self._target(address)
+            if thread is not None and value is not None:
+                reach.pushes.append(Pushed(thread, value, pc))
+
+    def _target(self, address: int) -> int | None:
+        """Thread that a word stored to `address` is for: a push or part of a MOP."""
+        if self._core > 3:
+            return None
+        if mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+            return (address - mm.INSTRN_BUF_BASE) >> 16 if self._core == 0 else self._core - 1
+        return self._core - 1 if self._core and address in _MOP_WORDS else None
+
+
+def _after(word: int, pc: int, registers: Registers) -> Registers:
+    """Registers behind an instruction that goes on to the next."""
+    opcode, rd = word & 0x7F, word >> 7 & 31
+    if word & 3 != 3 or rd == 0 or opcode in (semantics.STORE, semantics.FENCE):
+        return registers
+    a, b = registers[word >> 15 & 31], registers[word >> 20 & 31]
+    value: Value = None
+    if opcode == semantics.LUI:
+        value = word & ~0xFFF & MASK
+    elif opcode == semantics.AUIPC:
+        value = (pc + (word & ~0xFFF)) & MASK
+    elif opcode == semantics.OP_IMM and a is not None:
+        value = semantics.result(word, a, 0)
+    elif opcode == semantics.OP and a is not None and b is not None:
+        value = semantics.result(word, a, b)
+    return (*registers[:rd], value, *registers[rd + 1 :])
+
+
+def has_program(tile: Any, core: int) -> bool:
+    """True for a core that runs or ran, or that has an ELF to run."""
+    running = tile.state.core_state[core] != RESET or tile.state.retired[core] > 0
+    return bool(running or tile.core[mm.CORE_NAMES[core]].images)
+
+
+def reach(tile: Any, core: int) -> Reach:
+    """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
+    if not has_program(tile, core):
+        return Reach(core)
+    starts = {reset_pc(tile.state, core)}
+    if tile.state.core_state[core] != RESET:
+        starts.add(int(tile.state.pc[core]))
+    return _Scan(tile, core).run(starts)
