@@ -5,7 +5,8 @@ The model computes one lane at a time on Python integers.
 
 import pytest
 from matrix_reference import dec_bf16, enc_bf16, high_row, run
-from sfpu_reference import LANES, M32, Model, exponent
+from sfpu_formats import LANES, M32, exponent
+from sfpu_reference import Model
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 from bhemu.tensix.state import State
