@@ -78,7 +78,7 @@ IMMEDIATE = error(
     "leave the immediate 0",
 )
 
-_U = np.uint32
+_U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
 
 
@@ -126,6 +126,16 @@ def unmasked(s: Any) -> Any:
 def order(x: Any) -> Any:
     """int32 that orders fp32 patterns from -NaN over -Inf, -0, +0 and +Inf to +NaN."""
     return np.int32(_U(x ^ _U(0x7FFFFFFF))) if _U(x >> _U(31)) != _ZERO else np.int32(x)
+
+
+@njit(inline="always")
+def leading_zeros(x: Any) -> Any:
+    """Zeros above the highest set bit, 32 for 0, from the exponent of a float32."""
+    half = _U(x >> _ONE)
+    # With the bit below the leading one cleared the conversion cannot round up.
+    leading = np.float32(_I(half & _U(~_U(half >> _ONE))))
+    length = max(_I(_I(leading.view(np.int32) >> _I(23)) - _I(126)), _I(0))
+    return _U(_I(_I(31) - length)) if x != _ZERO else _U(32)
 
 
 @njit(inline="always")

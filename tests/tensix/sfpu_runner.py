@@ -4,7 +4,8 @@ import random
 
 import numpy as np
 from matrix_reference import rule, run
-from sfpu_reference import INF, LANES, M32, MAGNITUDE, NAN, SIGN, Model
+from sfpu_formats import INF, LANES, M32, MAGNITUDE, NAN, SIGN
+from sfpu_reference import Model
 
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State

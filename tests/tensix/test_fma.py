@@ -7,8 +7,8 @@ import random
 
 import pytest
 from matrix_reference import run
-from sfpu_reference import INF, LANES, NAN, SIGN
-from sfpu_reference import fma as literal
+from sfpu_formats import INF, LANES, NAN, SIGN
+from sfpu_formats import fma as literal
 from sfpu_runner import EDGES, operand
 
 from bhemu.tensix.state import State

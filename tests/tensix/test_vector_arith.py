@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 from matrix_reference import run
-from sfpu_reference import INF, SIGN
+from sfpu_formats import INF, SIGN
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 from bhemu.tensix.insn import assemble

@@ -1,7 +1,7 @@
 """Integer and bit operations of the vector unit (SFPIADD, SFPSHFT, ..., Blackhole ISA; ttsim)."""
 
 import pytest
-from sfpu_reference import LANES
+from sfpu_formats import LANES
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 SEEDS = range(6)

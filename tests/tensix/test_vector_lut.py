@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from sfpu_reference import SIGN
+from sfpu_formats import SIGN
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 # Magnitudes at and beside the borders of the pieces

@@ -2,7 +2,7 @@
 
 import pytest
 from matrix_reference import run
-from sfpu_reference import LANES, M32
+from sfpu_formats import LANES, M32
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 from bhemu.tensix import prng

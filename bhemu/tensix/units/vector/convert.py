@@ -1,13 +1,13 @@
-"""Vector unit (SFPU): exponent, mantissa, sign and format conversion."""
+"""Vector unit (SFPU): exponent, mantissa and sign."""
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import lanes, prng
+from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.subset import njit
 
 _U, _I = np.uint32, np.int32
@@ -22,35 +22,6 @@ _SCALE = error(
     "VECTOR-DIVP2-IMMEDIATE",
     NCB,
     "SFPDIVP2 with immediate {0:#x}: only -128 to 127 (0xf80 to 0xfff, 0 to 0x7f) are defined",
-)
-_CAST_RANDOM = error(
-    "VECTOR-CAST-STOCHASTIC",
-    UNSUPPORTED,
-    "SFPCAST mode 1 rounds stochastically, which has no model",
-    "use mode 0 (nearest even)",
-)
-_CAST_ABS = error(
-    "VECTOR-CAST-ABS",
-    UNSUPPORTED,
-    "SFPCAST mode 2 is an absolute value",
-    "use SFPABS",
-)
-_ROUND_MODE = error(
-    "VECTOR-ROUND-MODE",
-    UNSUPPORTED,
-    "SFP_STOCH_RND with rnd_mode {0}: only 0 (nearest) has a model",
-    "set rnd_mode 0",
-)
-_ROUND_SCALE = error(
-    "VECTOR-ROUND-SCALE",
-    UNSUPPORTED,
-    "SFP_STOCH_RND with imm8_math {0:#x}: scaling of integers has no model",
-    "leave imm8_math 0",
-)
-_ROUND_FORMAT = error(
-    "VECTOR-ROUND-FORMAT",
-    UNIMPLEMENTED,
-    "SFP_STOCH_RND mode {0} is not modelled: 1 (bf16), 2, 3, 6, 7 (fp32 to 8 and 16 bit) are",
 )
 
 
@@ -226,116 +197,5 @@ class SFPSETSGN(Instruction, opcode=0x89, unit="vector", stall="B8"):
             _insert(s, lreg_c, 0x7FFFFFFF, imm12_math << 31)
         else:
             _merge(s, lreg_c, 0x7FFFFFFF, lreg_dest, 0x80000000)
-        lanes.write(s, lreg_dest)
-        return DONE
-
-
-class SFPCAST(Instruction, opcode=0x90, unit="vector", stall="B8"):
-    """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA)."""
-
-    instr_mod1 = bits(3, 0)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
-        if status != lanes.GO:
-            return status
-        if instr_mod1 > 3:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        if instr_mod1 == 1 or instr_mod1 == 2:
-            return refuse(s, _CAST_RANDOM if instr_mod1 == 1 else _CAST_ABS, instr_mod1, 0)
-        x, out = s.lreg[lreg_src_c], s.lane_tmp[lanes.VALUE]
-        if instr_mod1:  # sign-magnitude to two's complement and back
-            for lane in range(lanes.LANES):
-                negative = _U(_SIGN | _U((-np.int64(x[lane])) & 0x7FFFFFFF))
-                out[lane] = negative if x[lane] >= _SIGN else x[lane]
-        else:  # sign-magnitude to fp32, nearest even
-            for lane in range(lanes.LANES):
-                magnitude = np.float32(_I(x[lane] & ~_SIGN))
-                out[lane] = _U(_U(x[lane] & _SIGN) | _U(magnitude.view(np.int32)))
-        lanes.write(s, lreg_dest)
-        return DONE
-
-
-@njit(inline="always")
-def _to_bf16(x: Any) -> Any:
-    """Nearest bf16, half away from zero; denormals are +0, NaN is an infinity."""
-    field = _U(x & _EXPONENT)
-    infinite = _U(x & ~_FRACTION)
-    rounded = infinite if field == _EXPONENT else _U(_U(x + _U(0x8000)) & _U(0xFFFF0000))
-    return _ZERO if field == _ZERO else rounded
-
-
-@njit(inline="always")
-def _to_integer(x: Any, keep: Any, limit: Any) -> Any:
-    """Nearest sign-magnitude integer, half away from zero, up to `limit`; `keep` = sign bit."""
-    field = _U(_U(x & _EXPONENT) >> _U(23))
-    # One bit below the binary point decides.
-    distance = _U(_I(_I(_BIAS + 22) - _I(field)) & _I(31))
-    doubled = _U(_U(_U(x & _FRACTION) | _HIDDEN) >> distance)
-    magnitude = min(_U(_U(doubled + _ONE) >> _ONE), limit)
-    magnitude = limit if field >= _U(_BIAS + 16) else magnitude
-    return _ZERO if field < _U(_BIAS - 1) else _U(_U(x & keep) | magnitude)
-
-
-@njit
-def _step_enabled(s: Any) -> None:
-    """The random state of every enabled lane steps, whether or not the mode uses it."""
-    state, flags, on = s.prng, s.cc, lanes.unmasked(s)
-    for lane in range(lanes.LANES):
-        take = _U(flags[lane] | on) != _ZERO
-        state[lane] = _U(prng.step(np.int64(state[lane]))) if take else state[lane]
-
-
-@njit
-def _round_refused(s: Any, mod: Any, imm: Any, rnd_mode: Any) -> Any:
-    """DONE, or why SFP_STOCH_RND is refused."""
-    if mod > 7 and mod != 12 and mod != 13:
-        return refuse(s, lanes.MODE_UNDEFINED, mod, 0)
-    if mod != 1 and mod != 2 and mod != 3 and mod != 6 and mod != 7:
-        return refuse(s, _ROUND_FORMAT, mod, 0)
-    if imm:
-        return refuse(s, _ROUND_SCALE, imm, 0)
-    return refuse(s, _ROUND_MODE, rnd_mode, 0) if rnd_mode else DONE
-
-
-class SFP_STOCH_RND(Instruction, opcode=0x8E, unit="vector", stall="B8"):
-    """Round to a narrower format (SFPSTOCHRND, Blackhole ISA)."""
-
-    instr_mod1 = bits(3, 0)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
-    lreg_src_b = bits(15, 12)
-    imm8_math = bits(20, 16)
-    rnd_mode = bits(22, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_src_c: Any,
-        lreg_src_b: Any,
-        imm8_math: Any,
-        rnd_mode: Any,
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
-        if status != lanes.GO:
-            return status
-        refused = _round_refused(s, instr_mod1, imm8_math, rnd_mode)
-        if refused != DONE:
-            return refused
-        _step_enabled(s)
-        x, out = s.lreg[lreg_src_c], s.lane_tmp[lanes.VALUE]
-        if instr_mod1 == 1:
-            for lane in range(lanes.LANES):
-                out[lane] = _to_bf16(x[lane])
-        else:
-            size = 16 if instr_mod1 & 4 else 8
-            signed = instr_mod1 & 1
-            keep, limit = _U(signed << 31), _U((1 << (size - signed)) - 1)
-            for lane in range(lanes.LANES):
-                out[lane] = _to_integer(x[lane], keep, limit)
         lanes.write(s, lreg_dest)
         return DONE

@@ -245,16 +245,6 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
         return DONE
 
 
-@njit(inline="always")
-def _leading_zeros(x: Any) -> Any:
-    """Zeros above the highest set bit, 32 for 0, from the exponent of a float32."""
-    half = _U(x >> _ONE)
-    # With the bit below the leading one cleared the conversion cannot round up.
-    leading = np.float32(_I(half & _U(~_U(half >> _ONE))))
-    length = max(_I(_I(leading.view(np.int32) >> _I(23)) - _I(126)), _I(0))
-    return _U(_I(_I(31) - length)) if x != _ZERO else _U(32)
-
-
 class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
@@ -274,7 +264,7 @@ class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
         keep = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF)
         for lane in range(lanes.LANES):
             value = _U(x[lane] & keep)
-            out[lane] = _leading_zeros(value)
+            out[lane] = lanes.leading_zeros(value)
             flag[lane] = _ONE if value != _ZERO else _ZERO
         lanes.write(s, lreg_dest)
         if instr_mod1 & 2:

@@ -1,0 +1,266 @@
+"""Vector unit (SFPU): datums of Dst on their way to and from the lanes.
+
+Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1].  Source: SFPLOAD and
+SFPSTORE, Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import config, dest, formats, lanes, quirks
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import UNIMPLEMENTED, error
+from bhemu.tensix.subset import njit
+
+_U = np.uint32
+_ZERO, _ONE = _U(0), _U(1)
+_HALF = _U(0xFFFF)
+_UPPER = _U(0xFFFF0000)
+
+_IMPLIED = error(
+    "VECTOR-IMPLIED-FORMAT",
+    UNIMPLEMENTED,
+    "instr_mod0 0 takes the format from ALU_FORMAT_SPEC_REG1_SrcB, and format {0} has no model",
+    "name the format in instr_mod0",
+)
+
+# instr_mod0, as SFPLOAD and SFPSTORE name their formats; 10 (INT32_ALL) needs the Sp counters
+_SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range(10)
+_ZEROS, _INT32_SM, _INT8_COMP, _LO16_ONLY, _HI16_ONLY = 11, 12, 13, 14, 15
+_MODES = 0xFFFF & ~(1 << 10)
+_AS_BF16 = (formats.FP32, formats.BF16, formats.BFP8, formats.BFP4, formats.UINT16)
+_LOAD_AS_BF16 = sum(1 << f for f in _AS_BF16)
+_STORE_AS_BF16 = _LOAD_AS_BF16 | 1 << formats.BFP2
+_WIDE_LOAD = 1 << _FP32 | 1 << _INT32 | 1 << _INT32_SM  # 32-bit datums
+_WIDE_STORE = _WIDE_LOAD | 1 << _HI16 | 1 << _LO16
+
+
+@njit
+def _concrete(s: Any, t: Any, mod: Any, as_bf16: Any) -> Any:
+    """Concrete mode of instr_mod0, or an error."""
+    if (_MODES >> mod) & 1 == 0:
+        return refuse(s, lanes.MODE_UNIMPLEMENTED, mod, 0)
+    if mod != _SRCB:
+        return mod
+    b = config.bank(s, t)
+    if config.get(s, b, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled):
+        return _FP32
+    fmt = config.get(s, b, cf.ALU_FORMAT_SPEC_REG1_SrcB)
+    if (as_bf16 >> fmt) & 1:
+        return _BF16
+    return _FP16 if fmt == formats.FP16 else refuse(s, _IMPLIED, fmt, 0)
+
+
+@njit
+def load_mode(s: Any, t: Any, mod: Any) -> Any:
+    """Concrete mode of an SFPLOAD's instr_mod0, or an error."""
+    return _concrete(s, t, mod, np.int64(_LOAD_AS_BF16))
+
+
+@njit
+def store_mode(s: Any, t: Any, mod: Any) -> Any:
+    """Concrete mode of an SFPSTORE's instr_mod0, or an error."""
+    return _concrete(s, t, mod, np.int64(_STORE_AS_BF16))
+
+
+@njit
+def _high_half(s: Any, t: Any, mode: Any) -> Any:
+    """True when mode 2 means the high half of a 32-bit datum (reference llk only)."""
+    if mode != _BF16 or not quirks.follows_llk(s):
+        return False
+    return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_SFPU_Fp32_enabled) != 0
+
+
+@njit
+def _valid_rows(s: Any, first: Any) -> Any:
+    """Valid flags of four rows as uint32, bit j for row first + j."""
+    flags = np.int64(0)
+    for j in range(4):
+        flags |= s.dst_valid[first + j] << j
+    return _U(flags)
+
+
+@njit
+def _gather(s: Any, first: Any, shift: Any) -> None:
+    """Scratch row = 16-bit cells of four rows, 0 where the row is not valid; shift 0 or 16."""
+    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[first >> 2]
+    valid = _valid_rows(s, first)
+    for lane in range(lanes.LANES):
+        cell = _U(_U(pairs[lane] >> _U(shift & _U(16))) & _HALF)
+        out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
+
+
+@njit
+def _gather_wide(s: Any, first: Any, shift: Any) -> None:
+    """As `_gather` for 32-bit cells whose high halves are in the four rows."""
+    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)
+    high, low = pairs[first >> 2], pairs[(first + dest.LOW_HALF) >> 2]
+    valid = _valid_rows(s, first)
+    for lane in range(lanes.LANES):
+        upper = _U(_U(high[lane] >> _U(shift & _U(16))) << _U(16))
+        cell = _U(upper | _U(_U(low[lane] >> _U(shift & _U(16))) & _HALF))
+        out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
+
+
+@njit(inline="always")
+def _widen_fp16(cell: Any) -> Any:
+    sign = _U(_U(cell >> _U(15)) << _U(31))
+    exponent = _U(cell & _U(31))
+    exponent = _U(exponent + _U(112)) if exponent != _ZERO else _ZERO
+    fraction = _U(_U(cell >> _U(5)) & _U(0x3FF))
+    return _U(sign | _U(exponent << _U(23)) | _U(fraction << _U(13)))
+
+
+@njit
+def _decode(s: Any, mode: Any, reg: Any) -> None:
+    """Scratch row from cells to the values that the lanes receive."""
+    row, old = s.lane_tmp[lanes.VALUE], s.lreg[reg]
+    if mode == _FP16:
+        for lane in range(lanes.LANES):
+            row[lane] = _widen_fp16(row[lane])
+    elif mode == _BF16:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(_U(dest.dec_bf16(row[lane])) << _U(16))
+    elif mode == _LO16_ONLY:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(_U(old[lane] & _UPPER) | row[lane])
+    elif mode == _HI16_ONLY:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(_U(row[lane] << _U(16)) | _U(old[lane] & _HALF))
+    elif (_WIDE_LOAD >> mode) & 1:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(dest.dec_32(row[lane]))
+    elif mode != _UINT16 and mode != _LO16:
+        _decode_rare(s, mode)
+
+
+@njit
+def _decode_rare(s: Any, mode: Any) -> None:
+    """As `_decode`: sign-magnitude integers, the upper half alone, zeros (ISA text only)."""
+    row = s.lane_tmp[lanes.VALUE]
+    left = _U(16 if mode == _HI16 else 0)
+    right, keep = _U(0 if mode == _INT16 or mode == _HI16 else 5), _U(0x7FFF)
+    if mode == _INT8 or mode == _INT8_COMP:
+        keep = _U(0xFF if mode == _INT8 else 0x3FF)
+    keep = _HALF if mode == _HI16 else (_ZERO if mode == _ZEROS else keep)
+    sign = _ZERO if mode == _HI16 or mode == _ZEROS else _U(0x8000)
+    for lane in range(lanes.LANES):
+        magnitude = _U(_U(row[lane] >> right) & keep)
+        row[lane] = _U(_U(magnitude << left) | _U(_U(row[lane] & sign) << _U(16)))
+
+
+@njit
+def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
+    """LReg[reg] (0-7) = the 32 datums of Dst row `row` (0-1023) in the enabled lanes."""
+    first, wide = row & ~3, (_WIDE_LOAD >> mode) & 1
+    if wide or _high_half(s, t, mode):
+        first = dest.adj32(first)
+    shift = _U((row & 2) << 3)
+    if wide:
+        _gather_wide(s, first, shift)
+    else:
+        _gather(s, first, shift)
+    _decode(s, mode, reg)
+    lanes.write(s, reg)
+
+
+@njit(inline="always")
+def _flushed(x: Any) -> Any:
+    """Denormals as zeros of the same sign."""
+    return _U(x & _U(0x80000000)) if _U(x & _U(0x7F800000)) == _ZERO else x
+
+
+@njit(inline="always")
+def _narrow_fp16(x: Any) -> Any:
+    """fp16 cell of an fp32 pattern: truncated, saturated at the largest exponent, no denormals."""
+    sign = _U(_U(x >> _U(31)) << _U(15))
+    magnitude = _U(x & _U(0x7FFFFFFF))
+    value = _U(_U(magnitude >> _U(13)) - _U(112 << 10)) if magnitude >= _U(113 << 23) else _ZERO
+    value = value if magnitude < _U(144 << 23) else _U(0x7FFF)
+    return _U(dest.enc_fp16(_U(sign | value)))
+
+
+@njit
+def _encode(s: Any, mode: Any, value: Any) -> None:
+    """Scratch row = the cells that store `value`, (32,) uint32."""
+    out = s.lane_tmp[lanes.VALUE]
+    if mode == _FP16:
+        for lane in range(lanes.LANES):
+            out[lane] = _narrow_fp16(value[lane])
+    elif mode == _BF16:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(dest.enc_bf16(_U(_flushed(value[lane]) >> _U(16))))
+    elif mode == _FP32:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(dest.enc_32(_flushed(value[lane])))
+    elif (_WIDE_LOAD >> mode) & 1:  # integers
+        for lane in range(lanes.LANES):
+            out[lane] = _U(dest.enc_32(value[lane]))
+    elif mode == _LO16:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(_U(value[lane] << _U(16)) | _U(value[lane] >> _U(16)))
+    elif mode == _HI16_ONLY:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(value[lane] >> _U(16))
+    else:  # raw low half, or all 32 bits, or one of the rare
+        for lane in range(lanes.LANES):
+            out[lane] = value[lane]
+        if mode != _UINT16 and mode != _HI16 and mode != _LO16_ONLY:
+            _encode_rare(s, mode)
+
+
+@njit
+def _encode_rare(s: Any, mode: Any) -> None:
+    """As `_encode`: integers of 11 and 16 bits in sign-magnitude, zeros (ISA text only)."""
+    out = s.lane_tmp[lanes.VALUE]
+    narrow = mode != _INT16
+    left, keep = _U(5 if narrow else 0), _U(0x3FF if narrow else 0x7FFF)
+    fixed = _U(16 if narrow else 0)  # exponent field of "integer 8"
+    for lane in range(lanes.LANES):
+        sign = _U(_U(out[lane] >> _U(31)) << _U(15))
+        cell = _U(_U(sign | fixed) | _U(_U(out[lane] & keep) << left))
+        out[lane] = _ZERO if mode == _ZEROS else cell
+
+
+@njit
+def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
+    """Bits [half + 15 : half] of the scratch row into one column parity of four rows, masked.
+
+    `column` = 0 for the even columns, 16 for the odd ones.
+    """
+    new, flags, on = s.lane_tmp[lanes.VALUE], s.cc, lanes.unmasked(s)
+    pairs, keep = lanes.column_pairs(s.dst)[first >> 2], _U(_UPPER >> column)
+    for lane in range(lanes.LANES):
+        cell = _U(_U(_U(new[lane] >> _U(half & _U(16))) & _HALF) << _U(column & _U(16)))
+        take = _U(flags[lane] | on) != _ZERO
+        pairs[lane] = _U(_U(pairs[lane] & keep) | cell) if take else pairs[lane]
+
+
+@njit
+def _mark(s: Any, first: Any) -> None:
+    """A row becomes valid as soon as one of its lanes is stored, whatever the others hold."""
+    for j in range(4):
+        if s.dst_valid[first + j] == 0:
+            stored = lanes.unmasked(s)
+            for k in range(8):
+                stored |= s.cc[8 * j + k]
+            if stored != _ZERO:
+                s.dst_valid[first + j] = 1
+
+
+@njit
+def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
+    """Dst row `row` (0-1023) and the next three = `value`, (32,) uint32, in the enabled lanes."""
+    first, wide = row & ~3, (_WIDE_STORE >> mode) & 1
+    if wide or _high_half(s, t, mode):
+        first = dest.adj32(first)
+    column = _U((row & 2) << 3)
+    _encode(s, mode, value)
+    if wide:
+        _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+        _scatter(s, first, column, _U(16))
+    else:
+        _scatter(s, first, column, _ZERO)
+    _mark(s, first)

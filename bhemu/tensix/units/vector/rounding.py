@@ -1,0 +1,213 @@
+"""Vector unit (SFPU): conversion of integers and rounding to narrower formats, with the PRNG."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import lanes, prng
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+
+_U, _I = np.uint32, np.int32
+_ZERO, _ONE = _U(0), _U(1)
+_SIGN = _U(0x80000000)
+_EXPONENT = _U(0x7F800000)
+_FRACTION = _U(0x7FFFFF)
+_HIDDEN = _U(0x800000)
+_BIAS = 127
+_RANDOM = 2  # scratch row
+
+_ROUND_MODE = error(
+    "VECTOR-ROUND-MODE",
+    UNSUPPORTED,
+    "SFP_STOCH_RND with rnd_mode {0}: 0 (nearest), 1 (stochastic) and 2 (to zero) exist",
+)
+_ROUND_SCALE = error(
+    "VECTOR-ROUND-SCALE",
+    UNSUPPORTED,
+    "SFP_STOCH_RND with imm8_math {0:#x} in mode {1}, which does not shift by the immediate",
+    "set instr_mod1 to 12 or 13, or leave imm8_math 0",
+)
+
+
+@njit
+def _advance(s: Any) -> None:
+    """Scratch `_RANDOM` = random state of each lane; the enabled lanes step (AdvancePRNG)."""
+    state, out, flags, on = s.prng, s.lane_tmp[_RANDOM], s.cc, lanes.unmasked(s)
+    for lane in range(lanes.LANES):
+        out[lane] = state[lane]
+        take = _U(flags[lane] | on) != _ZERO
+        state[lane] = _U(prng.step(np.int64(state[lane]))) if take else state[lane]
+
+
+@njit(inline="always")
+def _to_float(x: Any, threshold: Any) -> Any:
+    """fp32 of a sign-magnitude integer, up when its seven discarded bits exceed `threshold`."""
+    magnitude = _U(x & ~_SIGN)
+    zeros = lanes.leading_zeros(magnitude)
+    shifted = _U(magnitude << _U(zeros & _U(31)))
+    field = _U(_U(157) - zeros) if magnitude != _ZERO else _ZERO
+    value = _U(_U(x & _SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
+    return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
+
+
+class SFPCAST(Instruction, opcode=0x90, unit="vector", stall="B8"):
+    """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
+
+    Mode 0 rounds to nearest even and mode 1 stochastically (SFPCAST_IntFloat), mode 2 is the
+    absolute value that silicon computes (SFPCAST_IntAbs), mode 3 SFPCAST_IntInt.
+    """
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    lreg_src_c = bits(11, 8)
+
+    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        if instr_mod1 > 3:
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+        x, out = s.lreg[lreg_src_c], s.lane_tmp[lanes.VALUE]
+        if instr_mod1 == 0:
+            for lane in range(lanes.LANES):
+                magnitude = np.float32(_I(x[lane] & ~_SIGN))
+                out[lane] = _U(_U(x[lane] & _SIGN) | _U(magnitude.view(np.int32)))
+        elif instr_mod1 == 1:
+            _advance(s)
+            random = s.lane_tmp[_RANDOM]
+            for lane in range(lanes.LANES):
+                out[lane] = _to_float(x[lane], _U(_U(random[lane] >> _U(9)) & _U(0xFE)))
+        else:  # negative numbers are negated; sign-magnitude and two's complement keep the sign
+            keep = _SIGN if instr_mod1 == 3 else _ZERO
+            for lane in range(lanes.LANES):
+                negative = _U(_U(x[lane] & keep) | _U((-np.int64(x[lane])) & 0xFFFFFFFF))
+                out[lane] = negative if x[lane] >= _SIGN else x[lane]
+        lanes.write(s, lreg_dest)
+        return DONE
+
+
+@njit(inline="always")
+def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
+    """fp32 with the `discarded` low bits rounded up where they reach `threshold`.
+
+    Denormals are +0, NaN is an infinity; `>=` is what the hardware does (SFPSTOCHRND_FloatFloat).
+    """
+    field, low = _U(x & _EXPONENT), _U(x & discarded)
+    kept = _U(_U(x & ~_SIGN) - low)
+    rounded = _U(kept + _U(discarded + _ONE)) if low >= threshold else kept
+    rounded = _U(_U(x & _SIGN) | rounded)
+    rounded = _U(x & ~_FRACTION) if field == _EXPONENT else rounded
+    return _ZERO if field == _ZERO else rounded
+
+
+@njit(inline="always")
+def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
+    """Sign-magnitude integer of an fp32 value, up to `limit`; `keep` = sign bit."""
+    field = _U(_U(x & _EXPONENT) >> _U(23))
+    mantissa = _U(_U(x & _FRACTION) | _HIDDEN)
+    small = field < _U(_BIAS)
+    up = _ZERO if small else _U(min(_U(field - _U(_BIAS)), _U(23)))
+    down = _U(_U(_BIAS) - field) if small else _ZERO
+    whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
+    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & _FRACTION)
+    magnitude = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
+    magnitude = limit if field >= _U(_BIAS + 16) else magnitude
+    sign = _U(x & keep) if magnitude != _ZERO else _ZERO
+    return _ZERO if field < _U(_BIAS - 1) else _U(sign | magnitude)
+
+
+@njit(inline="always")
+def _descaled(x: Any, threshold: Any, by: Any, keep: Any, limit: Any) -> Any:
+    """Sign-magnitude integer shifted right by `by`, rounded on the 23 bits below, clamped."""
+    magnitude = _U(x & ~_SIGN)
+    whole = _U(magnitude >> by)
+    # 23 bits below the point: of a shift by more than 23 the lowest are cut off.
+    right = _U(max(by, _U(23)) - _U(23))
+    left = _U(_U(23) - min(by, _U(23)))
+    part = _U(_U(_U(magnitude >> right) << left) & _FRACTION)
+    rounded = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
+    return _U((_U(x & keep) if rounded != _ZERO else _ZERO) | rounded)
+
+
+@njit
+def _threshold(s: Any, rnd_mode: Any) -> None:
+    """Scratch `_RANDOM` = the 23-bit threshold of each lane; the enabled lanes step always."""
+    _advance(s)
+    out = s.lane_tmp[_RANDOM]
+    fixed = _U(0x400000 if rnd_mode == 0 else 0x7FFFFF)
+    for lane in range(lanes.LANES):
+        out[lane] = _U(out[lane] & _FRACTION) if rnd_mode == 1 else fixed
+
+
+@njit
+def _round_float(s: Any, c: Any, bits: Any) -> None:
+    """Scratch value = LReg[c] with its `bits` low bits rounded away."""
+    x, out, limit = s.lreg[c], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+    discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
+    for lane in range(lanes.LANES):
+        out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
+
+
+@njit
+def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
+    """Scratch value = LReg[c] as a bounded integer; modes 4 and 5 take an integer, scaled down.
+
+    `imm` < 0: the distance is in LReg[b].
+    """
+    x, out, random = s.lreg[c], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+    signed = mode & 1
+    size = 16 if mode >= 6 else 8
+    keep, most = _U(signed << 31), _U((1 << (size - signed)) - 1)
+    if mode < 4 or mode > 5:
+        for lane in range(lanes.LANES):
+            out[lane] = _bounded(x[lane], random[lane], keep, most)
+        return
+    by, mask, fixed = s.lreg[b], _U(31 if imm < 0 else 0), _U(max(imm, 0))
+    for lane in range(lanes.LANES):
+        out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
+
+
+class SFP_STOCH_RND(Instruction, opcode=0x8E, unit="vector", stall="B8"):
+    """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
+
+    Modes 0, 1: fp32 to 10 or 7 mantissa bits; 2, 3, 6, 7: fp32 to uint8, int8, uint16, int16;
+    4, 5: sign-magnitude integer, shifted right, to uint8 or int8.  Bit 3 takes the distance of
+    modes 4 and 5 from imm8_math; the others do not read it (tt-llk's exponential sets it).
+    """
+
+    instr_mod1 = bits(3, 0)
+    lreg_dest = bits(7, 4)
+    lreg_src_c = bits(11, 8)
+    lreg_src_b = bits(15, 12)
+    imm8_math = bits(20, 16)
+    rnd_mode = bits(22, 21)
+
+    def execute(
+        s: Any,
+        t: Any,
+        instr_mod1: Any,
+        lreg_dest: Any,
+        lreg_src_c: Any,
+        lreg_src_b: Any,
+        imm8_math: Any,
+        rnd_mode: Any,
+    ) -> Any:
+        status = lanes.claim(s, t, lreg_dest)
+        if status != lanes.GO:
+            return status
+        mode = instr_mod1 & 7
+        immediate = (mode == 4 or mode == 5) and instr_mod1 >= 8
+        if imm8_math and not immediate:
+            return refuse(s, _ROUND_SCALE, imm8_math, instr_mod1)
+        if rnd_mode > 2:
+            return refuse(s, _ROUND_MODE, rnd_mode, 0)
+        _threshold(s, rnd_mode)
+        if mode < 2:
+            _round_float(s, lreg_src_c, 16 if mode == 1 else 13)
+        else:
+            _round_integer(s, mode, lreg_src_c, lreg_src_b, imm8_math if immediate else -1)
+        lanes.write(s, lreg_dest)
+        return DONE
