@@ -17,6 +17,7 @@ LAYERS = (
     ("report", "waitgraph", "views"),
     ("core", "machine"),
     ("tile",),
+    ("llk",),
     ("launch", "oracle", "bench"),
     ("debug",),
     ("cli",),
