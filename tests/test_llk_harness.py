@@ -70,7 +70,9 @@ def test_a_command_that_is_not_carried_out_is_named() -> None:
     """BRISC clears the counter and stops listening."""
     tile = loaded()
     tile.write(0, code(li(A0, harness.COUNTER), sw(ZERO, A0), *FOREVER))
-    with pytest.raises(Limit, match=r"did not carry out command RESET_TRISCS .* is 0, not 1") as got:
+    with pytest.raises(
+        Limit, match=r"did not carry out command RESET_TRISCS .* is 0, not 1"
+    ) as got:
         harness.start(tile)
     assert got.value.rule == "LLK-COMMAND"
 

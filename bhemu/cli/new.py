@@ -42,7 +42,7 @@ trisc2 = { elf = "pack.elf" }
 """,
 }
 
-_UNTIL = 'until = [{ word = 0x100, equals = 0xD0E0 }] # all of these words of L1; or until = "idle"'
+_UNTIL = 'until = [{ word = 0x100, equals = 0xD0E0 }] # all of these; or until = "idle"'
 _MAILBOXES = "# until: the mailboxes of the three kernels are 0xFF"
 
 _TEMPLATE = """\
@@ -51,7 +51,7 @@ _TEMPLATE = """\
 
 bhemu = 1                       # version of this format
 name = {name}
-kind = "{kind}"                    # elf: every core loads one; image: L1 as a file; llk: a tt-llk test
+kind = "{kind}"                  # elf: every core loads one; image: L1 as a file; llk: tt-llk
 {cores}
 # Values stored before the run, one table each: u8 u16 u32 i8 i16 i32 f32 bf16, little-endian,
 # one behind the other.
