@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from bhemu.errors import InputError
+from bhemu.loader import Local
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import (
+    LOCAL_OF_KIND,
     At,
     CoreSpec,
     InputSpec,
@@ -30,7 +32,7 @@ from bhemu.table import Table, suggestion
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0|[1-9][0-9]*")
 
 
-def parse_core(text: str) -> CoreSpec:
+def parse_core(text: str, local: Local = "direct") -> CoreSpec:
     """`trisc0=unpack.elf`."""
     origin = f"--core {text}"
     name, equals, elf = text.partition("=")
@@ -38,7 +40,7 @@ def parse_core(text: str) -> CoreSpec:
         _fail(origin, "want CORE=FILE", "for example --core trisc0=unpack.elf")
     if name not in CORE_NAMES:
         _fail(origin, f"no core {name}", suggestion(name, CORE_NAMES))
-    return core_from(name, _table(origin, {"elf": elf}))
+    return core_from(name, _table(origin, {"elf": elf}), local)
 
 
 def parse_input(text: str) -> InputSpec:
@@ -87,7 +89,7 @@ def with_flags(
     others are added behind those of the file. InputError for a flag that cannot be read.
     """
     base = program or Program(name="program", kind="elf", cores={})
-    named = [parse_core(text) for text in cores]
+    named = [parse_core(text, LOCAL_OF_KIND[base.kind]) for text in cores]
     run = base.run
     if until:
         conditions = [parse_until(text) for text in until]

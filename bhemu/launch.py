@@ -12,6 +12,7 @@ from bhemu import loader, memmap, tensor
 from bhemu.core import Core
 from bhemu.datafiles import read_image
 from bhemu.errors import InputError
+from bhemu.llk import harness
 from bhemu.machine import Stop
 from bhemu.program import At, CoreSpec, OutputSpec, Program, SetSpec, check_l1, resolve_at
 from bhemu.tile import Tile
@@ -74,9 +75,11 @@ def launch(
     *,
     quantum: int = 1000,
     progress: Callable[[str, float], None] = _silent,
+    boot: bool = True,
 ) -> Tile:
     """A tile with `program` on it, its cores released, nothing executed yet.
 
+    Of kind "llk" brisc has booted and been told to start the TRISCs, unless `boot` is False.
     quantum and progress as in Tile. InputError for everything that can be found out without
     running: ELFs that overlap, unknown symbols, addresses outside memory, outputs that cannot be
     written.
@@ -94,6 +97,10 @@ def launch(
     _check_addresses(tile, program)
     for source in program.inputs:
         tile.write(_l1_address(tile, source.origin, source.at, source.size), source.data())
+    if program.kind == "llk":
+        if boot:
+            harness.start(tile)
+        return tile
     for name, spec in program.cores.items():
         if spec.release:
             tile.core[name].release()
@@ -109,7 +116,14 @@ def run(tile: Tile, program: Program) -> Stop:
 def until_words(tile: Tile, program: Program) -> list[tuple[int, int]] | None:
     """The program's end condition as (L1 address, value) pairs; None means until idle."""
     words = [(resolve(tile, until.word), until.equals) for until in program.run.until]
+    if program.kind == "llk" and not words:
+        return harness.done_words()
     return words or None
+
+
+def word_name(program: Program, address: int) -> str:
+    """How a message calls the word at `address` of an end condition."""
+    return harness.word_name(address) if program.kind == "llk" else f"word {address:#x}"
 
 
 def check(tile: Tile, program: Program) -> list[OutputResult]:

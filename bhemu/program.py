@@ -22,8 +22,9 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.table import REQUIRED, Table
 
 SCHEMA = 1
-KINDS = ("elf", "image")
-LATER_KINDS = ("llk", "tt-metal")
+KINDS = ("elf", "image", "llk")
+LATER_KINDS = ("tt-metal",)
+LOCAL_OF_KIND: dict[str, Local] = {"elf": "direct", "image": "direct", "llk": "loader_init"}
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
 REFERENCES = ("ttsim", "llk")
@@ -148,7 +149,7 @@ class Program:
     """A whole program; `path` is the file it came from, None when made from flags alone.
 
     kind "elf": every core names its ELF. kind "image": `image` is a picture of L1 and cores name
-    the address they start at.
+    the address they start at. kind "llk": brisc and the TRISCs, run as tt-llk does (docs/llk.md).
     """
 
     name: str
@@ -167,7 +168,7 @@ def load_program(path: str | Path) -> Program:
 
     Raises InputError for everything wrong that shows without running: syntax, unknown keys, wrong
     types, missing files, shapes that do not match, fixed addresses outside L1. NotModelled for the
-    kinds "llk" and "tt-metal".
+    kind "tt-metal".
     """
     path = Path(path)
     if path.is_dir():
@@ -180,7 +181,7 @@ def load_program(path: str | Path) -> Program:
     program = Program(
         name=top.text("name", path.resolve().parent.name),
         kind=kind,
-        cores=_cores(top),
+        cores=_cores(top, kind),
         path=path,
         image=_image(top, kind),
         sets=tuple(set_from(table) for table in top.tables("set")),
@@ -215,16 +216,17 @@ def _kind(top: Table) -> str:
     return kind
 
 
-def _cores(top: Table) -> dict[str, CoreSpec]:
+def _cores(top: Table, kind: str) -> dict[str, CoreSpec]:
     cores = top.table("cores")
     tables = {name: cores.table(name) for name in CORE_NAMES}
     cores.finish()
-    return {name: core_from(name, tables[name]) for name in CORE_NAMES if name in cores}
+    local = LOCAL_OF_KIND[kind]
+    return {name: core_from(name, tables[name], local) for name in CORE_NAMES if name in cores}
 
 
-def core_from(name: str, table: Table) -> CoreSpec:
-    """The core called `name` from its table; the ELF must exist."""
-    local = table.take("local", "direct", (str, int))
+def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
+    """The core called `name` from its table; the ELF must exist. `default` is that of `local`."""
+    local = table.take("local", default, (str, int))
     if isinstance(local, str) and local not in LOCAL_MODES:
         table.fail(f'local = "{local}"', hint=f"{', '.join(LOCAL_MODES)} or a staging address")
     if isinstance(local, int) and not 0 <= local < L1_SIZE:
@@ -244,6 +246,10 @@ def check_cores(program: Program, origin: str) -> None:
         raise InputError(f"{origin}: no core is released, so nothing would run", hint=hint)
     if program.kind == "elf" and not any(core.elf for core in program.cores.values()):
         raise InputError(f'{origin}: kind = "elf", but no core has an elf')
+    if program.kind == "llk":
+        named = {name for name, core in program.cores.items() if core.elf and core.pc is None}
+        if named != set(CORE_NAMES) - {"ncrisc"} or "ncrisc" in program.cores:
+            raise InputError(f'{origin}: kind = "llk" wants an elf for brisc and each TRISC, no pc')
 
 
 def _image(top: Table, kind: str) -> Path | None:

@@ -17,6 +17,7 @@ LAYERS = (
     ("report", "waitgraph", "views", "explore", "surroundings", "reach", "blockers", "waits"),
     ("core", "machine"),
     ("tile",),
+    ("llk",),
     ("launch", "oracle", "bench"),
     ("debug",),
     ("cli",),

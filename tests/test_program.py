@@ -175,7 +175,7 @@ def test_files_that_are_no_program():
     assert refusal("bhemu = 2\n") == "bhemu = 2\nhint: this is schema version 1"
 
 
-@pytest.mark.parametrize("kind", ["llk", "tt-metal"])
+@pytest.mark.parametrize("kind", ["tt-metal"])
 def test_kinds_of_a_later_version(kind):
     Path("PROGRAM.toml").write_text(f'bhemu = 1\nkind = "{kind}"\n')
     with pytest.raises(NotModelled, match=f'kind = "{kind}" is not implemented yet') as caught:

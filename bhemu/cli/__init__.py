@@ -13,7 +13,7 @@ from bhemu.cli import failure
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "disasm", "isa"),
-    *("check", "new", "warm", "diff", "bench"),
+    *("check", "new", "warm", "diff", "bench", "llk"),
 )
 """Names in the order of the help text; a name without a file of its own does not exist yet."""
 

@@ -36,7 +36,7 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
         from bhemu.launch import launch
 
         plan.check_expected(program)
-        tile = launch(program)
+        tile = launch(program, boot=False)
     parts = plan.parts(tile, program)
     report = {
         "program": program.name,

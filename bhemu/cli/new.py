@@ -30,7 +30,20 @@ image = { file = "l1.npz" }     # in_addr, in_len, in_data; or any other file: L
 trisc0 = { pc = 0x10000 }
 # trisc1 = { pc = 0x14000, release = false }
 """,
+    "llk": """\
+
+[cores]
+# The four ELFs of a tt-llk test. Their local RAM segments go to the section .loader_init, and
+# brisc, which bhemu commands as the test's host does, starts the others.
+brisc = { elf = "brisc.elf" }
+trisc0 = { elf = "unpack.elf" }
+trisc1 = { elf = "math.elf" }
+trisc2 = { elf = "pack.elf" }
+""",
 }
+
+_UNTIL = 'until = [{ word = 0x100, equals = 0xD0E0 }] # all of these; or until = "idle"'
+_MAILBOXES = "# until: the mailboxes of the three kernels are 0xFF"
 
 _TEMPLATE = """\
 # {title}: bhemu check {file} says what is wrong, bhemu run {file} runs it.
@@ -38,7 +51,7 @@ _TEMPLATE = """\
 
 bhemu = 1                       # version of this format
 name = {name}
-kind = "{kind}"                    # elf: every core loads an ELF; image: a picture of L1
+kind = "{kind}"                  # elf: every core loads one; image: L1 as a file; llk: tt-llk
 {cores}
 # Values stored before the run, one table each: u8 u16 u32 i8 i16 i32 f32 bf16, little-endian,
 # one behind the other.
@@ -71,7 +84,7 @@ compare = "bits"                # bits ulp close
 # atol = 0.05
 
 [run]
-until = [{{ word = 0x100, equals = 0xD0E0 }}] # all of these words of L1; or until = "idle"
+{until}
 limit = 50_000_000              # clock units; exit code 7
 timeout_s = 60                  # seconds; exit code 7
 # seed = 0                      # of poison = "random"
@@ -117,6 +130,7 @@ def template(target: Path, kind: str) -> str:
         name=json.dumps(name, ensure_ascii=False),
         kind=kind,
         cores=_CORES[kind],
+        until=_MAILBOXES if kind == "llk" else _UNTIL,
         dtypes=" ".join(DTYPES),
     )
 

@@ -109,8 +109,10 @@ def unfinished(tile: "Tile", chosen: Settings, stop: "Stop") -> BhemuError | Non
 
 
 def _unmet(tile: "Tile", chosen: Settings) -> str:
-    from bhemu.launch import until_words
+    from bhemu.launch import until_words, word_name
 
     words = until_words(tile, chosen.program) or []
     unmet = [(at, want, tile.read32(at)) for at, want in words if tile.read32(at) != want]
-    return " and ".join(f"word {at:#x} was {want:#x} (it is {got:#x})" for at, want, got in unmet)
+    return " and ".join(
+        f"{word_name(chosen.program, at)} was {want:#x} (it is {got:#x})" for at, want, got in unmet
+    )

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from bhemu import loader
 from bhemu.errors import InputError
-from bhemu.launch import resolve, until_words
+from bhemu.launch import resolve, until_words, word_name
 from bhemu.memmap import L1_SIZE, LOCAL_BASE
 from bhemu.program import CoreSpec, OutputSpec, Program
 from bhemu.tile import Tile
@@ -112,7 +112,7 @@ def starts(program: Program) -> Iterator[tuple[str, int | None, bool]]:
 def ends(tile: Tile, program: Program) -> str:
     """The end condition, limit and time-out in words."""
     words = until_words(tile, program) or []
-    until = " and ".join(f"word {at:#x} is {want:#x}" for at, want in words)
+    until = " and ".join(f"{word_name(program, at)} is {want:#x}" for at, want in words)
     texts = [f"ends when {until or 'everything is idle'}"]
     if program.run.limit is not None:
         texts.append(f"limit {program.run.limit}")

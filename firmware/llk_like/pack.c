@@ -4,8 +4,16 @@
 
 #define STAY 3u /* address mode 3 of the packer: nothing moves */
 
+/* bfp8, bfp4 and bfp2 of both families: one exponent byte per 16 datums, before the datums. */
+static uint32_t has_exponents(uint32_t format) {
+    return format == 2 || format == 3 || format == 6 || format == 7 || format == 11 || format == 15;
+}
+
 static void configure(void) {
+    uint32_t exponents = has_exponents(runtime_args.out) ? TILE_DATUMS / 16 / 16 : 0;
     configure_pack_registers();
+    cfg_write(THCON_SEC0_REG1_Row_start_section_size_ADDR32,
+              CFG(THCON_SEC0_REG1_Exp_section_size, exponents));
     cfg_write(PCK_DEST_RD_CTRL_Read_32b_data_ADDR32,
               CFG(PCK_DEST_RD_CTRL_Read_32b_data, runtime_args.dst32));
     cfg_write(THCON_SEC0_REG1_Disable_zero_compress_ADDR32,

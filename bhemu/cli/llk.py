@@ -1,0 +1,25 @@
+"""`bhemu llk`: run tt-llk's own tests on the emulated tile."""
+
+from pathlib import Path
+
+import click
+
+_STAND_IN = Path(__file__).parent.parent / "llk" / "stand_in"
+
+
+@click.command("llk")
+@click.option("--path", is_flag=True, help="only the folder to put on PYTHONPATH")
+def command(path: bool) -> None:
+    """Say how to run the tests of a tt-llk checkout here instead of on a card.
+
+    They import tt-exalens to reach a device; with the printed folder first on PYTHONPATH they
+    import a stand-in of the same name that runs an emulated tile.
+    """
+    if path:
+        click.echo(_STAND_IN)
+        return
+    click.echo(
+        "cd tt-llk/tests/python_tests\n"
+        "PYTHONPATH=$(bhemu llk --path) pytest test_matmul.py\n"
+        "options of the tile: BHEMU_LLK=reference=ttsim,ub=warn,quantum=100 (docs/llk.md)"
+    )

@@ -1,0 +1,171 @@
+"""A tile as tt-llk's tests see a device: words and bytes over the NoC, resets, ELFs, ebreak.
+
+A test polls by reading words; the tile runs inside those reads, by clock units and never by wall
+time, so a run gives the same values on any machine (docs/llk.md).
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bhemu import loader, memmap
+from bhemu.errors import BhemuError, InputError
+from bhemu.llk import harness
+from bhemu.tile import Tile
+
+OPTIONS: Final = "BHEMU_LLK"  # name=value,...: reference, ub, quantum, seed, poison
+SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC
+BUDGET: Final = 5_000_000  # clock units a read waits for its word to change
+_DEFAULTS: Final = {"reference": "llk"}
+_NUMBERS: Final = ("quantum", "seed")
+_QUIET: Final = ("parked", "reset", "assert")
+
+
+def options(text: str | None = None) -> dict[str, Any]:
+    """Keyword arguments of Tile from $BHEMU_LLK; InputError for what is not name=value."""
+    chosen: dict[str, Any] = dict(_DEFAULTS)
+    for part in filter(None, (os.environ.get(OPTIONS, "") if text is None else text).split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or name not in ("reference", "ub", "poison", *_NUMBERS):
+            hint = "for example BHEMU_LLK=reference=ttsim,ub=warn,quantum=100"
+            raise InputError(f"{OPTIONS}: {part!r} is not an option", hint=hint)
+        if name in _NUMBERS and not value.isdecimal():
+            raise InputError(f"{OPTIONS}: {part!r}: {name} is a number")
+        chosen[name] = int(value) if name in _NUMBERS else value
+    return chosen
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a core stands: the fields of tt-exalens' CallstackEntry that the tests read."""
+
+    pc: int
+    function_name: str | None
+    file: str | None
+    line: int | None
+    column: int | None = None
+
+
+class Device:
+    """One tile and what the host has done with it."""
+
+    def __init__(self) -> None:
+        self.tile = Tile(**options())
+        self._commands = 0  # that the host has sent to BRISC
+        self._failed = False
+
+    # Memory and registers
+
+    def read_words(self, address: int, count: int = 1) -> list[int]:
+        """Words as the host reads them while it polls: the tile runs first."""
+        self._wait(address)
+        data = self.tile.read(address, 4 * count)
+        return [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of L1 as they are."""
+        return self.tile.read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Bytes into L1."""
+        self.tile.write(address, data)
+
+    def write_words(self, address: int, words: Sequence[int]) -> None:
+        """Words into L1; a command to BRISC first makes a tile that failed usable again."""
+        if address in harness.COMMANDS and any(words):
+            if self._failed or not self._quiet():
+                self._power_up()
+            self._commands += 1
+        self.tile.write(address, b"".join(word.to_bytes(4, "little") for word in words))
+
+    def read_register(self, name: str) -> int:
+        """A debug register by its full name."""
+        return self.tile.read32(_register(name))
+
+    def write_register(self, name: str, value: int) -> None:
+        """Store to a debug register, as the host.
+
+        When that releases BRISC, the call returns once BRISC listens: a command that came before
+        would be lost, and only on hardware BRISC is faster than the host.
+        """
+        address, brisc = _register(name), 1 << memmap.SOFT_RESET_BITS[0]
+        held = self.tile.core["brisc"].state == "reset"
+        if address == memmap.REGISTERS["SOFT_RESET_0"] and held and not value & brisc:
+            self.tile.write32(address, value | brisc)
+            self._commands = 0
+            harness.boot(self.tile)
+        else:
+            self.tile.write32(address, value)
+
+    # Programs
+
+    def load_elf(self, path: str | Path, core: str) -> int:
+        """Load as the test suite does, over what was there; returns the start address."""
+        image = loader.read_elf(path)
+        for placed in loader.place(image, local="loader_init", core=core):
+            self.tile.write(placed.address, placed.data)
+        chosen = self.tile.core[core]
+        chosen.set_reset_pc(image.entry)
+        chosen.images[:] = [image.symbols]
+        return image.entry
+
+    def is_ebreak_hit(self, core: str) -> bool:
+        """Whether the core stands on `ebreak`."""
+        return self.tile.core[core].state == "assert"
+
+    def frame(self, core: str) -> Frame:
+        """The function and line the core stands at."""
+        pc = self.tile.core[core].pc
+        return Frame(pc, *self.tile.core[core].locate(pc))
+
+    # Running
+
+    def _wait(self, address: int) -> None:
+        """Run until the word changes, every kernel has ended, or BUDGET has passed."""
+        before = self.tile.read(address, 4)
+        end = self.tile.clock + SLICE
+
+        def over(tile: Tile) -> bool:
+            return tile.read(address, 4) != before or (tile.clock >= end and self._quiet())
+
+        self._run(over, BUDGET)
+
+    def _run(self, until: Any, limit: int) -> None:
+        try:
+            if not self._failed:
+                self.tile.run(until, limit=limit)
+        except BhemuError as problem:
+            self._failed = True
+            if problem.category != "Assert":  # the tests ask for ebreak when they time out
+                raise
+
+    def _quiet(self) -> bool:
+        return all(self.tile.core[core].state in _QUIET for core in harness.KERNELS)
+
+    def _power_up(self) -> None:
+        """A fresh tile with this one's L1; BRISC boots and counts as many commands as before.
+
+        On hardware the state of a test that failed would leak into the next.
+        """
+        l1 = self.tile.read(0, memmap.L1_SIZE)
+        images = {name: list(core.images) for name, core in self.tile.core.items()}
+        self.tile.reset()
+        self.tile.write(0, l1)
+        for name, kept in images.items():
+            self.tile.core[name].images[:] = kept
+        harness.boot(self.tile)
+        for _ in range(self._commands):
+            harness.command(self.tile, harness.RESET_TRISCS)
+        self._failed = False
+
+
+def _register(name: str) -> int:
+    short = name.removeprefix("RISCV_DEBUG_REG_")
+    if short in memmap.REGISTERS:
+        return int(memmap.REGISTERS[short])
+    for address, register in memmap.INERT.items():
+        if register.name == name:
+            return address
+    raise InputError(f"no register {name}", hint="names as in tt-exalens' register store")

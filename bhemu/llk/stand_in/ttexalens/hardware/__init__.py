@@ -1,0 +1,1 @@
+"""Parts of the chip as tt-exalens names them."""

@@ -1,0 +1,75 @@
+"""Runs elfs/llk_like under the harness: parameters and operands in, the output's bytes out."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from bhemu import tensor
+from bhemu.llk import harness
+from bhemu.tile import Tile
+
+ELFS = Path(__file__).parents[1] / "elfs" / "llk_like"
+PARAMS, A, B, C = 0x20000, 0x30000, 0x60000, 0x90000
+CORES = ("brisc", "trisc0", "trisc1", "trisc2")
+
+UNPACK_A, UNPACK_AB, UNPACK_A_TRANSPOSED, UNPACK_TILIZE, UNPACK_REDUCE = range(5)
+COPY, ADD, SUB, MUL, MATMUL, TILIZE, REDUCE = range(7)
+PACK_TILE, PACK_UNTILIZE = range(2)
+SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_INT_TO_FLOAT = range(5)
+FORMATS = {"fp32": 0, "fp16": 1, "tf32": 4, "bf16": 5, "bfp8": 6, "bfp4": 7, "int32": 8, "int8": 14}
+TILE = (32, 32)
+
+
+@dataclass
+class Params:
+    """struct params of firmware/llk_like/params.h, in its order."""
+
+    unpack: int = UNPACK_A
+    math: int = COPY
+    pack: int = PACK_TILE
+    sfpu: int = SFPU_NONE
+    reduce: int = 0
+    phases: int = 1
+    tiles: int = 1
+    inner: int = 1
+    into: int = 5
+    src: int = 5
+    dst: int = 5
+    out: int = 5
+    dst32: int = 0
+    int8: int = 0
+    a: int = A
+    b: int = B
+    c: int = C
+    in_bytes: int = 2048
+    out_bytes: int = 2048
+
+
+def params(kind: dict[str, int], into: str, src: str, dst: str, out: str, **more: int) -> Params:
+    """Parameters by format names; sizes follow from them."""
+    sizes = {
+        "in_bytes": tensor.encoded_size(TILE, into),
+        "out_bytes": tensor.encoded_size(TILE, out),
+    }
+    numbers = {"into": FORMATS[into], "src": FORMATS[src], "dst": FORMATS[dst], "out": FORMATS[out]}
+    return Params(**kind, **numbers, **sizes, **more)
+
+
+def loaded(**options: Any) -> Tile:
+    """A tile with the four ELFs in place and every core in reset."""
+    tile = Tile(poison="random", **options)
+    for core in CORES:
+        tile.core[core].load_elf(ELFS / f"{core}.elf", local="loader_init")
+    return tile
+
+
+def run(tile: Tile, chosen: Params, a: bytes, b: bytes = b"") -> bytes:
+    """The output after one start of the kernels; the tile's cores are in reset."""
+    for i, field in enumerate(fields(Params)):
+        tile.write32(PARAMS + 4 * i, getattr(chosen, field.name))
+    tile.write(A, a)
+    tile.write(B, b)
+    harness.start(tile)
+    stop = tile.run(harness.done_words(), limit=20_000_000)
+    assert stop.reason == "until", stop
+    return tile.read(C, chosen.tiles * chosen.out_bytes)
