@@ -29,8 +29,8 @@ SHORT = """## Where the model falls short
   refused, and so are the stream status CSRs of the TRISCs.
 * Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes
   place as soon as the core's own thread cannot go on.
-* After ATRELM with two waiters whichever thread runs next takes the mutex; the ISA names an order.
-* Vector unit: SFPLOADMACRO only stores its templates. Stochastic rounding follows the ISA text alone.
+* Vector unit: SFPLOADMACRO only stores its templates. Stochastic rounding follows the ISA text
+  alone.
 * PACR and UNPACR refuse what the golden model refuses: flush, zero write, compression, a burst over
   more than one 16-row set, edge masks other than none or all of a row.
 * First use compiles: the core takes 12 s, PACR 6 s, MVMUL 6 s, UNPACR 4 s, most others below 1 s of

@@ -1,9 +1,9 @@
 """The NoC overlay's 64 streams: the registers that an idle stream offers as storage and counters.
 
 A stream register is 32 bits wide; register r of stream n is at 0xFFB40000 + 0x1000 * n + 4 * r.
-Widths and write effects: AsMMIORegisters page of the NoC overlay (ISA), confirmed by ttsim's overlay
-model for registers 4, 8, 10, 270 and 297.  Nothing here starts a stream or delivers a message to it,
-so no stream ever leaves the idle state; every other register is refused by name.
+Widths and write effects: AsMMIORegisters page of the NoC overlay (ISA), confirmed by ttsim's
+overlay model for registers 4, 8, 10, 270 and 297.  Nothing here starts a stream or delivers a
+message to it, so no stream ever leaves the idle state; every other register is refused by name.
 """
 
 from typing import Any

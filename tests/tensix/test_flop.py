@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from unit_runner import ERROR, SILICON, WARN, WORD, count, run, sentence
+from unit_runner import SILICON, WARN, WORD, count, run, sentence
 
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
@@ -40,7 +40,7 @@ def test_unsupported_on_blackhole_unless_tolerated(target: int) -> None:
 
 @pytest.mark.parametrize("size", range(4))
 def test_configuration(size: int) -> None:
-    """Size 0: four words, both indices aligned; every other size: 32 bits (REG2FLOP_Configuration)."""
+    """Size 0: four aligned words; every other size: 32 bits (REG2FLOP_Configuration)."""
     s, rng = tolerant(size)
     for _ in range(100):
         t, bank = rng.randrange(3), rng.randrange(2)

@@ -58,7 +58,7 @@ def test_xmov_against_the_reference(mode: int) -> None:
 
 
 def test_a_copy_to_itself_and_the_full_size() -> None:
-    """Buffer_size counts 16 bits of units: 0xFFFF is 1 MiB less one unit; higher bits are ignored."""
+    """Buffer_size is 16 bits of units: 0xFFFF is 1 MiB less one unit; the rest is ignored."""
     s = State()
     s.l1[:] = np.arange(L1_SIZE) % 251
     before = s.l1.copy()
