@@ -126,7 +126,9 @@ class Runner:
         s.limit[0] = -1 if limit is None else s.clock[0] + limit
         s.quiet[0] = s.quiet_next[0] = 0
         tile.before_run()
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline = None
+        if timeout_s is not None:  # what is compiled on the way is not the program's time
+            deadline = time.monotonic() - tile.backend.table.seconds + timeout_s
         try:
             return self._loop(ask, deadline)
         except KeyboardInterrupt:
@@ -146,7 +148,7 @@ class Runner:
         s.core_state[s.core_state == ASSERTED] = RUNNING
 
     def _loop(self, ask: Callable[[Any], bool] | None, deadline: float | None) -> Stop:
-        tile = self._tile
+        tile, table = self._tile, self._tile.backend.table
         rounds = 1 if ask else 64
         while True:
             begin = time.monotonic()
@@ -158,7 +160,7 @@ class Runner:
             elif ask and ask(tile):
                 return _stop(tile, "until")
             now = time.monotonic()
-            if deadline is not None and now >= deadline:
+            if deadline is not None and now - table.seconds >= deadline:
                 return _stop(tile, "timeout")
             if not ask and status == 0:
                 faster = now - begin < _CALL_SECONDS / 2

@@ -91,6 +91,7 @@ class Table:
     def __init__(self, s: State, progress: Progress) -> None:
         self._s, self._progress = s, progress
         self.failure: BaseException | None = None
+        self.seconds = 0.0  # spent compiling so far: no time of the program's
         for opcode, cls in REGISTRY.items():
             s.stall[opcode] = cls.stall_mask
         if not JIT:
@@ -112,6 +113,7 @@ class Table:
                 return refusal(opcode)
             function, seconds = entry(opcode)
             if seconds:
+                self.seconds += seconds
                 self._progress(REGISTRY[opcode].name, seconds)
             self._s.table[opcode] = function.address
             return int(_ENTRY_TYPE(function.address)(base, t, word))

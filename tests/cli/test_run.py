@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -201,7 +202,15 @@ def test_compiling_is_announced_and_quiet_silences_it(write, bhemu, monkeypatch)
 def _slow_entry(opcode: int) -> tuple[object, float]:
     from bhemu.tensix.compile import _compile_entry
 
+    time.sleep(0.6)
     return _compile_entry(opcode)[0], 0.6
+
+
+def test_the_time_out_does_not_count_compilation(write, bhemu, monkeypatch) -> None:
+    """The first run of a program must not fail because its instructions are compiled."""
+    monkeypatch.setattr("bhemu.tensix.compile.entry", _slow_entry)
+    path = write(tt("SEMINIT", sem_sel=1), PARK)
+    assert bhemu("run", path, "--timeout", "0.5").exit_code == 0
 
 
 def test_as_a_process_with_pipes_nothing_is_coloured(write) -> None:
