@@ -34,10 +34,11 @@ class Program:
     sources: tuple[str, ...]
 
 
-def _kernel(folder: str, **cores: str) -> list[Program]:
+def _kernel(elfs: str, sources: str, **cores: str) -> list[Program]:
+    """elfs/<elfs>/<core>.elf of each core from firmware/<sources>/<file>."""
     start = "firmware/lib/crt0.S"
     return [
-        Program(f"elfs/{folder}/{core}.elf", core, (start, f"firmware/{folder}/{source}"))
+        Program(f"elfs/{elfs}/{core}.elf", core, (start, f"firmware/{sources}/{source}"))
         for core, source in cores.items()
     ]
 
@@ -46,8 +47,12 @@ PROGRAMS = [
     program
     for folder in ("add1", "matmul", "eltwise")
     for program in _kernel(
-        folder, brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c"
+        folder, folder, brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c"
     )
+] + [
+    *_kernel("hang_flag", "hangs", brisc="flag_brisc.c", trisc0="flag_trisc0.c"),
+    *_kernel("hang_timeout", "hangs", trisc0="timeout_trisc0.c"),
+    *_kernel("hang_cycle", "hangs", trisc1="cycle_math.c", trisc2="cycle_pack.c"),
 ]
 
 
