@@ -113,9 +113,11 @@ class Scene:
     def by_words(self, wanted: Callable[[int], bool]) -> list[Releaser]:
         """Threads and cores that hold or push a word that `wanted` accepts."""
         found: dict[str, Releaser] = {}
+        places = set()
         for w in self.words():
-            if w.who in found or not wanted(w.word):
+            if w.who in found or (w.core, w.pc) in places or not wanted(w.word):
                 continue
+            places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
             thread = w.who == thread_name(w.thread)
             state = self.thread_state(w.thread) if thread else self.core_state(w.core)
             how = f"{disassemble(w.word)} {w.how}"
@@ -167,16 +169,25 @@ def _selects(word: int, name: str, i: int) -> dict[str, int] | None:
 
 
 def posts(word: int, i: int) -> bool:
-    """True for a word that makes semaphore `i` non-zero."""
-    init = _selects(word, "SEMINIT", i)
-    return _selects(word, "SEMPOST", i) is not None or bool(init and init["init_value"])
+    """True for a SEMPOST of semaphore `i`."""
+    return _selects(word, "SEMPOST", i) is not None
 
 
 def takes(word: int, i: int) -> bool:
-    """True for a word that brings semaphore `i` below its maximum."""
+    """True for a SEMGET of semaphore `i`."""
+    return _selects(word, "SEMGET", i) is not None
+
+
+def sets_above_zero(word: int, i: int) -> bool:
+    """True for a SEMINIT that makes semaphore `i` non-zero."""
     init = _selects(word, "SEMINIT", i)
-    below = bool(init and init["init_value"] < init["max_value"])
-    return _selects(word, "SEMGET", i) is not None or below
+    return bool(init and init["init_value"])
+
+
+def sets_below_maximum(word: int, i: int) -> bool:
+    """True for a SEMINIT that leaves semaphore `i` below its maximum."""
+    init = _selects(word, "SEMINIT", i)
+    return bool(init and init["init_value"] < init["max_value"])
 
 
 def releases_mutex(word: int, index: int) -> bool:

@@ -157,9 +157,11 @@ def _after(word: int, pc: int, registers: Registers) -> Registers:
 
 
 def has_program(tile: Any, core: int) -> bool:
-    """True for a core that runs or ran, or that has an ELF to run."""
-    running = tile.state.core_state[core] != RESET or tile.state.retired[core] > 0
-    return bool(running or tile.core[mm.CORE_NAMES[core]].images)
+    """True for a core that runs or ran, or that has an ELF or a start address of its own."""
+    s = tile.state
+    if s.core_state[core] != RESET or s.retired[core] > 0 or tile.core[mm.CORE_NAMES[core]].images:
+        return True
+    return reset_pc(s, core) not in (0, mm.RESET_PCS[core])
 
 
 def reach(tile: Any, core: int) -> Reach:

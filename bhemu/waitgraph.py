@@ -141,5 +141,6 @@ def no_progress(tile: Any, loops: tuple[Loop, ...]) -> NoProgress:
         text = f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)"
         return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK")
     names = " and ".join(CORE_NAMES[loop.core] for loop in loops)
-    text = f"livelock: {names} can never leave the loops they are in, whatever time passes"
+    theirs = "the loops they are in" if len(loops) > 1 else "the loop it is in"
+    text = f"livelock: {names} can never leave {theirs}, whatever time passes"
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK")

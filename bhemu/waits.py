@@ -119,8 +119,13 @@ def _semaphore_resource(s: Any, i: int) -> Resource:
 
 
 def _semaphore_releasers(scene: Scene, i: int, zero: bool) -> list[Releaser]:
-    wanted = blockers.posts if zero else blockers.takes
-    found = scene.by_words(lambda word: wanted(word, i))
+    """Who posts (zero) or takes; only when nobody does, who initialises it to the same effect."""
+    moves, sets = (
+        (blockers.posts, blockers.sets_above_zero)
+        if zero
+        else (blockers.takes, blockers.sets_below_maximum)
+    )
+    found = scene.by_words(lambda word: moves(word, i))
     known = {releaser.who for releaser in found}
     window = _SEMAPHORES.start + 4 * i
     for core in range(1, 4):  # a store of an even value posts, of an odd one takes
@@ -129,7 +134,7 @@ def _semaphore_releasers(scene: Scene, i: int, zero: bool) -> list[Releaser]:
             if fits and mm.CORE_NAMES[core] not in known:
                 found.append(scene.store(core, pc, window, value))
                 known.add(mm.CORE_NAMES[core])
-    return found
+    return found or scene.by_words(lambda word: sets(word, i))
 
 
 def _touched(scene: Scene, i: int) -> str:

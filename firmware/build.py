@@ -34,28 +34,27 @@ class Program:
     sources: tuple[str, ...]  # the first is the start code, beside the linker scripts
 
 
-def _kernel(folder: str, start: str = "firmware/lib/crt0.S", **cores: str) -> list[Program]:
+def _kernel(
+    elfs: str, sources: str, start: str = "firmware/lib/crt0.S", **cores: str
+) -> list[Program]:
+    """elfs/<elfs>/<core>.elf of each core from firmware/<sources>/<file>."""
     return [
-        Program(f"elfs/{folder}/{core}.elf", core, (start, f"firmware/{folder}/{source}"))
+        Program(f"elfs/{elfs}/{core}.elf", core, (start, f"firmware/{sources}/{source}"))
         for core, source in cores.items()
     ]
 
 
+KERNEL = {"brisc": "brisc.c", "trisc0": "unpack.c", "trisc1": "math.c", "trisc2": "pack.c"}
 PROGRAMS = [
-    program
-    for folder in ("add1", "matmul", "eltwise", "bench")
-    for program in _kernel(
-        folder, brisc="brisc.c", trisc0="unpack.c", trisc1="math.c", trisc2="pack.c"
-    )
+    *_kernel("add1", "add1", **KERNEL),
+    *_kernel("matmul", "matmul", **KERNEL),
+    *_kernel("eltwise", "eltwise", **KERNEL),
+    *_kernel("bench", "bench", **KERNEL),
+    *_kernel("hang_flag", "hangs", brisc="flag_brisc.c", trisc0="flag_trisc0.c"),
+    *_kernel("hang_timeout", "hangs", trisc0="timeout_trisc0.c"),
+    *_kernel("hang_cycle", "hangs", trisc1="cycle_math.c", trisc2="cycle_pack.c"),
+    *_kernel("llk_like", "llk_like", "firmware/llk_like/crt0.S", **KERNEL),
 ]
-PROGRAMS += _kernel(
-    "llk_like",
-    "firmware/llk_like/crt0.S",
-    brisc="brisc.c",
-    trisc0="unpack.c",
-    trisc1="math.c",
-    trisc2="pack.c",
-)
 
 
 def write_header(folder: Path) -> None:

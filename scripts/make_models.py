@@ -35,7 +35,11 @@ SHORT = """## Where the model falls short
   more than one 16-row set, edge masks other than none or all of a row.
 * First use compiles: the core takes 12 s, PACR 6 s, MVMUL 6 s, UNPACR 4 s, most others below 1 s of
   processor time on the machine of docs/benchmarks.md.
-* Livelock (polling for ever) is not detected: use a limit or a time-out. A deadlock is.
+* Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what
+  each running core can still do while nothing moves. Not found, so left to limit or time-out: loops
+  that change bytes for ever (a heartbeat word), that push or store to devices, that jump through a
+  register whose value varies, or that count in memory. "Could have been released by" knows stores
+  to constant addresses only: not those through pointers, of the packer or of other tiles.
 * Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
 """
 
