@@ -151,7 +151,7 @@ def random_source(dice: Dice, exact: bool) -> Source:
     """A tile of a random format and geometry that ttsim accepts."""
     to_dst = dice.chance(5)
     which = 0 if to_dst else dice.below(2)
-    pairs = TO_DST if to_dst else TO_SRC
+    pairs: tuple[tuple[int, int], ...] = TO_DST if to_dst else TO_SRC
     if not exact and not to_dst:
         refused = (*_NO_MOVE, 15, FP8, E4M3) if which else _NO_MOVE
         pairs = tuple(pair for pair in TO_SRC if pair[1] not in refused)
