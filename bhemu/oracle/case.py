@@ -17,9 +17,10 @@ DONE = ((0x100, 0xD0E0), (0x104, 0xD0E1), (0x108, 0xD0E2))
 class Case:
     """An L1 image (bytes, zero-extended to all of L1), the cores to release, the end condition.
 
-    `starts` maps a core's name to its start address (brisc always starts at 0); `until` holds
-    (L1 address, value) pairs that all must hold; `regions` names parts of L1 as (name, address,
-    size) for reports.
+    `starts` maps a core's name to its start address (brisc always starts at 0), `held` does so for
+    cores that the program itself releases. `until` holds (L1 address, value) pairs that all must
+    hold; without any the run ends when L1 equals `goal`, or at its limit. `regions` names parts of
+    L1 as (name, address, size) for reports.
     """
 
     image: bytes
@@ -27,11 +28,20 @@ class Case:
     until: Sequence[tuple[int, int]] = DONE
     regions: Sequence[tuple[str, int, int]] = ()
     name: str = ""
+    held: Mapping[str, int] = field(default_factory=dict)
+    goal: bytes = b""
 
     def __post_init__(self) -> None:
         assert len(self.image) <= L1_SIZE, f"{len(self.image):#x} bytes do not fit L1"
         assert self.starts.keys() <= set(CORE_NAMES), self.starts
-        assert self.until, "a case needs an end condition"
+        assert self.until or self.goal, "a case needs an end condition"
+
+    def place(self, address: int) -> str:
+        """An L1 address as "region + offset", or as it is."""
+        for name, start, size in self.regions:
+            if start <= address < start + size:
+                return f"{name} + {address - start:#x} (L1 {address:#x})"
+        return f"L1 {address:#x}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""`bhemu diff`: the same program on bhemu and on a user's own libttsim.so."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bhemu.cli.options import json_option
+from bhemu.cli.progress import Progress
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK
+
+if TYPE_CHECKING:
+    from bhemu.oracle.campaign import Tally
+    from bhemu.oracle.libttsim import Library
+    from bhemu.oracle.programs import Verdict
+
+
+@click.command("diff")
+@click.argument("program", required=False, metavar="[CASE.npz | PROGRAM.toml | FOLDER]")
+@click.option("--ttsim", metavar="LIB", help="libttsim.so of Blackhole; else $BHEMU_TTSIM")
+@click.option("--random", "unit", metavar="UNIT", help="compare generated programs of this unit")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="index")
+@click.option("--count", type=click.IntRange(1), default=10, show_default=True)
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="stop after this many differences",
+)
+@click.option("--reference", type=click.Choice(("ttsim", "llk")), default="ttsim")
+@json_option
+def command(
+    program: str | None,
+    ttsim: str | None,
+    unit: str | None,
+    seed: int,
+    first: int,
+    count: int,
+    most: int,
+    reference: str,
+    as_json: bool,
+) -> int:
+    """Run a program on both models and compare L1; exit code 1 when they differ.
+
+    CASE.npz is an L1 image (TRISC0-2 start at 0x10000, 0x20000, 0x30000 and store 0xD0E0-0xD0E2 at
+    0x100-0x108). --random generates programs of a unit: scalar config sync adc matrix vector unpack
+    pack copy; the first instruction after which the models differ is named, and the program is
+    reduced to what shows it.
+    """
+    if (program is None) == (unit is None):
+        raise click.UsageError("name a program, or a unit with --random")
+    progress = Progress(as_json)
+    with progress.starting():
+        from bhemu.oracle.libttsim import find
+
+        library = find(ttsim)
+    if unit is not None:
+        indices = range(first, first + count)
+        tally = _campaign(library, reference, unit, seed, indices, most, progress)
+        return _report_tally(tally, as_json)
+    assert program is not None
+    return _report(_compare(library, reference, program), as_json)
+
+
+def _campaign(
+    library: "Library",
+    reference: str,
+    unit: str,
+    seed: int,
+    indices: range,
+    most: int,
+    progress: Progress,
+) -> "Tally":
+    from bhemu.oracle import campaign
+    from bhemu.oracle.compare import Judge
+
+    def status(index: int) -> None:
+        progress.status(f"{unit} {index + 1} of {indices.stop}")
+
+    judge = Judge(library, reference)
+    tally = campaign.run(judge, unit, seed, indices, stop_after=most, progress=status)
+    progress.status("")
+    return tally
+
+
+def _report_tally(tally: "Tally", as_json: bool) -> int:
+    from bhemu.oracle import campaign
+
+    code = EXIT_DIFFERS if tally.differences else EXIT_OK
+    if as_json:
+        click.echo(json.dumps({**tally.as_dict(), "exit_code": code}, indent=2))
+    else:
+        for line in campaign.lines(tally):
+            click.echo(line)
+    return code
+
+
+def _compare(library: "Library", reference: str, program: str) -> "Verdict":
+    from bhemu.oracle import programs
+    from bhemu.oracle.compare import Judge
+    from bhemu.program import load_program
+
+    path = Path(program)
+    if path.suffix == ".npz":
+        return programs.compare_case(Judge(library, reference), programs.read_case(path))
+    return programs.compare_program(library, load_program(path))
+
+
+def _report(verdict: "Verdict", as_json: bool) -> int:
+    from bhemu.oracle.compare import DIFFERENT
+
+    code = EXIT_DIFFERS if verdict.verdict == DIFFERENT else EXIT_OK
+    if as_json:
+        click.echo(json.dumps({**verdict.as_dict(), "exit_code": code}, indent=2))
+        return code
+    click.echo(f"{verdict.name}: {verdict.verdict}")
+    for line in verdict.lines:
+        click.echo(f"  {line}")
+    return code
