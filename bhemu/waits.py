@@ -14,6 +14,7 @@ from bhemu.tensix import banks, gate, streams
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.status import CONDITIONS
+from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel
 from bhemu.tensix.units.sync import WAIT_MUTEX
 
 _SRC = ("SrcA", "SrcB")
@@ -28,6 +29,7 @@ _GATE_BANKS = {
 }
 _TTSYNC = (pcbuf.DRAIN, pcbuf.MOP_DRAIN)
 _MOST_POLLS = 4
+_NOBODY = -1  # no core is left out
 
 
 @dataclass(frozen=True)
@@ -83,23 +85,45 @@ def thread(scene: Scene, t: int) -> Wait:
         wait = _bank(scene, which, int(held[which]) & 1, valid)
     elif number in banks.WAITED_FOR:
         wait = _bank(scene, *banks.WAITED_FOR[number])
+    elif number in (gate.WAIT_PHASE, gate.WAIT_MESSAGES):
+        wait = _stream(scene, t, CONDITIONS[number].text)
+    elif number == gate.WAIT_SCALAR:
+        owner = int(s.thcon[0]) - 1
+        resource = Resource("scalar", {"owner": owner})
+        wait = Wait(resource, CONDITIONS[number].text, "", [scene.thread(owner)])
     else:
-        condition = CONDITIONS.get(number)
-        text = condition.text if condition else "its turn"
-        wait = Wait(Resource("other"), text, _explained(s, t), [])
+        wait = _word_of_l1(scene, t, number)
     detail = "; ".join(part for part in (wait.detail, head) if part)
     return Wait(wait.resource, wait.reason, detail, wait.releasers, instruction, wait.history)
 
 
-def _explained(s: Any, t: int) -> str:
-    """The values on which the word at the gate, or the latched wait for a stream, depends."""
-    if s.latch[t] == gate.STREAM:
-        n = int(gate.stream_index(s, t, int(s.latch_stream[t])))
-        phase = int(s.latch_cond[t]) == 1 << gate.PHASE
-        value = streams.phase(s, n) if phase else streams.messages(s, n)
-        return f"stream {n} = {int(value)}, awaited {int(s.latch_target[t])}"
-    cls = decode(int(s.gate_word[t]))
-    return cls.explain(s, t, int(s.gate_word[t])) if cls and not s.latch[t] else ""
+def _stream(scene: Scene, t: int, text: str) -> Wait:
+    """A latched STREAMWAIT: the register of the stream that its selector names now."""
+    s, target = scene.s, int(scene.s.latch_target[t])
+    selector = STREAM_ID_SYNC_SEC0_BankSel.word + int(s.latch_stream[t])
+    n = int(s.thread_cfg[t, selector]) & (streams.STREAMS - 1)
+    registers = [int(v) for v in s.stream[n]]
+    register, value = streams.NUM_MSGS_RECEIVED, registers[streams.NUM_MSGS_RECEIVED]
+    if int(s.latch_cond[t]) == 1 << gate.PHASE:
+        register = streams.CURR_PHASE
+        value = (registers[register] - registers[streams.CURR_PHASE_BASE]) & streams.PHASE_MASK
+    at = streams.BASE + 0x1000 * n + 4 * register
+    releasers = scene.by_stores(at, _NOBODY)
+    releasers += scene.by_words(lambda word: blockers.writes_register(word, at))
+    resource = Resource("stream", {"stream": n, "register": register, "value": value})
+    return Wait(resource, text, f"stream {n} = {value}, awaited {target}", releasers)
+
+
+def _word_of_l1(scene: Scene, t: int, number: int) -> Wait:
+    """Any other word: what its class says of it, and the word of L1 that it looks at."""
+    s, word = scene.s, int(scene.s.gate_word[t])
+    text = CONDITIONS[number].text if number in CONDITIONS else "its turn"
+    cls = decode(word)
+    at = cls.looks_at(s, t, word) if cls else None
+    if cls is None or at is None:
+        return Wait(Resource("other"), text, "", [])
+    resource = Resource("l1", {"address": at})
+    return Wait(resource, text, cls.explain(s, t, word), scene.by_stores(at, _NOBODY))
 
 
 def _semaphore(scene: Scene, t: int, zero: bool) -> Wait:

@@ -44,6 +44,11 @@ class Instruction:
     execute: ClassVar[Callable[..., Any] | None] = None
 
     @staticmethod
+    def looks_at(s: Any, t: int, word: int) -> int | None:
+        """L1 address on whose word a blocked `word` of thread `t` waits, if there is one."""
+        return None
+
+    @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
         """Numbers of state record `s` that a blocked `word` of thread `t` waits on, or ""."""
         return ""

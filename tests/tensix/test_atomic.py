@@ -166,6 +166,9 @@ def test_atcas_waits_for_a_store_of_a_core() -> None:
     assert "thread T0 waits for a word of L1 to become equal to the 4-bit value of ATCAS" in graph
     assert "L1[0x4008] = 0x0, awaited 0x9" in graph
     assert "thread T2 waits for the scalar unit" in graph
+    first, second = caught.value.graph.waiters  # type: ignore[attr-defined]
+    assert (first.kind, first.resource) == ("l1", {"address": 0x4008})
+    assert (second.kind, [r.who for r in second.releasers]) == ("scalar", ["thread T0"])
     loop = [addi(A1, A1, -1), bne(A1, 0, -4)]
     tile.write(0x10000, code(li(A1, 3000), *loop, li(A0, 0x4008), li(A1, 9), sw(A1, A0), PARK))
     tile.core["trisc1"].set_reset_pc(0x10000)

@@ -211,6 +211,8 @@ def test_streamwait_in_the_wait_for_graph_and_released_by_a_store() -> None:
     graph = str(caught.value.graph)
     assert "thread T2 waits for an overlay stream to reach a phase (STREAMWAIT C0)" in graph
     assert "stream 12 = 0, awaited 6" in graph
+    (waiter,) = caught.value.graph.waiters  # type: ignore[attr-defined]
+    assert waiter.resource == {"stream": 12, "register": 29, "value": 0}
     tile.write32(0xFFB40000 + 0x1000 * 12 + 4 * 29, 6)
     assert tile.run(resume=True).reason == "idle"
     assert s.gpr[2, 0] == 3

@@ -52,12 +52,15 @@ def _increment(s: Any, address: Any, old: Any, increment: Any, mask: Any) -> Non
     l1_words(s)[address >> 2] = np.uint32(((old + increment) & mask) | (old & ~mask))
 
 
-def _word_text(s: Any, t: int, word: int, offset: int) -> tuple[int, str]:
-    """Address and value of a word of L1 for the wait-for graph."""
-    address = (int(s.gpr[t, word & 63]) * 16 + 4 * offset) & WORD
+def _watched(s: Any, t: int, word: int, offset: int) -> int:
+    """Address of word `offset` of the 16 bytes that a blocked word names."""
+    return (int(s.gpr[t, word & 63]) * 16 + 4 * offset) & WORD
+
+
+def _value(s: Any, address: int) -> str:
     if address >= L1_SIZE:
-        return address, "outside L1"
-    return address, f"{int(s.l1[address : address + 4].view(np.uint32)[0]):#x}"
+        return "outside L1"
+    return f"{int(s.l1[address : address + 4].view(np.uint32)[0]):#x}"
 
 
 class ATINCGET(Instruction, opcode=0x61, unit="scalar", stall="B0,B5", oracle=False):
@@ -140,12 +143,16 @@ class ATINCGETPTR(Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle
         return DONE
 
     @staticmethod
+    def looks_at(s: Any, t: int, word: int) -> int:
+        """The counter of the other side: a push waits for the read counter, a pop for the other."""
+        return _watched(s, t, word, 0 if (word >> 12) & 1 else 1)
+
+    @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
-        """The counters it looks at."""
-        address, read = _word_text(s, t, word, 0)
-        return (
-            f"L1[{address:#x}]: read counter {read}, write counter {_word_text(s, t, word, 1)[1]}"
-        )
+        """Both counters."""
+        read, write = (_watched(s, t, word, offset) for offset in (0, 1))
+        counters = f"read counter {_value(s, read)}, write counter {_value(s, write)}"
+        return f"L1[{read:#x}]: {counters}"
 
 
 class ATSWAP(Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=False):
@@ -217,7 +224,12 @@ class ATCAS(Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False
         return DONE
 
     @staticmethod
+    def looks_at(s: Any, t: int, word: int) -> int:
+        """The word it compares."""
+        return _watched(s, t, word, (word >> 12) & 3)
+
+    @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
-        """The word it looks at and the value it waits for."""
-        address, value = _word_text(s, t, word, (word >> 12) & 3)
-        return f"L1[{address:#x}] = {value}, awaited {(word >> 14) & 15:#x}"
+        """That word and the value it waits for."""
+        address = ATCAS.looks_at(s, t, word)
+        return f"L1[{address:#x}] = {_value(s, address)}, awaited {(word >> 14) & 15:#x}"
