@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from bhemu.oracle import divergences
-from bhemu.oracle.compare import DIFFERENT, EQUAL, Difference, Judge, study
+from bhemu.oracle.compare import DIFFERENT, EQUAL, Difference, Judge, Pair, study
+from bhemu.oracle.plan import Plan
 from bhemu.oracle.units import generate
 
 
@@ -62,19 +63,26 @@ def run(
         tally.programs += 1
         tally.steps += plan.length
         verdict = pair.verdict
-        known = divergences.match(pair) if verdict == DIFFERENT else None
-        if known is not None:
-            tally.known[known.id] += 1
-            verdict = "known divergence"
-        tally.verdicts[verdict] += 1
         if verdict == EQUAL:
             tally.results += plan.results
-        if verdict == DIFFERENT:
-            tally.differences.append(study(judge, plan, pair, minimise=minimise))
+        elif verdict == DIFFERENT:
+            verdict = _difference(tally, judge, plan, pair, minimise)
+        tally.verdicts[verdict] += 1
         progress(index)
         if len(tally.differences) >= stop_after:
             break
     return tally
+
+
+def _difference(tally: Tally, judge: Judge, plan: Plan, pair: Pair, minimise: bool) -> str:
+    """Enter a difference as known or as found; its verdict."""
+    found = study(judge, plan, pair, minimise=minimise)
+    known = divergences.match(pair, found.mnemonic, judge.reference)
+    if known is None:
+        tally.differences.append(found)
+        return DIFFERENT
+    tally.known[known.id] += 1
+    return "known divergence"
 
 
 def lines(tally: Tally) -> Iterator[str]:

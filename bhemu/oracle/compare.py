@@ -65,7 +65,8 @@ class Judge:
 
     def __init__(self, library: Library, reference: str = "ttsim") -> None:
         self.library = library
-        self.emulator = Emulator(reference)
+        self.reference = reference
+        self.emulator = Emulator(reference=reference)
 
     def pair(self, case: Case) -> Pair:
         """Run the case on both."""
@@ -133,6 +134,7 @@ class Difference:
     lines: tuple[str, ...]
     step: str = ""
     program: tuple[str, ...] = ()
+    mnemonic: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values."""
@@ -169,4 +171,5 @@ def study(judge: Judge, plan: Plan, pair: Pair, *, minimise: bool = True) -> Dif
     number, step = plan.step_at(position)
     where = f"block {number}: {step}"
     program = judge.minimal(plan, position) if minimise else []
-    return Difference(plan.name, pair, lines, where, tuple(str(one) for one in program))
+    shortest = tuple(str(one) for one in program)
+    return Difference(plan.name, pair, lines, where, shortest, step.key[0])

@@ -1,6 +1,7 @@
 """Runs cases on bhemu, with the same outcomes as libttsim.py."""
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,10 @@ _KINDS = {
 
 
 class Emulator:
-    """One tile, reset before every case."""
+    """One tile, reset before every case; options as those of Tile."""
 
-    def __init__(self, reference: str = "ttsim") -> None:
-        self.tile = Tile(reference=reference)
+    def __init__(self, **options: Any) -> None:
+        self.tile = Tile(**options)
 
     def run(self, case: Case, *, seconds: float = SECONDS) -> Outcome:
         """The case's outcome; errors of the program are outcomes, defects of bhemu are raised."""

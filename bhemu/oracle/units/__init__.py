@@ -7,7 +7,7 @@ from bhemu.oracle.plan import Plan
 
 UNITS = (
     *("scalar", "config", "sync", "adc"),
-    *("matrix", "vector", "unpack", "pack", "copy"),
+    *("matrix", "vector", "unpack", "pack", "copy", "accept"),
 )
 
 
