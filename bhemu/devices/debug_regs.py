@@ -20,15 +20,17 @@ _ARRAY_DATA = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_DATA
 _CLOCK_LOW = mm.RISCV_DEBUG_REG_WALL_CLOCK_0
 _CLOCK_LIVE = mm.RISCV_DEBUG_REG_WALL_CLOCK_1_LIVE
 _CLOCK_HIGH = mm.RISCV_DEBUG_REG_WALL_CLOCK_1
-_HOST = mm.HOST
 _DST = 2
 ELSEWHERE = 1 << 40  # the register is one of those in Python
 
 
 @njit
 def now(s: Any, c: Any) -> Any:
-    """The clock as core `c` sees it: all turns so far plus its own instructions in this turn."""
-    if c == _HOST or s.turn_open[0] == 0:
+    """The clock as core `c` sees it: all turns so far plus the instructions of the open turn.
+
+    The scalar unit reads as the host does, within a core's turn: it must not see time run back.
+    """
+    if s.turn_open[0] == 0:
         return s.clock[0]
     c = s.core[0]
     return s.clock[0] + s.turn_given[0] - s.left[c] + s.fuel_given[c] - s.fuel[c]

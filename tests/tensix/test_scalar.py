@@ -7,7 +7,7 @@ import pytest
 from unit_runner import WORD, push, run
 
 from bhemu.errors import BhemuError
-from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, sw, tt
+from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, addi, bne, code, li, lw, sw, tt
 from bhemu.tensix import mmio as mmio_window
 from bhemu.tensix import status, streams
 from bhemu.tensix.state import State
@@ -254,6 +254,22 @@ def test_storereg_and_loadreg_reach_debug_registers_and_local_memory() -> None:
     assert s.local[1, 0x40:0x44].view(np.uint32)[0] == 0x12345678
     assert tile.read32(reset_pc) == 0x00ABCDEF
     assert s.gpr[2, 9:11].tolist() == [0x12345678, 0x00ABCDEF]
+
+
+def test_loadreg_of_the_wall_clock_within_the_turn_of_a_core() -> None:
+    """The core reads the clock, LOADREG does, the core again: time never runs backwards."""
+    tile = Tile()
+    clock = 0xFFB121F0
+    delay = [*li(A2, 100), addi(A2, A2, -1), bne(A2, ZERO, -4)]
+    look = [*li(A0, clock), lw(A1, A0), *li(A0, 0xFFE00000), sw(A1, A0, 0)]
+    word = tt("LOADREG", reg_addr=mmio(clock), tdma_data_reg_index=1)
+    again = [*li(A0, clock), lw(A1, A0), *li(A0, 0xFFE00000), sw(A1, A0, 8)]
+    tile.write(0x10000, code(delay, look, word, delay, again, PARK))
+    tile.core["trisc0"].set_reset_pc(0x10000)
+    tile.core["trisc0"].release()
+    assert tile.run().reason == "idle"
+    first, second, third = (int(v) for v in tile.state.gpr[0, :3])
+    assert 200 < first < second < third
 
 
 def test_the_tensix_words_of_a_core_can_release_another() -> None:
