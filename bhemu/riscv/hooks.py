@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import own_thread
+from bhemu.devices import own_thread, rules
 from bhemu.riscv import bitmanip, csr, csr_file
-from bhemu.riscv.primitives import REG_PC, REG_X0, emu_start, emu_stop, reg_read, reg_write
+from bhemu.riscv.primitives import (
+    REG_PC,
+    REG_X0,
+    emu_start,
+    emu_stop,
+    reg_read,
+    reg_write,
+    x_register,
+)
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.jit import call_access, l1_word
 from bhemu.tensix.loop import (
@@ -39,13 +47,15 @@ _ILLEGAL_CAUSE = 2
 _PUSH = 0xFFE40000
 _JUMP_SELF = 0x0000006F
 _EBREAK = 0x00100073
-_SYSTEM, _AMO, _STORE = 0x73, 0x2F, 0x23
+_SYSTEM, _AMO, _LOAD, _STORE = 0x73, 0x2F, 0x03, 0x23
+_LOAD_MASKS, _STORE_MASKS = 0x100310, 0x310  # address bits that must be 0, a nibble per funct3
 _LR, _SC = 2, 3
 _CODE_END = 0x180000
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
 _LOOK, _STORED = 1, 2  # attention: general; compare the until words after a store
 
 ILLEGAL = error("RV-ILLEGAL", GUEST, "{0:#010x} is no instruction of these cores")
+ATOMIC = error("RV-AMO", UB, "atomic access to {1:#010x}: atomics work on L1 only (word {0:#010x})")
 ECALL = error("RV-SYSTEM", GUEST, "{0:#010x} (ecall, wfi or xret) has no meaning on these cores")
 RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({0:#010x}) do not exist on these cores")
 UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {1:#x} is not modelled (word {0:#010x})")
@@ -126,7 +136,7 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
         _fail(s, c, UNKNOWN_CSR, word, number)
         return
     if csr.writes(kind, source):
-        operand = source if immediate else reg_read(s, c, REG_X0 + source)
+        operand = source if immediate else x_register(s, c, source)
         if not csr_file.store(s, c, number, csr.new_value(kind, old, operand)):
             _fail(s, c, READ_ONLY_CSR, word, number)
             return
@@ -135,6 +145,37 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
         reg_write(s, c, REG_X0 + rd, old)
     reg_write(s, c, REG_PC, address + 4)
     s.fuel[c] -= 1
+
+
+@njit
+def _misaligned(s: Any, c: Any, word: Any, mask: Any) -> None:
+    """Refuse a load or store; the sentence needs its address, with the sign of the offset."""
+    offset = word >> 20
+    if word & 0x7F == _STORE:
+        offset = (word >> 25) << 5 | (word >> 7) & 31
+    elif word & 0x7F == _AMO:
+        offset = np.int64(0)
+    base = x_register(s, c, (word >> 15) & 31)
+    s.detail[2] = mask + 1
+    _fail(s, c, rules.MISALIGNED, (base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF, 0)
+
+
+@njit
+def _atomic(s: Any, c: Any, word: Any) -> Any:
+    """lr, sc and the AMOs: True when the engine must not execute the word itself."""
+    function = word >> 27
+    if function == _LR or function == _SC:
+        _fail(s, c, RESERVATION, word, 0)
+        return True
+    address = x_register(s, c, (word >> 15) & 31)
+    if address >= _CODE_END:
+        _fail(s, c, ATOMIC, word, address)
+        return True
+    if address & 3:
+        _misaligned(s, c, word, 3)
+        return True
+    s.stored[c] = 1
+    return False
 
 
 @njit
@@ -149,11 +190,7 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
         s.stop_kind[c] = ASSERT
         emu_stop(s, c)
     elif word & 0x7F == _AMO:
-        function = word >> 27
-        if function != _LR and function != _SC:
-            s.stored[c] = 1
-            return False
-        _fail(s, c, RESERVATION, word, 0)
+        return _atomic(s, c, word)
     elif (word >> 12) & 7:
         _csr(s, c, address, word)
     else:
@@ -174,7 +211,16 @@ def on_code(s: Any, address: Any) -> None:
             return
     word = l1_word(s, address)
     low = word & 0x7F
-    if low == _STORE:
+    if low == _LOAD:
+        mask = (_LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
+        if (x_register(s, c, (word >> 15) & 31) + (word >> 20)) & mask:
+            _misaligned(s, c, word, mask)
+            return
+    elif low == _STORE:
+        mask = (_STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
+        if (x_register(s, c, (word >> 15) & 31) + (word >> 7)) & mask:
+            _misaligned(s, c, word, mask)
+            return
         s.stored[c] = 1
         if s.until_count[0]:
             s.attention[0] |= _STORED
@@ -223,8 +269,8 @@ def on_trap(s: Any, cause: Any) -> None:
     elif word & 3 != 3:
         _ttinsn(s, c, address)
     else:
-        a = reg_read(s, c, REG_X0 + ((word >> 15) & 31))
-        b = reg_read(s, c, REG_X0 + ((word >> 20) & 31))
+        a = x_register(s, c, (word >> 15) & 31)
+        b = x_register(s, c, (word >> 20) & 31)
         result = bitmanip.execute(word, a, b)
         rd = (word >> 7) & 31
         if result < 0:
