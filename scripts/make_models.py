@@ -32,8 +32,6 @@ SHORT = """## Where the model falls short
 * NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
   are translation tables, router debug and the counters of requests that arrive.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
-* A misaligned load or store of L1 or local memory is executed as the engine does it (it should be
-  rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs.
 * Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes

@@ -11,7 +11,31 @@ import numpy as np
 
 from bhemu.devices import own_thread
 from bhemu.riscv import bitmanip, csr, csr_file
-from bhemu.riscv.primitives import REG_PC, REG_X0, emu_start, emu_stop, reg_read, reg_write
+from bhemu.riscv.primitives import (
+    REG_PC,
+    REG_X0,
+    emu_start,
+    emu_stop,
+    reg_read,
+    reg_write,
+    x_register,
+)
+from bhemu.riscv.refusals import (
+    AMO,
+    ASSERT,
+    BREAKPOINT,
+    FAULT,
+    LIMIT,
+    NONE,
+    PARKS,
+    STORE,
+    TURN_OVER,
+    UNTIL,
+    WAITS,
+    atomic,
+    fail,
+    misaligned,
+)
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.jit import call_access, l1_word
 from bhemu.tensix.loop import (
@@ -25,12 +49,9 @@ from bhemu.tensix.loop import (
     STOP_UNTIL,
     until_holds,
 )
-from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, PARKED, RUNNING
+from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PARKED, RUNNING
 from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
-
-# stop_kind: why the last slice ended
-NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL = range(9)
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
 _FETCH_UNMAPPED = 8
@@ -39,30 +60,17 @@ _ILLEGAL_CAUSE = 2
 _PUSH = 0xFFE40000
 _JUMP_SELF = 0x0000006F
 _EBREAK = 0x00100073
-_SYSTEM, _AMO, _STORE = 0x73, 0x2F, 0x23
-_LR, _SC = 2, 3
-_CODE_END = 0x180000
+_SYSTEM, _LOAD = 0x73, 0x03
+_LOAD_MASKS, _STORE_MASKS = 0x100310, 0x310  # address bits that must be 0, a nibble per funct3
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
 _LOOK, _STORED = 1, 2  # attention: general; compare the until words after a store
 
 ILLEGAL = error("RV-ILLEGAL", GUEST, "{0:#010x} is no instruction of these cores")
 ECALL = error("RV-SYSTEM", GUEST, "{0:#010x} (ecall, wfi or xret) has no meaning on these cores")
-RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({0:#010x}) do not exist on these cores")
 UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {1:#x} is not modelled (word {0:#010x})")
 READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {1:#x} (word {0:#010x})")
 TRAP = error("RV-TRAP", GUEST, "trap with cause {1} at {0:#010x}")
 NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {0:#010x})")
-
-
-@njit
-def _fail(s: Any, c: Any, rule: Any, first: Any, second: Any) -> None:
-    """Record an error of core `c`; the slice stops before the next instruction."""
-    s.status[0] = rule
-    s.status_core[0] = c
-    s.status_thread[0] = -1
-    s.detail[0], s.detail[1] = first, second
-    s.stop_kind[c] = FAULT
-    emu_stop(s, c)
 
 
 @njit
@@ -95,7 +103,7 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
 
 
 @njit
-def _wait_or_fail(s: Any, c: Any) -> None:
+def _wait_orfail(s: Any, c: Any) -> None:
     """The access was refused: give the instruction back, stop, and wait or report."""
     s.fuel[c] += 1
     if s.access[0] > 0:
@@ -119,16 +127,16 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
         own_thread.offer(s, c)
         if s.access[0] != 0:
             s.fuel[c] -= 1
-            _wait_or_fail(s, c)
+            _wait_orfail(s, c)
             return
     old = csr_file.value(s, c, number)
     if old < 0:
-        _fail(s, c, UNKNOWN_CSR, word, number)
+        fail(s, c, UNKNOWN_CSR, word, number)
         return
     if csr.writes(kind, source):
-        operand = source if immediate else reg_read(s, c, REG_X0 + source)
+        operand = source if immediate else x_register(s, c, source)
         if not csr_file.store(s, c, number, csr.new_value(kind, old, operand)):
-            _fail(s, c, READ_ONLY_CSR, word, number)
+            fail(s, c, READ_ONLY_CSR, word, number)
             return
     rd = (word >> 7) & 31
     if rd:
@@ -148,16 +156,12 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
         s.core_state[c] = ASSERTED
         s.stop_kind[c] = ASSERT
         emu_stop(s, c)
-    elif word & 0x7F == _AMO:
-        function = word >> 27
-        if function != _LR and function != _SC:
-            s.stored[c] = 1
-            return False
-        _fail(s, c, RESERVATION, word, 0)
+    elif word & 0x7F == AMO:
+        return atomic(s, c, word)
     elif (word >> 12) & 7:
         _csr(s, c, address, word)
     else:
-        _fail(s, c, ECALL, word, 0)
+        fail(s, c, ECALL, word, 0)
     return True
 
 
@@ -174,11 +178,20 @@ def on_code(s: Any, address: Any) -> None:
             return
     word = l1_word(s, address)
     low = word & 0x7F
-    if low == _STORE:
+    if low == _LOAD:
+        mask = (_LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
+        if (x_register(s, c, (word >> 15) & 31) + (word >> 20)) & mask:
+            misaligned(s, c, word, mask)
+            return
+    elif low == STORE:
+        mask = (_STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
+        if (x_register(s, c, (word >> 15) & 31) + (word >> 7)) & mask:
+            misaligned(s, c, word, mask)
+            return
         s.stored[c] = 1
         if s.until_count[0]:
             s.attention[0] |= _STORED
-    elif (low == _SYSTEM or low == _AMO or word == _JUMP_SELF) and _special(s, c, address, word):
+    elif (low == _SYSTEM or low == AMO or word == _JUMP_SELF) and _special(s, c, address, word):
         return
     s.fuel[c] -= 1
 
@@ -189,7 +202,7 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
     start = address
     s.stored[c] = 1
     word = l1_word(s, address)
-    while word & 3 != 3 and address < _CODE_END:
+    while word & 3 != 3 and address < L1_SIZE:
         if address != start:
             s.pc[c] = np.uint32(address)
             kind = _must_stop(s, c, address)
@@ -200,11 +213,11 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
             s.fuel[c] -= 1
         tensix = (word >> 2) | ((word & 3) << 30)
         if c == 4:
-            _fail(s, c, NCRISC_PUSH, tensix, 0)
+            fail(s, c, NCRISC_PUSH, tensix, 0)
             break
         call_access(s.bus_write[0], s, np.int64(c), np.int64(_PUSH), np.int64(4), tensix)
         if s.access[0] != 0:
-            _wait_or_fail(s, c)
+            _wait_orfail(s, c)
             break
         address += 4
         word = l1_word(s, address)
@@ -219,17 +232,17 @@ def on_trap(s: Any, cause: Any) -> None:
     address = reg_read(s, c, REG_PC) - 4
     word = l1_word(s, address)
     if cause != _ILLEGAL_CAUSE:
-        _fail(s, c, TRAP, address, cause)
+        fail(s, c, TRAP, address, cause)
     elif word & 3 != 3:
         _ttinsn(s, c, address)
     else:
-        a = reg_read(s, c, REG_X0 + ((word >> 15) & 31))
-        b = reg_read(s, c, REG_X0 + ((word >> 20) & 31))
+        a = x_register(s, c, (word >> 15) & 31)
+        b = x_register(s, c, (word >> 20) & 31)
         result = bitmanip.execute(word, a, b)
         rd = (word >> 7) & 31
         if result < 0:
             s.fuel[c] += 1
-            _fail(s, c, ILLEGAL, word, 0)
+            fail(s, c, ILLEGAL, word, 0)
         elif rd:
             reg_write(s, c, REG_X0 + rd, result)
 
@@ -254,7 +267,7 @@ def on_load(s: Any, address: Any, size: Any) -> Any:
     c = s.core[0]
     value = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
     if s.access[0] != 0:
-        _wait_or_fail(s, c)
+        _wait_orfail(s, c)
     else:
         _poll(s, c)
     return value
@@ -266,7 +279,7 @@ def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
     c = s.core[0]
     call_access(s.bus_write[0], s, c, np.int64(address), np.int64(size), np.int64(value))
     if s.access[0] != 0:
-        _wait_or_fail(s, c)
+        _wait_orfail(s, c)
 
 
 @njit

@@ -6,7 +6,9 @@ The engine library must be loaded into the process before these compile (see uni
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
 from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import OFFSET
@@ -37,6 +39,22 @@ if JIT:
         _reg_read(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
         return np.int64(s.scratch[0])
 
+    @intrinsic
+    def _word_at(typing: Any, address: Any) -> Any:
+        """The 32-bit word at a host address."""
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+
+        return types.uint32(types.uint64), emit
+
+    @njit
+    def x_register(s: Any, c: Any, number: Any) -> Any:
+        """x0-x31 of core `c` as reg_read gives it, straight from the engine where that is known."""
+        if s.registers[c] != np.uint64(0):
+            return np.int64(_word_at(s.registers[c] + np.uint64(4 * number)))
+        return reg_read(s, c, REG_X0 + number)
+
     @njit
     def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
         """Set register `reg` of core `c`."""
@@ -59,6 +77,10 @@ else:
     def reg_read(s: Any, c: Any, reg: Any) -> Any:
         """Interpreted twin."""
         return s.py.reg_read(c, reg)
+
+    def x_register(s: Any, c: Any, number: Any) -> Any:
+        """Interpreted twin."""
+        return s.py.reg_read(c, REG_X0 + int(number))
 
     def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
         """Interpreted twin."""

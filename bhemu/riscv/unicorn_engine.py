@@ -16,7 +16,7 @@ from unicorn import riscv_const as rc
 
 from bhemu import memmap as mm
 from bhemu.errors import Internal
-from bhemu.riscv import primitives
+from bhemu.riscv import primitives, register_file
 from bhemu.tensix.jit import JIT, REC, STEP, compiled
 from bhemu.tensix.state import CORES, PAGE, State
 
@@ -90,6 +90,12 @@ def _new_core() -> Any:
     return uc
 
 
+def _fresh_core() -> tuple[Any, int]:
+    """Another core and its handle, for looking into the engine."""
+    uc = _new_core()
+    return uc, _handle(uc)
+
+
 @functools.cache
 def self_test() -> None:
     """`addi a0; a pair of c.nop; addi a0; ebreak`: the pair must trap once, a0 must become 2.
@@ -132,6 +138,7 @@ class UnicornEngine:
             else:
                 self._attach_interpreted(uc)
             s.engine[core] = _handle(uc)
+            s.registers[core] = register_file.locate(uc, _handle(uc), _fresh_core)
         if JIT:
             for name in ("run_core", "bus_read", "bus_write"):
                 getattr(s, name)[0] = _callbacks()[name].address

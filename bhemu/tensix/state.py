@@ -178,6 +178,7 @@ MEMBERS = (
     Member("csr_offset", _i64, (CORES, 2), "what writes added to mcycle and minstret"),
     Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/hooks.py"),
     Member("engine", _u64, (CORES,), "engine handle of each core"),
+    Member("registers", _u64, (CORES,), "host address of x0-x31 of each core, 0 = unknown"),
     Member("scratch", _u32, (64,), "register transfers with the engine"),
     Member("core", _i64, (1,), "core whose turn it is"),
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
@@ -258,7 +259,7 @@ def _layout() -> np.dtype[np.void]:
 
 
 POINTERS = (
-    *("host", "engine", "table", "run_core", "run_tensix", "run_thread"),
+    *("host", "engine", "registers", "table", "run_core", "run_tensix", "run_thread"),
     *("bus_read", "bus_write", "device", "profile_table"),
 )
 DTYPE = _layout()
