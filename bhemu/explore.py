@@ -5,7 +5,8 @@ change by themselves (clock, counters of instructions) are unknown, and so becom
 between many visits of the same loop head; a branch on an unknown value goes both ways.  So the walk
 covers at least everything the core can do.  It fails when the core can reach anything that others
 could see or that ends the run: a store that changes a byte, a push, a device store, a parked core.
-When it does not fail, the core goes round for ever, whatever the clock says.
+When it does not fail, the core goes round for ever, whatever the clock says.  A core that counts
+and waits for nothing is left alone all the same.
 """
 
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class _Walk:
         self._loads: dict[int, Poll] = {}
         self._deciding: set[int] = set()
         self._waits: tuple[int, int] | None = None
+        self._widened = False
 
     def run(self) -> Loop:
         """Follow every path until all are closed."""
@@ -89,8 +91,10 @@ class _Walk:
             state: _State | None = self._work.pop()
             while state is not None:
                 state = self._step(state)
-        polls = (self._loads[a] for a in sorted(self._deciding))
-        return Loop(self._c, tuple(sorted(self._pcs)), tuple(polls), self._waits)
+        polls = tuple(self._loads[a] for a in sorted(self._deciding))
+        if self._widened and all(surroundings.is_clock(poll.address) for poll in polls):
+            raise Escape  # it counts and waits for nothing: at work, as far as one can tell
+        return Loop(self._c, tuple(sorted(self._pcs)), polls, self._waits)
 
     def _step(self, state: _State) -> _State | None:
         """Execute one instruction; None when this path is known, waits or has been put off."""
@@ -128,6 +132,7 @@ class _Walk:
         if count < _MANY:
             self._heads[head] = (count + 1, state.copy(state.pc))
             return True
+        self._widened = True
         if not self._widen(cover, state):
             return False
         self._heads[head] = (count, state.copy(state.pc))

@@ -53,6 +53,14 @@ PROGRAMS = [
     *_kernel("hang_flag", "hangs", brisc="flag_brisc.c", trisc0="flag_trisc0.c"),
     *_kernel("hang_timeout", "hangs", trisc0="timeout_trisc0.c"),
     *_kernel("hang_cycle", "hangs", trisc1="cycle_math.c", trisc2="cycle_pack.c"),
+    *_kernel(
+        "slow_dispatch",
+        "slow_dispatch",
+        "firmware/slow_dispatch/crt0.S",
+        **{core: "trisc.c" for core in ("trisc0", "trisc1", "trisc2")},
+        brisc="brisc.c",
+        ncrisc="ncrisc.c",
+    ),
     *_kernel("llk_like", "llk_like", "firmware/llk_like/crt0.S", **KERNEL),
 ]
 

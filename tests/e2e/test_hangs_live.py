@@ -124,6 +124,14 @@ def test_a_core_that_counts_in_a_register(poller: bool) -> None:
     finished(10 * LOOK, trisc1=code(count, set_flag(), PARK), **programs)
 
 
+def test_a_core_that_counts_for_ever_and_waits_for_nothing_is_at_work() -> None:
+    tile = Tile(livelock=LOOK)
+    tile.write(0x10000, code(addi(A0, A0, 1), jal(ZERO, -4)))
+    tile.core["trisc0"].set_reset_pc(0x10000)
+    tile.core["trisc0"].release()
+    assert tile.run(limit=LOOK * 100_000).reason == "limit"
+
+
 def test_a_bounded_number_of_attempts() -> None:
     """The flag never comes: the core gives up after 200000 looks, and parks."""
     attempts = [

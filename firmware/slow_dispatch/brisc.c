@@ -1,0 +1,96 @@
+/* BRISC of the slow-dispatch firmware: boots the tile, answers go messages, launches kernels. */
+#include "slow_dispatch/kernel.h"
+
+#define RISCV_DEBUG_REG_NCRISC_RESET_PC 0xFFB12238u
+#define RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE 0xFFB1223Cu
+#define SUBORDINATES 4u
+#define SYNC_TRISC0 1u
+
+/* Text bases of the other cores, see the linker scripts. */
+static const uint32_t trisc_text[] = {0x5A40, 0x6040, 0x6640};
+#define NCRISC_TEXT 0x5440u
+
+static void prepare_tensix(void) {
+    TTP_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */
+    TTP_SFPENCC(10, 0, 3);      /* all lanes on, condition codes in force */
+    TTP_NOP();
+    TTP_SFPLOADI(0xBF80, 0, 0); /* LReg0 = bf16 -1.0 */
+    TTP_SFPCONFIG(0, 11, 0);    /* LReg11 = LReg0 */
+    TTP_SEMINIT(SEM_SEL(1), 0, 1);
+    TTP_SEMINIT(SEM_SEL(2), 0, 1);
+    TTP_SEMINIT(SEM_SEL(7), 0, 1);
+}
+
+static void release_others(void) {
+    for (uint32_t n = 0; n < 3; n++) {
+        store(RISCV_DEBUG_REG_TRISC0_RESET_PC + 4 * n, trisc_text[n]);
+    }
+    store(RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE, 7);
+    store(RISCV_DEBUG_REG_NCRISC_RESET_PC, NCRISC_TEXT);
+    store(RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE, 1);
+    cfg_write(RISCV_IC_INVALIDATE_InvalidateAll_ADDR32,
+              CFG(RISCV_IC_INVALIDATE_InvalidateAll, 0x1F));
+    fence();
+    store(RISCV_DEBUG_REG_SOFT_RESET_0, 0);
+}
+
+static void wait_for_others(void) {
+    for (uint32_t n = 0; n < SUBORDINATES; n++) {
+        while (mailbox.sync[n] != SYNC_DONE) {
+            fence();
+        }
+    }
+}
+
+/* TRISC0 does it while the host may already look at the signal. */
+static void start_clearing_streams(void) { mailbox.sync[SYNC_TRISC0] = SYNC_INIT_STREAMS; }
+
+static void launch_kernels(void) {
+    volatile struct launch_message *launch = current_launch();
+    uint32_t enables = launch->enables;
+    wait_for_others(); /* the streams may still be being cleared */
+    cfg_write(RISCV_IC_INVALIDATE_InvalidateAll_ADDR32,
+              CFG(RISCV_IC_INVALIDATE_InvalidateAll, 0x1F));
+    for (uint32_t n = 0; n < SUBORDINATES; n++) {
+        if (enables >> (NCRISC + n) & 1) {
+            mailbox.sync[n] = SYNC_GO;
+        }
+    }
+    if (enables >> BRISC & 1) {
+        sem_l1_base = launch->config_base[0] + launch->semaphore_offset[0];
+        set_up_buffers(launch, 0);
+        run_kernel(launch, BRISC);
+    }
+    wait_for_others();
+    start_clearing_streams();
+    if (launch->mode != MODE_HOST) {
+        mailbox.read_pointer = (mailbox.read_pointer + 1) % LAUNCHES;
+    }
+}
+
+int main(void) {
+    for (uint32_t n = 0; n < SUBORDINATES; n++) {
+        mailbox.sync[n] = SYNC_INIT;
+    }
+    mailbox.read_pointer = 0;
+    mailbox.go_index = 0;
+    prepare_tensix();
+    release_others();
+    wait_for_others();
+    start_clearing_streams();
+    mailbox.go[0].signal = SIGNAL_DONE;
+    for (;;) {
+        volatile struct go_message *go = &mailbox.go[mailbox.go_index];
+        uint32_t signal = go->signal;
+        if (signal == SIGNAL_GO) {
+            launch_kernels();
+            go->signal = SIGNAL_DONE;
+        } else if (signal == SIGNAL_RESET_READ_POINTER || signal == SIGNAL_RESET_READ_POINTER_2) {
+            mailbox.read_pointer = 0;
+            go->signal = SIGNAL_DONE;
+        } else if (signal == SIGNAL_RESET_READ_POINTER_SILENT) {
+            mailbox.read_pointer = 0;
+        }
+        fence();
+    }
+}
