@@ -16,6 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from bhemu.tensix import cache
+from bhemu.tensix.lean import lean
 from bhemu.tensix.state import DTYPE
 
 JIT = not numba.config.DISABLE_JIT
@@ -120,6 +121,7 @@ def compiled_text(signature: Any, name: str, module: str, text: str) -> Any:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(Path(built.__file__ or "").parent)
     try:
-        return numba.cfunc(signature, cache=True)(built.entry)
+        with lean():
+            return numba.cfunc(signature, cache=True)(built.entry)
     finally:
         numba.config.CACHE_DIR = before

@@ -1,0 +1,99 @@
+"""Compiling without what only functions that are called from Python need.
+
+numba optimises every function, with all it calls, and turns it into machine code before it goes on
+to the function's caller; only the machine code of the outermost is ever used here.  While `lean`
+is in force the inner functions are only inlined before they are linked; all else is done once, for
+the whole.  Python's collector of cyclic garbage is held back meanwhile: it finds next to nothing.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba import _dynfunc, types
+from numba.core import codegen, cpu, registry
+
+_Library: Any = codegen.JITCodeLibrary
+_Context: Any = cpu.CPUContext
+_Record: Any = types.Record
+_get_executable = _Context.get_executable
+_repr = _Record.__repr__
+_LINKONCE = "linkonce_odr"
+
+
+class InnerLibrary(_Library):
+    """Code of one function that becomes machine code only when somebody asks for its address."""
+
+    def add_linking_library(self, library: Any) -> None:
+        """Note a callee's code."""
+        self._linking_libraries.append(library)
+
+    def defines(self, name: str) -> bool:
+        """Whether there is a function of that name, before anything is linked to it."""
+        functions = self._final_module.functions
+        return any(f.name == name and not f.is_declaration for f in functions)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Address of a function; 0, without compiling anything, when there is none."""
+        if not self._finalized and not self.defines(name):
+            return 0
+        return int(super().get_pointer_to_function(name))
+
+    def _inline(self, module: Any) -> None:
+        """The cheaper of numba's two optimisations: it inlines, and loops become vector code."""
+        backend = self._codegen
+        passes, builder = backend._module_pass_manager(
+            loop_vectorize=backend._loopvect,
+            slp_vectorize=False,
+            opt=backend._opt_level,
+            cost="cheap",
+        )
+        passes.run(module, builder)
+
+    def _get_module_for_linking(self) -> Any:
+        if self._finalized or self._shared_module is not None:
+            return super()._get_module_for_linking()
+        module = self._final_module.clone()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            module.link_in(library._get_module_for_linking(), preserve=True)
+        self._inline(module)
+        for function in module.functions:
+            if not function.is_declaration and function.linkage.name == "external":
+                function.linkage = _LINKONCE
+        self._shared_module = module
+        return module
+
+
+def _executable(context: Any, library: Any, fndesc: Any, env: Any) -> Any:
+    """numba's get_executable, unless the function cannot be called from Python anyway."""
+    name = fndesc.llvm_cpython_wrapper_name
+    if env.consts or not isinstance(library, InnerLibrary) or library.defines(name):
+        return _get_executable(context, library, fndesc, env)
+    module, name = fndesc.lookup_module(), fndesc.qualname.split(".")[-1]
+    return _dynfunc.make_function(module, name, "", 0, env, (library,))
+
+
+def _name_of(record: Any) -> str:
+    """The record type's name; numba's own __repr__ spells out 200 members for every pass."""
+    return str(record.name)
+
+
+@contextmanager
+def lean() -> Iterator[None]:
+    """Compile that way within the context."""
+    backend = registry.cpu_target.target_context.codegen()
+    collecting = gc.isenabled()
+    gc.disable()
+    backend._library_class = InnerLibrary
+    _Context.get_executable = _executable
+    _Record.__repr__ = _name_of
+    try:
+        yield
+    finally:
+        _Record.__repr__ = _repr
+        _Context.get_executable = _get_executable
+        del backend._library_class
+        if collecting:
+            gc.enable()

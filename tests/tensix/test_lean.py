@@ -1,0 +1,67 @@
+"""Lean compiling leaves numba as it found it, and gives functions that still do all they did."""
+
+import gc
+
+import numba
+import pytest
+from numba.core import codegen, cpu, registry
+
+from bhemu.tensix import lean
+from bhemu.tensix.jit import JIT, REC
+
+
+def inner(x: int) -> int:
+    return x * 3 + 1
+
+
+def numba_as_it_is() -> tuple[object, ...]:
+    backend = registry.cpu_target.target_context.codegen()
+    return (
+        cpu.CPUContext.get_executable,
+        numba.types.Record.__repr__,
+        backend._library_class,
+        gc.isenabled(),
+    )
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_numba_is_left_as_it_was(fails: bool) -> None:
+    before = numba_as_it_is()
+    try:
+        with lean.lean():
+            assert numba_as_it_is() != before
+            if fails:
+                raise KeyError
+    except KeyError:
+        pass
+    assert numba_as_it_is() == before
+    assert before[2] is codegen.JITCodeLibrary
+
+
+@pytest.mark.skipif(not JIT, reason="about compiled code")
+def test_a_callee_is_no_machine_code_until_it_is_asked_for() -> None:
+    called = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(inner)
+
+    def entry(n: int) -> int:
+        return called(n)  # type: ignore[no-any-return]
+
+    with lean.lean():
+        outer = numba.cfunc(numba.types.int64(numba.types.int64))(entry)
+    assert outer.ctypes(13) == 40
+    library = called.overloads[(numba.types.int64,)].library
+    assert isinstance(library, lean.InnerLibrary)
+    assert not library._finalized
+
+    @numba.njit
+    def caller(x: int) -> int:
+        return called(x)  # type: ignore[no-any-return]
+
+    assert caller(5) == 16  # compiled as numba does, with the same callee
+    assert library._finalized
+
+
+@pytest.mark.skipif(not JIT, reason="about compiled code")
+def test_the_record_type_has_a_short_name_only_meanwhile() -> None:
+    with lean.lean():
+        assert repr(REC) == REC.name
+    assert repr(REC) != REC.name
