@@ -32,11 +32,11 @@ from {module} import {name}
 from bhemu.tensix.subset import njit
 
 _execute = njit({name}.execute)
-
+{route}
 
 def entry(s, t, word):
     w = np.int64(word)
-{reserved}    return np.int64(_execute(s, t{arguments}))
+{routed}{reserved}    return np.int64(_execute(s, t{arguments}))
 """
 
 
@@ -50,7 +50,10 @@ def entry_source(cls: type[Instruction]) -> str:
             f"        return np.int64({RESERVED_BITS})\n"
         )
     fields = "".join(f", (w >> {f.lo}) & {f.max:#x}" for f in cls.fields)
-    names = {"name": cls.__name__, "module": cls.__module__}
+    names = {"name": cls.__name__, "module": cls.__module__, "route": "", "routed": ""}
+    if cls.route is not None:
+        names["route"] = f"_route = njit({cls.__name__}.route)\n"
+        names["routed"] = "    if s.route[0]:\n        return np.int64(_route(s, t, w))\n"
     return _TEMPLATE.format(**names, reserved=reserved, arguments=fields)
 
 
@@ -125,6 +128,10 @@ class Table:
 def interpret(s: State, t: int, word: int) -> int:
     """Execute one word without compiled code: the same checks as an entry."""
     w = int(word)
+    if s.route[0]:
+        route = REGISTRY[int(s.route[0])].route
+        assert route is not None
+        return int(route(s, int(t), w))
     cls = REGISTRY.get(w >> 24)
     if cls is None or cls.execute is None:
         s.detail[0] = w >> 24

@@ -29,7 +29,8 @@ class Instruction:
     `execute(s, t, *fields) -> status` with the fields in the order they are declared.
     `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
-    simulator can execute it.
+    simulator can execute it.  `route(s, t, word) -> status`: while the opcode is in `s.route`, it
+    takes every word of every thread; a negative t says that thread -1 - t waits.
     """
 
     name: ClassVar[str]
@@ -42,6 +43,7 @@ class Instruction:
     oracle: ClassVar[bool]
     refused: ClassVar[str]
     execute: ClassVar[Callable[..., Any] | None] = None
+    route: ClassVar[Callable[..., Any] | None] = None
 
     @staticmethod
     def looks_at(s: Any, t: int, word: int) -> int | None:

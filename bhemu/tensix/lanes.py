@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
+from bhemu.tensix import staging
 from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
@@ -158,9 +159,29 @@ def all_enabled(s: Any) -> Any:
 @njit
 def write(s: Any, dest: Any) -> None:
     """LReg[dest] = s.lane_tmp[VALUE] in the enabled lanes; `dest` 0-15."""
+    if s.stage_latency[0]:
+        staging.put(s, target(s, dest), VALUE)
+        return
     out, new, flags, on = s.lreg[dest], s.lane_tmp[VALUE], s.cc, unmasked(s)
     for lane in range(LANES):
         out[lane] = new[lane] if _U(flags[lane] | on) != _ZERO else out[lane]
+
+
+@njit
+def write_where(s: Any, dest: Any, row: Any) -> None:
+    """LReg[dest] = scratch row `row` where s.lane_tmp[FLAG] is not 0, whatever is enabled."""
+    if s.stage_latency[0]:
+        staging.put_where(s, dest, row, FLAG)
+        return
+    out, new, flag = s.lreg[dest], s.lane_tmp[row], s.lane_tmp[FLAG]
+    for lane in range(LANES):
+        out[lane] = new[lane] if flag[lane] != _ZERO else out[lane]
+
+
+@njit(inline="always")
+def target(s: Any, dest: Any) -> Any:
+    """LReg that a word with the destination field `dest` writes: SFPLOADMACRO may replace it."""
+    return s.macro_dest[0] - 1 if s.macro_dest[0] else dest
 
 
 @njit
@@ -193,7 +214,8 @@ def claim(s: Any, t: Any, dest: Any) -> Any:
     VD 12-15 stores the word at the gate as a LOADMACRO template instead of executing it; that is
     complete and returns DONE.  8-11 are constants.
     """
-    if dest < 4:
+    dest = target(s, dest)
+    if dest < 4 or dest == staging.BONUS:
         return GO
     if dest >= TEMPLATES:
         return _template(s, t, dest)
@@ -207,7 +229,7 @@ def claim(s: Any, t: Any, dest: Any) -> Any:
 @njit
 def claim_none(s: Any, t: Any, dest: Any) -> Any:
     """As `claim`, for instructions whose lreg_dest field must be 0 unless it names a template."""
-    if dest == 0:
+    if dest == 0 or s.macro_dest[0]:
         return GO
     if dest >= TEMPLATES:
         return _template(s, t, dest)

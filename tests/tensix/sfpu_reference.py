@@ -72,7 +72,18 @@ class Model:
         self.put(d, [fma(x[i] ^ flip_x, y[i], z[i] ^ flip_z) for i in LANES])
 
     def SFPMAD(self, m: int, d: int, c: int, b: int, a: int) -> None:
-        self.mad(d, self.reg[a], self.reg[b], self.reg[c], m)
+        """Bits 2 and 3: LReg[7] names the first factor and the destination of each lane."""
+        named = [v & 15 for v in self.reg[7]]
+        x = [self.reg[named[i]][i] for i in LANES] if m & 4 else self.reg[a]
+        if not m & 8:
+            self.mad(d, x, self.reg[b], self.reg[c], m & 3)
+            return
+        before = list(self.reg[d])
+        self.mad(d, x, self.reg[b], self.reg[c], m & 3)
+        result, self.reg[d] = self.reg[d], before
+        for i in self.on():
+            if named[i] < 8:
+                self.reg[named[i]][i] = result[i]
 
     SFPADD = SFPMAD
 

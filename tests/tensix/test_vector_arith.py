@@ -23,6 +23,17 @@ def test_multiply_add(mode: int, mask: str) -> None:
 
 
 @pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mode", range(4, 16))
+def test_mad_through_lreg_7(mode: int, mask: str) -> None:
+    """Each lane names its own factor or destination; constants are not written (ISA text)."""
+    for seed in SEEDS:
+        s = fresh(seed, mask)
+        s.lreg[7] = [(5 * i + 3 * seed) % 16 + 16 * i for i in range(32)]
+        regs = {"lreg_src_a": seed, "lreg_src_b": 5, "lreg_src_c": 6}
+        same(s, "SFPMAD", instr_mod1=mode, lreg_dest=6 - seed, **regs)
+
+
+@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 @pytest.mark.parametrize(("a", "b"), [(10, 4), (4, 10), (10, 10)])
 def test_add(a: int, b: int, mode: int, mask: str) -> None:
@@ -79,7 +90,6 @@ def test_reciprocal_at_the_ends_of_the_range() -> None:
 
 
 REFUSED = [
-    ("SFPMAD", "VECTOR-MODE", {"instr_mod1": 4}),
     ("SFPADD", "VECTOR-MODE", {"instr_mod1": 4, "lreg_src_a": 10}),
     ("SFPADD", "VECTOR-ADD-ONE", {"lreg_src_a": 1, "lreg_src_b": 2}),
     ("SFPMUL", "VECTOR-MODE", {"instr_mod1": 2, "lreg_src_c": 9}),

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import lanes
+from bhemu.tensix import lanes, staging
 from bhemu.tensix.fma import fma
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
@@ -13,8 +13,8 @@ from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _SIGN = 0x80000000
-_ONE = 0x3F800000
 _LREG_ONE, _LREG_ZERO = 10, 9
+_FACTOR = 2  # scratch row
 
 _NO_ONE = error(
     "VECTOR-ADD-ONE",
@@ -42,14 +42,33 @@ def fma_rows(s: Any, x: Any, y: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
 
 
 @njit
-def _multiply_add(s: Any, a: Any, b: Any, c: Any, flip_a: Any, flip_c: Any) -> None:
-    """Scratch value = LReg[a] * LReg[b] + LReg[c], signs flipped by xor."""
-    fma_rows(s, s.lreg[a], s.lreg[b], s.lreg[c], _U(flip_a), _U(flip_c))
+def _flip(mod: Any, bit: Any) -> Any:
+    return _U(_SIGN) if (mod >> bit) & 1 else _U(0)
 
 
 @njit
-def _flip(mod: Any, bit: Any) -> Any:
-    return np.int64(_SIGN) if (mod >> bit) & 1 else np.int64(0)
+def _indirect_source(s: Any) -> None:
+    """Scratch `_FACTOR` = in each lane the LReg that LReg[7] names (SFPMAD_MOD1_INDIRECT_VA)."""
+    out, index = s.lane_tmp[_FACTOR], s.lreg[7]
+    for lane in range(lanes.LANES):
+        out[lane] = s.lreg[np.int64(index[lane] & _U(15)), lane]
+
+
+@njit
+def _indirect_write(s: Any) -> None:
+    """Write the scratch value to the LReg that LReg[7] names in each lane, constants excepted."""
+    flag, index, named = s.lane_tmp[lanes.FLAG], s.lreg[7], s.lane_tmp[_FACTOR]
+    flags, on = s.cc, lanes.unmasked(s)
+    for lane in range(lanes.LANES):
+        named[lane] = _U(index[lane] & _U(15))
+    for reg in range(lanes.WRITABLE):
+        any_lane = _U(0)
+        for lane in range(lanes.LANES):
+            enabled = _U(flags[lane] | on)
+            flag[lane] = enabled if named[lane] == _U(reg) else _U(0)
+            any_lane |= flag[lane]
+        if any_lane != _U(0):
+            lanes.write_where(s, np.int64(reg), lanes.VALUE)
 
 
 @njit
@@ -59,13 +78,35 @@ def _mad(s: Any, t: Any, mod: Any, most: Any, dest: Any, c: Any, b: Any, a: Any)
         return status
     if mod > most:
         return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
-    _multiply_add(s, a, b, c, _flip(mod, 0), _flip(mod, 1))
+    fma_rows(s, s.lreg[a], s.lreg[b], s.lreg[c], _flip(mod, 0), _flip(mod, 1))
     lanes.write(s, dest)
     return DONE
 
 
+@njit
+def _mad_indirect(s: Any, t: Any, mod: Any, dest: Any, c: Any, b: Any, a: Any) -> Any:
+    """SFPMAD with mod bit 2 (LReg[7] names the first factor) or 3 (it names the destination)."""
+    status = lanes.claim(s, t, dest)
+    if status != lanes.GO:
+        return status
+    if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
+        return refuse(s, lanes.DEST_INDEX, 7, 0)
+    if mod & 4:
+        _indirect_source(s)
+    factor = s.lane_tmp[_FACTOR] if mod & 4 else s.lreg[a]
+    fma_rows(s, factor, s.lreg[b], s.lreg[c], _flip(mod, 0), _flip(mod, 1))
+    if mod & 8 and lanes.target(s, dest) != staging.BONUS:
+        _indirect_write(s)
+    else:
+        lanes.write(s, dest)
+    return DONE
+
+
 class SFPMAD(Instruction, opcode=0x84, unit="vector", stall="B8"):
-    """Multiply and add (SFPMAD, Blackhole ISA); mod bit 0 negates A, bit 1 negates C."""
+    """Multiply and add (SFPMAD, Blackhole ISA).
+
+    Mod bit 0 negates A, bit 1 negates C; LReg[7] names A with bit 2, the destination with bit 3.
+    """
 
     instr_mod1 = bits(3, 0)
     lreg_dest = bits(7, 4)
@@ -82,6 +123,8 @@ class SFPMAD(Instruction, opcode=0x84, unit="vector", stall="B8"):
         lreg_src_b: Any,
         lreg_src_a: Any,
     ) -> Any:
+        if instr_mod1 > 3:
+            return _mad_indirect(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
         return _mad(s, t, instr_mod1, 3, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
 
 
@@ -131,6 +174,14 @@ class SFPMUL(Instruction, opcode=0x86, unit="vector", stall="B8"):
         return _mad(s, t, instr_mod1, 1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
 
 
+@njit
+def _spread(s: Any, imm: Any) -> None:
+    """Scratch `_FACTOR` = the bf16 immediate in every lane."""
+    out, value = s.lane_tmp[_FACTOR], _U(imm << 16)
+    for lane in range(lanes.LANES):
+        out[lane] = value
+
+
 class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
     """Add a bf16 immediate (SFPADDI, Wormhole ISA)."""
 
@@ -144,10 +195,8 @@ class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
             return status
         if instr_mod1:
             return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
-        x, out = s.lreg[lreg_dest], s.lane_tmp[lanes.VALUE]
-        immediate, one = _U(imm16_math << 16), _U(_ONE)
-        for lane in range(lanes.LANES):
-            out[lane] = fma(immediate, one, x[lane])
+        _spread(s, imm16_math)
+        fma_rows(s, s.lane_tmp[_FACTOR], s.lreg[_LREG_ONE], s.lreg[lreg_dest], _U(0), _U(0))
         lanes.write(s, lreg_dest)
         return DONE
 
@@ -165,10 +214,8 @@ class SFPMULI(Instruction, opcode=0x74, unit="vector", stall="B8"):
             return status
         if instr_mod1:
             return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
-        x, out = s.lreg[lreg_dest], s.lane_tmp[lanes.VALUE]
-        immediate, zero = _U(imm16_math << 16), _U(0)
-        for lane in range(lanes.LANES):
-            out[lane] = fma(immediate, x[lane], zero)
+        _spread(s, imm16_math)
+        fma_rows(s, s.lane_tmp[_FACTOR], s.lreg[lreg_dest], s.lreg[_LREG_ZERO], _U(0), _U(0))
         lanes.write(s, lreg_dest)
         return DONE
 

@@ -152,11 +152,29 @@ def _decode_rare(s: Any, mode: Any) -> None:
 
 
 @njit
+def _first_row(s: Any, t: Any, mode: Any, row: Any, wide: Any) -> Any:
+    """Storage row of the first of four Dst rows; of a 32-bit datum that of the high half."""
+    first = row & ~3
+    return dest.adj32(first) if wide or _high_half(s, t, mode) else first
+
+
+@njit
+def collide(s: Any, t: Any, load: Any, load_row: Any, store: Any, store_row: Any) -> Any:
+    """True when a load and a store (concrete modes, Dst rows) touch a common cell."""
+    if (load_row ^ store_row) & 2:
+        return False
+    wide_load, wide_store = (_WIDE_LOAD >> load) & 1, (_WIDE_STORE >> store) & 1
+    x = _first_row(s, t, load, load_row, wide_load)
+    y = _first_row(s, t, store, store_row, wide_store)
+    same = x == y or (wide_load and x + dest.LOW_HALF == y)
+    return same or (wide_store and y + dest.LOW_HALF == x)
+
+
+@njit
 def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     """LReg[reg] (0-7) = the 32 datums of Dst row `row` (0-1023) in the enabled lanes."""
-    first, wide = row & ~3, (_WIDE_LOAD >> mode) & 1
-    if wide or _high_half(s, t, mode):
-        first = dest.adj32(first)
+    wide = (_WIDE_LOAD >> mode) & 1
+    first = _first_row(s, t, mode, row, wide)
     shift = _U((row & 2) << 3)
     if wide:
         _gather_wide(s, first, shift)
@@ -253,9 +271,8 @@ def _mark(s: Any, first: Any) -> None:
 @njit
 def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
     """Dst row `row` (0-1023) and the next three = `value`, (32,) uint32, in the enabled lanes."""
-    first, wide = row & ~3, (_WIDE_STORE >> mode) & 1
-    if wide or _high_half(s, t, mode):
-        first = dest.adj32(first)
+    wide = (_WIDE_STORE >> mode) & 1
+    first = _first_row(s, t, mode, row, wide)
     column = _U((row & 2) << 3)
     _encode(s, mode, value)
     if wide:

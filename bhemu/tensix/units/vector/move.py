@@ -64,14 +64,6 @@ def _save(s: Any, reg: Any, row: Any) -> None:
 
 
 @njit
-def _take(s: Any, reg: Any, row: Any) -> None:
-    """LReg[reg] = a scratch row where the scratch flag is set."""
-    out, new, flag = s.lreg[reg], s.lane_tmp[row], s.lane_tmp[lanes.FLAG]
-    for lane in range(lanes.LANES):
-        out[lane] = new[lane] if flag[lane] != _ZERO else out[lane]
-
-
-@njit
 def _random(s: Any) -> None:
     """Scratch value = random state of each lane; the enabled lanes step."""
     for lane in range(lanes.LANES):
@@ -105,9 +97,10 @@ class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
             for lane in range(lanes.LANES):
                 out[lane] = x[lane] ^ flip
         if instr_mod1 == 2:
-            new, out = s.lane_tmp[lanes.VALUE], s.lreg[lreg_dest]
+            flag = s.lane_tmp[lanes.FLAG]
             for lane in range(lanes.LANES):
-                out[lane] = new[lane]
+                flag[lane] = _ONE
+            lanes.write_where(s, lanes.target(s, lreg_dest), lanes.VALUE)
         else:
             lanes.write(s, lreg_dest)
         return DONE
@@ -148,9 +141,9 @@ def _exchange(s: Any, d: Any, c: Any) -> None:
     _save(s, d, _FIRST)
     _save(s, c, _FIRST + 1)
     if c < lanes.WRITABLE:
-        _take(s, c, _FIRST)
+        lanes.write_where(s, c, _FIRST)
     if d < lanes.WRITABLE:
-        _take(s, d, _FIRST + 1)
+        lanes.write_where(s, d, _FIRST + 1)
 
 
 class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
@@ -195,7 +188,7 @@ class SFPTRANSP(Instruction, opcode=0x8C, unit="vector", stall="B8"):
                     for k in range(8):
                         s.lane_tmp[_FIRST + i, 8 * j + k] = s.lreg[4 * group + j, 8 * i + k]
             for i in range(4):
-                _take(s, 4 * group + i, _FIRST + i)
+                lanes.write_where(s, 4 * group + i, _FIRST + i)
         return DONE
 
 

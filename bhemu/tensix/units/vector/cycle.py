@@ -1,0 +1,269 @@
+"""One cycle of the vector unit while SFPLOADMACRO has instructions scheduled.
+
+At most one instruction per sub-unit; all read what the cycle began with.  The simple sub-unit, the
+only one that changes condition codes, goes last.  What the ISA text leaves open is refused.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import rwc, staging
+from bhemu.tensix.jit import call_entry
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, RESERVED_BITS, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.units.vector import datums, loadstore, move, schedule
+from bhemu.tensix.units.vector.schedule import (
+    DEST,
+    ELSEWHERE,
+    KIND,
+    LOAD,
+    MAD,
+    MODE,
+    NOP,
+    ROUND,
+    ROW,
+    SIMPLE,
+    STORE,
+    WORD,
+)
+
+OPCODE = 0x93  # SFPLOADMACRO
+RESERVED = 0x1C00  # its bits that must be 0
+MAD_WRITES, BUSY, LOAD_ROW = 0, 1, 2  # of s.macro_last: what the last cycle left to the next
+_REGULAR_BUSY, _SCHEDULED_BUSY = 1, 2
+_LOAD = loadstore.SFPLOAD.opcode
+_SWAP = move.SFPSWAP.opcode
+
+_PORTS = error(
+    "VECTOR-MACRO-ROUND",
+    UNSUPPORTED,
+    "a simple instruction (to LReg[{0}]) and a round instruction (to LReg[{1}]) in one cycle:"
+    " exactly one of them may write LReg[16]",
+    "change a delay or bit 6 of a byte of the macro sequence",
+)
+_TWO_CYCLES = error(
+    "VECTOR-MACRO-BUSY",
+    UNSUPPORTED,
+    "word {0:#010x} uses the simple or round sub-unit in the cycle after an SFPSWAP or a shuffling"
+    " SFPSHFT2, which takes two",
+    "leave that cycle idle, or schedule SFPNOP for it",
+)
+_SWAP_AND_MAD = error(
+    "VECTOR-MACRO-SWAP",
+    UNSUPPORTED,
+    "SFPSWAP in the same cycle as MAD instruction {0:#010x}",
+    "schedule SFPNOP to the MAD sub-unit for that cycle",
+)
+_SWAP_AGAIN = error(
+    "VECTOR-MACRO-SWAP-READ",
+    UNSUPPORTED,
+    "LReg[{0}] changes between the two cycles of an SFPSWAP that reads it twice",
+    "write it a cycle earlier or later",
+)
+_TWO_DRAWS = error(
+    "VECTOR-MACRO-PRNG",
+    UNSUPPORTED,
+    "two instructions step the random state in one cycle, and the ISA text gives no order",
+    "change a delay in the macro sequence",
+)
+_SAME_DATUM = error(
+    "VECTOR-MACRO-DST",
+    UNSUPPORTED,
+    "Dst rows {0} and {1} are loaded and stored in one cycle, and the ISA text gives no order",
+    "change the delay of the store in the macro sequence",
+)
+_HAZARD = error(
+    "VECTOR-MACRO-HAZARD",
+    UNSUPPORTED,
+    "word {0:#010x} reads LReg[{1}] the cycle after a MAD instruction writes it, and the hardware"
+    " does not notice",
+    "insert SFPNOP between them",
+)
+_STALL = error(
+    "VECTOR-MACRO-STALL",
+    UNSUPPORTED,
+    "word {0:#010x} overwrites LReg[{1}] the cycle after a MAD instruction: whether it stalls while"
+    " scheduled instructions count cycles is not told",
+    "insert SFPNOP, or let the sub-units count instructions (SFPCONFIG register 8)",
+)
+
+
+@njit
+def _effective(s: Any, unit: Any, word: Any, regular: Any) -> Any:
+    """Word that sub-unit `unit` executes in this cycle; 0 when it idles or executes SFPNOP."""
+    found = word if regular == unit else np.int64(0)
+    if schedule.occupied(s, unit, 0):
+        found = s.macro_slot[unit, 0, WORD]
+    return np.int64(0) if found >> 24 == NOP else found
+
+
+@njit
+def _destination(s: Any, unit: Any, word: Any) -> Any:
+    return s.macro_slot[unit, 0, DEST] if schedule.occupied(s, unit, 0) else (word >> 4) & 15
+
+
+@njit
+def _same_datum(s: Any, t: Any, word: Any) -> Any:
+    """DONE, or the error of a regular load and a scheduled store of common cells."""
+    opcode = word >> 24
+    if not schedule.occupied(s, STORE, 0):
+        return DONE
+    if opcode != OPCODE and opcode != _LOAD:
+        return DONE
+    slot = s.macro_slot[STORE, 0]
+    load = datums.load_mode(s, t, (word >> 16) & 15)
+    store = datums.store_mode(s, t, slot[MODE])
+    row = rwc.dst_row(s, t, word & 0x3FF)
+    if load < 0 or store < 0 or not datums.collide(s, t, load, row, store, slot[ROW]):
+        return DONE
+    return refuse(s, _SAME_DATUM, row, slot[ROW])
+
+
+@njit
+def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
+    """DONE, or why what meets in this cycle is refused."""
+    simple = _effective(s, np.int64(SIMPLE), word, regular)
+    rounding = _effective(s, np.int64(ROUND), word, regular)
+    mad = _effective(s, np.int64(MAD), word, regular)
+    if s.macro_last[BUSY] and (simple or rounding):
+        return refuse(s, _TWO_CYCLES, simple if simple else rounding, 0)
+    if mad and simple >> 24 == _SWAP:
+        return refuse(s, _SWAP_AND_MAD, mad, 0)
+    if simple and rounding:
+        x = _destination(s, np.int64(SIMPLE), simple)
+        y = _destination(s, np.int64(ROUND), rounding)
+        if (x == staging.BONUS) == (y == staging.BONUS):
+            return refuse(s, _PORTS, x, y)
+        if schedule.draws(simple) and schedule.draws(rounding):
+            return refuse(s, _TWO_DRAWS, 0, 0)
+    return _same_datum(s, t, word)
+
+
+@njit
+def load_macro(s: Any, t: Any, word: Any) -> Any:
+    """The load of an SFPLOADMACRO; its Dst row is kept for the store that it may schedule."""
+    if word & RESERVED:
+        return refuse(s, RESERVED_BITS, word & RESERVED, 0)
+    mode = datums.load_mode(s, t, (word >> 16) & 15)
+    if mode < 0:
+        return mode
+    row, addr_mode = rwc.dst_row(s, t, word & 0x3FF), (word >> 13) & 7
+    status = rwc.addr_mod_refused(s, t, addr_mode)
+    if status != DONE:
+        return status
+    datums.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
+    rwc.apply_addr_mod_sfpu(s, t, addr_mode)
+    s.macro_last[LOAD_ROW] = row
+    return DONE
+
+
+@njit
+def _store(s: Any, t: Any) -> Any:
+    slot = s.macro_slot[STORE, 0]
+    mode = datums.store_mode(s, t, slot[MODE])
+    if mode < 0:
+        return mode
+    reg = slot[DEST]
+    value = s.lreg16[0] if reg == staging.BONUS else s.lreg[reg & 15]
+    datums.store_rows(s, t, mode, slot[ROW], value)
+    return DONE
+
+
+@njit
+def _scheduled(s: Any, t: Any, unit: Any) -> Any:
+    """Execute what is due in sub-unit `unit`; an error shows this word instead of the regular."""
+    slot, thread = s.macro_slot[unit, 0], s.macro_thread[0]
+    word, status = slot[WORD], np.int64(DONE)
+    if unit == STORE:
+        status = _store(s, thread)
+    elif word >> 24 != NOP:
+        s.macro_dest[0] = 1 + slot[DEST]
+        s.stage_latency[0] = schedule.latency(word)
+        status = call_entry(s.table[word >> 24], s, thread, np.uint32(word))
+        s.macro_dest[0] = 0
+    if status != DONE:
+        s.gate_word[t] = np.uint32(word)
+    return status
+
+
+@njit
+def _regular(s: Any, t: Any, word: Any) -> Any:
+    s.stage_latency[0] = schedule.latency(word)
+    if word >> 24 == OPCODE:
+        return load_macro(s, t, word)
+    return call_entry(s.table[word >> 24], s, t, np.uint32(word))
+
+
+@njit
+def _swap_undisturbed(s: Any, word: Any) -> Any:
+    """DONE, or the error of a write to a register that an SFPSWAP will read again."""
+    for reg in ((word >> 4) & 15, (word >> 8) & 15):
+        for k in range(s.stage_used[0]):
+            if s.stage_reg[k] == reg and s.stage_left[k] == 1:
+                return refuse(s, _SWAP_AGAIN, reg, 0)
+    return DONE
+
+
+@njit
+def _leave(s: Any, word: Any, regular: Any) -> None:
+    """Note what the next cycle must know; called before anything executes."""
+    simple = _effective(s, np.int64(SIMPLE), word, regular)
+    rounding = _effective(s, np.int64(ROUND), word, regular)
+    s.macro_last[MAD_WRITES] = schedule.writes(word) if regular == MAD else 0
+    busy = schedule.two_cycles(simple) or schedule.two_cycles(rounding)
+    own = regular == SIMPLE or regular == ROUND
+    s.macro_last[BUSY] = (_REGULAR_BUSY if own else _SCHEDULED_BUSY) if busy else 0
+
+
+@njit
+def run(s: Any, t: Any, word: Any) -> Any:
+    """Execute what is due and the regular `word` (0: none), which a due instruction displaces."""
+    regular = np.int64(LOAD) if word >> 24 == OPCODE else schedule.SUB_UNIT[word >> 24]
+    if regular < LOAD and schedule.occupied(s, regular, 0):
+        word, regular = np.int64(0), np.int64(ELSEWHERE)
+    status = _refused(s, t, word, regular)
+    if status != DONE:
+        return status
+    simple = _effective(s, np.int64(SIMPLE), word, regular)
+    _leave(s, word, regular)
+    for unit in (MAD, ROUND, STORE, LOAD, SIMPLE):
+        if unit < LOAD and schedule.occupied(s, unit, 0):
+            status = _scheduled(s, t, np.int64(unit))
+            s.macro_slot[unit, 0, KIND] = 0
+        elif unit == regular:
+            status = _regular(s, t, word)
+        if status != DONE:
+            return status
+    return _swap_undisturbed(s, simple) if simple >> 24 == _SWAP else DONE
+
+
+@njit
+def stalls(s: Any, word: Any, counting: Any) -> Any:
+    """1 when the hardware holds a regular vector word for a cycle, 0, or an error.
+
+    `counting`: scheduled instructions count cycles, so that the number of stalls matters.
+    """
+    if word >> 24 == NOP:
+        return np.int64(0)
+    if s.macro_last[BUSY] == _REGULAR_BUSY:
+        return np.int64(1)
+    pending = s.macro_last[MAD_WRITES]
+    unseen = schedule.unseen_reads(word) & pending
+    if unseen:
+        return refuse(s, _HAZARD, word, _lowest(unseen))
+    if schedule.reads(word) & pending:
+        return np.int64(1)
+    overwritten = schedule.overwrites(word) & pending
+    if overwritten and counting:
+        return refuse(s, _STALL, word, _lowest(overwritten))
+    return np.int64(1 if overwritten else 0)
+
+
+@njit
+def _lowest(mask: Any) -> Any:
+    for register in range(8):
+        if (mask >> register) & 1:
+            return np.int64(register)
+    return np.int64(0)

@@ -1,0 +1,283 @@
+"""What SFPLOADMACRO schedules: which sub-unit executes a word, and the word as it will execute.
+
+Source: SFPLOADMACRO, Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import staging
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.units.vector import arith, cc, convert, integer, loadstore, lut, move, rounding
+
+assert all((arith, cc, convert, integer, loadstore, lut, move, rounding))  # they declare
+
+# Sub-units, in the order of the bytes of a sequence; the load sub-unit takes nothing scheduled.
+SIMPLE, MAD, ROUND, STORE, LOAD, ELSEWHERE = range(6)
+NOP = move.SFPNOP.opcode
+KIND, WORD, DEST, ROW, MODE = range(5)  # of a slot
+FREE, CYCLES, INSTRUCTIONS = range(3)  # kinds: what a slot's delay counts
+
+_SIMPLE_NAMES = """SFPABS SFPAND SFPARECIP SFPCAST SFPCOMPC SFPCONFIG SFPDIVP2 SFPENCC SFPEXEXP
+SFPEXMAN SFPGT SFPIADD SFPLE SFPLZ SFPMOV SFPNOT SFPOR SFPPOPC SFPPUSHC SFPSETCC SFPSETEXP SFPSETMAN
+SFPSETSGN SFPSHFT SFPSWAP SFPTRANSP SFPXOR"""
+_MAD_NAMES = "SFPADD SFPADDI SFPLUT SFPLUTFP32 SFPMAD SFPMUL SFPMULI SFPMUL24"
+_ROUND_NAMES = "SFPSHFT2 SFP_STOCH_RND"
+_LOAD_NAMES = "SFPLOAD SFPLOADI SFPNOP"
+
+# Where a word names its operands
+_ALIAS, _THREE, _LOGIC, _IMMEDIATE, _SWAP, _TABLE, _NONE = range(7)
+_FORMS = {
+    _THREE: "SFPADD SFPMAD SFPMUL SFPMUL24 SFPARECIP SFPSHFT2 SFP_STOCH_RND",
+    _LOGIC: "SFPAND SFPOR",
+    _IMMEDIATE: "SFPADDI SFPMULI",
+    _SWAP: "SFPSWAP",
+    _TABLE: "SFPLUT",
+    _NONE: "SFPLUTFP32 SFPCOMPC SFPENCC SFPPOPC SFPPUSHC SFPTRANSP SFPNOP",
+}
+
+
+def _by_opcode(groups: dict[int, str], other: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    numbers = {cls.__name__: opcode for opcode, cls in REGISTRY.items()}
+    table = np.full(256, other, np.int64)
+    for value, names in groups.items():
+        for name in names.split():
+            table[numbers[name]] = value
+    return table
+
+
+SUB_UNIT = _by_opcode(
+    {
+        SIMPLE: _SIMPLE_NAMES,
+        MAD: _MAD_NAMES,
+        ROUND: _ROUND_NAMES,
+        STORE: "SFPSTORE",
+        LOAD: _LOAD_NAMES,
+    },
+    ELSEWHERE,
+)
+FORM = _by_opcode(_FORMS, _ALIAS)
+_ARECIP, _MAD = arith.SFPARECIP.opcode, arith.SFPMAD.opcode
+_IADD, _SHFT = integer.SFPIADD.opcode, integer.SFPSHFT.opcode
+_STORE_OPCODE, _CONFIG_OPCODE = loadstore.SFPSTORE.opcode, move.SFPCONFIG.opcode
+_MOV, _SHFT2, _SWAP_OPCODE = move.SFPMOV.opcode, move.SFPSHFT2.opcode, move.SFPSWAP.opcode
+_TRANSP = move.SFPTRANSP.opcode
+_CAST, _STOCH_RND = rounding.SFPCAST.opcode, rounding.SFP_STOCH_RND.opcode
+
+_SELECTOR = error(
+    "VECTOR-MACRO-SELECTOR",
+    UB,
+    "byte {0} of macro sequence {1} selects instruction 1, which is undefined",
+    "select 2 (SFPNOP), 3 (SFPSTORE) or a template, 4 to 7",
+)
+_STORE_ONLY = error(
+    "VECTOR-MACRO-STORE",
+    UB,
+    "macro sequence {0} gives the store sub-unit {1:#x}, which is no SFPSTORE",
+    "select 3 in the byte [31:24] of the sequence",
+)
+_SCHEDULED_CONFIG = error(
+    "VECTOR-MACRO-CONFIG",
+    UNSUPPORTED,
+    "SFPCONFIG as a scheduled instruction has no model: its latency is not told",
+    "execute SFPCONFIG by itself",
+)
+_BONUS_OPERAND = error(
+    "VECTOR-MACRO-OPERAND",
+    UNSUPPORTED,
+    "opcode {0:#x} scheduled with LReg[16] as destination reads it as well, which has no model",
+    "clear bit 6 of the sequence byte",
+)
+
+
+@njit
+def _field(word: Any, lo: Any) -> Any:
+    return (word >> lo) & 15
+
+
+@njit
+def _replaced(word: Any, lo: Any, value: Any) -> Any:
+    return (word & ~(15 << lo)) | (value << lo)
+
+
+@njit
+def _reads_vb(word: Any) -> Any:
+    """False for the modes that ignore VB: their words must leave the field 0."""
+    opcode, mode = word >> 24, word & 15
+    if FORM[opcode] == _LOGIC:
+        return mode == 1
+    if opcode == _ARECIP:
+        return mode == 1
+    return opcode != _SHFT2 or mode == 5
+
+
+@njit
+def _operands(word: Any, form: Any, use_vb: Any, loaded: Any, dest: Any) -> Any:
+    """`word` with the loaded LReg as VB (`use_vb`) or VC.
+
+    An instruction with an implied operand takes it from its own lreg_dest field, [7:4], which is
+    free for that: the destination is in the slot.
+    """
+    template_vd = _field(word, 4)
+    if form == _ALIAS:
+        word = word if use_vb else _replaced(word, 8, loaded)
+        return _replaced(word, 4, loaded if use_vb else template_vd)
+    if form == _IMMEDIATE:
+        return _replaced(word, 4, template_vd if use_vb else loaded)
+    if form == _TABLE:
+        return _replaced(word, 20, 0)
+    if form == _NONE:
+        return _replaced(word, 4, 0)
+    if form == _SWAP:
+        word = word if use_vb else _replaced(word, 8, loaded)
+        return _replaced(word, 4, dest)
+    word = _replaced(word, 12 if use_vb else 8, loaded)
+    if not _reads_vb(word):
+        word = _replaced(word, 12, 0)
+    return _replaced(word, 4, dest if form == _LOGIC else 0)
+
+
+@njit
+def selected(s: Any, macro: Any, unit: Any, choice: Any) -> Any:
+    """Instruction word that bits [2:0] of a sequence byte choose, or an error (< 0)."""
+    if choice == 1:
+        return refuse(s, _SELECTOR, unit, macro)
+    if choice == 2:
+        word = np.int64(NOP << 24)
+    elif choice == 3:
+        word = np.int64(_STORE_OPCODE << 24)
+    else:
+        word = np.int64(s.macro_template[(choice - 4) & 3])
+    opcode = word >> 24
+    fits = SUB_UNIT[opcode] == unit or (opcode == NOP and unit != STORE)
+    if fits:
+        return word
+    return refuse(s, _STORE_ONLY, macro, word) if unit == STORE else np.int64(NOP << 24)
+
+
+@njit
+def arithmetic(s: Any, slot: Any, word: Any, byte: Any, loaded: Any) -> Any:
+    """Fill the slot of a simple, MAD or round instruction: DONE or an error."""
+    opcode = word >> 24
+    dest = np.int64(staging.BONUS) if byte & 0x40 else loaded
+    form = FORM[opcode]
+    if opcode == _CONFIG_OPCODE:
+        return refuse(s, _SCHEDULED_CONFIG, 0, 0)
+    uses_vd = form == _SWAP or (form == _LOGIC and word & 1 == 0)
+    if dest == staging.BONUS and uses_vd:
+        return refuse(s, _BONUS_OPERAND, opcode, 0)
+    slot[WORD] = _operands(word, form, byte & 0x80, loaded, dest & 7)
+    slot[DEST] = dest
+    return DONE
+
+
+@njit
+def store(s: Any, slot: Any, word: Any, byte: Any, loaded: Any, row: Any, mode: Any) -> None:
+    """Fill the slot of a store."""
+    own = _field(word, 20)
+    slot[WORD] = word
+    slot[DEST] = np.int64(staging.BONUS) if byte & 0x40 else (own if byte & 0x80 else loaded)
+    slot[ROW], slot[MODE] = row, mode
+
+
+@njit
+def occupied(s: Any, unit: Any, delay: Any) -> Any:
+    """True when the sub-unit has an instruction scheduled with this delay."""
+    return s.macro_slot[unit, delay, KIND] != FREE
+
+
+@njit
+def draws(word: Any) -> Any:
+    """True when the word steps the random state of the lanes."""
+    opcode = word >> 24
+    if opcode == _STOCH_RND:
+        return True
+    mode = word & 15
+    if opcode == _CAST:
+        return mode == 1
+    return opcode == _MOV and mode == 8
+
+
+@njit
+def two_cycles(word: Any) -> Any:
+    """True for the simple and round instructions that occupy their sub-unit for two cycles."""
+    opcode, mode = word >> 24, word & 15
+    return opcode == _SWAP_OPCODE or (opcode == _SHFT2 and 2 <= mode <= 4)
+
+
+@njit
+def latency(word: Any) -> Any:
+    """Cycles until the result of an instruction can be read: 1 or 2."""
+    if SUB_UNIT[word >> 24] == MAD or two_cycles(word):
+        return np.int64(2)
+    return np.int64(1)
+
+
+@njit
+def _bit(register: Any) -> Any:
+    return np.int64(1) << register if register < 8 else np.int64(0)
+
+
+@njit
+def writes(word: Any) -> Any:
+    """LRegs (bit mask) that a regular instruction of the MAD sub-unit writes, as stalls see it."""
+    if word >> 24 == _MAD and word & 8:
+        return np.int64(0xFF)
+    return _bit(_field(word, 20 if FORM[word >> 24] == _TABLE else 4))
+
+
+@njit
+def reads(word: Any) -> Any:
+    """LRegs (bit mask) that a regular word reads; modes that ignore an operand count as readers."""
+    opcode = word >> 24
+    form, unit = FORM[opcode], SUB_UNIT[opcode]
+    if unit == LOAD or opcode == NOP:
+        return np.int64(0)
+    if unit == STORE:
+        return _bit(_field(word, 20))
+    if form == _NONE:
+        return np.int64(0xFF if opcode == _TRANSP else 0x7F)
+    if form == _TABLE:
+        return np.int64(15)
+    if opcode == _CONFIG_OPCODE:
+        return np.int64(0 if word & 1 else 1)
+    if form == _THREE or form == _LOGIC:
+        mask = _bit(_field(word, 8)) | _bit(_field(word, 12))
+        mask |= _bit(_field(word, 16)) if unit == MAD else _bit(_field(word, 4))
+        return np.int64(0xFF) if opcode == _MAD and word & 4 else mask
+    return _bit(_field(word, 4)) | (0 if form == _IMMEDIATE else _bit(_field(word, 8)))
+
+
+@njit
+def unseen_reads(word: Any) -> Any:
+    """LRegs that a regular word reads without the stall logic noticing (SFPMAD, second caution)."""
+    opcode, mode = word >> 24, word & 15
+    d, c, b = _bit(_field(word, 4)), _bit(_field(word, 8)), _bit(_field(word, 12))
+    if FORM[opcode] == _LOGIC and mode == 1:
+        return b
+    if opcode == _IADD:
+        return np.int64(0) if mode & 1 else d
+    if opcode == _SHFT:
+        return np.int64(0) if mode & 4 else d
+    if opcode == _CONFIG_OPCODE:
+        return np.int64(0 if word & 1 else 1)
+    if opcode == _SWAP_OPCODE:
+        return c | d if mode else np.int64(0)
+    if opcode == _SHFT2:
+        return b if mode == 5 else c
+    return np.int64(0)
+
+
+@njit
+def overwrites(word: Any) -> Any:
+    """LReg (bit mask) that a regular word names as its destination."""
+    opcode = word >> 24
+    if opcode == NOP or SUB_UNIT[opcode] == STORE:
+        return np.int64(0)
+    if SUB_UNIT[opcode] == LOAD or FORM[opcode] == _TABLE:
+        return _bit(_field(word, 20))
+    return _bit(_field(word, 4))

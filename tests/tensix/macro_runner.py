@@ -1,0 +1,59 @@
+"""Runs vector words through the loop of a thread, so that scheduled instructions execute."""
+
+import ctypes
+from typing import Any
+
+from bhemu.tensix import compile as tc
+from bhemu.tensix import loop
+from bhemu.tensix.frontend import drained
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.state import FIFO_DEPTH, State
+
+_STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+
+class _Interpreted:
+    """Twin of the pointer table."""
+
+    def __init__(self, s: State) -> None:
+        self._s = s
+
+    def entry(self, t: int, word: int) -> int:
+        return tc.interpret(self._s, t, word)
+
+
+class Thread:
+    """Thread 1 of a state: words go in, `status` says what stopped it (0 = nothing)."""
+
+    def __init__(self, s: State, t: int = 1) -> None:
+        self.s, self.t = s, t
+        self.table = tc.Table(s, lambda name, seconds: None)
+        if not JIT:
+            s.py = _Interpreted(s)
+
+    def push(self, words: list[int]) -> int:
+        """Execute the words; 0, or the status that stopped the thread."""
+        for i in range(0, len(words), FIFO_DEPTH):
+            for word in words[i : i + FIFO_DEPTH]:
+                at = self.s.fifo_write[self.t] % FIFO_DEPTH
+                self.s.fifo[self.t, at] = word
+                self.s.fifo_write[self.t] += 1
+            self._step()
+            if self.s.status[0]:
+                return int(self.s.status[0])
+        return 0
+
+    def _step(self) -> None:
+        if JIT:
+            _STEP(tc.loop_entries()["thread"].address)(self.s.base, self.t)
+        else:
+            loop.thread_entry(self.s, self.t)
+
+    def idle(self) -> Any:
+        """Nothing more comes: time passes as it does when a round makes no progress."""
+        assert not JIT or drained.py_func(self.s, self.t)
+        if JIT:
+            _STEP(tc.loop_entries()["rounds"].address)(self.s.base, 2)
+        else:
+            loop.run_rounds(self.s, 2)
+        return int(self.s.status[0])
