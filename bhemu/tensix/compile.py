@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.tensix import loop, units
+from bhemu.tensix import cold, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.jit import ENTRY, JIT, STEP, compiled, compiled_text
 from bhemu.tensix.state import State
@@ -83,6 +83,20 @@ def loop_entries() -> dict[str, Any]:
     }
 
 
+@functools.cache
+def _compile_cold(slot: int) -> Any:
+    return compiled(ENTRY, cold.ENTRIES[slot])
+
+
+def cold_entry(slot: int) -> tuple[Any, float]:
+    """(compiled second entry of a slot of cold.py, seconds spent compiling it now; 0 = not now)."""
+    begin = time.perf_counter()
+    before = _compile_cold.cache_info().misses
+    function = _compile_cold(slot)
+    new = _compile_cold.cache_info().misses > before and not function.cache_hits
+    return function, time.perf_counter() - begin if new else 0.0
+
+
 def refusal(opcode: int) -> int:
     """Status of an opcode that cannot execute: unknown, or declared but not modelled."""
     return NOT_EXECUTED if opcode in REGISTRY else UNKNOWN_OPCODE
@@ -103,6 +117,11 @@ class Table:
         address = ctypes.cast(self._escape, ctypes.c_void_p).value
         assert address is not None
         s.table[:] = address
+        self._cold = [_ENTRY_TYPE(functools.partial(self._on_cold, i)) for i in cold.ENTRIES]
+        for slot, escape in zip(cold.ENTRIES, self._cold, strict=True):
+            pointer = ctypes.cast(escape, ctypes.c_void_p).value
+            assert pointer is not None
+            s.cold[slot] = pointer
         entries = loop_entries()
         s.run_tensix[0] = entries["tensix"].address
         s.run_thread[0] = entries["thread"].address
@@ -119,6 +138,18 @@ class Table:
                 self.seconds += seconds
                 self._progress(REGISTRY[opcode].name, seconds)
             self._s.table[opcode] = function.address
+            return int(_ENTRY_TYPE(function.address)(base, t, word))
+        except BaseException as problem:  # must not cross the compiled frames
+            self.failure = problem
+            return FAILED
+
+    def _on_cold(self, slot: int, base: int, t: int, word: int) -> int:
+        """First word that needs a second entry: compile it, then execute the word."""
+        try:
+            function, seconds = cold_entry(slot)
+            if seconds:
+                self._progress(cold.NAMES[slot], seconds)
+            self._s.cold[slot] = function.address
             return int(_ENTRY_TYPE(function.address)(base, t, word))
         except BaseException as problem:  # must not cross the compiled frames
             self.failure = problem

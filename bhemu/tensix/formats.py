@@ -56,9 +56,9 @@ _REBIAS = 112 << 10
 
 @njit
 def datum_bits(fmt: Any) -> Any:
-    """Bits of one datum in L1 (32, 16, 8, 4, 2) of format code `fmt`, 0 when there is no model."""
+    """Bits of one datum in L1 (32, 16, 8, 4, 2) of format code `fmt`."""
     if fmt & 3 == 3:
-        return 4 if fmt == BFP4 else 2 if fmt == BFP2 else 0
+        return 2 if fmt & 8 else 4
     return 32 >> (fmt & 3)
 
 

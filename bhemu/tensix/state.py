@@ -20,6 +20,7 @@ THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
+COLD_SLOTS = 8  # second entries of instructions, see cold.py
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
@@ -107,7 +108,9 @@ MEMBERS = (
     Member("pack_exp", _i64, (1,), "next L1 byte of shared exponents"),
     Member("pack_datum", _i64, (1,), "datums packed so far in this tile"),
     Member("pack_row", _i64, (1,), "row within the tile, for edge masks"),
-    Member("pack_from", _i64, (1,), "that row before the last PACR (never architectural)"),
+    Member("pack_plane", _i64, (1,), "row within the xy plane (8 bits, kept from tile to tile)"),
+    Member("pack_histogram", _u8, (32,), "exponents of packed datums, saturating counts"),
+    Member("pack_exponent", _i64, (2,), "largest exponent packed; PACRs that were not looked at"),
     Member("pack_tmp", _u32, (64,), "scratch datums of one PACR (never architectural)"),
     Member("pack_cells", _u16, (2, 64), "scratch Dst rows of one PACR (never architectural)"),
     Member("unpack_tmp", _u32, (1024,), "scratch cells of one UNPACR (never architectural)"),
@@ -242,6 +245,7 @@ MEMBERS = (
     # pointers of compiled code
     Member("host", _u64, (1,), "address of this record"),
     Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
+    Member("cold", _u64, (COLD_SLOTS,), "second entries of instructions, see cold.py"),
     Member("run_core", _u64, (1,), "entry that runs a core for a slice"),
     Member("run_tensix", _u64, (1,), "entry that lets the coprocessor run"),
     Member("run_thread", _u64, (1,), "entry that lets one thread run"),
@@ -271,7 +275,7 @@ def _layout() -> np.dtype[np.void]:
 
 
 POINTERS = (
-    *("host", "engine", "registers", "table", "run_core", "run_tensix", "run_thread"),
+    *("host", "engine", "registers", "table", "cold", "run_core", "run_tensix", "run_thread"),
     *("bus_read", "bus_write", "device", "profile_table"),
 )
 DTYPE = _layout()

@@ -8,11 +8,11 @@ from bhemu.tensix.state import DTYPE, State
 from bhemu.tensix.words import l1_halves, l1_words
 
 BITS = {"fp32": 32, "tf32": 32, "int32": 32, "fp16": 16, "bf16": 16, "uint16": 16, "bfp8": 8}
-BITS |= {"bfp8a": 8, "fp8": 8, "int8": 8, "bfp4": 4, "bfp2": 2, "bfp4a": 0, "bfp2a": 0}
+BITS |= {"bfp8a": 8, "fp8": 8, "int8": 8, "bfp4": 4, "bfp2": 2, "bfp4a": 4, "bfp2a": 2}
 
 
 def test_datum_bits_and_shared_exponents() -> None:
-    """Element bits: code & 3 gives 32, 16, 8; bfp4 and bfp2; no model of bfp4a and bfp2a."""
+    """Element bits: code & 3 gives 32, 16, 8; of the rest bit 3 tells 2 bits from 4."""
     assert {name: int(formats.datum_bits(code)) for code, name in formats.NAMES.items()} == BITS
     shared = {name for code, name in formats.NAMES.items() if formats.is_bfp(code)}
     assert shared == {"bfp8", "bfp4", "bfp2", "bfp8a", "bfp4a", "bfp2a"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cold_entries import connect
 from numba import njit
 from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
 
@@ -15,7 +16,7 @@ from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.units.unpack.unpacr import UNPACR, UNPACR_NOP
+from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 TO_SRC = [(0, 1), (0, 4), (0, 5), *((f, f) for f in (1, 5, 6, 7, 9, 10, 14, 15))]
 TO_DST = [(0, 0), (0, 4), (8, 8)]
@@ -38,6 +39,7 @@ def execute(s: State, cls: Any, t: int = 0, **fields: int) -> int:
 def fresh(seed: int = 1) -> State:
     """A state whose L1, Src and Dst hold random bits, special fp32 patterns among them."""
     s = State()
+    connect(s)
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 1 << 32, s.l1.size // 4, dtype=np.uint32)
     special = rng.integers(0, words.size, words.size // 4)
@@ -225,37 +227,55 @@ def nothing(s: State) -> None:
 
 DST = Unpack(fmt=0, out=0, to_dst=1)
 SRCB = Unpack(u=1)
+ZERO = "REG2_Upsample_rate", "REG2_Upsample_and_interleave", "REG2_Context_count_non_log2_en"
 REFUSED = [
-    *(
-        ("UNPACR-FIELDS", Unpack(fields={name: value}), nothing)
-        for name, value in [
-            *(("last", 0), ("ovrd_thread_id", 0), ("search_cache_flush", 1), ("row_search", 1)),
-            *(("auto_inc_context_id", 1), ("srcb_bcast", 1), ("addr_cnt_context_id", 2)),
-            *(("cfg_context_id", 4), ("cfg_context_cnt_inc", 1)),
-        ]
-    ),
-    ("UNPACR-ZERO-WRITE", Unpack(fields={"zero_write2": 1}), nothing),
-    ("UNPACR-CONTEXT", Unpack(), thread_field("UNPACK_MISC_CFG_CfgContextOffset_0", 2)),
+    ("UNPACR-FIELDS", Unpack(fields={"row_search": 1}), nothing),
+    ("UNPACR-FIELDS", Unpack(fields={"srcb_bcast": 1}), nothing),
+    ("UNPACR-ADC-CONTEXT", Unpack(fields={"addr_cnt_context_id": 3}), nothing),
+    ("UNPACR-CONTEXT", Unpack(u=1), thread_field("UNPACK_MISC_CFG_CfgContextOffset_1", 2)),
     ("UNPACR-FORMATS", Unpack(fmt=5, out=1), nothing),
     ("UNPACR-FORMATS", Unpack(fmt=0, out=6), nothing),
-    *(("UNPACR-CONVERSION", Unpack(fmt=f, out=f), nothing) for f in (2, 3, 4, 11, 12, 13)),
-    ("UNPACR-DST-FORMAT", Unpack(to_dst=1), nothing),
-    ("UNPACR-DST-FORMAT", Unpack(fmt=0, out=5, to_dst=1), nothing),
+    ("UNPACR-FORMATS", Unpack(fmt=5, out=4), nothing),
+    ("UNPACR-FORMATS", Unpack(fmt=6, out=5), nothing),
+    ("UNPACR-FORMATS", Unpack(fmt=6, out=7), nothing),
+    ("UNPACR-FORMATS", Unpack(fmt=5, out=4, to_dst=1), nothing),
+    *(("UNPACR-CONVERSION", Unpack(fmt=f, out=f), nothing) for f in (4, 12, 13)),
+    ("UNPACR-CONVERSION", Unpack(fmt=12, out=12, to_dst=1), nothing),
     ("UNPACR-SRC-FORMAT", Unpack(fmt=0, out=0), nothing),
     ("UNPACR-SRC-FORMAT", Unpack(u=1, fmt=8, out=8), nothing),
     ("UNPACR-COMPRESSED", Unpack(), field("THCON_SEC0_REG2_Disable_zero_compress_cntx0", 0)),
-    ("UNPACR-OVRD-FORMAT", Unpack(), field("THCON_SEC0_REG2_Ovrd_data_format", 1)),
-    ("UNPACR-UPSAMPLE", Unpack(), field("THCON_SEC0_REG2_Upsample_rate", 1)),
-    ("UNPACR-UPSAMPLE", SRCB, field("THCON_SEC1_REG2_Upsample_and_interleave", 1)),
-    ("UNPACR-COLUMN-SHIFT", Unpack(), field("THCON_SEC0_REG2_Shift_amount_cntx0", 1)),
-    ("UNPACR-COLUMN-SHIFT", Unpack(k=1), field("THCON_SEC0_REG2_Shift_amount_cntx1", 1)),
+    ("UNPACR-COMPRESSED", Unpack(fields={"ovrd_thread_id": 0}), nothing),
+    *(
+        (f"UNPACR-THCON_SEC{u}_{name}", Unpack(u=u), field(f"THCON_SEC{u}_{name}", 1))
+        for u in (0, 1)
+        for name in (*ZERO, "REG2_Unpack_fifo_size")
+    ),
+    *(
+        (
+            f"UNPACR-UNP{u}_ADDR_BASE_REG_1_Base",
+            Unpack(u=u),
+            field(f"UNP{u}_ADDR_BASE_REG_1_Base", 1),
+        )
+        for u in (0, 1)
+    ),
+    *(
+        (
+            f"UNPACR-THCON_SEC{u}_REG0_TileDescriptor-{i}",
+            Unpack(u=u),
+            lambda s, u=u, i=i: s.cfg[0].__setitem__(64 + 48 * u + i, 1),
+        )
+        for u in (0, 1)
+        for i in (2, 3)
+    ),
+    ("UNPACR-COLUMN-SHIFT", DST, field("THCON_SEC0_REG2_Shift_amount_cntx0", 1)),
     ("UNPACR-HALOIZE-SRCB", Unpack(u=1, haloize=1), nothing),
     ("UNPACR-HALOIZE-DST", Unpack(fmt=0, out=0, to_dst=1, haloize=1), nothing),
-    ("UNPACR-TILEIZE-SRCB", SRCB, field("THCON_SEC1_REG2_Tileize_mode", 1)),
     ("UNPACR-TILEIZE-FORMAT", Unpack(fmt=7, out=7, stride=64), nothing),
     ("UNPACR-ALIGN", Unpack(stride=64, counters=(4, 0, 0, 0)), nothing),
     ("UNPACR-ALIGN", Unpack(haloize=1, counters=(4, 0, 0, 0)), nothing),
-    ("UNPACR-NO-EXPONENTS", Unpack(fmt=6, out=6), field("THCON_SEC0_REG0_TileDescriptor", 0x26)),
+    ("UNPACR-NO-EXPONENTS", Unpack(fmt=7, out=7), field("THCON_SEC0_REG0_TileDescriptor", 0x27)),
+    ("UNPACR-BFP-EXPONENT", Unpack(fmt=2, out=2, forced=32), nothing),
+    ("UNPACR-BFP-EXPONENT", Unpack(fmt=3, out=3, forced=0), nothing),
     ("UNPACR-L1", Unpack(base=0x17FFF), nothing),
     ("UNPACR-L1", Unpack(base=0xFFFFFFFE, count=64), nothing),
     ("UNPACR-L1", Unpack(base=0x17F7F + 1, count=1024), nothing),
@@ -264,17 +284,16 @@ REFUSED = [
     ("UNPACR-STRIDE", Unpack(strides=(1, 0)), nothing),
     ("UNPACR-STRIDE", Unpack(fmt=0, out=4, strides=(0, 2)), nothing),
     ("UNPACR-STRIDE", SRCB, field("UNP1_ADDR_CTRL_ZW_REG_1_Wstride", 1)),
-    ("UNPACR-CH1-W", Unpack(), counter(1, 3, 1)),
-    ("UNPACR-DEST-LOW", Unpack(dest=48), nothing),
-    ("UNPACR-DEST-ALIGN", Unpack(dest=72), nothing),
-    ("UNPACR-DEST-ALIGN", Unpack(u=1, strides=(8, 0), channel1=(1, 0)), nothing),
+    ("UNPACR-DEST-LOW", Unpack(fmt=0, out=0, to_dst=1, dest=48), nothing),
     ("UNPACR-X", Unpack(counters=(9, 0, 0, 0)), counter(1, 0, 8)),
     ("UNPACR-SRCB-ROWS", Unpack(u=1, count=1025), nothing),
     ("UNPACR-DST-ROWS", Unpack(fmt=8, out=8, to_dst=1, dest=64 + 1023 * 16, count=17), nothing),
     ("UNPACR-DST-SRCA-SET", DST, thread_field("SRCA_SET_SetOvrdWithAddr", 1)),
-    ("UNPACR-SRCA-SET", Unpack(), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
+    ("UNPACR-SRCA-SET", Unpack(count=257), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
     ("UNPACR-SRCA-BASE", Unpack(set_dat_valid=1), thread_field("SRCA_SET_Base", 1)),
-    ("UNPACR-SET-UPDATE", Unpack(), field("THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd", 1)),
+    ("UNPACR-SET-UPDATE", Unpack(), field("THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd", 1)),
+    ("UNPACR-SET-UPDATE", SRCB, field("THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd", 1)),
+    ("UNPACR-BURST", Unpack(dest=72, count=32), nothing),
 ]
 
 
@@ -284,7 +303,8 @@ def test_refused(rule: str, case: Unpack, change: Callable[[State], None]) -> No
     s = fresh()
     case.program(s)
     change(s)
-    before = [(m.name, a.copy()) for m, a in s.members() if m.name != "detail"]
+    scratch = ("detail", "unpack_tmp", "unpack_weight")
+    before = [(m.name, a.copy()) for m, a in s.members() if m.name not in scratch]
     number = execute(s, UNPACR, **case.operands())
     assert status.RULES[number].rule == rule
     assert status.RULES[number].text.format(*s.detail)
@@ -324,62 +344,3 @@ def test_bursts_must_not_cross_a_set_of_16_rows(
         number = execute(s, UNPACR, **case.operands())
         rule = status.RULES[number].rule if number < 0 else ""
         assert rule == ("UNPACR-BURST" if want else "")
-
-
-@pytest.mark.parametrize(("u", "minus_infinity"), [(0, 0), (0, 1), (1, 0)])
-@pytest.mark.parametrize("valid", [0, 1])
-def test_nop_clears_the_unpack_bank(u: int, minus_infinity: int, valid: int) -> None:
-    s = fresh()
-    s.unpack_bank[u] = 1
-    put(s, getattr(cf, f"THCON_SEC{u}_REG2_Out_data_format"), 6)
-    src = s.src.copy()
-    src[u, 1] = 0xFFFFE000 if minus_infinity else 0
-    word = {"unpack_pop": 1, "src_clr_val_ctrl": minus_infinity, "set_dvalid": valid}
-    assert execute(s, UNPACR_NOP, unpacker_select=u, **word) == status.DONE
-    assert np.array_equal(s.src, src)
-    assert (s.src_valid[u, 1], s.unpack_bank[u]) == (valid, 1 - valid)
-    assert s.src_fmt[u, 1] == (6 if valid else 0)
-
-
-@pytest.mark.parametrize(("stall", "waits_for"), [(0, "matrix"), (1, "unpack")])
-def test_nop_waits(stall: int, waits_for: str) -> None:
-    """stall_clr_cntrl 0 waits for the matrix bank, 1 for the unpack bank."""
-    s = fresh()
-    s.unpack_bank[0], s.matrix_bank[0] = 1, 0
-    s.src_valid[0, 0 if waits_for == "matrix" else 1] = 1
-    before = s.buffer.copy()
-    number = execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=stall)
-    assert "SrcA bank" in status.CONDITIONS[number].text
-    assert np.array_equal(s.buffer, before)
-    assert execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=1 - stall) == status.DONE
-
-
-@pytest.mark.parametrize(
-    ("rule", "word"),
-    [
-        ("UNPACR-NOP-FIELDS", {"unpack_pop": 2}),
-        ("UNPACR-NOP-FIELDS", {"unpack_pop": 1, "src_clr_val_ctrl": 2}),
-        ("UNPACR-NOP-FIELDS", {"unpack_pop": 1, "bank_clr_ctrl": 1}),
-        ("UNPACR-NOP-FIELDS", {"unpack_pop": 1, "clr_to1_fmt_ctrl": 1}),
-        ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "msg_clr_cnt": 1}),
-        ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "stream_id": 1}),
-        ("UNPACR-NOP-SRCB", {"unpack_pop": 1, "src_clr_val_ctrl": 1, "unpacker_select": 1}),
-    ],
-)
-def test_nop_refused(rule: str, word: dict[str, int]) -> None:
-    s = fresh()
-    src = s.src.copy()
-    assert status.RULES[execute(s, UNPACR_NOP, **word)].rule == rule
-    assert np.array_equal(s.src, src)
-
-
-def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
-    s = fresh()
-    s.src_valid[0, 0], s.matrix_bank[0] = 1, 1
-    src = s.src.copy()
-    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
-    assert status.RULES[number].rule == "SRCA-ALREADY-VALID"
-    assert np.array_equal(s.src, src)
-    put_thread(s, 0, tf.SRCA_SET_Base, 1)
-    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
-    assert status.RULES[number].rule == "UNPACR-SRCA-BASE"

@@ -10,9 +10,11 @@ from typing import Any
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 
-BITS = {0: 32, 1: 16, 5: 16, 6: 8, 7: 4, 8: 32, 9: 16, 10: 8, 14: 8, 15: 2}
+BITS = {0: 32, 1: 16, 4: 32, 5: 16, 6: 8, 7: 4, 8: 32, 9: 16, 10: 8, 14: 8, 15: 2}
+BITS |= {2: 8, 3: 4, 11: 2}
 BFP = (6, 7, 15)
-WIDTH = {0: 4, 1: 2, 4: 4, 5: 2, 6: 1, 7: 1, 8: 4, 9: 2, 10: 1, 14: 1, 15: 1}
+BFP_A = (2, 3, 11)
+WIDTH = {0: 4, 1: 2, 4: 4, 5: 2, 6: 1, 7: 1, 8: 4, 9: 2, 10: 1, 14: 1, 15: 1, 2: 1, 3: 1, 11: 1}
 
 
 def put(s: Any, f: cf.Field, value: int, bank: int = 0) -> None:
@@ -55,6 +57,16 @@ def from_bfp(b: int, shared: int) -> int:
     return ((b >> 7) << 15 | ((shared - zeros) % 256) << 7 | magnitude & 0x7E) << 16
 
 
+def from_bfp_a(b: int, shared: int) -> int:
+    """b as in from_bfp; the exponent has 5 bits (BFP8aToFP16)."""
+    magnitude = b << 1 & 255
+    if magnitude == 0:
+        return fp16_cell(0xFC00) if b & 0x80 else 0
+    zeros = 8 - magnitude.bit_length()
+    assert 0 <= shared - zeros < 32, (b, shared)
+    return fp16_cell((b >> 7) << 15 | shared - zeros << 10 | (magnitude << zeros & 0x7E) << 3)
+
+
 def from_fp8(v: int, e4m3: bool) -> int:
     if not e4m3:
         return fp16_cell((v << 8) + 0xFF if v & 0x7F == 0x7F else v << 8)
@@ -75,6 +87,8 @@ def src_cell(
         return v << 16
     if fmt in BFP:
         return from_bfp(v << 8 - BITS[fmt], shared)
+    if fmt in BFP_A:
+        return from_bfp_a(v << 8 - BITS[fmt], shared)
     if fmt == 9:
         return ((v & 0x8000) | (v & 0xFF) << 7 | v >> 8 & 0x7F) << 16
     if fmt == 10:
@@ -89,6 +103,16 @@ def dst_cell(v: int) -> int:
     """The 32-bit Dst cell of a pattern."""
     high = v >> 16
     return ((high & 0x8000) | (high & 0x7F) << 8 | high >> 7 & 0xFF) << 16 | v & 0xFFFF
+
+
+def dst_cell_16(fmt: int, out: int, cell: int) -> int:
+    """The 16-bit Dst cell of a Src cell: WriteDstBF16 or WriteDstFP16 of the same datum."""
+    sign = cell >> 31 << 15
+    if fmt in (1, 10, 14, *BFP_A) or (fmt, out) == (0, 1):
+        low = cell >> 13 & 0x7FFF
+        return sign | (low & 0x3FF) << 5 | low >> 10
+    low = cell >> 16 & 0x7FFF
+    return sign | (low & 0x7F) << 8 | low >> 7
 
 
 @dataclass
@@ -112,6 +136,10 @@ class Unpack:
     strides: tuple[int, int] = (0, 0)  # channel 1 Y and Z
     counters: tuple[int, int, int, int] = (0, 0, 0, 0)  # channel 0
     channel1: tuple[int, int] = (0, 0)  # channel 1 Y and Z
+    w: tuple[int, int] = (0, 0)  # channel 1 W and its stride
+    shift: int = 0  # columns, without a stride
+    zeros: int = 0
+    override: int = -1  # SRCA_SET_SetOvrdWithAddr, -1: as the target needs it
     count: int = 1024
     forced: int = -1
     e4m3: int = 0
@@ -130,8 +158,10 @@ class Unpack:
         """Write configuration and counters."""
         b, u, k, t = self.bank, self.u, self.k, self.thread
         put_thread(s, t, tf.CFG_STATE_ID_StateID, b)
-        put_thread(s, t, tf.SRCA_SET_SetOvrdWithAddr, 1 - self.to_dst)
-        put_thread(s, t, getattr(tf, f"UNPACK_MISC_CFG_CfgContextOffset_{u}"), k)
+        override = 1 - self.to_dst if self.override < 0 else self.override
+        put_thread(s, t, tf.SRCA_SET_SetOvrdWithAddr, override)
+        number = k - self.fields.get("cfg_context_id", 0)
+        put_thread(s, t, getattr(tf, f"UNPACK_MISC_CFG_CfgContextOffset_{u}"), number % 8)
         first = self.section("REG0_TileDescriptor").word
         s.cfg[b, first] = self.fmt | (self.x << 16 if u else 0x77 << 16)
         s.cfg[b, first + 1] = self.y | (self.z if self.z > 1 else 0) << 16
@@ -139,12 +169,18 @@ class Unpack:
         put(s, self.section(f"REG2_Disable_zero_compress_cntx{k}"), 1, b)
         put(s, self.section("REG2_Haloize_mode"), self.haloize, b)
         put(s, self.section("REG1_Unp_LF8_4b_exp"), self.e4m3, b)
-        put(s, self.section("REG3_Base_cntx1_address" if k else "REG3_Base_address"), self.base, b)
-        name = "REG7_Offset_cntx1_address" if k else "REG7_Offset_address"
+        name = f"REG{3 + k // 4}_Base_cntx{k}_address" if k else "REG3_Base_address"
+        put(s, self.section(name), self.base, b)
+        name = f"REG7_Offset_cntx{k % 4}_address" if k % 4 else "REG7_Offset_address"
         put(s, self.section(name), self.offset, b)
         put(s, getattr(cf, f"ALU_FORMAT_SPEC_REG0_Src{'AB'[u]}Unsigned"), self.unsigned, b)
         put(s, getattr(cf, f"UNP{u}_ADDR_CTRL_XY_REG_1_Ystride"), self.strides[0], b)
         put(s, getattr(cf, f"UNP{u}_ADDR_CTRL_ZW_REG_1_Zstride"), self.strides[1], b)
+        put(s, getattr(cf, f"UNP{u}_ADDR_CTRL_ZW_REG_1_Wstride"), self.w[1], b)
+        for i in range(3 if self.stride else 0):
+            put(s, self.section("REG2_Tileize_mode"), 1, b)
+            part = self.stride >> 4 + 4 * i & 15
+            put(s, self.section(f"REG2_Shift_amount_cntx{i}"), part, b)
         if self.forced >= 0:
             put(s, self.section("REG2_Force_shared_exp"), 1, b)
             put(s, getattr(cf, f"UNP{u}_FORCED_SHARED_EXP_shared_exp"), self.forced, b)
@@ -152,24 +188,27 @@ class Unpack:
             self._program_unpacker_0(s)
         x = self.counters[0]
         s.adc[t, u, 0] = self.counters
-        s.adc[t, u, 1] = (x + self.count - 1, *self.channel1, 0)
+        s.adc[t, u, 1] = (x + self.count - 1, *self.channel1, self.w[0])
+        xy = self.fields.get("addr_cnt_context_id", 0)
+        if xy in (1, 2) and xy != t:  # X and Y of another thread, Z and W of this one
+            s.adc[xy, u, :, :2] = s.adc[t, u, :, :2]
+            s.adc[t, u, 0, :2] = 0x123
+            s.adc[t, u, 1, 0] = 0
 
     def _program_unpacker_0(self, s: Any) -> None:
         b, k = self.bank, self.k
         put(s, self.section(f"REG2_Unpack_if_sel_cntx{k}"), self.to_dst, b)
-        put(s, self.section(f"REG5_Tile_x_dim_cntx{k}"), self.x, b)
-        put(s, self.section(f"REG5_Dest_cntx{k}_address"), self.dest, b)
+        put(s, self.section(f"REG5_Tile_x_dim_cntx{k % 4}"), self.x, b)
+        put(s, self.section(f"REG5_Dest_cntx{k % 4}_address"), self.dest, b)
         put(s, cf.UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr, self.add_dest, b)
-        if self.stride:
-            put(s, self.section("REG2_Tileize_mode"), 1, b)
-            for i in range(3):
-                part = self.stride >> 4 + 4 * i & 15
-                put(s, self.section(f"REG2_Shift_amount_cntx{i}"), part, b)
+        if self.shift:
+            put(s, self.section(f"REG2_Shift_amount_cntx{k % 4}"), self.shift, b)
 
     def operands(self) -> dict[str, int]:
         """Fields of the instruction word."""
         word = {"last": 1, "ovrd_thread_id": 1, "unpack_block_selection": self.u}
         word |= {"addr_mode": self.addr_mode, "set_dat_valid": self.set_dat_valid}
+        word["zero_write2"] = self.zeros
         return word | self.fields
 
     def datum(self, l1: bytes, i: int) -> tuple[int, int]:
@@ -178,7 +217,7 @@ class Unpack:
         first = x0 + self.x * (y0 + self.y * (z0 + self.z * w0))
         base = data = (self.base + self.offset + 1) * 16 % 2**32
         bits, shared = BITS[self.fmt], 0
-        if self.fmt in BFP:
+        if self.fmt in (*BFP, *BFP_A):
             if self.forced >= 0:
                 shared = self.forced
             else:
@@ -194,7 +233,8 @@ class Unpack:
     def first_cell(self) -> int:
         """Target datum of datum 0."""
         y, z = self.channel1
-        counted = (y * self.strides[0] + z * self.strides[1]) // WIDTH[self.out]
+        counted = y * self.strides[0] + z * self.strides[1] + self.w[0] * self.w[1]
+        counted //= WIDTH[self.out]
         if self.u:
             return counted
         return self.dest + (counted if self.to_dst or self.add_dest else 0) - 64
@@ -202,16 +242,23 @@ class Unpack:
     def expect(self, l1: bytes, src: Any, dst: Any, valid: Any) -> None:
         """Apply to arrays: src[64, 16] of the unpack bank, dst[1024, 16] and its valid flags."""
         for i in range(self.count):
-            v, shared = self.datum(l1, i)
+            v, shared = (0, 0) if self.zeros else self.datum(l1, i)
             row, column = divmod(self.first_cell() + i, 16)
-            if self.to_dst:
+            unsigned, e4m3 = bool(self.unsigned), bool(self.e4m3)
+            if self.to_dst and self.out in (0, 4, 8):
                 at = (row & 0x1F8) << 1 | row & 0x207
                 cell = dst_cell(v)
                 dst[at, column], dst[at + 8, column] = cell >> 16, cell & 0xFFFF
                 valid[at] = 1
                 continue
-            row %= 64
-            if self.haloize:
+            cell = 0 if self.zeros else src_cell(self.fmt, self.out, v, shared, e4m3, unsigned)
+            if self.to_dst:
+                dst[row, column] = dst_cell_16(self.fmt, self.out, cell)
+                valid[row] = 1
+                continue
+            if row < 0 or column < self.shift:
+                continue
+            row, column = row % 64, column - self.shift
+            if self.haloize and self.u == 0:
                 row, column = row & ~15 | column, row & 15
-            unsigned, e4m3 = bool(self.unsigned), bool(self.e4m3)
-            src[row, column] = src_cell(self.fmt, self.out, v, shared, e4m3, unsigned)
+            src[row, column] = cell

@@ -17,6 +17,7 @@ from bhemu.tensix.words import l1_halves, l1_words, weights
 
 _SIGN = 0x80000000
 _MINUS_INF = 0xFF800000
+_MINUS_BFP_A = 0x8F800000  # -2**16 as fp16, what the sign alone means
 
 
 @njit
@@ -81,21 +82,32 @@ def _bfp_bytes(s: Any, bits: Any, bit: Any, n: Any, cells: Any) -> None:
         for i in range(n):
             cells[i] = np.uint32(data[i])
         return
-    keep = 0x100 - (0x100 >> bits)
+    keep = np.uint32(0x100 - (0x100 >> bits))
+    if bits == 4 and (bit | n << 2) & 7 == 0:
+        data = s.l1[bit >> 3 : (bit >> 3) + (n >> 1)]
+        for i in range(n >> 1):
+            v = np.uint32(data[i])
+            cells[2 * i] = np.uint32(v << np.uint32(4)) & np.uint32(0xF0)
+            cells[2 * i + 1] = v & np.uint32(0xF0)
+        return
     for i in range(n):
         at = bit + i * bits
         v = np.int64(s.l1[at >> 3]) << (8 - bits) >> (at & 7)
-        cells[i] = np.uint32(v & keep)
+        cells[i] = np.uint32(v) & keep
 
 
 @njit
-def _from_bfp(s: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells: Any) -> None:
+def _from_bfp(s: Any, m: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells: Any) -> Any:
     # A magnitude as float has the exponent 127 + log2 of it; its leading bit has the weight of the
-    # shared exponent when it is bit 6.  Exponents wrap modulo 256, as in the silicon.
+    # shared exponent when it is bit 6.  Exponents wrap modulo 256, as in the silicon.  Those of
+    # 5 bits stand at the same place in the cell; not 0 when one of them is beyond 31.
     _bfp_bytes(s, bits, bit, n, cells)
+    five = m.fmt & 4 == 0
+    minus = np.uint32(_MINUS_BFP_A if five else _MINUS_INF)
     normal, as_float = s.unpack_weight, weights(s)
     for i in range(n):
         as_float[i] = np.float32(np.int32(cells[i] & np.uint32(0x7F)))
+    outside = np.uint32(0)
     start: Any = np.int64(0)
     end: Any = np.int64(0)
     while start < n:
@@ -110,16 +122,30 @@ def _from_bfp(s: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells: Any) ->
             v = group[j]
             sign = (v & np.uint32(0x80)) << np.uint32(24)
             finite = np.uint32(weighed[j] + offset) & np.uint32(0x7FFFFFFF)
-            special = np.uint32(_MINUS_INF) if sign else np.uint32(0)
+            special = minus if sign else np.uint32(0)
             group[j] = (finite | sign) if v & np.uint32(0x7F) else special
+        if five:
+            for j in range(end - start):
+                outside |= group[j] & np.uint32(0x70000000)
         start = end
+    return np.int64(outside)
 
 
-@njit(inline="always")  # one caller
-def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> None:
+@njit
+def plain_cells(s: Any, m: Any, src: Any, n: Any, cells: Any) -> None:
+    """Write cells[0:n] (uint32) from the first n datums of 16 or 32 bits, not tilized."""
+    if src.bits == 32:
+        _from_32(s, m.out, src.data >> 3, n, cells)
+    else:
+        _from_16(s, m.fmt, src.data >> 3, n, cells)
+
+
+@njit
+def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
     """Write cells[0:n] (uint32) from datum `done` and the n - 1 that follow it without a gap.
 
-    `m` is the unpacker's Mode, `src` the Source, n at most 1024.
+    `m` is the unpacker's Mode, `src` the Source, n at most 1024.  Not 0 when a 5-bit exponent left
+    its range.
     """
     bit = src.data + src.bits * (done % src.row) + 8 * src.step * (done // src.row)
     at = bit >> 3
@@ -131,4 +157,5 @@ def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> None:
         _from_8(s, m, at, n, cells)
     else:
         exponent = src.exponent + done if src.exponent >= 0 else src.exponent
-        _from_bfp(s, src.bits, bit, exponent, n, cells)
+        return _from_bfp(s, m, src.bits, bit, exponent, n, cells)
+    return np.int64(0)

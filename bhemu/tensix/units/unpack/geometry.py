@@ -18,7 +18,9 @@ from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_X,
     DESCRIPTOR_Y,
     DESCRIPTOR_Z,
+    half_of_context,
     section,
+    word_of_context,
 )
 
 X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
@@ -50,20 +52,20 @@ _STRIDE = error(
     "unpacker {0}: the channel 1 strides are not multiples of the {2} bytes of an output datum",
     "UNP0/1_ADDR_CTRL_XY_REG_1 and ZW_REG_1 count bytes",
 )
-_CH1_W = error("UNPACR-CH1-W", UNIMPLEMENTED, "unpacker {0}: channel 1 W counter is {2}, not 0")
 _DEST_LOW = error(
     "UNPACR-DEST-LOW",
     UNSUPPORTED,
-    "unpacker 0 would write {2} datums before the start of its target",
+    "unpacker 0 would write {2} datums before the start of Dst",
     "its target starts at datum 64: Dest_cntx address and channel 1 counters give at least that",
-)
-_DEST_ALIGN = error(
-    "UNPACR-DEST-ALIGN",
-    UNSUPPORTED,
-    "unpacker {0} would write from datum {2} of its target, not from the start of a row of 16",
 )
 _X_RANGE = error(
     "UNPACR-X", UNSUPPORTED, "unpacker {0}: channel 0 X counter {2} is beyond that of channel 1"
+)
+_NO_OVERRIDE = error(
+    "UNPACR-SRCA-SET",
+    UB,
+    "unpacker 0 writes SrcA up to row {2} while SRCA_SET_SetOvrdWithAddr is 0, which allows 16 rows",
+    "write 4 to SRCA_SET",
 )
 _SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {2}; it has 64 rows")
 _DST_ROWS = error(
@@ -91,40 +93,45 @@ class Source(NamedTuple):
 
 @njit
 def _base(s: Any, m: Any) -> Any:
-    f0, f1 = cf.THCON_SEC0_REG3_Base_address, cf.THCON_SEC0_REG3_Base_cntx1_address
-    g0, g1 = cf.THCON_SEC0_REG7_Offset_address, cf.THCON_SEC0_REG7_Offset_cntx1_address
-    base = section(s, m.bank, m.unpacker, f1 if m.context else f0)
-    offset = section(s, m.bank, m.unpacker, g1 if m.context else g0)
+    k = m.context
+    base = word_of_context(s, m.bank, m.unpacker, k, cf.THCON_SEC0_REG3_Base_address)
+    f = cf.THCON_SEC0_REG7_Offset_address
+    offset = word_of_context(s, m.bank, m.unpacker, k & 3, f) & 0xFFFF
     return ((base + offset + 1) << 4) & 0xFFFFFFFF
+
+
+@njit
+def _data_of_bfp(s: Any, m: Any, elements: Any, data: Any, first: Any) -> Any:
+    # (address of the data section, 16 times the address of the first datum's exponent).
+    b, u = m.bank, m.unpacker
+    if section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp):
+        f0, f1 = cf.UNP0_FORCED_SHARED_EXP_shared_exp, cf.UNP1_FORCED_SHARED_EXP_shared_exp
+        return data, -1 - config.get(s, b, f1 if u else f0)
+    return data + (((elements + 15) // 16 + 15) & ~15), (data << 4) + first
 
 
 @njit
 def source(s: Any, t: Any, m: Any) -> Any:
     """Source of thread `t`'s UNPACR in Mode `m`; not checked against L1."""
     b, u = m.bank, m.unpacker
-    f0, f1 = cf.THCON_SEC0_REG5_Tile_x_dim_cntx0, cf.THCON_SEC0_REG5_Tile_x_dim_cntx1
-    x = config.get(s, b, f1 if m.context else f0)
-    if u:
-        x = section(s, b, u, DESCRIPTOR_X)
+    x = section(s, b, u, DESCRIPTOR_X)
+    if m.multi and u == 0:
+        x = half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Tile_x_dim_cntx0)
     y = section(s, b, u, DESCRIPTOR_Y)
     z = max(section(s, b, u, DESCRIPTOR_Z), 1)
-    at = s.adc[t, u, 0]
-    first = at[X] + x * (at[Y] + y * (at[Z] + z * at[W]))
+    xy, zw = s.adc[m.counters, u, 0], s.adc[t, u, 0]
+    first = xy[X] + x * (xy[Y] + y * (zw[Z] + z * zw[W]))
     bits = formats.datum_bits(m.fmt)
     data = _base(s, m)
     exponent = (data << 4) + first
     if formats.is_bfp(m.fmt):
-        if section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp):
-            f0, f1 = cf.UNP0_FORCED_SHARED_EXP_shared_exp, cf.UNP1_FORCED_SHARED_EXP_shared_exp
-            exponent = -1 - config.get(s, b, f1 if u else f0)
-        else:
-            data += ((x * y * z + 15) // 16 + 15) & ~15
+        data, exponent = _data_of_bfp(s, m, x * y * z, data, first)
     row = 16 if bits <= 8 else 32
     step = bits * row >> 3
     if m.tileize:
-        step = config.get(s, b, cf.THCON_SEC0_REG2_Shift_amount_cntx0) << 4
-        step |= config.get(s, b, cf.THCON_SEC0_REG2_Shift_amount_cntx1) << 8
-        step |= config.get(s, b, cf.THCON_SEC0_REG2_Shift_amount_cntx2) << 12
+        step = section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx0) << 4
+        step |= section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx1) << 8
+        step |= section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx2) << 12
     return Source(bits, (data << 3) + first * bits, exponent, row, step)
 
 
@@ -132,7 +139,7 @@ def source(s: Any, t: Any, m: Any) -> Any:
 def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
     """0, or the error of reading `count` datums from Source `src`."""
     s.detail[2] = src.data >> 3
-    if (m.haloize | m.tileize) and src.data & 127:
+    if (m.tileize or (m.haloize and m.unpacker == 0)) and src.data & 127:
         return _MISALIGNED
     full = (count - 1) // src.row
     end = src.data + 8 * src.step * full + src.bits * (count - full * src.row)
@@ -142,7 +149,8 @@ def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
         s.detail[3] = (end + 7) >> 3
         return _L1_END
     if formats.is_bfp(m.fmt) and src.exponent >= 0:
-        if section(s, m.bank, m.unpacker, DESCRIPTOR_NO_EXPONENTS):
+        # the bit has no effect on 8-bit formats
+        if src.bits < 8 and section(s, m.bank, m.unpacker, DESCRIPTOR_NO_EXPONENTS):
             return _NO_EXPONENTS
         end = (src.exponent + count + 15) >> 4
         if end > L1_SIZE:
@@ -154,7 +162,10 @@ def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
 
 @njit
 def first_cell(s: Any, t: Any, m: Any) -> Any:
-    """First target datum (datum n: row n // 16, column n % 16), or an error (negative)."""
+    """First target datum (datum n: row n // 16, column n % 16), FIRST_CELL more for unpacker 0.
+
+    An error is negative.
+    """
     b, u = m.bank, m.unpacker
     f0, f1 = cf.UNP0_ADDR_CTRL_XY_REG_1_Ystride, cf.UNP1_ADDR_CTRL_XY_REG_1_Ystride
     y = config.get(s, b, f1 if u else f0)
@@ -167,20 +178,12 @@ def first_cell(s: Any, t: Any, m: Any) -> Any:
     s.detail[2] = size
     if (y | z | w) & (size - 1):
         return _STRIDE
-    s.detail[2] = at[W]
-    if at[W]:
-        return _CH1_W
-    first = (at[Y] * y + at[Z] * z) // size
-    if u == 0:
+    first = (at[Y] * y + at[Z] * z + at[W] * w) // size
+    if u == 0 and m.multi:
         if not (m.to_dst or config.get(s, b, cf.UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr)):
             first = 0
-        f0, f1 = cf.THCON_SEC0_REG5_Dest_cntx0_address, cf.THCON_SEC0_REG5_Dest_cntx1_address
-        first += config.get(s, b, f1 if m.context else f0) - FIRST_CELL
-        s.detail[2] = -first
-        if first < 0:
-            return _DEST_LOW
-    s.detail[2] = first
-    return _DEST_ALIGN if first & 15 else first
+        first += half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Dest_cntx0_address)
+    return first
 
 
 @njit
@@ -198,21 +201,29 @@ def _burst_rows(s: Any, m: Any, bits: Any) -> Any:
 
 
 @njit
-def target_refused(s: Any, t: Any, m: Any, first: Any, count: Any) -> Any:
-    """0, or the error of writing `count` datums from target datum `first`."""
-    s.detail[2] = s.adc[t, m.unpacker, 0, X]
+def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
+    """0, or the error of writing `count` datums from target datum `first` (FIRST_CELL taken off).
+
+    `override`: SRCA_SET_SetOvrdWithAddr of the thread.
+    """
+    s.detail[2] = s.adc[m.counters, m.unpacker, 0, X]
     if count <= 0:
         return _X_RANGE
+    s.detail[2] = -first
+    if m.to_dst and first < 0:
+        return _DEST_LOW
     last = (first + count - 1) >> 4
     s.detail[2] = last
-    if m.unpacker and last >= SRC_ROWS:
-        return _SRCB_ROWS
-    if m.to_dst and last >= dest.ROWS:
-        return _DST_ROWS
-    if count > 16 and not (m.unpacker | m.to_dst):
+    if m.unpacker:
+        return _SRCB_ROWS if last >= SRC_ROWS else 0
+    if m.to_dst:
+        return _DST_ROWS if last >= dest.ROWS else 0
+    if override == 0 and last >= 16:
+        return _NO_OVERRIDE
+    if count > 16:
         burst = _burst_rows(s, m, formats.datum_bits(m.fmt))
         s.detail[2] = first >> 4
         s.detail[3] = burst
-        if (first >> 4) & (burst - 1):
+        if (first >> 4) & (burst - 1) or first & 15:
             return _BURST
     return 0

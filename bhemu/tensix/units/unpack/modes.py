@@ -9,8 +9,23 @@ import numpy as np
 
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.status import NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.formats import (
+    BF16,
+    BFP2,
+    BFP2A,
+    BFP4,
+    BFP4A,
+    BFP8,
+    BFP8A,
+    FP8,
+    FP16,
+    FP32,
+    INT32,
+    TF32,
+    UINT16,
+)
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import NCB, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
@@ -24,27 +39,40 @@ assert cf.THCON_SEC1_REG7_Offset_address.word == (
 
 _FIRST = cf.THCON_SEC0_REG0_TileDescriptor.word
 DESCRIPTOR_FORMAT = cf.Field(_FIRST, 0, 0xF)
+DESCRIPTOR_UNCOMPRESSED = cf.Field(_FIRST, 4, 1)
 DESCRIPTOR_NO_EXPONENTS = cf.Field(_FIRST, 5, 1)
 DESCRIPTOR_X = cf.Field(_FIRST, 16, 0xFFFF)
 DESCRIPTOR_Y = cf.Field(_FIRST + 1, 0, 0xFF)
 DESCRIPTOR_Z = cf.Field(_FIRST + 1, 16, 0xFF)
 
-# Format codes as bit sets: what fp32 may become, what is unpacked as itself, what only Dst takes.
-_FROM_FP32 = 1 << formats.FP16 | 1 << formats.TF32 | 1 << formats.BF16
-_SAME = (
-    (1 << formats.FP32 | 1 << formats.FP16 | 1 << formats.BF16)
-    | (1 << formats.BFP8 | 1 << formats.BFP4 | 1 << formats.BFP2 | 1 << formats.FP8)
-    | (1 << formats.INT32 | 1 << formats.UINT16 | 1 << formats.INT8)
+# Bits of the word of THCON_SEC0_REG2_Out_data_format: anything but format, Throttle_mode,
+# Context_count and Unpack_If_Sel.
+_ODD = 0xFFFFF700
+
+# Output formats (bit sets) of each input format, to Src and to Dst: the one of the text, and the
+# wider bfp of the same exponent that LLK's data format inference configures for bfp4 and bfp2.
+_SELF = {f: 1 << f for f in formats.NAMES if f not in (FP32, TF32, INT32)}
+_WIDER = {BFP4: 1 << BFP8, BFP2: 1 << BFP8, BFP4A: 1 << BFP8A, BFP2A: 1 << BFP8A}
+_TO_SRC = _SELF | {FP32: 1 << FP16 | 1 << TF32 | 1 << BF16}
+_TO_DST = _SELF | {FP32: 1 << FP32 | 1 << FP16 | 1 << TF32 | 1 << BF16, TF32: 1 << TF32}
+_TO_DST[INT32] = 1 << INT32
+# What LLK's format checks admit beyond that; for the text it is undefined.
+_ADMITTED = {BF16: 1 << TF32, FP8: 1 << FP16}
+_ADMITTED |= dict.fromkeys((BFP8, BFP4, BFP2), 1 << BF16 | 1 << TF32)
+_ADMITTED |= dict.fromkeys((BFP8A, BFP4A, BFP2A), 1 << FP16)
+_OUT = np.array(
+    [[kind.get(f, 0) | _WIDER.get(f, 0) for f in range(16)] for kind in (_TO_SRC, _TO_DST)],
+    np.int64,
 )
-_ONLY_DST = 1 << formats.FP32 | 1 << formats.INT32
-_DST = _ONLY_DST | 1 << formats.TF32
+_OUT_ADMITTED = np.array([_ADMITTED.get(f, 0) for f in range(16)], np.int64)
+_PLAIN = np.array(
+    [_TO_SRC[f] if f in (FP32, FP16, BF16, UINT16) else 0 for f in range(16)], np.int64
+)
 _CODES = f"format codes: {formats.CODES}"
 
 # Words of the sentences: {0} unpacker, {1} context, {2} input format, {3} output format.
 _CONTEXT = error(
-    "UNPACR-CONTEXT",
-    UNIMPLEMENTED,
-    "UNPACK_MISC_CFG_CfgContextOffset_{0} is {1}: only contexts 0 and 1 are modelled",
+    "UNPACR-CONTEXT", UB, "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {1}"
 )
 _MISMATCH = error(
     "UNPACR-FORMATS",
@@ -54,13 +82,10 @@ _MISMATCH = error(
     _CODES,
 )
 _NO_CONVERSION = error(
-    "UNPACR-CONVERSION", UNIMPLEMENTED, "unpacker {0}: unpacking format {2} is not modelled", _CODES
-)
-_NOT_TO_DST = error(
-    "UNPACR-DST-FORMAT",
-    UNIMPLEMENTED,
-    "unpacking format {2} as {3} to Dst is not modelled",
-    "Dst takes fp32 (0) as 0 or 4, and int32 (8)",
+    "UNPACR-CONVERSION",
+    UB,
+    "unpacker {0}: {2} is no format that can be unpacked",
+    f"name tf32 in L1 fp32 (0), unless it goes to Dst; {_CODES}",
 )
 _ONLY_TO_DST = error(
     "UNPACR-SRC-FORMAT",
@@ -72,31 +97,21 @@ _COMPRESSED = error(
     "UNPACR-COMPRESSED",
     UNSUPPORTED,
     "unpacker {0}: compressed tiles are not modelled (Disable_zero_compress_cntx{1} is 0)",
-    "set Disable_zero_compress of the context in use",
+    "set Disable_zero_compress of the context in use; without OvrdThreadId, bit 4 of the tile "
+    "descriptor",
 )
-_OVERRIDE = error(
-    "UNPACR-OVRD-FORMAT",
-    UNSUPPORTED,
-    "THCON_SEC{0}_REG2_Ovrd_data_format is set",
-    "give the input format in the tile descriptor",
-)
-_RESAMPLED = error(
-    "UNPACR-UPSAMPLE",
-    UNSUPPORTED,
-    "THCON_SEC{0}_REG2_Upsample_rate or Upsample_and_interleave is not 0",
-    "upsampling is not modelled",
-)
-_SHIFTED = error(
+_SHIFTED_DST = error(
     "UNPACR-COLUMN-SHIFT",
-    UNSUPPORTED,
-    "THCON_SEC0_REG2_Shift_amount_cntx{1} is not 0 without Tileize_mode",
-    "column shifts are not modelled",
+    UB,
+    "unpacking to Dst with THCON_SEC0_REG2_Shift_amount_cntx{1} other than 0 and no Tileize_mode",
 )
-_HALOIZE_SRCB = error("UNPACR-HALOIZE-SRCB", NCB, "unpacker 1 does not transpose (Haloize_mode)")
+_HALOIZE_SRCB = error(
+    "UNPACR-HALOIZE-SRCB",
+    NCB,
+    "unpacker 1 does not transpose (Haloize_mode)",
+    "clear THCON_SEC1_REG2_Haloize_mode; the silicon ignores it",
+)
 _HALOIZE_DST = error("UNPACR-HALOIZE-DST", UB, "unpacking to Dst does not transpose (Haloize_mode)")
-_TILEIZE_SRCB = error(
-    "UNPACR-TILEIZE-SRCB", UNIMPLEMENTED, "Tileize_mode of unpacker 1 is not modelled"
-)
 _TILEIZE_FORMAT = error(
     "UNPACR-TILEIZE-FORMAT",
     UB,
@@ -104,17 +119,57 @@ _TILEIZE_FORMAT = error(
 )
 
 
+def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
+    # Each field that must be zero, with its rule; words that have no name by their index.
+    first = SECTION_WORDS * u
+    names = {
+        f"THCON_SEC{u}_REG2_Upsample_rate": "upsampling: the texts disagree on how many zeros",
+        f"THCON_SEC{u}_REG2_Upsample_and_interleave": "upsampling",
+        f"THCON_SEC{u}_REG2_Context_count_non_log2_en": "there is no specification of it",
+        f"THCON_SEC{u}_REG2_Unpack_fifo_size": "the input of an unpacker does not wrap",
+        f"UNP{u}_ADDR_BASE_REG_1_Base": "Blackhole does not have it",
+    }
+    rules = [
+        (
+            getattr(cf, name),
+            error(
+                f"UNPACR-{name}", UNSUPPORTED, f"UNPACR with {name}={{3:#x}} is not modelled", why
+            ),
+        )
+        for name, why in names.items()
+    ]
+    for i in (2, 3):
+        rule = error(
+            f"UNPACR-THCON_SEC{u}_REG0_TileDescriptor-{i}",
+            UNSUPPORTED,
+            f"word {i} of THCON_SEC{u}_REG0_TileDescriptor is {{3:#x}}",
+            "w dimension, blobs and header size are not modelled; must be 0",
+        )
+        rules.append((cf.Field(_FIRST + first + i, 0, 0xFFFFFFFF), rule))
+    return rules
+
+
+_ZERO = (_must_be_zero(0), _must_be_zero(1))
+assert len(_ZERO[0]) == len(_ZERO[1])
+_ZERO_FIELD = np.array(
+    [[(f.word, f.shift, f.mask, r) for f, r in kind] for kind in _ZERO], np.int64
+)
+
+
 class Mode(NamedTuple):
-    """Unpacker, context, Config bank, input and output format codes, and modes (1 = on)."""
+    """Unpacker, context, Config bank, 1 = configured per context, input and output format codes,
+    modes (1 = on), and the thread of the X and Y counters."""
 
     unpacker: int
     context: int
     bank: int
+    multi: int
     fmt: int
     out: int
     to_dst: int
     haloize: int
     tileize: int
+    counters: int
 
 
 @njit
@@ -124,63 +179,128 @@ def section(s: Any, b: Any, u: Any, f: Any) -> Any:
 
 
 @njit
-def mode_of(s: Any, t: Any, u: Any) -> Any:
-    """Mode of unpacker `u` (0, 1) for thread `t`; notes the words of this file's sentences."""
+def per_context(s: Any, b: Any, u: Any, k: Any, f: Any) -> Any:
+    """Bit of context `k` (0-7) beside `f`, the bit of context 0 in THCON_SEC0_REG2."""
+    word = np.int64(s.cfg[b, f.word + SECTION_WORDS * u])
+    return (word >> (f.shift + (k & 3) + 16 * (k >> 2))) & 1
+
+
+@njit
+def half_of_context(s: Any, b: Any, k: Any, f: Any) -> Any:
+    """16-bit field of context `k` (modulo 4) of unpacker 0, beside `f`, that of context 0."""
+    return (np.int64(s.cfg[b, f.word + ((k >> 1) & 1)]) >> (16 * (k & 1))) & 0xFFFF
+
+
+@njit
+def word_of_context(s: Any, b: Any, u: Any, k: Any, f: Any) -> Any:
+    """Word of context `k` (as many as there are), beside `f`, that of context 0."""
+    return np.int64(s.cfg[b, f.word + SECTION_WORDS * u + k])
+
+
+@njit
+def mode_of(s: Any, t: Any, u: Any, multi: Any, k: Any, counters: Any) -> Any:
+    """Mode of unpacker `u` (0, 1) for thread `t`; notes the words of this file's sentences.
+
+    `multi`: context `k` (0-7) chooses the configuration; `counters`: thread of X and Y.
+    """
     b = config.bank(s, t)
-    f0, f1 = tf.UNPACK_MISC_CFG_CfgContextOffset_0, tf.UNPACK_MISC_CFG_CfgContextOffset_1
-    k = config.thread(s, t, f1 if u else f0)
     fmt = section(s, b, u, DESCRIPTOR_FORMAT)
     out = section(s, b, u, cf.THCON_SEC0_REG2_Out_data_format)
-    to_dst = section(s, b, u, cf.THCON_SEC0_REG2_Unpack_if_sel_cntx0)
-    if k == 1:
-        to_dst = section(s, b, u, cf.THCON_SEC0_REG2_Unpack_if_sel_cntx1)
+    to_dst = section(s, b, u, cf.THCON_SEC0_REG2_Unpack_If_Sel)
+    if multi:
+        to_dst = per_context(s, b, u, k, cf.THCON_SEC0_REG2_Unpack_if_sel_cntx0)
+        if section(s, b, u, cf.THCON_SEC0_REG2_Ovrd_data_format):
+            word = word_of_context(s, b, u, k & 3, cf.THCON_SEC0_REG7_Offset_address)
+            fmt = (word >> (16 + 8 * (k >> 2))) & 15
+            out = (word >> (20 + 8 * (k >> 2))) & 15
     haloize = section(s, b, u, cf.THCON_SEC0_REG2_Haloize_mode)
     tileize = section(s, b, u, cf.THCON_SEC0_REG2_Tileize_mode)
     s.detail[0] = u
     s.detail[1] = k
     s.detail[2] = fmt
     s.detail[3] = out
-    return Mode(u, k, b, fmt, out, to_dst & ~u, haloize, tileize)
+    return Mode(u, k, b, multi, fmt, out, to_dst & ~u, haloize, tileize, counters)
 
 
 @njit
-def formats_refused(m: Any) -> Any:
+def column_shift(s: Any, m: Any) -> Any:
+    """Columns by which SrcA datums move left (Shift_amount without Tileize_mode)."""
+    if m.tileize or m.unpacker:
+        return 0
+    shifts = np.int64(s.cfg[m.bank, cf.THCON_SEC0_REG2_Shift_amount_cntx0.word]) >> 16
+    return (shifts >> (4 * (m.context & 3))) & 15
+
+
+@njit
+def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats or the target of Mode `m`."""
-    if m.context > 1:
+    if m.unpacker and m.context > 1:
         return _CONTEXT
-    if m.fmt != m.out and (m.fmt != formats.FP32 or (_FROM_FP32 >> m.out) & 1 == 0):
-        return _MISMATCH
-    if m.fmt == m.out and (_SAME >> m.fmt) & 1 == 0:
+    if (_OUT[1, m.fmt] == 0) or (m.fmt == TF32 and not m.to_dst):
         return _NO_CONVERSION
-    if m.to_dst == 0 and (_ONLY_DST >> m.out) & 1:
+    if not m.to_dst and (m.out == FP32 or m.out == INT32) and (_OUT[1, m.fmt] >> m.out) & 1:
         return _ONLY_TO_DST
-    if m.to_dst and (_DST >> m.out) & 1 == 0:
-        return _NOT_TO_DST
-    if m.haloize and m.unpacker:
-        return _HALOIZE_SRCB
-    if m.haloize and m.to_dst:
-        return _HALOIZE_DST
-    if m.tileize and formats.datum_bits(m.fmt) < 8:
-        return _TILEIZE_FORMAT
-    if m.tileize and m.unpacker:
-        return _TILEIZE_SRCB
+    if (_OUT[m.to_dst, m.fmt] >> m.out) & 1 == 0:
+        if (_OUT_ADMITTED[m.fmt] >> m.out) & 1 == 0 or (m.to_dst and m.out == TF32):
+            return _MISMATCH
+        return violated(s, _MISMATCH)
     return 0
 
 
 @njit
 def modes_refused(s: Any, m: Any) -> Any:
-    """0, or the error of a mode that is not modelled; asked once the formats are in order."""
+    """0, or the error of a mode; asked once the formats are in order."""
     b, u = m.bank, m.unpacker
-    f0 = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0
-    f1 = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx1
-    if section(s, b, u, f1 if m.context else f0) == 0:
+    if m.multi:
+        whole = per_context(s, b, u, m.context, cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0)
+    else:
+        whole = section(s, b, u, DESCRIPTOR_UNCOMPRESSED)
+    if whole == 0:
         return _COMPRESSED
-    if section(s, b, u, cf.THCON_SEC0_REG2_Ovrd_data_format):
-        return _OVERRIDE
-    rate = section(s, b, u, cf.THCON_SEC0_REG2_Upsample_rate)
-    if rate | section(s, b, u, cf.THCON_SEC0_REG2_Upsample_and_interleave):
-        return _RESAMPLED
-    f0, f1 = cf.THCON_SEC0_REG2_Shift_amount_cntx0, cf.THCON_SEC0_REG2_Shift_amount_cntx1
-    if u | m.tileize == 0 and section(s, b, u, f1 if m.context else f0):
-        return _SHIFTED
+    if m.haloize and m.to_dst:
+        return _HALOIZE_DST
+    if m.to_dst and column_shift(s, m):
+        return _SHIFTED_DST
+    if m.tileize and formats.datum_bits(m.fmt) < 8:
+        return _TILEIZE_FORMAT
+    if m.haloize and u:
+        return violated(s, _HALOIZE_SRCB)
     return 0
+
+
+@njit
+def zero_fields(s: Any, m: Any) -> Any:
+    """Not 0 when a field that must be zero is not."""
+    used = np.int64(0)
+    for i in range(_ZERO_FIELD.shape[1]):
+        word = np.int64(s.cfg[m.bank, _ZERO_FIELD[m.unpacker, i, 0]])
+        used |= (word >> _ZERO_FIELD[m.unpacker, i, 1]) & _ZERO_FIELD[m.unpacker, i, 2]
+    return used
+
+
+@njit
+def zero_refused(s: Any, m: Any) -> Any:
+    """0, or the error of the first field that must be zero and is not."""
+    if zero_fields(s, m) == 0:
+        return 0
+    for i in range(_ZERO_FIELD.shape[1]):
+        word = np.int64(s.cfg[m.bank, _ZERO_FIELD[m.unpacker, i, 0]])
+        s.detail[3] = (word >> _ZERO_FIELD[m.unpacker, i, 1]) & _ZERO_FIELD[m.unpacker, i, 2]
+        if s.detail[3]:
+            return _ZERO_FIELD[m.unpacker, i, 3]
+    return 0
+
+
+@njit
+def plain(s: Any, m: Any) -> Any:
+    """True when Mode `m` unpacks 16- or 32-bit datums one after another to Src, as text and LLK do.
+
+    Nothing that `formats_refused` and `modes_refused` look for then applies.
+    """
+    odd = np.int64(
+        s.cfg[m.bank, cf.THCON_SEC0_REG2_Out_data_format.word + SECTION_WORDS * m.unpacker]
+    )
+    if odd & _ODD or m.to_dst or m.context > 1 or (_PLAIN[m.fmt] >> m.out) & 1 == 0:
+        return False
+    f = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0
+    return per_context(s, m.bank, m.unpacker, m.context, f) != 0

@@ -1,0 +1,34 @@
+"""Second entries: the rarer modes of an instruction, compiled only when a program uses one.
+
+An instruction with many modes keeps the common ones in its own entry and hands the word to a cold
+entry for the others.  `s.cold` is the pointer table; compile.py fills it like that of the opcodes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix.jit import JIT, call_entry
+from bhemu.tensix.state import COLD_SLOTS
+from bhemu.tensix.subset import njit
+
+UNPACK, PACK = range(2)  # slots; numbers are part of compiled code
+NAMES = {UNPACK: "UNPACR, other modes", PACK: "PACR, other modes"}
+
+ENTRIES: dict[int, Callable[..., Any]] = {}
+
+
+def cold(slot: int, function: Callable[..., Any]) -> Any:
+    """Declare `function(s, t, word) -> status` for `slot`; returns what hot code calls instead."""
+    assert slot not in ENTRIES, slot
+    assert slot < COLD_SLOTS, slot
+    ENTRIES[slot] = function
+    if not JIT:
+        return function
+
+    @njit
+    def call(s: Any, t: Any, word: Any) -> Any:
+        return call_entry(s.cold[slot], s, t, np.uint32(word))
+
+    return call

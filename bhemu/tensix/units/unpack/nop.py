@@ -1,0 +1,109 @@
+"""UNPACR_NOP: what an unpacker does in order with UNPACR without unpacking."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import banks, config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.units.unpack.handover import handover_refused
+from bhemu.tensix.units.unpack.modes import section
+
+_CLEAR_MINUS_INF = 0xFFFFE000  # all 19 bits: the most negative cell for GMPOOL
+_POP, _CLEAR, _NOTHING, _SET_DVALID = 0, 1, 2, 3  # unpack_pop; 3 with src_clr_val_ctrl 1
+
+_FIELDS = error(
+    "UNPACR-NOP-FIELDS",
+    UNSUPPORTED,
+    "UNPACR_NOP with unpack_pop {0} and other fields set is not modelled",
+    "unpack_pop 2 (nothing) and 3 with src_clr_val_ctrl 1 (hand over) take no other field",
+)
+_STREAM = error(
+    "UNPACR-NOP-STREAM",
+    UNSUPPORTED,
+    "UNPACR_NOP with unpack_pop {0} (pop a stream) or a stream id is not modelled",
+    "the text calls it unsupported: no known use",
+)
+_BOTH_BANKS = error(
+    "UNPACR-NOP-BANKS",
+    UNSUPPORTED,
+    "UNPACR_NOP with bank_clr_ctrl 1 is not modelled",
+    "the text calls it unsupported: it waits for one bank and clears both",
+)
+_VALUE = error(
+    "UNPACR-NOP-VALUE",
+    MISSING,
+    "UNPACR_NOP with src_clr_val_ctrl {0} (one, or UNP_NOP_REG_CLR_VAL) is not modelled",
+    "0 (zero) and 1 (all ones) are specified",
+)
+
+
+@njit
+def _hand_over(s: Any, t: Any, u: Any) -> Any:
+    status = handover_refused(s, t, u)
+    if status:
+        return status
+    out = section(s, config.bank(s, t), u, cf.THCON_SEC0_REG2_Out_data_format)
+    return banks.hand_over(s, u, out)
+
+
+@njit
+def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any) -> Any:
+    waits = banks.unpack_ready(s, u) if like_unpacr else banks.matrix_free(s, u)
+    if waits:
+        return waits
+    banks.changed(s, u, s.unpack_bank[u])
+    cells = s.src[u, s.unpack_bank[u] & 1]
+    status = _hand_over(s, t, u) if set_dvalid else 0
+    if status == 0:
+        cells[:] = np.uint32(_CLEAR_MINUS_INF if ones else 0)
+    return status
+
+
+class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
+    """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
+
+    unpack_pop = bits(1, 0)
+    src_clr_val_ctrl = bits(3, 2)
+    bank_clr_ctrl = bits(4)
+    stall_clr_cntrl = bits(5)
+    clr_to1_fmt_ctrl = bits(7, 6)
+    set_dvalid = bits(8)
+    msg_clr_cnt = bits(14, 12)
+    stream_id = bits(21, 16)
+    unpacker_select = bits(23)
+
+    def execute(
+        s: Any,
+        t: Any,
+        unpack_pop: Any,
+        src_clr_val_ctrl: Any,
+        bank_clr_ctrl: Any,
+        stall_clr_cntrl: Any,
+        clr_to1_fmt_ctrl: Any,
+        set_dvalid: Any,
+        msg_clr_cnt: Any,
+        stream_id: Any,
+        unpacker_select: Any,
+    ) -> Any:
+        u, value = unpacker_select, src_clr_val_ctrl
+        if (
+            unpack_pop == _POP
+            or (unpack_pop == _SET_DVALID and value != 1)
+            or msg_clr_cnt | stream_id
+        ):
+            return refuse(s, _STREAM, unpack_pop, stream_id)
+        if unpack_pop != _CLEAR:
+            rest = bank_clr_ctrl | stall_clr_cntrl | clr_to1_fmt_ctrl | set_dvalid
+            if rest or (unpack_pop == _NOTHING and value):
+                return refuse(s, _FIELDS, unpack_pop, 0)
+            return DONE if unpack_pop == _NOTHING else _hand_over(s, t, u)
+        if bank_clr_ctrl:
+            return _BOTH_BANKS
+        if value > 1 or clr_to1_fmt_ctrl:
+            return refuse(s, _VALUE, value, 0)
+        return _clear(s, t, u, value, stall_clr_cntrl, set_dvalid)

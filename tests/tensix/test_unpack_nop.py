@@ -1,0 +1,97 @@
+"""UNPACR_NOP: clearing banks, handing them over, doing nothing (UNPACR_NOP pages, Wormhole ISA)."""
+
+import numpy as np
+import pytest
+from test_unpack import execute, fresh
+from unpack_model import put, put_thread
+
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import status
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+
+
+@pytest.mark.parametrize(("u", "minus_infinity"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("valid", [0, 1])
+def test_nop_clears_the_unpack_bank(u: int, minus_infinity: int, valid: int) -> None:
+    s = fresh()
+    s.unpack_bank[u] = 1
+    put(s, getattr(cf, f"THCON_SEC{u}_REG2_Out_data_format"), 6)
+    src = s.src.copy()
+    src[u, 1] = 0xFFFFE000 if minus_infinity else 0
+    word = {"unpack_pop": 1, "src_clr_val_ctrl": minus_infinity, "set_dvalid": valid}
+    assert execute(s, UNPACR_NOP, unpacker_select=u, **word) == status.DONE
+    assert np.array_equal(s.src, src)
+    assert (s.src_valid[u, 1], s.unpack_bank[u]) == (valid, 1 - valid)
+    assert s.src_fmt[u, 1] == (6 if valid else 0)
+
+
+@pytest.mark.parametrize(("stall", "waits_for"), [(0, "matrix"), (1, "unpack")])
+def test_nop_waits(stall: int, waits_for: str) -> None:
+    """stall_clr_cntrl 0 waits for the matrix bank, 1 for the unpack bank."""
+    s = fresh()
+    s.unpack_bank[0], s.matrix_bank[0] = 1, 0
+    s.src_valid[0, 0 if waits_for == "matrix" else 1] = 1
+    before = s.buffer.copy()
+    number = execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=stall)
+    assert "SrcA bank" in status.CONDITIONS[number].text
+    assert np.array_equal(s.buffer, before)
+    assert execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=1 - stall) == status.DONE
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ("UNPACR-NOP-STREAM", {"unpack_pop": 0}),
+        ("UNPACR-NOP-STREAM", {"unpack_pop": 3}),
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 2, "set_dvalid": 1}),
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 2, "src_clr_val_ctrl": 1}),
+        ("UNPACR-NOP-FIELDS", {"unpack_pop": 3, "src_clr_val_ctrl": 1, "stall_clr_cntrl": 1}),
+        ("UNPACR-NOP-VALUE", {"unpack_pop": 1, "src_clr_val_ctrl": 2}),
+        ("UNPACR-NOP-VALUE", {"unpack_pop": 1, "src_clr_val_ctrl": 3}),
+        ("UNPACR-NOP-BANKS", {"unpack_pop": 1, "bank_clr_ctrl": 1}),
+        ("UNPACR-NOP-VALUE", {"unpack_pop": 1, "clr_to1_fmt_ctrl": 1}),
+        ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "msg_clr_cnt": 1}),
+        ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "stream_id": 1}),
+    ],
+)
+def test_nop_refused(rule: str, word: dict[str, int]) -> None:
+    s = fresh()
+    src = s.src.copy()
+    assert status.RULES[execute(s, UNPACR_NOP, **word)].rule == rule
+    assert np.array_equal(s.src, src)
+
+
+def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
+    s = fresh()
+    s.src_valid[0, 0], s.matrix_bank[0] = 1, 1
+    src = s.src.copy()
+    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
+    assert status.RULES[number].rule == "SRCA-ALREADY-VALID"
+    assert np.array_equal(s.src, src)
+    put_thread(s, 0, tf.SRCA_SET_Base, 1)
+    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
+    assert status.RULES[number].rule == "UNPACR-SRCA-BASE"
+
+
+@pytest.mark.parametrize("u", [0, 1])
+def test_nop_hands_a_bank_over_as_it_is(u: int) -> None:
+    """0x7 gives the unpack bank to the matrix unit without waiting (UNPACR_NOP_SETDVALID)."""
+    s = fresh()
+    s.src_valid[u, 1], s.matrix_bank[u] = 1, 1
+    put(s, getattr(cf, f"THCON_SEC{u}_REG2_Out_data_format"), 7)
+    src = s.src.copy()
+    word = UNPACR_NOP.assemble(unpack_pop=3, src_clr_val_ctrl=1, unpacker_select=u)
+    assert word & 0x7FFFFF == 0x7
+    assert execute(s, UNPACR_NOP, **UNPACR_NOP.operands(word)) == status.DONE
+    assert np.array_equal(s.src, src)
+    assert (s.src_valid[u, 0], s.unpack_bank[u], s.src_fmt[u, 0]) == (1, 1, 7)
+
+
+def test_nop_that_does_nothing() -> None:
+    """unpack_pop 2 occupies the unpacker for one cycle; it waits for nothing."""
+    s = fresh()
+    s.src_valid[:] = 1
+    before = s.buffer.copy()
+    assert execute(s, UNPACR_NOP, unpack_pop=2) == status.DONE
+    assert np.array_equal(s.buffer, before)
