@@ -57,7 +57,7 @@ PROGRAMS = [
         "slow_dispatch",
         "slow_dispatch",
         "firmware/slow_dispatch/crt0.S",
-        **{core: "trisc.c" for core in ("trisc0", "trisc1", "trisc2")},
+        **dict.fromkeys(("trisc0", "trisc1", "trisc2"), "trisc.c"),
         brisc="brisc.c",
         ncrisc="ncrisc.c",
     ),

@@ -22,13 +22,13 @@ SHORT = """## Where the model falls short
   sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs, wall
   clock, config read port and the Dst array port.
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
-  destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed as
-  new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
+  destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed
+  as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
 * The special form of SETDMAREG reads zeros only (sources 10 to 15): the packer keeps no tile sizes,
   zero flags or exponent histogram. REG2FLOP and SETDVALID, unsupported on Blackhole, are errors
   unless undefined behaviour is tolerated. STOREIND to Src refuses a non-zero SRC*_SET_Base.
 * Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
-  above 0 waits for ever. A mutex has an order of waiters only where the ISA names one (two of them).
+  above 0 waits for ever. A mutex has an order of waiters only of two waiters, as in the ISA.
 * NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
   are translation tables, router debug and the counters of requests that arrive.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
