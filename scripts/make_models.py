@@ -9,6 +9,7 @@ sys.path.insert(0, str(ROOT))
 
 from bhemu.cli.isa import row  # noqa: E402
 from bhemu.memmap import BLOCKS, INERT  # noqa: E402
+from bhemu.oracle.divergences import TABLE  # noqa: E402
 from bhemu.tensix import units  # noqa: E402
 from bhemu.tensix.insn import REGISTRY  # noqa: E402
 from bhemu.tensix.status import RULES  # noqa: E402
@@ -102,6 +103,15 @@ def text() -> str:
         *table(
             ("address", "name", "why it may be inert"),
             [(f"{a:#010x}", i.name, i.reason) for a, i in INERT.items()],
+        ),
+        "",
+        "## Known divergences from ttsim",
+        "",
+        "Everything else that `bhemu diff` finds counts as a difference.",
+        "",
+        *table(
+            ("id", "when", "what", "bhemu follows", "why"),
+            [(d.id, d.when, d.what, d.follows, d.why) for d in TABLE],
         ),
         "",
         "## Rules",

@@ -160,6 +160,9 @@ def random_source(dice: Dice, exact: bool) -> Source:
     tileize = 0
     if not plain and bits_of(source) >= 8 and dice.chance(4):
         tileize = 16 * dice.between(1, 32)
+    haloize = not plain and dice.chance(4)
+    # With these two a datum is read from 16-byte boundaries: rows of 16 bytes in any format.
+    unit = 128 // bits_of(source) if haloize or tileize else 16
     row_size = 16 * (bits_of(target) // 8 or 1)
     # SrcA is written in bursts of up to 8 rows; SrcB and Dst must not be left by any counter.
     rows = ((0, 1), (0, 1)) if to_dst else ((0,), (0, 1, 2, 3)) if which else ((0, 8, 16),) * 2
@@ -168,10 +171,10 @@ def random_source(dice: Dice, exact: bool) -> Source:
         to_dst=to_dst,
         source=source,
         target=target,
-        x=16 * dice.between(1, 16),
+        x=max(unit, 16) * dice.between(1, 256 // max(unit, 16)),
         y=dice.between(1, 4),
         z=dice.between(1, 4),
-        haloize=not plain and dice.chance(4),
+        haloize=haloize,
         tileize=tileize,
         forced=dice.below(256) if source in _BFP and not which and dice.chance(2) else None,
         context=dice.below(2),
