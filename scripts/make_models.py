@@ -19,9 +19,9 @@ assert units.MODULES
 
 SHORT = """## Where the model falls short
 
-* Block windows without a model: PIC, TDMA-RISC but for the mover's commands and status (packer tile
-  sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs, wall
-  clock, config read port and the Dst array port.
+* Block windows without a model: PIC; TDMA-RISC but for the mover's commands and status (packer
+  tile sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs,
+  wall clock, config read port and the Dst array port.
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
   destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed
   as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
@@ -29,10 +29,12 @@ SHORT = """## Where the model falls short
   zero flags or exponent histogram. REG2FLOP and SETDVALID, unsupported on Blackhole, are errors
   unless undefined behaviour is tolerated. STOREIND to Src refuses a non-zero SRC*_SET_Base.
 * Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
-  above 0 waits for ever. A mutex has an order of waiters only of two waiters, as in the ISA.
+  above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
 * NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
   are translation tables, router debug and the counters of requests that arrive.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
+* A misaligned load or store of L1 or local memory is executed as the engine does it (it should be
+  rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs.
 * Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes
