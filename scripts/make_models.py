@@ -37,8 +37,9 @@ SHORT = """## Where the model falls short
   rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs.
-* Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes
-  place as soon as the core's own thread cannot go on.
+* Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
+  are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
+  thread cannot go on.
 * Vector unit: SFPLOADMACRO only stores its templates. Stochastic rounding follows the ISA text
   alone.
 * PACR and UNPACR refuse what the golden model refuses: flush, zero write, compression, a burst over

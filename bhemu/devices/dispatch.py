@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import (
+    auto_sync,
     cfg_window,
     debug_regs,
     dst_window,
@@ -113,13 +114,21 @@ def _word(s: Any, c: Any, address: Any, size: Any) -> Any:
 
 
 @njit
+def _before(s: Any, c: Any, address: Any, store: Any) -> None:
+    """The core's thread may run first; Auto TTSync may make the access wait."""
+    own_thread.offer(s, c)
+    if s.access[0] == 0 and 1 <= c <= 3:
+        auto_sync.check(s, c, address, store)
+
+
+@njit
 def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     """Load 1, 2 or 4 bytes; status in s.access[0]."""
     s.access[0] = 0
     s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c
     if c < _HOST:
         s.core_address[c] = np.uint32(address)
-        own_thread.offer(s, c)
+        _before(s, c, address, False)
         if s.access[0] != 0:
             return np.int64(0)
     if address & (size - 1):
@@ -165,7 +174,7 @@ def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if c < _HOST:
         s.core_address[c] = np.uint32(address)
         if not push:
-            own_thread.offer(s, c)
+            _before(s, c, address, True)
             if s.access[0] != 0:
                 return np.int64(0)
     if address & (size - 1):

@@ -273,7 +273,8 @@ def fetch(s: Any, t: Any) -> Any:
         elif opcode == _REPLAY:
             status = _replay(s, t, word)
         elif opcode == _RESOURCEDECL:
-            status = DONE  # a hint for Auto TTSync, which orders nothing here
+            s.sync_declared[t] = 1  # for Auto TTSync (devices/auto_sync.py)
+            status = DONE
         else:
             s.gate_full[t] = 1
             return DONE

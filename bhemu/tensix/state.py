@@ -192,7 +192,7 @@ MEMBERS = (
     Member("cfg0", _u32, (CORES,), "CSR 0x7C0"),
     Member("csr", _u32, (CORES, 16), "CSRs that are storage, see riscv/csr.py"),
     Member("csr_offset", _i64, (CORES, 2), "what writes added to mcycle and minstret"),
-    Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/hooks.py"),
+    Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/refusals.py"),
     Member("engine", _u64, (CORES,), "engine handle of each core"),
     Member("registers", _u64, (CORES,), "host address of x0-x31 of each core, 0 = unknown"),
     Member("scratch", _u32, (64,), "register transfers with the engine"),

@@ -1,0 +1,167 @@
+"""Auto TTSync: loads and stores of a TRISC wait for the queued words that use the same resource.
+
+ThreadConfig TENSIX_TRISC_SYNC_* of the core's thread selects what is tracked.  A store waits for
+words that read or write its resource, a load for words that write it, until they have passed the
+wait gate.  The other two orders (a push behind a load or store) hold because an access takes place
+at once.  Source: Auto TTSync, Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu import memmap as mm
+from bhemu.tensix import config
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.state import FIFO_DEPTH
+from bhemu.tensix.status import UNIMPLEMENTED, condition, error
+from bhemu.tensix.subset import njit
+
+WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
+DECLARED = error(
+    "AUTO-TTSYNC-DECL",
+    UNIMPLEMENTED,
+    "access to {0:#010x} under Auto TTSync: resources declared by RESOURCEDECL are not modelled",
+    "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions",
+)
+
+# Resources as bits: three parts of Config[0], three of Config[1], GPRs, TDMA-RISC state.
+UNPACKER0, UNPACKER1, REST = 1, 2, 4
+_BANK = 3  # bits per bank
+_ALL_PARTS, _BOTH_BANKS = 7, 63
+_REST_OF_BOTH = REST | REST << _BANK
+_UNPACKERS_OF_BOTH = (UNPACKER0 | UNPACKER1) * 9
+GPRS, TDMA = 64, 128
+
+_CONTROL = tf.TENSIX_TRISC_SYNC_TrackGlobalCfg.word
+_TRACK_CFG = 1 << tf.TENSIX_TRISC_SYNC_TrackGlobalCfg.shift
+_SUBDIVIDED = 1 << tf.TENSIX_TRISC_SYNC_EnSubdividedCfgForUnpacr.shift
+_TRACK_GPR = 1 << tf.TENSIX_TRISC_SYNC_TrackGPR.shift
+_TRACK_TDMA = 1 << tf.TENSIX_TRISC_SYNC_TrackTDMARegs.shift
+_TRACK_WORDS = 1 << tf.TENSIX_TRISC_SYNC_TrackTensixInstructions.shift
+_MATH_OFFSET = tf.DEST_TARGET_REG_CFG_MATH_Offset.word
+
+# Config words that belong to an unpacker (the page's table of fields, by the words that hold them).
+_OF_UNPACKER0 = (44, 45, *range(48, 54), 64, *range(72, 88), *range(92, 96), 104, 105)
+_OF_UNPACKER1 = (*range(45, 51), *range(58, 64), 112, 120, 121, 124, 125, 140, 141)
+_ALSO_REST = (48, 49, 50)
+
+
+def _parts(word: int) -> int:
+    unpackers = (word in _OF_UNPACKER0) * UNPACKER0 | (word in _OF_UNPACKER1) * UNPACKER1
+    return unpackers | (REST if not unpackers or word in _ALSO_REST else 0)
+
+
+PARTS = tuple(_parts(word) for word in range(CONFIG_WORDS))
+
+_MOP, _NOP, _MOP_CFG, _REPLAY, _RESOURCEDECL, _SETC16 = 0x01, 0x02, 0x03, 0x04, 0x05, 0xB2
+_UNPACR, _UNPACR_NOP = 0x42, 0x43
+_OWN, _OWN_REST = 1 << 8, 1 << 9  # Config of the bank the thread uses: all three parts, the rest
+_EVERYTHING = GPRS | TDMA | _OWN
+# opcode: (reads, writes); every other instruction reads the rest of Config
+_CLASSES = {
+    _NOP: (0, 0), _MOP_CFG: (0, 0), _RESOURCEDECL: (0, 0),
+    **dict.fromkeys((0x58, 0x59, 0x5A, 0x5B, 0x5C, 0x5D, 0x45), (GPRS, GPRS)),  # DMAREG group
+    **dict.fromkeys((0x61, 0x62, 0x63, 0x64), (GPRS, GPRS)),  # atomics
+    0x48: (GPRS | TDMA, GPRS | TDMA),  # REG2FLOP
+    **dict.fromkeys((0x49, 0x66), (GPRS, GPRS)),  # LOADIND STOREIND
+    **dict.fromkeys((0xB7, 0xB8), (_OWN, _OWN)),  # STREAMWRCFG CFGSHIFTMASK
+    0x67: (GPRS, 0), 0x68: (0, GPRS), 0x46: (0, TDMA),  # STOREREG LOADREG FLUSHDMA
+    0xB0: (GPRS, _OWN), 0xB1: (_OWN, GPRS), 0x40: (GPRS | _OWN, GPRS | _OWN),  # WRCFG RDCFG XMOV
+    _UNPACR: (TDMA | _OWN, TDMA), _UNPACR_NOP: (TDMA | _OWN, TDMA),
+    0x41: (TDMA | _OWN_REST, TDMA),  # PACR
+    _MOP: (_EVERYTHING, _EVERYTHING), _REPLAY: (_EVERYTHING, _EVERYTHING),
+}  # fmt: skip
+READS = tuple(_CLASSES.get(opcode, (_OWN_REST, 0))[0] for opcode in range(256))
+WRITES = tuple(_CLASSES.get(opcode, (_OWN_REST, 0))[1] for opcode in range(256))
+
+
+@njit
+def _config_resource(control: Any, index: Any) -> Any:
+    """Resources of word `index` of the configuration space."""
+    word, bank = index % CONFIG_WORDS, index // CONFIG_WORDS
+    if control & _SUBDIVIDED == 0:
+        return _ALL_PARTS << (_BANK * bank) if bank < 2 and word < SHARED else _BOTH_BANKS
+    if bank < 2 and word < SHARED:
+        return PARTS[word] << (_BANK * bank)
+    if index == 3 * CONFIG_WORDS + _MATH_OFFSET:
+        return np.int64(_UNPACKERS_OF_BOTH)
+    return np.int64(_REST_OF_BOTH)
+
+
+@njit
+def _accessed(control: Any, address: Any) -> Any:
+    """Resources that an access to `address` counts as using, 0 when it is not tracked."""
+    if mm.GPR_BASE <= address < mm.GPR_END:
+        return np.int64(GPRS if control & _TRACK_GPR else 0)
+    if mm.TDMA_BASE <= address < mm.DEBUG_BASE:
+        return np.int64(TDMA if control & _TRACK_TDMA else 0)
+    if mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END and control & _TRACK_CFG:
+        return np.int64(_config_resource(control, (address - mm.TENSIX_CFG_BASE) >> 2))
+    return np.int64(0)
+
+
+@njit
+def _used(control: Any, banks: Any, word: Any, classes: Any) -> Any:
+    """Resources of a queued word; `classes` is READS or WRITES, `banks` 1, 2 or 3 (both)."""
+    opcode = (word >> 24) & 0xFF
+    uses = classes[opcode]
+    parts = np.int64(_ALL_PARTS if uses & _OWN else 0)
+    if uses & _OWN_REST:
+        parts = np.int64(REST)
+    if parts and (opcode == _UNPACR or opcode == _UNPACR_NOP) and control & _SUBDIVIDED:
+        parts = np.int64(UNPACKER1 if (word >> 23) & 1 else UNPACKER0)
+    own = (parts if banks & 1 else 0) | (parts << _BANK if banks & 2 else 0)
+    return own | (uses & (GPRS | TDMA))
+
+
+@njit
+def _pending(s: Any, c: Any, control: Any, classes: Any) -> Any:
+    """Resources of all words that the core has pushed and that wait in its front end."""
+    t = c - 1
+    banks = np.int64(1) << config.bank(s, t)
+    uses = np.int64(0)
+    if s.gate_full[t] and s.gate_core[t] == c:
+        word = np.int64(_MOP << 24 if s.gate_from[t] else s.gate_word[t])
+        uses |= _used(control, banks, word, classes)
+    if s.mop_on[t] or s.play_left[t] > 0:
+        uses |= _used(control, banks, np.int64(_MOP << 24), classes)
+    for i in range(s.fifo_read[t], s.fifo_write[t]):
+        if s.fifo_core[t, i % FIFO_DEPTH] == c:
+            word = np.int64(s.fifo[t, i % FIFO_DEPTH])
+            if word >> 16 == _SETC16 << 8:  # the words behind it may use the other bank
+                banks = np.int64(3)
+            uses |= _used(control, banks, word, classes)
+    return uses
+
+
+@njit
+def _declares(s: Any, t: Any) -> Any:
+    """True when RESOURCEDECL has changed, or is about to change, what the words count as using."""
+    if s.sync_declared[t]:
+        return True
+    for i in range(s.fifo_read[t], s.fifo_write[t]):
+        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == _RESOURCEDECL:
+            return True
+    return False
+
+
+@njit
+def check(s: Any, c: Any, address: Any, store: Any) -> None:
+    """Set `access` when trisc0-2 (core 1-3) must wait before its access to `address`."""
+    t = c - 1
+    control = np.int64(s.thread_cfg[t, _CONTROL])
+    if control & _TRACK_WORDS == 0:
+        return
+    wanted = _accessed(control, address)
+    if wanted == 0:
+        return
+    if _declares(s, t):
+        s.access[0] = DECLARED
+        return
+    uses = _pending(s, c, control, WRITES)
+    if store:
+        uses |= _pending(s, c, control, READS)
+    if uses & wanted:
+        s.access[0] = WAIT
