@@ -40,7 +40,8 @@ def load(tile: Any, core: int, address: int, size: int) -> int | None:
     """Value of a device load, None when it varies by itself; raises Waits or Escape."""
     if is_clock(address) or mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
         return None
-    if address < mm.DEVICE_BASE or _takes(tile.state, core, address):
+    slow = mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END  # a core may be storing there
+    if address < mm.DEVICE_BASE or slow or _takes(tile.state, core, address):
         raise Escape
     window = tile.bus.find(address)
     if window is not None:

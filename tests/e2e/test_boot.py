@@ -36,7 +36,7 @@ def bank_tables(tile: Tile) -> None:
 
 def booted(quantum: int) -> Tile:
     assert FOLDER is not None
-    tile = Tile(quantum=quantum)
+    tile = Tile(quantum=quantum, livelock=0)  # afterwards it waits for its host
     for name, base in STAGING.items():
         tile.core[name].load_elf(Path(FOLDER) / f"{name}.elf", local=base)
     tile.write32(0, JUMP_TO_BRISC)

@@ -201,6 +201,14 @@ def test_a_core_that_counts_in_its_local_memory() -> None:
     finished(10 * LOOK, trisc2=code(count, PARK))
 
 
+def test_a_poll_of_another_cores_local_memory() -> None:
+    """trisc0 counts up in its local RAM; ncrisc looks there through the slow path."""
+    count = [*li(A0, 0xFFB00100), *li(A2, 100_000)]
+    step = [addi(A1, A1, 1), sw(A1, A0), bne(A1, A2, -8)]
+    poll = [*li(A0, 0xFFB18100), *li(A2, 50_000), lw(A1, A0), branch(BLTU, A1, A2, -4)]
+    finished(2 * LOOK, trisc0=code(count, step, PARK), ncrisc=code(poll, PARK))
+
+
 def test_a_push_into_the_fifo_is_life() -> None:
     """Between two pushes of a brisc that waits for the clock no Tensix word executes."""
     push = [*li(A0, PUSH), *li(A1, 0x02000000), sw(A1, A0)]
