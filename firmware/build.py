@@ -49,6 +49,7 @@ PROGRAMS = [
     *_kernel("add1", "add1", **KERNEL),
     *_kernel("matmul", "matmul", **KERNEL),
     *_kernel("eltwise", "eltwise", **KERNEL),
+    *_kernel("reduce", "reduce", **KERNEL),
     *_kernel("bench", "bench", **KERNEL),
     *_kernel("hang_flag", "hangs", brisc="flag_brisc.c", trisc0="flag_trisc0.c"),
     *_kernel("hang_timeout", "hangs", trisc0="timeout_trisc0.c"),

@@ -7,11 +7,19 @@
 #define OP_SUB 1u
 #define OP_MUL 2u
 
+/* How a tile of B meets a tile of A: as it is, or its first row in every row, its first column in
+ * every column, its first element everywhere. */
+#define BROADCAST_NONE 0u
+#define BROADCAST_ROW 1u
+#define BROADCAST_COLUMN 2u
+#define BROADCAST_SCALAR 3u
+
 struct eltwise_args {
     uint32_t n_tiles; /* 32x32 bf16 tiles, 0 or more */
     uint32_t op;
     uint32_t phases;  /* fidelity of a product, 1 LoFi to 4 HiFi4; 1 for sums, which have none */
     uint32_t a, b, c; /* byte addresses in L1, multiples of 16; C apart from A and B */
+    uint32_t broadcast;
 };
 
 /* The linker script fixes the address. */

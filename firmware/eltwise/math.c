@@ -6,13 +6,49 @@
 #define ROWS 8u
 #define PASS 8u /* instructions for the 64 rows of a tile */
 
-#define NEXT_ROWS 0u
+#define STEP_0 0u
 #define NEXT_PASS 1u /* all back to the start, next fidelity phase */
+#define STEP_1 2u
+#define STEP_2 3u
+
+/* How SrcB goes on after each instruction of a pass but the last; faces lie 16 rows apart, and 48
+ * rows on, modulo 64, is 16 back. */
+static const uint8_t STEPS[4][PASS - 1] = {
+    [BROADCAST_NONE] = {STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0},
+    /* row 0 of faces 0, 1, 0, 1, for the upper and the lower half of each */
+    [BROADCAST_ROW] = {STEP_0, STEP_1, STEP_0, STEP_2, STEP_0, STEP_1, STEP_0},
+    /* column 0 of faces 0, 0, 2, 2 */
+    [BROADCAST_COLUMN] = {STEP_0, STEP_1, STEP_0, STEP_2, STEP_0, STEP_1, STEP_0},
+    [BROADCAST_SCALAR] = {STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0},
+};
+
+/* Bits of instr_mod19: the first row of SrcB for all rows, its first column for all columns. */
+static const uint8_t MODES[4] = {
+    [BROADCAST_ROW] = 2,
+    [BROADCAST_COLUMN] = 1,
+    [BROADCAST_SCALAR] = 3,
+};
 
 uint32_t tiles_done; /* in local RAM, for a debugger */
 
+static void configure_steps(uint32_t broadcast) {
+    if (broadcast == BROADCAST_ROW) {
+        ADDR_MODE(STEP_0, AB_STEP(ROWS, 0), DST_STEP(ROWS));
+        ADDR_MODE(STEP_1, AB_STEP(ROWS, 16), DST_STEP(ROWS));
+        ADDR_MODE(STEP_2, AB_STEP(ROWS, 48), DST_STEP(ROWS));
+    } else if (broadcast == BROADCAST_COLUMN) {
+        ADDR_MODE(STEP_0, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
+        ADDR_MODE(STEP_1, AB_STEP(ROWS, 64 - ROWS), DST_STEP(ROWS));
+        ADDR_MODE(STEP_2, AB_STEP(ROWS, 32 - ROWS), DST_STEP(ROWS));
+    } else if (broadcast == BROADCAST_SCALAR) {
+        ADDR_MODE(STEP_0, AB_STEP(ROWS, 0), DST_STEP(ROWS));
+    } else {
+        ADDR_MODE(STEP_0, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
+    }
+}
+
 static void configure(void) {
-    ADDR_MODE(NEXT_ROWS, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
+    configure_steps(runtime_args.broadcast);
     ADDR_MODE(NEXT_PASS, AB_CLEAR, DST_CLEAR | NEXT_PHASE);
     TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
 }
@@ -22,12 +58,13 @@ static uint32_t instruction(uint32_t op) {
     return op == OP_ADD ? TTO_ELWADD : op == OP_SUB ? TTO_ELWSUB : TTO_ELWMUL;
 }
 
-/* Recorded once, without executing; the MOP plays it. The three classes share addr_mode's place. */
-static void record_tile(uint32_t op) {
-    uint32_t word = instruction(op);
+/* Recorded once, without executing; the MOP plays it. The three classes share the places
+ * of addr_mode and instr_mod19. */
+static void record_tile(uint32_t op, uint32_t broadcast) {
+    uint32_t word = instruction(op) | TTF_ELWADD_instr_mod19(MODES[broadcast]);
     TTI_REPLAY(1, 0, PASS, 0);
-    for (uint32_t i = 1; i < PASS; i++) {
-        TT_PUSH(word | TTF_ELWADD_addr_mode(NEXT_ROWS));
+    for (uint32_t i = 0; i < PASS - 1; i++) {
+        TT_PUSH(word | TTF_ELWADD_addr_mode(STEPS[broadcast][i]));
     }
     TT_PUSH(word | TTF_ELWADD_addr_mode(NEXT_PASS));
 }
@@ -40,7 +77,7 @@ static void math_tile(uint32_t half) {
 
 int main(void) {
     configure();
-    record_tile(runtime_args.op);
+    record_tile(runtime_args.op, runtime_args.broadcast);
     program_phases(runtime_args.phases, PASS);
     for (uint32_t i = 0; i < runtime_args.n_tiles; i++) {
         math_tile(i % 2);

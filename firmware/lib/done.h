@@ -4,7 +4,7 @@
 #include "lib/types.h"
 
 /* The linker script fixes the address. */
-extern volatile uint32_t done_words[4]; /* BRISC, TRISC0, TRISC1, TRISC2 */
+extern volatile uint32_t done_words[64]; /* BRISC, TRISC0, TRISC1, TRISC2, then a kernel's own */
 
 #define DONE_BRISC 0xD0E0u
 #define DONE_TRISC(n) (0xD0E1u + (n))

@@ -9,6 +9,7 @@
 #define RWC_D 4u
 #define RWC_FIDELITY 8u
 #define RWC_ALL (RWC_A | RWC_B | RWC_D | RWC_FIDELITY)
+#define CLEAR_SRCA 1u
 #define CLEAR_SRCA_SRCB 3u
 
 /* Address mode k from the names of its fields; those of SEC0 serve for all, only the word moves. */
@@ -36,10 +37,15 @@ static inline void program_phases(uint32_t phases, uint32_t length) {
     mop_loop_program(1, phases, TT_NOP(), play, end, play, play);
 }
 
+/* Lets Dst row 0 mean `row` of the half. */
+static inline void set_dst_row(uint32_t half, uint32_t row) {
+    TTP_SETC16(half * DST_HALF_ROWS + row, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
+}
+
 /* Waits until pack has released the half, then lets Dst row 0 mean its first row. */
 static inline void acquire_half(uint32_t half) {
     TTI_SEMWAIT(SEMWAIT_WHILE_MAX, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_SYNC | STALL_MATH);
-    TTP_SETC16(half * DST_HALF_ROWS, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
+    set_dst_row(half, 0);
 }
 
 /* Hands the half to pack once its last row is written. */

@@ -12,15 +12,24 @@
 #define TRISC_TEXT(n) (0x10000u + 0x4000u * (n))
 #define TRISC_TEXT_END TRISC_TEXT(3)
 
-/* A buffer lies in free L1 and begins where unpacker and packer can address it. */
-static inline void check_buffer(uint32_t address, uint32_t tiles) {
-    assert_that(tiles <= L1_TILES && address % 16 == 0 && address >= TRISC_TEXT_END);
-    assert_that(address <= L1_SIZE - tiles * TILE_BYTES);
+/* An area lies in free L1 and begins where unpacker and packer can address it. */
+static inline void check_area(uint32_t address, uint32_t tiles, uint32_t tile_bytes) {
+    assert_that(tiles <= L1_SIZE / tile_bytes && address % 16 == 0 && address >= TRISC_TEXT_END);
+    assert_that(address <= L1_SIZE - tiles * tile_bytes);
 }
 
 /* An output must not overwrite an input that may still be read. */
+static inline void check_areas_apart(uint32_t a, uint32_t a_bytes, uint32_t b, uint32_t b_bytes) {
+    assert_that(a + a_bytes <= b || b + b_bytes <= a);
+}
+
+/* The same for bf16 tiles. */
+static inline void check_buffer(uint32_t address, uint32_t tiles) {
+    check_area(address, tiles, TILE_BYTES);
+}
+
 static inline void check_apart(uint32_t a, uint32_t a_tiles, uint32_t b, uint32_t b_tiles) {
-    assert_that(a + a_tiles * TILE_BYTES <= b || b + b_tiles * TILE_BYTES <= a);
+    check_areas_apart(a, a_tiles * TILE_BYTES, b, b_tiles * TILE_BYTES);
 }
 
 /* These words enter thread 0's queue. T0's own words follow them, and T1 and T2 depend on T0's data

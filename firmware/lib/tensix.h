@@ -19,7 +19,10 @@
 #define SOFT_RESET_TRISCS 0x7000u
 
 /* Data formats of unpacker, Dst and packer. */
+#define FORMAT_FLOAT32 0u
+#define FORMAT_TF32 4u
 #define FORMAT_FLOAT16_B 5u
+#define FORMAT_BFP8_B 6u
 
 /* Tensix semaphores as tt-llk assigns them. */
 #define SEMAPHORE_MATH_PACK 1u   /* Dst halves that math has filled and pack not yet released */

@@ -1,4 +1,4 @@
-/* TRISC0's part of a kernel with two operands: whole bf16 tiles to SrcA and SrcB, in pairs. */
+/* TRISC0's part of a kernel with two operands: whole tiles to SrcA and SrcB, in pairs. */
 #pragma once
 
 #include "lib/tensix.h"
@@ -12,23 +12,27 @@
 #define WAIT_UNPACK1 0x004u
 
 /* Tile descriptor, first two words: format, uncompressed, x dimension; y and z dimension. */
-#define TILE_DESCRIPTOR_0 (FORMAT_FLOAT16_B | 1u << 4 | FACE_DATUMS << 16)
+#define TILE_DESCRIPTOR_0(format) ((format) | 1u << 4 | FACE_DATUMS << 16)
 #define TILE_DESCRIPTOR_1 (1u | FACES << 16)
 
-static inline void configure_unpack_formats(void) {
-    cfg_write(ALU_FORMAT_SPEC_REG0_SrcA_ADDR32,
-              CFG(ALU_FORMAT_SPEC_REG0_SrcA, FORMAT_FLOAT16_B) |
-                  CFG(ALU_FORMAT_SPEC_REG1_SrcB, FORMAT_FLOAT16_B) |
-                  CFG(ALU_FORMAT_SPEC_REG2_Dstacc, FORMAT_FLOAT16_B));
-    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, TILE_DESCRIPTOR_0);
-    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, TILE_DESCRIPTOR_1);
-    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, TILE_DESCRIPTOR_0);
-    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32 + 1, TILE_DESCRIPTOR_1);
+/* What unpacker 0 reads from L1 and what it writes to SrcA. */
+static inline void set_srca_format(uint32_t in, uint32_t out) {
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, TILE_DESCRIPTOR_0(in));
     cfg_write(THCON_SEC0_REG2_Out_data_format_ADDR32,
-              CFG(THCON_SEC0_REG2_Out_data_format, FORMAT_FLOAT16_B) |
-                  CFG(THCON_SEC0_REG2_Throttle_mode, 2));
+              CFG(THCON_SEC0_REG2_Out_data_format, out) | CFG(THCON_SEC0_REG2_Throttle_mode, 2));
+}
+
+static inline void configure_unpack_formats(uint32_t format, uint32_t fp32_dst) {
+    cfg_write(ALU_FORMAT_SPEC_REG0_SrcA_ADDR32,
+              CFG(ALU_FORMAT_SPEC_REG0_SrcA, format) | CFG(ALU_FORMAT_SPEC_REG1_SrcB, format) |
+                  CFG(ALU_FORMAT_SPEC_REG2_Dstacc, FORMAT_FLOAT16_B) |
+                  CFG(ALU_ACC_CTRL_Fp32_enabled, fp32_dst));
+    set_srca_format(format, format);
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, TILE_DESCRIPTOR_1);
+    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, TILE_DESCRIPTOR_0(format));
+    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32 + 1, TILE_DESCRIPTOR_1);
     cfg_write(THCON_SEC1_REG2_Out_data_format_ADDR32,
-              CFG(THCON_SEC1_REG2_Out_data_format, FORMAT_FLOAT16_B) |
+              CFG(THCON_SEC1_REG2_Out_data_format, format) |
                   CFG(THCON_SEC1_REG2_Throttle_mode, 2));
     cfg_write(THCON_SEC0_REG2_Disable_zero_compress_cntx0_ADDR32,
               CFG(THCON_SEC0_REG2_Disable_zero_compress_cntx0, 1) |
@@ -55,10 +59,13 @@ static inline void configure_unpack_addresses(void) {
     TTI_SETADCXX(0, TILE_DATUMS - 1, UNPACKER1);
 }
 
-static inline void configure_unpack(void) {
-    configure_unpack_formats();
+/* Both operands of one format; Dst of 16 or, with `fp32_dst` 1, of 32 bits. */
+static inline void configure_unpack_as(uint32_t format, uint32_t fp32_dst) {
+    configure_unpack_formats(format, fp32_dst);
     configure_unpack_addresses();
 }
+
+static inline void configure_unpack(void) { configure_unpack_as(FORMAT_FLOAT16_B, 0); }
 
 /* Both unpackers add 1 to the base for a tile header. */
 static inline void write_bases(uint32_t srca, uint32_t srcb, uint32_t context) {
@@ -70,9 +77,8 @@ static inline void write_bases(uint32_t srca, uint32_t srcb, uint32_t context) {
               (srcb >> 4) - 1);
 }
 
-/* Unpacks the tiles at `srca` and `srcb`; contexts alternate, so that the addresses of the next
- * pair are stored while this one is still unpacked. */
-static inline void unpack_pair(uint32_t srca, uint32_t srcb, uint32_t context) {
+/* Waits for a context, stores the two addresses in it and lets the unpackers use it. */
+static inline void acquire_context(uint32_t srca, uint32_t srcb, uint32_t context) {
     while (semaphore_read(SEMAPHORE_UNPACK_SYNC) >= UNPACK_CONTEXTS) {
     }
     write_bases(srca, srcb, context);
@@ -81,9 +87,29 @@ static inline void unpack_pair(uint32_t srca, uint32_t srcb, uint32_t context) {
                    CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context),
                UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
     TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
-    /* last, set_dat_valid, ovrd_thread_id; to SrcA, then to SrcB */
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
+}
+
+static inline void release_context(void) {
     TTI_STALLWAIT(WAIT_UNPACK0 | WAIT_UNPACK1, STALL_SYNC);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_SYNC));
+}
+
+/* last, set_dat_valid, ovrd_thread_id */
+#define UNPACK_TO_SRCA() TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0)
+#define UNPACK_TO_SRCB() TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1)
+
+/* Unpacks the tiles at `srca` and `srcb`; contexts alternate, so that the addresses of the next
+ * pair are stored while this one is still unpacked. */
+static inline void unpack_pair(uint32_t srca, uint32_t srcb, uint32_t context) {
+    acquire_context(srca, srcb, context);
+    UNPACK_TO_SRCA();
+    UNPACK_TO_SRCB();
+    release_context();
+}
+
+/* The same for SrcA alone. */
+static inline void unpack_srca(uint32_t srca, uint32_t context) {
+    acquire_context(srca, srca, context);
+    UNPACK_TO_SRCA();
+    release_context();
 }

@@ -1,5 +1,4 @@
 /* TRISC1: multiplies and accumulates in Dst, 16 MVMUL per pair of tiles and fidelity phase. */
-#include "lib/done.h"
 #include "lib/math_half.h"
 #include "matmul/args.h"
 
@@ -10,15 +9,17 @@
 #define LOWER_HALF 0u  /* the lower 8 rows of the same faces */
 #define NEXT_B 1u      /* the same face of A, the face of B to the right */
 #define NEXT_A 2u      /* back to the left face of B, the face of A below */
+#define NEXT_ROWS 3u   /* of a tile that is copied */
 #define NEXT_INNER 4u  /* A1 with B2, C0 again: the second half of the inner dimension */
 #define NEXT_PASS 5u   /* all back to the start, next fidelity phase */
 
-uint32_t tiles_done; /* in local RAM, for a debugger */
+uint32_t subblocks_done; /* in local RAM */
 
 static void configure(void) {
     ADDR_MODE(LOWER_HALF, AB_STEP(0, 8), DST_STEP(8));
     ADDR_MODE(NEXT_B, AB_STEP(16, 0) | AB_SRCB_CR, DST_STEP(8));
     ADDR_MODE(NEXT_A, AB_STEP(0, 32) | AB_SRCA_CR | AB_SRCB_CR, DST_STEP(8));
+    ADDR_MODE(NEXT_ROWS, AB_STEP(8, 0), DST_STEP(8));
     /* SrcB stands at face 2: 48 rows on, modulo 64, is face 1. */
     ADDR_MODE(NEXT_INNER, AB_STEP(32, 48) | AB_SRCA_CR | AB_SRCB_CR, DST_CR);
     ADDR_MODE(NEXT_PASS, AB_CLEAR, DST_CLEAR | NEXT_PHASE);
@@ -45,22 +46,41 @@ static void record_tile(void) {
     RECORD_INNER(NEXT_PASS);
 }
 
-static void math_tile(uint32_t half) {
+/* Partial sums from SrcA to a tile of the half. */
+static void copy_tile(uint32_t half, uint32_t tile) {
+    set_dst_row(half, tile * TILE_ROWS);
+    for (uint32_t i = 0; i < TILE_ROWS / 8; i++) {
+        TTI_MOVA2D(0, 2, NEXT_ROWS, 0, 0);
+    }
+    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA);
+}
+
+static void math_subblock(const struct matmul_shape *s, uint32_t block, uint32_t half) {
     acquire_half(half);
-    for (uint32_t i = 0; i < runtime_args.k; i++) {
-        MOP_LOOP_RUN();
+    if (starts_from_partials(s, block)) {
+        for (uint32_t tile = 0; tile < s->tiles; tile++) {
+            copy_tile(half, tile);
+        }
+    }
+    for (uint32_t inner = 0; inner < s->block_k; inner++) {
+        for (uint32_t tile = 0; tile < s->tiles; tile++) {
+            set_dst_row(half, tile * TILE_ROWS);
+            MOP_LOOP_RUN();
+        }
     }
     release_half();
 }
 
 int main(void) {
+    struct matmul_shape s = matmul_shape();
     configure();
     record_tile();
     program_phases(runtime_args.phases, MVMULS);
-    uint32_t tiles = runtime_args.m * runtime_args.n;
-    for (uint32_t i = 0; i < tiles; i++) {
-        math_tile(i % 2);
-        tiles_done = i + 1;
+    for (uint32_t block = 0; block < s.blocks; block++) {
+        FOR_SUBBLOCKS(&s, row, column) {
+            math_subblock(&s, block, subblocks_done % 2);
+            subblocks_done++;
+        }
     }
     tensix_sync();
     done_words[2] = DONE_TRISC(1);
