@@ -128,7 +128,7 @@ class Table:
 
     def _on_escape(self, base: int, t: int, word: int) -> int:
         """First word of an opcode: compile its entry, then execute the word."""
-        opcode = word >> 24
+        opcode = int(self._s.route[0]) or word >> 24
         try:
             if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
                 self._s.detail[0] = opcode
