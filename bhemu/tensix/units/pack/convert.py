@@ -142,20 +142,20 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> None:
         kind += _RAW_KINDS
     # Rows that follow each other in the storage are read where they are.
     together = rows.step == 1 and rows.mask & (rows.mask + 1) == 0
-    together = together and (m.wide == 0 or (rows.first & 7) + rows.count <= 8)
+    together = together and (m.wide == 0 or (rows.first & 7) + rows.number <= 8)
     if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - DATUMS:
         store = flat(s.dst)
         below = at + 16 * LOW_HALF
         _unshuffle(store[at : at + DATUMS], store[below : below + DATUMS], kind, values)
     else:
-        for r in range(rows.count):
+        for r in range(rows.number):
             row = row_of(rows, r)
             row = adj32(row) if m.wide else row
             for c in range(16):
                 s.pack_cells[0, 16 * r + c] = s.dst[row, c]
                 s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]
         _unshuffle(s.pack_cells[0, :DATUMS], s.pack_cells[1, :DATUMS], kind, values)
-    for r in range(rows.count):
+    for r in range(rows.number):
         row = row_of(rows, r)
         if s.dst_valid[adj32(row) if m.wide else row] == 0:
             for c in range(16):

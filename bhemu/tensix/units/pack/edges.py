@@ -63,7 +63,7 @@ def _known_to_ttsim(s: Any, m: Any, rows: Any) -> Any:
     for i in range(2):
         mask = np.int64(s.cfg[m.bank, _MASKS + i]) & 0xFFFF
         odd |= mask if mask != 0xFFFF and mask != 1 else 0
-    return odd == 0 and (rows.columns == 16 or (rows.columns == 8 and rows.count == 1))
+    return odd == 0 and (rows.columns == 16 or (rows.columns == 8 and rows.number == 1))
 
 
 @njit
@@ -86,7 +86,7 @@ def refused(s: Any, m: Any, rows: Any) -> Any:
     reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
     if reads == 0 or reads > _ROWS or _known_to_ttsim(s, m, rows):
         return 0
-    for k in range(rows.count):
+    for k in range(rows.number):
         for i in range(rows.columns):
             row = _row_by_datums(s, reads, k * rows.columns + i)
             s.detail[0] = (s.pack_plane[0] + k) & 15
@@ -107,7 +107,7 @@ def clear(s: Any, m: Any, rows: Any, values: Any) -> None:
     by_datums = 0 < reads <= _ROWS
     first = s.pack_datum[0] & 15 if s.pack_open[0] else np.int64(0)
     mask = np.int64(0)
-    for k in range(rows.count):
+    for k in range(rows.number):
         at = first + k * rows.columns
         for i in range(rows.columns):
             if i == 0 or (by_datums and (at + i) & 15 == 0):

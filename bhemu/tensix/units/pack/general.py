@@ -106,7 +106,7 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
     _values(s, m, rows, zeros, values)
     n = output.chosen(s, m, rows, values)
     output.store(s, m, n, place, values)
-    edges.advance(s, m.bank, rows.count, rows.columns)
+    edges.advance(s, m.bank, rows.number, rows.columns)
     output.advance(s, m, n, place, w & 1)
     return DONE
 

@@ -74,7 +74,7 @@ class Rows(NamedTuple):
     first: int
     mask: int
     step: int
-    count: int
+    number: int
     column: int
     columns: int
 
@@ -154,10 +154,10 @@ def rows_refused(s: Any, t: Any, m: Any, rows: Any) -> Any:
         return _COUNT
     s.detail[0] = config.get(s, b, cf.THCON_SEC0_REG1_Downsample_mask)
     if s.detail[0] and s.detail[0] != 0xFFFF:
-        if formats.is_bfp(m.out) or (rows.columns != 16 and rows.count != 1):
+        if formats.is_bfp(m.out) or (rows.columns != 16 and rows.number != 1):
             return _DOWNSAMPLED
     s.detail[0] = rows.first
-    s.detail[1] = row_of(rows, rows.count - 1)
+    s.detail[1] = row_of(rows, rows.number - 1)
     if s.detail[1] >= dest.ROWS:
         return _DST_ROWS
     s.detail[0] = rows.mask

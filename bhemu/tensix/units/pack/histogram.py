@@ -33,7 +33,7 @@ def update(s: Any, m: Any, rows: Any, values: Any) -> None:
         s.pack_exponent[1] += 1
         return
     shift, mask = exponent_at(m.fmt)
-    for k in range(rows.count):
+    for k in range(rows.number):
         for i in range(rows.columns):
             exponent = (np.int64(values[16 * k + rows.column + i]) >> shift) & mask
             if s.pack_histogram[exponent & 31] < 255:

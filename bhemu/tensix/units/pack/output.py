@@ -25,9 +25,9 @@ def chosen(s: Any, m: Any, rows: Any, values: Any) -> Any:
     if mask == 0:
         mask = 0xFFFF
     if rows.columns == 16 and mask == 0xFFFF:
-        return rows.count * 16
+        return rows.number * 16
     n = np.int64(0)
-    for k in range(rows.count):
+    for k in range(rows.number):
         for i in range(rows.columns):
             if (mask >> i) & 1:
                 values[n] = values[16 * k + rows.column + i]
@@ -42,7 +42,7 @@ def count_of(s: Any, m: Any, rows: Any) -> Any:
     n = np.int64(0)
     for i in range(rows.columns):
         n += (mask >> i) & 1 if mask else 1
-    return rows.count * n
+    return rows.number * n
 
 
 @njit

@@ -30,7 +30,7 @@ def _plain(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
         return False
     direct.pack(s, m, rows, place)
     s.pack_exponent[1] += 1
-    edges.advance(s, m.bank, rows.count, rows.columns)
+    edges.advance(s, m.bank, rows.number, rows.columns)
     output.advance(s, m, _DATUMS, place, last)
     output.count_on(s, t, addr_mode)
     return True
