@@ -30,6 +30,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     with progress.starting():
         from bhemu.tensix import compile as tc
         from bhemu.tensix.cache import root
+        from bhemu.tensix.cold import SLOTS
         from bhemu.tensix.jit import JIT
 
         if not JIT:
@@ -39,6 +40,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
         seconds = tc.entry(cls.opcode)[1]
+        seconds += sum(tc.cold_entry(slot)[1] for slot in SLOTS.get(cls.opcode, ()))
         if seconds:
             compiled.append(cls.name)
             progress(cls.name, seconds)

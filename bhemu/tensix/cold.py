@@ -15,6 +15,7 @@ from bhemu.tensix.subset import njit
 
 UNPACK, PACK = range(2)  # slots; numbers are part of compiled code
 NAMES = {UNPACK: "UNPACR, other modes", PACK: "PACR, other modes"}
+SLOTS = {0x42: (UNPACK,), 0x41: (PACK,)}  # of each opcode that has any
 
 ENTRIES: dict[int, Callable[..., Any]] = {}
 

@@ -31,6 +31,7 @@ class Cache:
 def cache(monkeypatch) -> Cache:
     empty = Cache()
     monkeypatch.setattr("bhemu.tensix.compile.entry", empty)
+    monkeypatch.setattr("bhemu.tensix.compile.cold_entry", lambda slot: (None, 0.0))
     monkeypatch.setattr(warm, "_core_is_cached", lambda: True)
     return empty
 

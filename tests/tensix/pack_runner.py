@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from cold_entries import connect
 from numba import njit
 from pack_model import Pack, Packer
 
@@ -34,6 +35,7 @@ def execute(s: State, t: int = 0, **fields: int) -> int:
 def fresh(seed: int = 1) -> State:
     """A state with random L1 and Dst; a quarter of Dst are edge cells, some rows invalid."""
     s = State()
+    connect(s)
     rng = np.random.default_rng(seed)
     s.l1[:] = rng.integers(0, 256, s.l1.size, dtype=np.uint8)
     s.dst[:] = rng.integers(0, 1 << 16, s.dst.shape, dtype=np.uint16)

@@ -1,10 +1,11 @@
 """PACR against a literal model, format by format and mode by mode."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from pack_model import ADD, BFP, BITS, PAIRS, Pack, Packer
+from pack_model import ADD, BFP, BITS, PAIRS, RAW, ROUNDED, Pack, Packer
 from pack_runner import execute, setup
 from unpack_model import put, put_thread
 
@@ -12,6 +13,7 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.jit import JIT
+from bhemu.tensix.quirks import UB_SILICON
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import accumulate
 
@@ -22,6 +24,7 @@ def step(
     """One PACR on both sides; all of L1 must agree."""
     t = p.thread
     s.adc[t, 2, 1, 0] = n - 1
+    s.ub_mode[0] = UB_SILICON if not strided and model.crosses(p, s.adc[t, 2], select) else 0
     model.pacr(s, p, s.adc[t, 2].tolist(), select, n, strided, last)
     word = {"read_intf_sel": select, "dst_access_mode": strided, "last": last}
     assert execute(s, t, **word) == status.DONE, p
@@ -31,30 +34,50 @@ def step(
 
 @pytest.mark.parametrize(("wide", "fmt", "out"), PAIRS)
 def test_every_format_pair(wide: int, fmt: int, out: int) -> None:
-    """28 pairs, 256 datums each, with ReLU where it applies."""
-    rounds = int(fmt == 1 and (wide or out == 10))
+    """All pairs, 256 datums each, with ReLU where it applies."""
+    check_pair(Pack(wide=wide, fmt=fmt, out=out))
+    if out == 10 and fmt in (1, 2):
+        check_pair(Pack(wide=wide, fmt=fmt, out=out, e4m3=1))
+
+
+@pytest.mark.parametrize(("wide", "fmt", "out"), ROUNDED)
+def test_pairs_with_round_10b_mant(wide: int, fmt: int, out: int) -> None:
+    """Rounded to tf32 first, then to fp16; fp8 with 4 or 5 bits of exponent."""
+    for e4m3 in (0, 1) if out == 10 else (0,):
+        check_pair(Pack(wide=wide, fmt=fmt, out=out, round_fp16=1, e4m3=e4m3))
+        check_pair(Pack(wide=wide, fmt=fmt, out=out, round_fp16=1, e4m3=e4m3, dstacc=5))
+
+
+@pytest.mark.parametrize(("wide", "fmt", "out"), RAW)
+def test_pairs_with_read_int8(wide: int, fmt: int, out: int) -> None:
+    """Denormals and NaN stay, nothing rounds."""
+    check_pair(Pack(wide=wide, fmt=fmt, out=out, raw=1))
+    if wide and fmt == 14:
+        check_pair(Pack(wide=wide, fmt=fmt, out=out, raw=1, unsigned=1))
+
+
+def check_pair(p: Pack) -> None:
+    """Four packs of random Dst, plain and with each kind of ReLU."""
     for seed, offset in enumerate((0, 4, 16, 100)):
-        p = Pack(wide=wide, fmt=fmt, out=out, round_fp16=rounds, offset=offset)
-        step(*setup(p, seed), p)
-        if fmt in (0, 1, 2, 5, 6, 8):
-            for mode in (1,) if fmt == 8 else (1, 2, 3):
-                p = Pack(wide=wide, fmt=fmt, out=out, round_fp16=rounds, relu=mode)
-                p.threshold = (0, 0x3C00, 0x3F80, 0x7FFF)[seed]
-                step(*setup(p, seed), p)
+        q = replace(p, offset=offset)
+        step(*setup(q, seed), q)
+        for mode in (1, 2, 3) if p.fmt in (0, 1, 2, 4, 5, 6) else (1,) if p.fmt != 10 else ():
+            q = replace(p, relu=mode, threshold=(0, 0x3C00, 0x3F80, 0x7FFF)[seed])
+            step(*setup(q, seed), q)
 
 
 def test_fp8_from_bf16_without_and_with_rounding() -> None:
     """Intermediate fp16 from a 16-bit Dst: fp16 cells, or bf16 cells with Round_10b_mant."""
     for rounds in (0, 1):
         for seed in range(4):
-            p = Pack(fmt=1, out=10, round_fp16=rounds, relu=seed)
+            p = Pack(fmt=1, out=10, round_fp16=rounds, relu=seed, e4m3=1)
             step(*setup(p, seed), p)
 
 
 def test_every_16_bit_cell() -> None:
     """All 65536 cells of a 16-bit Dst: bf16, fp16, their roundings and conversions."""
-    for fmt, out in ((5, 5), (6, 5), (1, 1), (1, 0), (1, 5), (1, 10), (2, 6)):
-        p = Pack(fmt=fmt, out=out)
+    for fmt, out in ((5, 5), (6, 5), (1, 1), (1, 0), (1, 5), (1, 10), (2, 6), (5, 1), (4, 2)):
+        p = Pack(fmt=fmt, out=out, e4m3=int(out == 10))
         s, model = setup(p)
         s.dst_valid[:] = 1
         s.adc[0, 2, 1, 0] = 15
@@ -192,7 +215,7 @@ def test_the_adder_of_l1_accumulation(fmt: int) -> None:
 
 
 def test_counters_after_every_kind_of_address_mode() -> None:
-    """Ysrc: clear, CR or increment; Ydst, Zsrc, Zdst: clear or increment (13 and 8 bits)."""
+    """Ysrc, Ydst: clear, CR or increment (13 bits); Zsrc, Zdst: clear or increment (8 bits)."""
     rng = random.Random(5)
     wrap = (0, 0x1FFF, 0xFF)
     for _ in range(60 if JIT else 10):
@@ -204,7 +227,7 @@ def test_counters_after_every_kind_of_address_mode() -> None:
         value[1, 1:3] = cr[1, 1:3] = (rng.randrange(0x1FF0, 0x2000), 0)
         cr[0, 1] = 0x1FFE
         value[1, 0] = 15
-        bits = {n: rng.randrange(2) for n in ("ZsrcIncr", "ZdstIncr", "YsrcCR")}
+        bits = {n: rng.randrange(2) for n in ("ZsrcIncr", "ZdstIncr", "YsrcCR", "YdstCR")}
         bits |= {
             n: int(rng.random() < 0.3) for n in ("YsrcClear", "YdstClear", "ZsrcClear", "ZdstClear")
         }
@@ -215,9 +238,9 @@ def test_counters_after_every_kind_of_address_mode() -> None:
         for channel, i, name in ((0, 1, "Ysrc"), (1, 1, "Ydst"), (0, 2, "Zsrc"), (1, 2, "Zdst")):
             if bits[name + "Clear"]:
                 want[channel, i] = want_cr[channel, i] = 0
-            elif name == "Ysrc" and bits["YsrcCR"]:
-                want_cr[0, 1] = (want_cr[0, 1] + bits["YsrcIncr"]) & 0x1FFF
-                want[0, 1] = want_cr[0, 1]
+            elif i == 1 and bits[name + "CR"]:
+                want_cr[channel, 1] = (want_cr[channel, 1] + bits[name + "Incr"]) & 0x1FFF
+                want[channel, 1] = want_cr[channel, 1]
             else:
                 want[channel, i] = (want[channel, i] + bits[name + "Incr"]) & wrap[i]
         assert execute(s, t, addr_mode=mode, last=1) == status.DONE
@@ -230,13 +253,14 @@ def test_random_tiles(seed: int) -> None:
     """Formats, ReLU, masks, interfaces, offsets, strides, threads and banks at random."""
     rng = random.Random(seed)
     for _ in range(12 if JIT else 3):
-        wide, fmt, out = rng.choice(PAIRS)
+        wide, fmt, out = rng.choice([*PAIRS, (0, 1, 10), (1, 1, 10), (1, 1, 1)])
         p = Pack(wide=wide, fmt=fmt, out=out, thread=rng.randrange(3), bank=rng.randrange(2))
         p.round_fp16 = int(fmt == 1 and (wide == 1 or (out == 10 and rng.random() < 0.5)))
+        p.e4m3 = int(fmt in (1, 2) and rng.random() < 0.5)
         size = max(BITS[fmt] // 8, 1)
         p.strides = (16 * size * rng.randrange(1, 4), 256 * size, 16 * size)
         p.offset, p.reads = rng.choice([0, 64, 512, 700]), rng.randrange(1, 17)
-        if fmt in (0, 1, 2, 5, 6):
+        if fmt in (0, 1, 2, 4, 5, 6):
             p.relu, p.threshold = rng.randrange(4), rng.choice([0, 0x3F80, 0x3C00, 0x4123])
         p.accumulate = int(out in (0, 1, 5) and rng.random() < 0.3)
         p.masks = rng.choice([(0xFFFF, 0), (0xFFFF, 0), (0xFFFF, 1), (0, 0xFFFF)])

@@ -207,10 +207,6 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
         return DONE
 
 
-class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Clear the exponent histogram of the packer (CLREXPHIST, Wormhole ISA)."""
-
-
 class GATESRCRST(Instruction, opcode=0x35, unit="matrix", stall="B6"):
     """Invalidate the operand gating of SrcA and SrcB (GATESRCRST, Wormhole ISA).
 

@@ -12,9 +12,10 @@ from bhemu.tensix.subset import njit
 
 @njit
 def assemble(bits: Any, values: Any, data: Any) -> Any:
-    """Write the group of values[0:16] (uint32 bf16 patterns) to data[0 : 2 * bits] (uint8).
+    """Write the group of values[0:16] (uint32, s[15] e[14:7] m7) to data[0 : 2 * bits] (uint8).
 
-    Returns the shared exponent, the largest of the 16; 255 counts as a number.  Magnitudes are
+    e is the exponent of 8 bits, or of 5 for bfp8a, bfp4a and bfp2a.  Returns the shared exponent,
+    the largest of the 16; 255 counts as a number.  Magnitudes are
     rounded to 7 bits, half up, and truncated to bits - 1; a zero magnitude has no sign, because
     the sign alone means minus infinity.
     """

@@ -1,9 +1,10 @@
 """From Dst cells to output datums: read, round to the intermediate format, ReLU, convert.
 
-`values` are the uint32 datums of one PACR.  All 64 are computed, whatever the number that will be
-packed: loops of a known length are faster.  16-bit datums of Dst are read into the upper half of
-the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
-becomes Inf where the format has one.  Source: PACR, Blackhole ISA; ttsim's Tensix model.
+`values` are the uint32 datums of one PACR, 16 of each row.  All 64 are computed, whatever the
+number that will be packed: loops of a known length are faster.  16-bit datums of Dst are read into
+the upper half of the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
+becomes Inf where the format has one; Read_int8 keeps both.  Source: PACR, Blackhole ISA; packer
+FormatConversion, ExponentThresholding, Wormhole ISA; bit for bit after ttsim's Tensix model.
 """
 
 from typing import Any, NamedTuple
@@ -15,13 +16,31 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.flat import flat
-from bhemu.tensix.formats import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, UINT16
+from bhemu.tensix.formats import (
+    BF16,
+    BFP2A,
+    BFP4A,
+    BFP8,
+    BFP8A,
+    FP8,
+    FP16,
+    FP32,
+    INT8,
+    INT32,
+    TF32,
+    UINT16,
+)
 from bhemu.tensix.subset import njit
+from bhemu.tensix.units.pack.geometry import row_of
 
 u32 = np.uint32
 DATUMS = 64
 _MAGNITUDE = 0x7FFFFFFF
 _INF = 0x7F800000
+
+
+# Output formats (a bit set) with 5-bit exponents.
+_NARROW = 1 << FP16 | 1 << FP8 | 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
 
 
 class Cells(NamedTuple):
@@ -38,7 +57,7 @@ class Cells(NamedTuple):
 _BF16_CELLS = Cells(0xFF, 23, 0x7F00, 8, 0)
 _FP16_CELLS = Cells(0x1F, 26, 0x7FE0, 11, 0)
 _32_CELLS = Cells(0xFF, 23, 0x7F00, 8, 0xFFFF)
-_RAW_CELLS = Cells(0x7FFF, 16, 0, 0, 0)
+_CELLS_AS_THEY_ARE = Cells(0x7FFF, 16, 0, 0, 0)
 
 
 class Rounding(NamedTuple):
@@ -62,25 +81,30 @@ _TO_TF32 = Rounding(_INF, _INF, 0, 0x1000, 13, 0, 0x400)
 _BF16_TO_M6 = Rounding(_INF, _INF, 0x800000, 0x10000, 17, 1, 0)
 _FROM_FP16 = Rounding(_MAGNITUDE, 0, 0, 0, 16, 0, 0x400)
 _FP16_TO_M6 = Rounding(0x7FF70000, 0x7FF00000, 0, 0x80000, 20, 4, 0x400)
+_TO_E5M2 = Rounding(_MAGNITUDE, 0, 0, 0, 24, 8, 0)
+
+_RAW_KINDS, _BF16_TO_FP16 = 32, 64  # rows of _READING
 
 
 def _reading() -> npt.NDArray[np.int64]:
     # One row of Cells and Rounding for each intermediate format: 16 of 16-bit Dst, 16 of 32-bit
-    # Dst, and bf16 cells that become fp16.
-    rows = [(*_BF16_CELLS, *_EXACT)] * 16 + [(*_32_CELLS, *_EXACT)] * 17
+    # Dst, the same again with Read_int8, and bf16 cells that become fp16.
+    rows = [(*_BF16_CELLS, *_EXACT)] * 16 + [(*_32_CELLS, *_EXACT)] * 16
     rows[BF16] = (*_BF16_CELLS, *_TO_BF16)
     rows[BFP8] = (*_BF16_CELLS, *_BF16_TO_M6)
+    rows[TF32] = (*_BF16_CELLS, *_TO_TF32)
     rows[FP16] = (*_FP16_CELLS, *_FROM_FP16)
     rows[BFP8A] = (*_FP16_CELLS, *_FP16_TO_M6)
-    rows[UINT16] = rows[16 + UINT16] = (*_RAW_CELLS, *_RAW)
+    rows[UINT16] = rows[16 + UINT16] = (*_CELLS_AS_THEY_ARE, *_RAW)
     rows[16 + BF16] = (*_32_CELLS, *_TO_BF16)
     rows[16 + BFP8] = (*_32_CELLS, *_TO_M6)
-    rows[16 + FP16] = (*_32_CELLS, *_TO_TF32)
-    rows[_BF16_TO_FP16] = (*_BF16_CELLS, *_EXACT)
-    return np.array(rows, np.int64)
+    rows[16 + FP16] = rows[16 + TF32] = (*_32_CELLS, *_TO_TF32)
+    raw = list(rows)
+    raw[BF16], raw[16 + BF16] = (*_BF16_CELLS, *_RAW), (*_32_CELLS, *_RAW)
+    raw[FP16], raw[FP8] = (*_FP16_CELLS, *_RAW), (*_FP16_CELLS, *_TO_E5M2)
+    return np.array([*rows, *raw, (*_BF16_CELLS, *_EXACT)], np.int64)
 
 
-_BF16_TO_FP16 = 32
 _READING = _reading()
 
 
@@ -110,27 +134,29 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> None:
 
     For 32-bit datums the intermediate patterns of fp16 are tf32 (19 bits), those of int8 int32.
     """
-    count = (rows.datums + 15) >> 4
     at = (adj32(rows.first) if m.wide else rows.first) * 16
     kind = 16 * m.wide + m.fmt
     if m.round_fp16 and m.wide == 0:
         kind = _BF16_TO_FP16
+    elif m.raw and m.round_fp16 == 0:
+        kind += _RAW_KINDS
     # Rows that follow each other in the storage are read where they are.
-    together = rows.step == 1 and (m.wide == 0 or (rows.first & 7) + count <= 8)
+    together = rows.step == 1 and rows.mask & (rows.mask + 1) == 0
+    together = together and (m.wide == 0 or (rows.first & 7) + rows.number <= 8)
     if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - DATUMS:
         store = flat(s.dst)
         below = at + 16 * LOW_HALF
         _unshuffle(store[at : at + DATUMS], store[below : below + DATUMS], kind, values)
     else:
-        for r in range(count):
-            row = rows.first + r * rows.step
+        for r in range(rows.number):
+            row = row_of(rows, r)
             row = adj32(row) if m.wide else row
             for c in range(16):
                 s.pack_cells[0, 16 * r + c] = s.dst[row, c]
                 s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]
         _unshuffle(s.pack_cells[0, :DATUMS], s.pack_cells[1, :DATUMS], kind, values)
-    for r in range(count):
-        row = rows.first + r * rows.step
+    for r in range(rows.number):
+        row = row_of(rows, r)
         if s.dst_valid[adj32(row) if m.wide else row] == 0:
             for c in range(16):
                 values[16 * r + c] = u32(0)
@@ -147,11 +173,17 @@ def _narrow(values: Any, down: Any) -> None:
 
 
 @njit
-def _to_int8(values: Any, unsigned: Any) -> None:
-    # Sign and magnitude in 8 bits; unsigned takes negative numbers as zero.
+def _to_int8(s: Any, m: Any, values: Any) -> None:
+    # Sign and magnitude in 8 bits; unsigned takes negative numbers as zero.  With Read_int8 the low
+    # bits of the magnitude; 16-bit Dst then has the sign only.
+    unsigned = config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned)
     largest = 255 if unsigned else 127
     for i in range(DATUMS):
         v: Any = np.int64(values[i])
+        if m.raw:
+            low = v & largest if m.wide else np.int64(0)
+            values[i] = u32(low if unsigned else low | (v >> 24 & 0x80))
+            continue
         magnitude = min(v & _MAGNITUDE, largest)
         negative = 0 if unsigned else magnitude | 0x80
         values[i] = u32(negative if v >> 31 else magnitude)
@@ -162,10 +194,12 @@ def relu(s: Any, m: Any, values: Any) -> None:
     """ReLU on the intermediate patterns: 1 clears negatives, 2 also up to, 3 limits to, T."""
     t = config.get(s, m.bank, cf.STACC_RELU_ReluThreshold)
     sign, down = u32(0x8000), u32(0)
-    if m.fmt == FP16 and m.wide:
+    if m.fmt == TF32 or (m.fmt == FP16 and m.wide):
         sign, t = u32(0x40000), t << 3
     elif m.fmt == FP32 or m.fmt == INT32:
         sign, t, down = u32(0x80000000), t << 16, u32(13)
+    elif m.fmt == INT8:
+        sign = u32(0x80)
     above = u32(t + 1 if m.relu == 2 else 0)
     threshold = u32(t)
     limit = u32(t >> np.int64(down) if m.relu == 3 else 0xFFFFFFFF)
@@ -204,21 +238,77 @@ def _to_fp8(values: Any) -> None:
 
 
 @njit
-def to_output(s: Any, m: Any, values: Any) -> None:
-    """Convert intermediate patterns to the output format; bfp outputs stay bf16 patterns."""
-    from_fp16 = m.fmt == FP16 or m.fmt == BFP8A
+def settle(s: Any, m: Any, values: Any) -> None:
+    """The last step of the early conversion, for the formats whose ReLU sees more bits."""
     if m.fmt == INT8:
-        _to_int8(values, config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned))
-    elif from_fp16 and m.wide:
+        _to_int8(s, m, values)
+    elif m.fmt == FP16 and m.wide:
         _narrow(values, np.int64(0))
-    elif m.fmt == FP32 and m.out == FP16:
-        _narrow(values, np.int64(13))
-    if m.out == FP8:
-        _to_fp8(values)
-    if from_fp16 and m.out != FP8 and m.out != FP16:
+
+
+@njit
+def exponent_at(fmt: Any) -> Any:
+    """(shift, mask) of the exponent in the patterns of an intermediate format, after `settle`."""
+    if fmt == FP32 or fmt == INT32:
+        return 23, 0xFF
+    if fmt == UINT16:
+        return 0, 0xFF
+    if fmt == BF16 or fmt == BFP8:
+        return 7, 0xFF
+    return 10, 0xFF if fmt == TF32 else 0x1F
+
+
+@njit
+def threshold(s: Any, m: Any, values: Any) -> None:
+    """Exponent threshold: datums with a smaller exponent become +0."""
+    least = config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold)
+    shift, mask = exponent_at(m.fmt)
+    for i in range(DATUMS):
+        if (np.int64(values[i]) >> shift) & mask < least:
+            values[i] = u32(0)
+
+
+@njit
+def _up(values: Any, by: Any) -> None:
+    for i in range(DATUMS):
+        values[i] = u32(values[i] << u32(by))
+
+
+@njit
+def _magnitude_down(values: Any, by: Any, sign: Any) -> None:
+    # fp16 patterns with `by` mantissa bits cut off; the sign bit goes to `sign`.
+    for i in range(DATUMS):
+        v = values[i]
+        values[i] = u32((v & u32(0x8000)) >> u32(15 - sign)) | u32((v & u32(0x7FFF)) >> u32(by))
+
+
+@njit
+def to_output(s: Any, m: Any, values: Any) -> None:
+    """Convert settled patterns to the output format; bfp outputs stay s e m7 patterns."""
+    if m.fmt == INT8 or m.fmt == INT32 or m.fmt == UINT16:
+        return
+    five = m.fmt == FP16 or m.fmt == BFP8A or m.fmt == FP8
+    narrow = (_NARROW >> m.out) & 1
+    as_bf16 = m.out == BF16 or (formats.is_bfp(m.out) and not narrow)
+    wide = not five
+    if m.fmt == TF32:
+        _up(values, 13)
+    elif m.fmt == BF16 or m.fmt == BFP8:
+        if as_bf16:
+            wide = False
+        else:
+            _up(values, 16)
+    elif five and not narrow:
         _widen(values)
-    if (from_fp16 or m.fmt == FP32) and (m.out == BF16 or formats.is_bfp(m.out)):
+        wide = True
+    if wide and narrow:
+        _narrow(values, np.int64(13))
+    elif wide and as_bf16:
         _truncate(values)
-    elif (m.fmt == BF16 or m.fmt == BFP8) and m.out == FP32:
-        for i in range(DATUMS):
-            values[i] = u32(values[i] << u32(16))
+    if m.out == FP8:
+        if config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp):
+            _to_fp8(values)
+        else:
+            _magnitude_down(values, 8, 7)
+    elif narrow and m.out != FP16:
+        _magnitude_down(values, 3, 15)

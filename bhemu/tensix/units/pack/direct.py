@@ -52,31 +52,33 @@ def _fp32_to_bf16(upper: Any, lower: Any, out: Any) -> None:
 
 
 @njit
-def pack(s: Any, m: Any, rows: Any, place: Any) -> Any:
-    """True when the Rows have been packed to the Place in Mode `m`; else nothing has happened.
-
-    Only four consecutive, valid rows in one piece, without ReLU and L1 accumulation.
-    """
-    if m.relu | m.accumulate or rows.datums != _DATUMS or rows.step != 1 or m.fmt != m.out:
+def suits(s: Any, m: Any, rows: Any) -> Any:
+    """True when `pack` can do the Rows in Mode `m`: four whole valid rows in one piece."""
+    if m.fmt != m.out or m.relu | m.accumulate | m.raw | m.round_fp16:
         return False
-    at = rows.first
+    at = dest.adj32(rows.first) if m.wide else rows.first
     if m.wide:
-        at = dest.adj32(at)
-        if rows.first & 7 > 4 or not (m.fmt == BF16 or m.fmt == FP32):
+        if not (m.fmt == BF16 or m.fmt == FP32):
             return False
     elif m.fmt != BF16:
         return False
-    if not (s.dst_valid[at] and s.dst_valid[at + 1] and s.dst_valid[at + 2]):
+    if rows.first & 3 or rows.mask != 15 or rows.step != 1 or rows.columns != 16:
         return False
-    if not s.dst_valid[at + 3]:
-        return False
+    valid = s.dst_valid[at] != 0 and s.dst_valid[at + 1] != 0
+    return valid and s.dst_valid[at + 2] != 0 and s.dst_valid[at + 3] != 0
+
+
+@njit
+def pack(s: Any, m: Any, rows: Any, place: Any) -> None:
+    """Pack the Rows to the Place in Mode `m`, for which `suits` was true."""
+    at = dest.adj32(rows.first) if m.wide else rows.first
     store = flat(s.dst)
     upper = store[at * 16 : at * 16 + _DATUMS]
     if m.fmt == FP32:
         lower = store[(at + dest.LOW_HALF) * 16 : (at + dest.LOW_HALF) * 16 + _DATUMS]
         first = place.data >> 2
         _fp32(upper, lower, l1_words(s)[first : first + _DATUMS])
-        return True
+        return
     first = place.data >> 1
     out = l1_halves(s)[first : first + _DATUMS]
     if m.wide:
@@ -84,4 +86,3 @@ def pack(s: Any, m: Any, rows: Any, place: Any) -> Any:
         _fp32_to_bf16(upper, lower, out)
     else:
         _bf16(upper, out)
-    return True

@@ -11,33 +11,49 @@ import numpy as np
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, UINT16
+from bhemu.tensix.formats import (
+    BF16,
+    BFP2,
+    BFP2A,
+    BFP4,
+    BFP4A,
+    BFP8,
+    BFP8A,
+    FP8,
+    FP16,
+    FP32,
+    INT8,
+    INT32,
+    TF32,
+    UINT16,
+)
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 
-# Output formats (bit sets) of each intermediate format.
-_FROM_16 = {
-    FP16: 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << FP8,
-    BFP8A: 1 << BFP8,
-    BF16: 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2,
-    BFP8: 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4,
-    UINT16: 1 << UINT16,
+_BFP_A = 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
+_BFP_B = 1 << BFP8 | 1 << BFP4 | 1 << BFP2
+_FLOATS = 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << FP8 | _BFP_A | _BFP_B
+_ALL = _FLOATS | 1 << TF32
+# Output formats (bit sets) of each intermediate format: from 16-bit Dst, from 32-bit Dst, and
+# either with Round_10b_mant or with Read_int8 ("raw", no rounding).
+_PAIRS_OF = {
+    (0, 0): dict.fromkeys((FP16, BFP8A, BF16, BFP8, TF32), _ALL) | {UINT16: 1 << UINT16},
+    (0, 1): {FP32: _FLOATS, TF32: _ALL, BF16: _ALL, BFP8: _ALL}
+    | {f: 1 << f for f in (INT32, UINT16, INT8)},
+    (1, 0): {FP16: 1 << FP8},
+    (1, 1): {FP16: 1 << FP16 | 1 << FP8},
+    (2, 0): {f: 1 << f for f in (FP16, FP8, INT8, UINT16)} | {BF16: 1 << FP32 | 1 << BF16},
+    (2, 1): {f: 1 << f for f in (INT32, UINT16, INT8)}
+    | {FP32: _FLOATS, BF16: 1 << FP32 | 1 << BF16},
 }
-_FROM_32 = {
-    FP32: 1 << FP32 | 1 << FP16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2,
-    FP16: 1 << FP16 | 1 << FP8,
-    BF16: 1 << BF16,
-    BFP8: 1 << BFP8 | 1 << BFP4,
-    INT32: 1 << INT32,
-    UINT16: 1 << UINT16,
-    INT8: 1 << INT8,
-}
-_PAIRS = np.array([kind.get(f, 0) for kind in (_FROM_16, _FROM_32) for f in range(16)], np.int64)
+_PAIRS = np.array(
+    [[_PAIRS_OF[how, wide].get(f, 0) for wide in range(2) for f in range(16)] for how in range(3)],
+    np.int64,
+)
 
-# Intermediate formats (bit sets): converted on the way (refused with Read_int8), known to ReLU.
-_CONVERTED_16 = 1 << FP16 | 1 << BFP8A | 1 << BF16 | 1 << BFP8
-_CONVERTED_32 = 1 << BF16 | 1 << BFP8 | 1 << INT8
-_RELU = 1 << FP32 | 1 << FP16 | 1 << BFP8A | 1 << BF16 | 1 << BFP8 | 1 << INT32
+# Intermediate formats (bit sets) that ReLU knows in all modes, and in mode 1 only.
+_RELU = 1 << FP32 | 1 << FP16 | 1 << BFP8A | 1 << BF16 | 1 << BFP8 | 1 << TF32
+_RELU_1 = 1 << INT32 | 1 << UINT16 | 1 << INT8
 _ACCUMULATED = 1 << FP32 | 1 << FP16 | 1 << BF16
 _CODES = f"format codes: {formats.CODES}"
 
@@ -47,12 +63,12 @@ _DSTACC = error(
     "PACR-DSTACC",
     UB,
     "ALU_FORMAT_SPEC_REG2_Dstacc is {3}, but In_data_format is {0}",
-    "both must name the intermediate format",
+    "both must name the intermediate format; with Round_10b_mant bf16 (5) may become fp16 (1)",
 )
 _PAIR = error(
     "PACR-FORMATS",
-    UNIMPLEMENTED,
-    "packing intermediate format {0} as {1} with Read_32b_data {2} is not modelled",
+    UNSUPPORTED,
+    "packing intermediate format {0} as {1} with Read_32b_data {2} is no conversion of the packer",
     _CODES,
 )
 _ROUND = error(
@@ -70,13 +86,20 @@ _NO_ROUND = error(
 _READ_RAW = error(
     "PACR-READ-INT8",
     UNIMPLEMENTED,
-    "PCK_DEST_RD_CTRL_Read_int8 with intermediate format {0} is not modelled",
+    "packing format {0} as {1} with Read_32b_data {2} and Read_int8 is not modelled",
+    "Read_int8 keeps denormals and NaN: it takes fp32, bf16, fp16 and integers as they are",
 )
 _FP8 = error(
     "PACR-FP8",
+    UNSUPPORTED,
+    "packing format {0} as e4m3 (Pac_LF8_4b_exp) is not modelled",
+    "the intermediate format must be fp16 (1)",
+)
+_INT_DESCALE = error(
+    "PACR-INT-DESCALE",
     UNIMPLEMENTED,
-    "packing fp8 without Pac_LF8_4b_exp (e5m2) is not modelled",
-    "set THCON_SEC0_REG1_Pac_LF8_4b_exp for e4m3",
+    "packing int8 with INT_DESCALE_Enable is not modelled",
+    "clear INT_DESCALE_Enable and shift in the vector unit",
 )
 _L1_ACC = error(
     "PACR-L1-ACC",
@@ -88,11 +111,17 @@ _RELU_MODE = error("PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {3}; 
 _RELU_THRESHOLD = error(
     "PACR-RELU-THRESHOLD", UB, "STACC_RELU_ReluThreshold {3:#x} is negative; its sign bit is set"
 )
+_THRESHOLD_FORMAT = error(
+    "PACR-EXP-THRESHOLD",
+    UNSUPPORTED,
+    "Exp_threshold_en with intermediate format {0} is not modelled",
+    "it compares exponents; integers have none",
+)
 _RELU_FORMAT = error(
     "PACR-RELU-FORMAT",
     UNIMPLEMENTED,
     "ReLU mode {3} with intermediate format {0} is not modelled",
-    "int32 (8) takes mode 1 only, integer formats 9 and 14 none",
+    "integer formats take mode 1 only, fp8 (10) none",
 )
 
 
@@ -102,17 +131,22 @@ def _must_be_zero() -> list[tuple[Field, int]]:
         THCON_SEC0_REG1_Row_start_section_size THCON_SEC0_REG1_Dis_shared_exp_assembler
         THCON_SEC0_REG1_Enable_out_fifo THCON_SEC0_REG1_Add_l1_dest_addr_offset
         THCON_SEC0_REG1_Sub_l1_tile_header_size THCON_SEC0_REG1_Source_interface_selection
-        THCON_SEC0_REG1_Exp_threshold_en THCON_SEC0_REG1_Add_tile_header_size
-        THCON_SEC0_REG1_Downsample_mask THCON_SEC0_REG1_Downsample_rate
-        THCON_SEC0_REG1_Auto_set_last_pacr_intf_sel THCON_SEC0_REG1_pack_start_intf_pos"""
-    names = [(name, UNSUPPORTED) for name in unsupported.split()]
-    names.append(("PCK_EDGE_MODE_mode", UNIMPLEMENTED))
+        THCON_SEC0_REG1_Add_tile_header_size THCON_SEC0_REG1_Downsample_rate
+        THCON_SEC0_REG1_Auto_set_last_pacr_intf_sel THCON_SEC0_REG1_pack_start_intf_pos
+        PCK_EDGE_TILE_FACE_SET_SELECT_enable PCK0_ADDR_BASE_REG_0_Base
+        THCON_SEC0_REG9_Pack_0_2_fifo_size ALU_ROUNDING_MODE_Gasket_srnd_en
+        ALU_ROUNDING_MODE_Packer_srnd_en ALU_ROUNDING_MODE_GS_LF ALU_ROUNDING_MODE_Bfp8_HF"""
     return [
         (
             getattr(cf, name),
-            error(f"PACR-{name}", category, f"PACR with {name}={{3}} is not modelled", "must be 0"),
+            error(
+                f"PACR-{name}",
+                UNSUPPORTED,
+                f"PACR with {name}={{3:#x}} is not modelled",
+                "stochastic rounding has no specification" if "srnd" in name else "must be 0",
+            ),
         )
-        for name, category in names
+        for name in unsupported.split()
     ]
 
 
@@ -132,6 +166,7 @@ class Mode(NamedTuple):
     out: int
     wide: int  # Dst is read in 32-bit datums
     round_fp16: int
+    raw: int  # Read_int8
     relu: int
     accumulate: int
 
@@ -144,21 +179,28 @@ def mode_of(s: Any, t: Any) -> Any:
     out = config.get(s, b, cf.THCON_SEC0_REG1_Out_data_format)
     wide = config.get(s, b, cf.PCK_DEST_RD_CTRL_Read_32b_data)
     rounding = config.get(s, b, cf.PCK_DEST_RD_CTRL_Round_10b_mant)
+    raw = config.get(s, b, cf.PCK_DEST_RD_CTRL_Read_int8)
     relu = config.get(s, b, cf.STACC_RELU_ApplyRelu)
     accumulate = config.get(s, b, cf.THCON_SEC0_REG1_Pack_L1_Acc)
     s.detail[0] = fmt
     s.detail[1] = out
     s.detail[2] = wide
-    return Mode(b, fmt, out, wide, rounding, relu, accumulate)
+    return Mode(b, fmt, out, wide, rounding, raw, relu, accumulate)
+
+
+@njit
+def zero_fields(s: Any, b: Any) -> Any:
+    """Not 0 when a field that must be zero is not."""
+    used = np.int64(0)
+    for i in range(_ZERO_WORD.shape[0]):
+        used |= np.int64(s.cfg[b, _ZERO_WORD[i, 0]]) & _ZERO_WORD[i, 1]
+    return used
 
 
 @njit
 def zero_refused(s: Any, b: Any) -> Any:
     """0, or the error of the first field that must be zero and is not."""
-    used = np.int64(0)
-    for i in range(_ZERO_WORD.shape[0]):
-        used |= np.int64(s.cfg[b, _ZERO_WORD[i, 0]]) & _ZERO_WORD[i, 1]
-    if used == 0:
+    if zero_fields(s, b) == 0:
         return 0
     for i in range(_ZERO_FIELD.shape[0]):
         word = np.int64(s.cfg[b, _ZERO_FIELD[i, 0]])
@@ -169,38 +211,61 @@ def zero_refused(s: Any, b: Any) -> Any:
 
 
 @njit
+def intermediate(s: Any, b: Any) -> Any:
+    """The intermediate format of the early conversion: Dstacc, or what overrides it."""
+    if config.get(s, b, cf.ALU_FORMAT_SPEC_REG_Dstacc_override):
+        return config.get(s, b, cf.ALU_FORMAT_SPEC_REG_Dstacc_val)
+    return config.get(s, b, cf.ALU_FORMAT_SPEC_REG2_Dstacc)
+
+
+@njit
 def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats of Mode `m`."""
-    s.detail[3] = config.get(s, m.bank, cf.ALU_FORMAT_SPEC_REG2_Dstacc)
-    if s.detail[3] != m.fmt:
+    s.detail[3] = intermediate(s, m.bank)
+    if s.detail[3] != m.fmt and not (m.round_fp16 and m.fmt == FP16 and s.detail[3] == BF16):
         return _DSTACC
-    if (_PAIRS[16 * m.wide + m.fmt] >> m.out) & 1 == 0:
-        return _PAIR
-    if m.fmt == FP16 and m.wide:
-        if m.round_fp16 == 0:
+    if (_PAIRS[0, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
+        how: Any = 1 if m.round_fp16 else 2 if m.raw else 0
+        if how == 0 and (_PAIRS[1, 16 * m.wide + m.fmt] >> m.out) & 1:
             return _NO_ROUND
-    elif m.round_fp16 and not (m.fmt == FP16 and m.out == FP8):
+        if (_PAIRS[how, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
+            return _PAIR
+    elif m.round_fp16 and (_PAIRS[1, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
         return _ROUND
-    converted = _CONVERTED_32 if m.wide else _CONVERTED_16
-    raw = config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_int8)
-    if raw and (converted >> m.fmt) & 1 and not m.round_fp16:
+    elif m.raw and not m.round_fp16 and (_PAIRS[2, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
         return _READ_RAW
-    if m.out == FP8 and not config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp):
+    four = config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp)
+    if m.out == FP8 and four and m.fmt != FP16 and m.fmt != BFP8A:
         return _FP8
     if m.accumulate and (_ACCUMULATED >> m.out) & 1 == 0:
         return _L1_ACC
+    unsigned = config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned)
+    if m.fmt == INT8 and m.raw and unsigned and not m.wide:
+        return _READ_RAW
+    if m.fmt == INT8 and config.get(s, m.bank, cf.INT_DESCALE_Enable):
+        return _INT_DESCALE
     return 0
 
 
 @njit
-def relu_refused(s: Any, m: Any) -> Any:
-    """0, or the error of the ReLU that Mode `m` asks for."""
+def staged(s: Any, b: Any) -> Any:
+    """Not 0 when an exponent threshold or downsampling is configured."""
+    downsampled = config.get(s, b, cf.THCON_SEC0_REG1_Downsample_mask)
+    return config.get(s, b, cf.THCON_SEC0_REG1_Exp_threshold_en) | downsampled
+
+
+@njit
+def stages_refused(s: Any, m: Any) -> Any:
+    """0, or the error of the ReLU or of the exponent threshold that Mode `m` asks for."""
+    if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
+        if m.fmt == INT8 or m.fmt == UINT16 or m.fmt == INT32:
+            return _THRESHOLD_FORMAT
     if m.relu == 0:
         return 0
     s.detail[3] = m.relu
     if m.relu > 3:
         return _RELU_MODE
-    if (_RELU >> m.fmt) & 1 == 0 or (m.fmt == INT32 and m.relu != 1):
+    if (_RELU >> m.fmt) & 1 == 0 and not (m.relu == 1 and (_RELU_1 >> m.fmt) & 1):
         return _RELU_FORMAT
     s.detail[3] = config.get(s, m.bank, cf.STACC_RELU_ReluThreshold)
-    return _RELU_THRESHOLD if s.detail[3] & 0x8000 else 0
+    return _RELU_THRESHOLD if s.detail[3] & 0x8000 and m.relu != 1 else 0

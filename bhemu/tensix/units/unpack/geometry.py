@@ -64,7 +64,7 @@ _X_RANGE = error(
 _NO_OVERRIDE = error(
     "UNPACR-SRCA-SET",
     UB,
-    "unpacker 0 writes SrcA up to row {2}, but SRCA_SET_SetOvrdWithAddr 0 allows 16 rows",
+    "unpacker 0 writes SrcA up to row {2}; with SRCA_SET_SetOvrdWithAddr 0 it has 16 rows",
     "write 4 to SRCA_SET",
 )
 _SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {2}; it has 64 rows")

@@ -1,0 +1,135 @@
+"""Edge masks: which datums become zero or minus infinity, by their row within the tile.
+
+The position within the tile is kept twice.  By the ISA text it is an 8-bit row counter that grows
+by the interfaces of each PACR, starts again only where it meets pack_reads_per_xy_plane exactly,
+and knows nothing of tiles.  ttsim counts datums, row by row, and starts again with each tile.  Both
+agree for planes of whole PACRs and whole tiles.  Where they do not, ttsim decides for the masks it
+accepts; with any other mask that would make a difference PACR refuses.
+Source: EdgeMasking, Wormhole ISA; PACR, Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.formats import BF16, BFP8, FP32, TF32
+from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+
+_MAPPING = cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0.word
+assert cf.TILE_ROW_SET_MAPPING_3_row_set_mapping_0.word == _MAPPING + 3
+_MASKS = cf.PCK_EDGE_OFFSET_SEC0_mask.word
+assert cf.PCK_EDGE_OFFSET_SEC3_mask.word == _MASKS + 3
+_ROWS = 16  # rows of a plane up to which ttsim's count is defined
+
+_POSITION = error(
+    "PACR-TILE-POSITION",
+    UNSUPPORTED,
+    "an edge mask depends on whether this is row {0} or row {1} of the plane: the sources disagree "
+    "after planes or tiles of incomplete PACRs",
+    "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there",
+)
+_FORMAT = error(
+    "PACR-EDGE-MODE",
+    UNSUPPORTED,
+    "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {0} is not modelled",
+    "formats with 8-bit exponents have an infinity",
+)
+
+
+@njit
+def masked(s: Any, b: Any) -> Any:
+    """Not 0 when the edge masks may clear a datum."""
+    chosen = config.get(s, b, cf.PCK_EDGE_TILE_ROW_SET_SELECT_select) & 3
+    sets = np.int64(s.cfg[b, _MAPPING + chosen])
+    return sets | (config.get(s, b, cf.PCK_EDGE_OFFSET_SEC0_mask) ^ 0xFFFF)
+
+
+@njit
+def _mask(s: Any, b: Any, row: Any) -> Any:
+    chosen = config.get(s, b, cf.PCK_EDGE_TILE_ROW_SET_SELECT_select) & 3
+    which = (np.int64(s.cfg[b, _MAPPING + chosen]) >> 2 * (row & 15)) & 3
+    return np.int64(s.cfg[b, _MASKS + which]) & 0xFFFF
+
+
+@njit
+def _known_to_ttsim(s: Any, m: Any, rows: Any) -> Any:
+    # Masks 0, 1 and 0xFFFF, sets 0 and 1, whole rows or 8 datums of one.
+    chosen = config.get(s, m.bank, cf.PCK_EDGE_TILE_ROW_SET_SELECT_select) & 3
+    odd = np.int64(s.cfg[m.bank, _MAPPING + chosen]) & 0xAAAAAAAA
+    odd |= chosen & 2 | config.get(s, m.bank, cf.PCK_EDGE_MODE_mode)
+    for i in range(2):
+        mask = np.int64(s.cfg[m.bank, _MASKS + i]) & 0xFFFF
+        odd |= mask if mask != 0xFFFF and mask != 1 else 0
+    return odd == 0 and (rows.columns == 16 or (rows.columns == 8 and rows.number == 1))
+
+
+@njit
+def _row_by_datums(s: Any, reads: Any, i: Any) -> Any:
+    # ttsim's row of the i-th datum from here on.
+    first = s.pack_datum[0] & 15 if s.pack_open[0] else np.int64(0)
+    row = s.pack_row[0] if s.pack_open[0] else np.int64(0)
+    for _ in range((first + i) >> 4):
+        row = 0 if row + 1 == reads else row + 1
+    return row
+
+
+@njit
+def refused(s: Any, m: Any, rows: Any) -> Any:
+    """0, or the error of a mask for which the position within the tile is not certain."""
+    s.detail[0] = m.fmt
+    if config.get(s, m.bank, cf.PCK_EDGE_MODE_mode):
+        if m.fmt != FP32 and m.fmt != TF32 and m.fmt != BF16 and m.fmt != BFP8:
+            return _FORMAT
+    reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
+    if reads == 0 or reads > _ROWS or _known_to_ttsim(s, m, rows):
+        return 0
+    for k in range(rows.number):
+        for i in range(rows.columns):
+            row = _row_by_datums(s, reads, k * rows.columns + i)
+            s.detail[0] = (s.pack_plane[0] + k) & 15
+            s.detail[1] = row
+            differ = _mask(s, m.bank, s.detail[0]) ^ _mask(s, m.bank, row)
+            if (differ >> (rows.column + i)) & 1:
+                return _POSITION
+    return 0
+
+
+@njit
+def clear(s: Any, m: Any, rows: Any, values: Any) -> None:
+    """Replace what the masks clear of intermediate values[0 : 16 * rows]; before `advance`."""
+    fill = np.uint32(0)
+    if config.get(s, m.bank, cf.PCK_EDGE_MODE_mode):
+        fill = np.uint32(0xFF800000 if m.fmt == FP32 else 0x7FC00 if m.fmt == TF32 else 0xFF80)
+    reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
+    by_datums = 0 < reads <= _ROWS
+    first = s.pack_datum[0] & 15 if s.pack_open[0] else np.int64(0)
+    mask = np.int64(0)
+    for k in range(rows.number):
+        at = first + k * rows.columns
+        for i in range(rows.columns):
+            if i == 0 or (by_datums and (at + i) & 15 == 0):
+                row: Any = s.pack_plane[0] + k
+                if by_datums:
+                    row = _row_by_datums(s, reads, k * rows.columns + i)
+                mask = _mask(s, m.bank, row)
+            if (mask >> (rows.column + i)) & 1 == 0:
+                values[16 * k + rows.column + i] = fill
+
+
+@njit
+def advance(s: Any, b: Any, count: Any, columns: Any) -> None:
+    """Advance both positions by `count` rows of `columns` datums."""
+    reads = config.get(s, b, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
+    s.pack_plane[0] = (s.pack_plane[0] + count) & 0xFF
+    if s.pack_plane[0] == reads:
+        s.pack_plane[0] = 0
+    if s.pack_open[0] == 0:
+        s.pack_datum[0] = 0
+        s.pack_row[0] = 0
+    first = s.pack_datum[0] & 15
+    s.pack_datum[0] += count * columns
+    for _ in range((first + count * columns) >> 4):
+        s.pack_row[0] = 0 if s.pack_row[0] + 1 == reads else (s.pack_row[0] + 1) & 0xFF

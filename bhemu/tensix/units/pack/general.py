@@ -1,0 +1,133 @@
+"""Every PACR that the plain one in pacr.py leaves out: all formats, stages and row selections.
+
+Source: PACR, Blackhole ISA; the stages of the packer, Wormhole ISA; ttsim's Tensix model.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.cold import PACK, cold
+from bhemu.tensix.formats import INT8
+from bhemu.tensix.status import DONE, MISSING, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.units.pack import convert, edges, geometry, histogram, modes, output
+
+_UNKNOWN = 3 << 2 | 3 << 13 | 7 << 18 | 3 << 21  # ctxt_ctrl, addr_cnt_context, row_pad_zero, ...
+_STRIDED_MASKS = 1 << 0 | 1 << 1 | 1 << 3
+
+_FIELDS = error(
+    "PACR-FIELDS",
+    MISSING,
+    "PACR with ctxt_ctrl, addr_cnt_context, row_pad_zero or cfg_context set ({0:#x})",
+    "there is no specification of them; they must be 0",
+)
+_OVERRIDE = error(
+    "PACR-OVRD-THREAD", UNSUPPORTED, "PACR with ovrd_thread_id=1 is not modelled", "must be 0"
+)
+_SELECTION = error(
+    "PACR-INTERFACES",
+    MISSING,
+    "PACR with read_intf_sel={0} and dst_access_mode=1 is not modelled",
+    "strided reads are specified for interfaces 0 (all), 1 and 3 only",
+)
+_STRIDED = error(
+    "PACR-STRIDED",
+    UNIMPLEMENTED,
+    "PACR with dst_access_mode 1 while DEST_ACCESS_CFG_swizzle_32b is {0} and remap_addrs {1}",
+    "strided reads are modelled with both of them set",
+)
+
+
+@njit
+def _word_refused(s: Any, b: Any, w: Any) -> Any:
+    s.detail[0] = w & _UNKNOWN
+    if s.detail[0]:
+        return _FIELDS
+    if (w >> 7) & 1:
+        return _OVERRIDE
+    if (w >> 17) & 1 == 0:
+        return 0
+    s.detail[0] = (w >> 8) & 15
+    if (_STRIDED_MASKS >> s.detail[0]) & 1 == 0:
+        return _SELECTION
+    s.detail[0] = config.get(s, b, cf.DEST_ACCESS_CFG_swizzle_32b)
+    s.detail[1] = config.get(s, b, cf.DEST_ACCESS_CFG_remap_addrs)
+    return 0 if s.detail[0] & s.detail[1] else _STRIDED
+
+
+@njit(inline="always")  # one caller
+def _refused(s: Any, t: Any, m: Any, rows: Any, zeros: Any) -> Any:
+    status = modes.formats_refused(s, m)
+    if status == 0:
+        status = modes.stages_refused(s, m)
+    if status == 0:
+        status = geometry.rows_refused(s, t, m, rows)
+    if status == 0 and not zeros and edges.masked(s, m.bank):
+        status = edges.refused(s, m, rows)
+    return status
+
+
+@njit(inline="always")  # one caller
+def _values(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> None:
+    if zeros:  # zero_write reads zeros instead of Dst, past masks and statistics
+        for i in range(convert.DATUMS):
+            values[i] = np.uint32(0)
+        return
+    convert.read(s, m, rows, values)
+    if edges.masked(s, m.bank):
+        edges.clear(s, m, rows, values)
+    if m.fmt == INT8:
+        convert.settle(s, m, values)
+    if m.relu:
+        convert.relu(s, m, values)
+    if m.fmt != INT8:
+        convert.settle(s, m, values)
+    histogram.update(s, m, rows, values)
+    if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
+        convert.threshold(s, m, values)
+    convert.to_output(s, m, values)
+
+
+@njit(inline="always")  # one caller
+def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
+    rows = geometry.rows_of(s, t, m, (w >> 8) & 15, (w >> 17) & 1)
+    zeros = (w >> 12) & 1
+    status = _refused(s, t, m, rows, zeros)
+    if status:
+        return status
+    place = geometry.place_of(s, t, m)
+    status = geometry.place_refused(s, m, output.count_of(s, m, rows), place)
+    if status:
+        return status
+    values = s.pack_tmp
+    _values(s, m, rows, zeros, values)
+    n = output.chosen(s, m, rows, values)
+    output.store(s, m, n, place, values)
+    edges.advance(s, m.bank, rows.number, rows.columns)
+    output.advance(s, m, n, place, w & 1)
+    return DONE
+
+
+def _general(s: Any, t: Any, word: Any) -> Any:
+    w = np.int64(word)
+    m = modes.mode_of(s, t)
+    status = _word_refused(s, m.bank, w)
+    if status == 0:
+        status = modes.zero_refused(s, m.bank)
+    if status:
+        return np.int64(status)
+    if (w >> 1) & 1:  # flush: no datum, but the tile ends
+        if s.pack_open[0]:
+            place = geometry.Place(s.pack_data[0], s.pack_exp[0])
+            output.advance(s, m, np.int64(0), place, np.int64(1))
+    else:
+        status = _pack(s, t, m, w)
+    if status == DONE:
+        output.count_on(s, t, (w >> 15) & 3)
+    return np.int64(status)
+
+
+general = cold(PACK, _general)
