@@ -91,10 +91,11 @@ static void end(void) {
     context ^= 1;
 }
 
-/* SrcB's bank is given over before SrcA's: math waits for SrcA and clears both. */
+/* Math waits for SrcA alone and clears both. The second word waits until math has released SrcB's
+ * bank before; as in tt-llk nothing but its pace brings it in before math's next release. */
 static void unpack_srca_alone(void) {
-    TTI_UNPACR_NOP(1, 0, 0, 0, 0, 1, 0, 0, 1);
     TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    TTI_UNPACR_NOP(1, 0, 0, 0, 0, 1, 0, 0, 1);
 }
 
 static void unpack_pair(void) {
