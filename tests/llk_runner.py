@@ -15,8 +15,8 @@ CORES = ("brisc", "trisc0", "trisc1", "trisc2")
 UNPACK_A, UNPACK_AB, UNPACK_A_TRANSPOSED, UNPACK_TILIZE, UNPACK_REDUCE = range(5)
 COPY, ADD, SUB, MUL, MATMUL, TILIZE, REDUCE = range(7)
 PACK_TILE, PACK_UNTILIZE = range(2)
-SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_INT_TO_FLOAT = range(5)
-FORMATS = {"fp32": 0, "fp16": 1, "tf32": 4, "bf16": 5, "bfp8": 6, "bfp4": 7, "int32": 8, "int8": 14}
+SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_UINT16_TO_BF16 = range(5)
+FORMATS = {"fp32": 0, "fp16": 1, "tf32": 4, "bf16": 5, "bfp8": 6, "bfp4": 7, "uint16": 9}
 TILE = (32, 32)
 
 

@@ -30,7 +30,11 @@ STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs
 STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
 STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
 
-THREAD_TURN = 4096  # words of one thread before the next has its turn
+# Kernels rely on threads keeping pace: after SETRWC has released a bank, T0 hands over the next
+# before T1 gets to it, though nothing waits for that (tt-llk's datacopy).
+THREAD_TURN = 1  # words of one thread before the next has its turn
+ALONE_TURN = 4096  # the same while the other threads have no word
+_ALL = 0b111
 POLLING_TURN = 64  # instructions of a core that only polls
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _LOG_ROOM = 64
@@ -116,6 +120,20 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
 
 
 @njit
+def _turn_of(t: Any, busy: Any) -> Any:
+    """Words that thread `t` may execute; `busy` is the set of threads that may have words."""
+    return np.int64(THREAD_TURN if busy & ~(1 << t) else ALONE_TURN)
+
+
+@njit
+def _still_busy(s: Any, t: Any, executed: Any, busy: Any) -> Any:
+    """`busy` after a turn of `t`: without `t` when it executed nothing and holds no word."""
+    if executed == 0 and s.gate_full[t] == 0:
+        return busy & ~(1 << t)
+    return busy | 1 << t
+
+
+@njit
 def run_tensix(s: Any, words: Any) -> Any:
     """Sweep over the threads until none can go on or about `words` were executed; returns how many.
 
@@ -125,10 +143,11 @@ def run_tensix(s: Any, words: Any) -> Any:
         s.sweep_open[0] = 1
         s.sweep_thread[0] = s.sweep_count[0] = 0
         s.sweep_left[0] = THREAD_TURN
-    total = np.int64(0)
+    total, busy = np.int64(0), np.int64(_ALL)
     while True:
         while s.sweep_thread[0] < THREADS:
-            n = step_thread(s, s.sweep_thread[0], s.sweep_left[0])
+            t = s.sweep_thread[0]
+            n = step_thread(s, t, s.sweep_left[0])
             total += n
             s.clock[0] += n
             s.progress[0] += n
@@ -136,8 +155,9 @@ def run_tensix(s: Any, words: Any) -> Any:
             s.sweep_left[0] -= n
             if s.status[0] != 0:
                 return total
-            s.sweep_thread[0] += 1
-            s.sweep_left[0] = THREAD_TURN
+            busy = _still_busy(s, t, n, busy)
+            s.sweep_thread[0] = t + 1
+            s.sweep_left[0] = _turn_of((t + 1) % THREADS, busy)
         finished = s.sweep_count[0] == 0 or total >= words
         s.sweep_thread[0] = s.sweep_count[0] = 0
         if finished:
@@ -285,8 +305,21 @@ def tensix_entry(s: Any, words: Any) -> Any:
 
 
 def thread_entry(s: Any, t: Any) -> Any:
-    """Entry for the devices: thread `t` runs until its head blocks; returns words executed."""
-    n = step_thread(s, t, np.int64(COPROCESSOR_TURN))
-    s.clock[0] += n
-    s.progress[0] += n
-    return n
+    """Entry for the devices: the threads take turns until the head of `t` blocks; words executed.
+
+    The others run too: a thread that ran ahead alone would reach what they were to change first.
+    """
+    total, busy = np.int64(0), np.int64(_ALL)
+    while True:
+        own = np.int64(0)
+        for u in range(THREADS):
+            n = step_thread(s, np.int64(u), _turn_of(u, busy))
+            s.clock[0] += n
+            s.progress[0] += n
+            total += n
+            own = n if u == t else own
+            if s.status[0] != 0:
+                return total
+            busy = _still_busy(s, u, n, busy)
+        if own == 0:
+            return total

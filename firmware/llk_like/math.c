@@ -23,6 +23,11 @@ static void configure(void) {
     ADDR_MODE(NEXT_A, AB_STEP(0, 32) | AB_SRCA_CR | AB_SRCB_CR, DST_STEP(8));
     ADDR_MODE(NEXT_INNER, AB_STEP(32, 48) | AB_SRCA_CR | AB_SRCB_CR, DST_CR);
     ADDR_MODE(SFPU_NEXT, 0, DST_STEP(2));
+    /* Dst addresses as the packer's strided access wants them: from the start, for all accesses. */
+    cfg_write(DEST_ACCESS_CFG_remap_addrs_ADDR32, runtime_args.pack == PACK_UNTILIZE
+                                                      ? CFG(DEST_ACCESS_CFG_remap_addrs, 1) |
+                                                            CFG(DEST_ACCESS_CFG_swizzle_32b, 1)
+                                                      : 0);
     TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
 }
 
@@ -81,10 +86,7 @@ static void pool(uint32_t dst) {
     if (runtime_args.reduce & 4) {
         TTP_GMPOOL(dst, 0, STAY, 1, 0);
     } else {
-        for (uint32_t phase = 0; phase < runtime_args.phases; phase++) {
-            TTP_GAPOOL(dst, 0, STAY, 1, 0);
-            TTI_SETRWC(0, 0, 0, 0, 0, 0);
-        }
+        TTP_GAPOOL(dst, 0, STAY, 1, 0);
     }
     release_banks();
 }

@@ -2,7 +2,7 @@
 #include "lib/pack_half.h"
 #include "llk_like/kernel.h"
 
-#define STAY 3u /* address mode 3 of the packer: nothing moves */
+#define NEXT_ROW 3u /* address mode 3 of the packer: one row on in Dst */
 
 /* bfp8, bfp4 and bfp2 of both families: one exponent byte per 16 datums, before the datums. */
 static uint32_t has_exponents(uint32_t format) {
@@ -21,7 +21,12 @@ static void configure(void) {
                   CFG(THCON_SEC0_REG1_Out_data_format, runtime_args.out) |
                   CFG(THCON_SEC0_REG1_In_data_format, runtime_args.dst));
     configure_pack_counters();
-    TTI_SETC16(0, ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32);
+    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC3_YsrcIncr, 1), ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32);
+    uint32_t row = 16 * (runtime_args.dst & 3 ? 2 : 4); /* bytes; formats 0, 4 and 8 have 32 bits */
+    cfg_write(PCK0_ADDR_CTRL_XY_REG_0_Xstride_ADDR32, CFG(PCK0_ADDR_CTRL_XY_REG_0_Ystride, row));
+    cfg_write(PCK0_ADDR_CTRL_ZW_REG_0_Zstride_ADDR32,
+              CFG(PCK0_ADDR_CTRL_ZW_REG_0_Zstride, FACE_ROWS * row) |
+                  CFG(PCK0_ADDR_CTRL_ZW_REG_0_Wstride, TILE_ROWS * row));
 }
 
 /* Four rows per PACR; address mode 0 goes on by four, 2 to the next face, 1 back to the start. */
@@ -41,11 +46,15 @@ static void pack_faces(void) {
 /* Strided access: two interfaces read the same row of two neighbouring faces, 32 datums of L1. */
 static void pack_rows(void) {
     for (uint32_t row = 0; row < 32; row++) {
-        TTP_SETADCXY(3, 0, row % 16, 0, 0, PACKER);
-        TTP_SETADCZW(3, 2 * (row / 16), 0, 0, 0, PACKER);
+        if (row % FACE_ROWS == 0) {
+            TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
+            TTP_SETADCZW(1, row / FACE_ROWS * 2, 0, 0, 0, PACKER);
+        }
         TT_PUSH(TTO_PACR | TTF_PACR_read_intf_sel(3) | TTF_PACR_dst_access_mode(1) |
-                TTF_PACR_addr_mode(STAY) | TTF_PACR_last(row == 31));
+                TTF_PACR_addr_mode(NEXT_ROW) | TTF_PACR_last(row == 31));
     }
+    TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
+    TTI_SETADCZW(1, 0, 0, 0, 0, PACKER);
 }
 
 static void pack_tile(uint32_t address, uint32_t half) {

@@ -12,7 +12,7 @@ enum { PACK_TILE, PACK_UNTILIZE };
 struct params {
     uint32_t unpack, math, pack;
     uint32_t sfpu;              /* vector operation on every datum of Dst, see sfpu.h; 0 = none */
-    uint32_t reduce;            /* 0 columns, 1 rows, 2 the whole tile; + 4 for the maximum */
+    uint32_t reduce;            /* 0 columns, 1 rows; + 4: maximum instead of sum. Into Dst row 0 */
     uint32_t phases;            /* fidelity phases of multiplications, 1 to 4 */
     uint32_t tiles;             /* output tiles */
     uint32_t inner;             /* tiles of each operand per output tile */

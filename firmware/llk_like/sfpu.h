@@ -5,11 +5,11 @@
 
 #define SFPU_NEXT 7u /* address mode of SFPSTORE: two Dst rows on */
 
-enum { SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_INT_TO_FLOAT };
+enum { SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_UINT16_TO_BF16 };
 
 #define LOAD_DEFAULT 0u /* by the format of Dst */
-#define LOAD_FP32 3u
-#define LOAD_INT32 4u
+#define LOAD_BF16 2u
+#define LOAD_UINT16 6u
 #define LREG_ZERO 9u
 
 static inline void sfpu_word(uint32_t operation) {
@@ -34,8 +34,8 @@ static inline void sfpu_tile(uint32_t operation) {
     if (operation == SFPU_NONE) {
         return;
     }
-    uint32_t from = operation == SFPU_INT_TO_FLOAT ? LOAD_INT32 : LOAD_DEFAULT;
-    uint32_t to = operation == SFPU_INT_TO_FLOAT ? LOAD_FP32 : LOAD_DEFAULT;
+    uint32_t from = operation == SFPU_UINT16_TO_BF16 ? LOAD_UINT16 : LOAD_DEFAULT;
+    uint32_t to = operation == SFPU_UINT16_TO_BF16 ? LOAD_BF16 : LOAD_DEFAULT;
     TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
     TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
     for (uint32_t i = 0; i < 32; i++) {

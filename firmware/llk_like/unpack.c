@@ -7,6 +7,7 @@
 #define BOTH_UNPACKERS 3u
 #define UNPACK_CONTEXTS 2u
 #define WAIT_UNPACK1 0x004u
+#define FORMAT_UINT16 9u
 
 static uint32_t context; /* 0 or 1: the configuration context of the next unpack */
 
@@ -21,13 +22,16 @@ static void configure_formats(void) {
     uint32_t z_dim = is_tilize() ? 1 : FACES;
     uint32_t descriptor = runtime_args.in | 1u << 4 | x_dim << 16;
     uint32_t transposed = runtime_args.unpack == UNPACK_A_TRANSPOSED ||
-                          (runtime_args.unpack == UNPACK_REDUCE && (runtime_args.reduce & 3) == 1);
+                          (runtime_args.unpack == UNPACK_REDUCE && (runtime_args.reduce & 1));
     cfg_write(ALU_FORMAT_SPEC_REG0_SrcA_ADDR32,
               CFG(ALU_FORMAT_SPEC_REG0_SrcA, src) | CFG(ALU_FORMAT_SPEC_REG1_SrcB, src) |
                   CFG(ALU_FORMAT_SPEC_REG2_Dstacc, runtime_args.dst) |
                   CFG(ALU_ACC_CTRL_Fp32_enabled, runtime_args.dst32) |
                   CFG(ALU_ACC_CTRL_SFPU_Fp32_enabled, runtime_args.dst32) |
                   CFG(ALU_ACC_CTRL_INT8_math_enabled, runtime_args.int8));
+    /* uint16 is raw bits: what would be a denormal as bf16 must not become zero. */
+    cfg_write(ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32,
+              CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src, src == FORMAT_UINT16));
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor);
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, 1u | z_dim << 16);
     cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor);
@@ -91,10 +95,11 @@ static void end(void) {
     context ^= 1;
 }
 
-/* SrcB's bank is given over before SrcA's: math waits for SrcA and clears both. */
+/* Math waits for SrcA alone and clears both. The second word waits until math has released SrcB's
+ * bank before; as in tt-llk nothing but its pace brings it in before math's next release. */
 static void unpack_srca_alone(void) {
-    TTI_UNPACR_NOP(1, 0, 0, 0, 0, 1, 0, 0, 1);
     TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    TTI_UNPACR_NOP(1, 0, 0, 0, 0, 1, 0, 0, 1);
 }
 
 static void unpack_pair(void) {
@@ -123,7 +128,7 @@ static void unpack_tile(uint32_t a, uint32_t b) {
     } else if (mode == UNPACK_TILIZE) {
         unpack_srca_alone();
     } else if (mode == UNPACK_REDUCE) {
-        unpack_faces((runtime_args.reduce & 3) != 1, 1);
+        unpack_faces(!(runtime_args.reduce & 1), 1);
     } else {
         unpack_faces(mode == UNPACK_A_TRANSPOSED, 0);
     }

@@ -4,9 +4,32 @@ Expected values are computed with numpy from the operation's definition; operand
 every intermediate result is exact in the formats in force.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from llk_runner import ADD, COPY, MUL, SUB, UNPACK_A, UNPACK_AB, loaded, params, run
+from llk_runner import (
+    ADD,
+    COPY,
+    MATMUL,
+    MUL,
+    PACK_UNTILIZE,
+    REDUCE,
+    SFPU_ABS,
+    SFPU_NEGATE,
+    SFPU_SQUARE,
+    SFPU_UINT16_TO_BF16,
+    SUB,
+    UNPACK_A,
+    UNPACK_A_TRANSPOSED,
+    UNPACK_AB,
+    UNPACK_REDUCE,
+    UNPACK_TILIZE,
+    loaded,
+    params,
+    run,
+)
+from llk_runner import TILIZE as MATH_TILIZE
 
 from bhemu import tensor
 
@@ -55,3 +78,101 @@ def test_eltwise_binary(op: int, into: str, phases: int) -> None:
     got = run(loaded(), chosen, tensor.encode(a, into), tensor.encode(b, into))
     want = {ADD: a + b, SUB: a - b, MUL: a * b}[op]
     assert np.array_equal(decoded(got, dst), want)
+
+
+@pytest.mark.parametrize("phases", [1, 4])
+@pytest.mark.parametrize(("into", "dst32"), [("bf16", 0), ("bf16", 1), ("fp16", 0), ("bfp8", 0)])
+def test_matmul(into: str, dst32: int, phases: int) -> None:
+    """Two output tiles, three products each: SrcA takes B, SrcB takes A (MVMUL, Blackhole ISA)."""
+    a, b = RNG.integers(-2, 3, (2, 3, 32, 32)), RNG.integers(-2, 3, (2, 3, 32, 32))
+    want = np.einsum("tkij,tkjl->til", a, b)
+    dst = "fp32" if dst32 else family(into)
+    kind = {"unpack": UNPACK_AB, "math": MATMUL, "phases": phases, "tiles": 2, "inner": 3}
+    chosen = params(kind, into, into, dst, "fp32" if dst32 else dst, dst32=dst32)
+    pile = [tensor.encode(m.reshape(192, 32).astype(np.float32), into) for m in (b, a)]
+    got = run(loaded(), chosen, *pile)
+    size = chosen.out_bytes
+    for i in range(2):
+        tile = decoded(got[i * size : (i + 1) * size], "fp32" if dst32 else dst)
+        assert np.array_equal(tile, want[i])
+
+
+@pytest.mark.parametrize("into", ["bf16", "fp16"])
+def test_transposed(into: str) -> None:
+    """Faces 0 2 1 3, each transposed on the way to SrcA (Haloize_mode)."""
+    x = small()
+    chosen = params({"unpack": UNPACK_A_TRANSPOSED, "math": COPY}, into, into, into, into)
+    assert np.array_equal(decoded(run(loaded(), chosen, tensor.encode(x, into)), into), x.T)
+
+
+@pytest.mark.parametrize("into", ["bf16", "fp16"])
+def test_tilize(into: str) -> None:
+    """32 row-major rows of 32 datums become four faces."""
+    x = small()
+    chosen = params({"unpack": UNPACK_TILIZE, "math": MATH_TILIZE}, into, into, into, into)
+    assert np.array_equal(decoded(run(loaded(), chosen, tensor.encode(x, into, "rows")), into), x)
+
+
+@pytest.mark.parametrize(("into", "out"), [("bf16", "bf16"), ("fp16", "fp16"), ("bf16", "fp32")])
+def test_pack_untilize(into: str, out: str) -> None:
+    """Four faces become row-major rows (strided access of the packer)."""
+    x = small()
+    kind = {"unpack": UNPACK_A, "math": COPY, "pack": PACK_UNTILIZE}
+    got = run(loaded(), params(kind, into, into, into, out), tensor.encode(x, into))
+    assert np.array_equal(tensor.decode(got, TILE, out, "rows"), x)
+
+
+@pytest.mark.parametrize("into", ["bf16", "fp16"])
+def test_unpack_untilize(into: str) -> None:
+    """A tile read as row-major rows and packed as faces, then the other way round."""
+    x = small()
+    one = params({"unpack": UNPACK_TILIZE, "math": MATH_TILIZE}, into, into, into, into)
+    tiled = run(loaded(), one, tensor.encode(x, into, "rows"))
+    two = params({"unpack": UNPACK_A, "math": COPY, "pack": PACK_UNTILIZE}, into, into, into, into)
+    assert run(loaded(), two, tiled) == tensor.encode(x, into, "rows")
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        (SFPU_ABS, np.abs),
+        (SFPU_NEGATE, np.negative),
+        (SFPU_SQUARE, np.square),
+    ],
+)
+@pytest.mark.parametrize("into", ["bf16", "fp16"])
+def test_sfpu_unary(into: str, op: int, function: Callable[[np.ndarray], np.ndarray]) -> None:
+    x = small(1, 15) * np.where(RNG.integers(0, 2, TILE) == 1, 1, -1)
+    chosen = params({"unpack": UNPACK_A, "math": COPY, "sfpu": op}, into, into, into, into)
+    got = decoded(run(loaded(), chosen, tensor.encode(x.astype(np.float32), into)), into)
+    assert np.array_equal(got, function(x))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("into", "maximum"), [("bf16", 0), ("fp16", 0), ("bfp8", 0), ("bf16", 4)])
+def test_reduce(into: str, maximum: int, axis: int) -> None:
+    """Columns or rows into row 0 of the upper faces: GAPOOL with a scaler of 1, GMPOOL."""
+    x = np.abs(small(1, 4))
+    ones = tensor.encode(np.ones(TILE, np.float32), into)
+    kind = {"unpack": UNPACK_REDUCE, "math": REDUCE, "reduce": axis | maximum}
+    chosen = params(kind, into, into, family(into), family(into))
+    got = decoded(run(loaded(), chosen, tensor.encode(x, into), ones), family(into))
+    assert np.array_equal(got[0], x.max(axis) if maximum else x.sum(axis))
+
+
+@pytest.mark.parametrize("out", ["fp32", "bf16", "bfp8"])
+def test_typecast_by_the_packer(out: str) -> None:
+    """fp32 in L1, tf32 in SrcA, 32-bit Dst, packed to another format: integers survive all."""
+    x, dst = small(), "bf16" if out == "bf16" else "fp32"
+    chosen = params({"unpack": UNPACK_A, "math": COPY}, "fp32", "tf32", dst, out, dst32=1)
+    assert np.array_equal(decoded(run(loaded(), chosen, tensor.encode(x, "fp32")), out), x)
+
+
+def test_typecast_by_the_vector_unit() -> None:
+    """uint16 through SrcA and Dst as raw bits, SFPCAST to fp32, stored as bf16."""
+    x = RNG.integers(0, 257, TILE)
+    kind = {"unpack": UNPACK_A, "math": COPY, "sfpu": SFPU_UINT16_TO_BF16}
+    got = run(
+        loaded(), params(kind, "uint16", "uint16", "bf16", "bf16"), tensor.encode(x, "uint16")
+    )
+    assert np.array_equal(decoded(got, "bf16"), x)
