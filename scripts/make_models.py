@@ -25,9 +25,10 @@ SHORT = """## Where the model falls short
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
   destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed
   as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
-* The special form of SETDMAREG reads zeros only (sources 10 to 15): the packer keeps no tile sizes,
-  zero flags or exponent histogram. REG2FLOP and SETDVALID, unsupported on Blackhole, are errors
-  unless undefined behaviour is tolerated. STOREIND to Src refuses a non-zero SRC*_SET_Base.
+* The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8),
+  and its exponents (6, 7, 9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
+  unsupported on Blackhole, are errors unless undefined behaviour is tolerated. STOREIND to Src
+  refuses a non-zero SRC*_SET_Base.
 * Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
   above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
 * NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so

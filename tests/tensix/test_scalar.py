@@ -29,9 +29,9 @@ def test_setdmareg_sets_one_half(register: int) -> None:
     assert np.count_nonzero(s.gpr != 0xAAAA5555) == 64 + 64 + 1  # two threads are 0, one GPR set
 
 
-@pytest.mark.parametrize("source", range(10))
+@pytest.mark.parametrize("source", [0, 1, 2, 3, 4, 5, 8])
 def test_setdmareg_of_packer_state_is_refused_by_name(source: int) -> None:
-    """Tile sizes, zero flags and the exponent histogram are not kept (SETDMAREG_Special)."""
+    """Tile sizes and zero flags are not kept (SETDMAREG_Special)."""
     s = State()
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3}
     assert run(s, "SETDMAREG", **fields) == scalar.SIGNALS
@@ -40,32 +40,65 @@ def test_setdmareg_of_packer_state_is_refused_by_name(source: int) -> None:
     assert not s.gpr.any()
 
 
-@pytest.mark.parametrize("size", range(4))
-def test_setdmareg_of_zeros(size: int) -> None:
-    """Sources 10 to 15 are no case of the model, so Values stay 0 (SETDMAREG_Special).
+def packer_values(s: State, source: int) -> bytes:
+    """The 128 bits of an InputSource (SETDMAREG_Special); 10 and above are no case: all zero."""
+    if source in (6, 7):
+        return s.pack_histogram[16 * (source - 6) : 16 * (source - 5)].tobytes()
+    if source == 9:
+        return int(s.pack_exponent[0]).to_bytes(16, "little")
+    return bytes(16)
 
-    ResultSize 0: one half, 1: one register, 2: four, 3: the fields of a tile header.
-    """
-    rng = random.Random(size)
+
+@pytest.mark.parametrize("size", range(4))
+@pytest.mark.parametrize("source", [6, 7, 9, *range(10, 16)])
+def test_setdmareg_special_form_against_the_reference(source: int, size: int) -> None:
+    """ResultSize 0: one half, 1: one register, 2: four, 3: the fields of a tile header."""
+    rng = random.Random(16 * size + source)
     s = State()
-    for _ in range(100):
-        t, half, source = rng.randrange(3), rng.randrange(128), rng.randrange(10, 16)
+    for _ in range(60):
+        t, half, part = rng.randrange(3), rng.randrange(128), rng.randrange(8)
+        s.pack_histogram[:] = [rng.randrange(256) for _ in range(32)]
+        s.pack_exponent[0] = rng.randrange(256)
         s.gpr[t] = [rng.getrandbits(32) for _ in range(64)]
-        want = bytearray(s.gpr[t].tobytes())
+        want, values = bytearray(s.gpr[t].tobytes()), packer_values(s, source)
         group = half // 8 * 16
         if size == 0:
-            want[2 * half : 2 * half + 2] = bytes(2)
+            want[2 * half : 2 * half + 2] = values[2 * part : 2 * part + 2]
         elif size == 1:
-            want[half // 2 * 4 : half // 2 * 4 + 4] = bytes(4)
+            at = half // 2 * 4
+            want[at : at + 4] = values[part // 2 * 4 : part // 2 * 4 + 4]
         elif size == 2:
-            want[group : group + 16] = bytes(16)
+            want[group : group + 16] = values
         else:  # TileSize, DataFormat + DisableZeroCompression + SpareBits, AllZeroFlags
             for at in (0, 1, 6, 8, 9, 10, 11):
-                want[group + at] = 0
-        select = rng.randrange(16) << 7 | source << 3 | rng.randrange(8)
+                want[group + at] = values[at]
+        packers = rng.randrange(16) if source >= 9 else rng.choice([0, 4, 8, 12])
+        select = packers << 7 | source << 3 | part
         fields = {"set_signals_mode": 1, "payload_sig_sel": select, "reg_index_16b": half}
         assert run(s, "SETDMAREG", t, **fields, payload_sig_sel_size=size) == status.DONE
         assert s.gpr[t].tobytes() == bytes(want)
+
+
+@pytest.mark.parametrize("source", [6, 7, 9])
+def test_setdmareg_of_exponents_that_were_not_followed(source: int) -> None:
+    """Silicon follows the largest exponent always, bhemu only while statistics are enabled."""
+    s = State()
+    s.pack_exponent[1] = 5
+    fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3, "reg_index_16b": 4}
+    assert run(s, "SETDMAREG", **fields) == scalar.STATISTICS
+    text = status.RULES[scalar.STATISTICS].text.format(*s.detail)
+    assert "but 5 PACRs ran without them since CLREXPHIST" in text
+    assert not s.gpr.any()
+
+
+@pytest.mark.parametrize("source", [6, 7])
+@pytest.mark.parametrize("packer", [1, 2, 3])
+def test_setdmareg_of_packers_that_blackhole_lacks(source: int, packer: int) -> None:
+    """WhichPackers & 3 is an index of packers; there is one."""
+    s = State()
+    fields = {"set_signals_mode": 1, "payload_sig_sel": packer << 7 | source << 3}
+    assert run(s, "SETDMAREG", **fields) == scalar.NO_PACKER
+    assert s.detail[0] == packer
 
 
 def test_setdmareg_special_form_has_unused_bits() -> None:

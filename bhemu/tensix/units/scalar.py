@@ -10,15 +10,29 @@ from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 
 WORD = 0xFFFFFFFF
-FIRST_EMPTY_SOURCE = 10  # InputSource values from here on name nothing and read as zero
+# InputSource of SETDMAREG: two halves of the exponent histogram, the largest exponent; values from
+# FIRST_EMPTY on name nothing and read as zero
+HISTOGRAM, HISTOGRAM_HIGH, LARGEST_EXPONENT, FIRST_EMPTY = 6, 7, 9, 10
 HEADER_FIELDS = (0xFFFF, 0x00FF0000, WORD, 0)  # what ResultSize 3 replaces in each word
 
 SIGNALS = error(
     "THCON-SIGNALS",
     UNIMPLEMENTED,
-    "SETDMAREG with set_signals_mode 1 and source {0}: the packer's tile sizes, zero flags and "
-    "exponent histogram (sources 0 to 9) are not kept",
-    "sources 10 to 15 (all zero) and the immediate form, set_signals_mode 0, are modelled",
+    "SETDMAREG with set_signals_mode 1 and source {0}: the packer's tile sizes and zero flags "
+    "(sources 0 to 5 and 8) are not kept",
+    "sources 6, 7, 9 (exponents), 10 to 15 (zero) and the immediate form are modelled",
+)
+NO_PACKER = error(
+    "THCON-PACKER",
+    UB,
+    "SETDMAREG reads the exponent histogram of packer {0}: Blackhole has packer 0 only",
+    "leave bits 1:0 of WhichPackers (payload_sig_sel bits 8:7) 0",
+)
+STATISTICS = error(
+    "THCON-EXPONENTS",
+    UNIMPLEMENTED,
+    "SETDMAREG reads exponent statistics, but {0} PACRs ran without them since CLREXPHIST",
+    "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it",
 )
 BITWOP_MODE = error(
     "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {0}: 0 (and), 1 (or) and 2 (xor) exist"
@@ -40,28 +54,53 @@ def _second(s: Any, t: Any, index: Any, is_const: Any) -> Any:
 
 
 @njit
-def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
-    """The special form: write 16, 32 or 128 bits of the source, or its tile header, to GPRs.
+def _source_refused(s: Any, source: Any, packer: Any) -> Any:
+    if source >= FIRST_EMPTY:
+        return DONE
+    if source != HISTOGRAM and source != HISTOGRAM_HIGH and source != LARGEST_EXPONENT:
+        s.detail[0] = source
+        return SIGNALS
+    if source != LARGEST_EXPONENT and packer:
+        s.detail[0] = packer
+        return NO_PACKER
+    s.detail[0] = s.pack_exponent[1]
+    return STATISTICS if s.pack_exponent[1] else DONE
 
-    Every source that is modelled is zero, so which half of it is read does not matter.
-    """
+
+@njit
+def _source_word(s: Any, source: Any, i: Any) -> Any:
+    """Word `i` (0-3) of the 128 bits that a source gives."""
+    if source == LARGEST_EXPONENT and i == 0:
+        return np.int64(s.pack_exponent[0])
+    word = np.int64(0)
+    if source == HISTOGRAM or source == HISTOGRAM_HIGH:
+        at = 16 * (source - HISTOGRAM) + 4 * i
+        for k in range(4):
+            word |= np.int64(s.pack_histogram[at + k]) << (8 * k)
+    return word
+
+
+@njit
+def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
+    """The special form: write 16, 32 or 128 bits of the source, or its tile header, to GPRs."""
     if select >> 11:
         s.detail[0] = select >> 11 << 19
         return RESERVED_BITS
-    source = (select >> 3) & 15
-    if source < FIRST_EMPTY_SOURCE:
-        s.detail[0] = source
-        return SIGNALS
-    register = half >> 1
+    source, part, register = (select >> 3) & 15, select & 7, half >> 1
+    status = _source_refused(s, source, (select >> 7) & 3)
+    if status:
+        return status
+    value = _source_word(s, source, part >> 1)
     if size == 0:
-        kept = 0xFFFF if half & 1 else 0xFFFF0000
-        return _set(s, t, register, np.int64(s.gpr[t, register]) & kept)
+        shift = 16 * (half & 1)
+        kept = np.int64(s.gpr[t, register]) & (WORD ^ (0xFFFF << shift))
+        return _set(s, t, register, kept | (((value >> (16 * (part & 1))) & 0xFFFF) << shift))
     if size == 1:
-        return _set(s, t, register, np.int64(0))
+        return _set(s, t, register, value)
     for i in range(4):
         replaced = WORD if size == 2 else HEADER_FIELDS[i]
-        old = np.int64(s.gpr[t, (register & 0x3C) + i])
-        _set(s, t, (register & 0x3C) + i, old & ~replaced)
+        old = np.int64(s.gpr[t, (register & 0x3C) + i]) & ~replaced
+        _set(s, t, (register & 0x3C) + i, old | (_source_word(s, source, i) & replaced))
     return DONE
 
 
