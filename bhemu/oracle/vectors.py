@@ -71,9 +71,11 @@ def chosen(unit: str) -> Iterator[Plan]:
     have: Counter[Key] = Counter()
     taken = 0
     for i in range(_CANDIDATES):
+        if taken == choice.most:
+            return
         plan = generate(unit, SEED, choice.first + choice.step * i)
         new = forms(plan)
-        if taken < choice.most and any(have[key] < choice.least for key in new):
+        if any(have[key] < choice.least for key in new):
             have += new
             taken += 1
             yield plan
