@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all lint format bench firmware clean
+.PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage clean
 
 setup: $(ALL)
 
@@ -42,6 +42,17 @@ bench: $(RUNTIME)
 
 firmware: setup
 	$(BIN)/python firmware/build.py
+
+# LIBTTSIM=path of a libttsim.so of Blackhole, TTSIM_VERSION=its version
+vectors: setup
+	$(BIN)/python scripts/make_vectors.py --ttsim "$(LIBTTSIM)" $(if $(TTSIM_VERSION),--version $(TTSIM_VERSION))
+	$(BIN)/python scripts/make_coverage.py
+
+vectors-check: setup
+	$(BIN)/python scripts/make_vectors.py --ttsim "$(LIBTTSIM)" --check
+
+coverage: setup
+	$(BIN)/python scripts/make_coverage.py
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """A generated program: blocks of steps, how they become a case, and where results land."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bhemu.oracle.case import Case
 from bhemu.tensix import units
@@ -45,7 +45,7 @@ class Plan:
     """A program of (unit, seed, index): `emit` turns blocks, whole or cut short, into a case.
 
     `results` is how many values a comparison of the case compares; `explain` names the value at an
-    L1 address; `forms` counts what the program exercises besides its steps.
+    L1 address.
     """
 
     unit: str
@@ -55,7 +55,6 @@ class Plan:
     emit: Callable[[Blocks], Case]
     results: int
     explain: Callable[[int], str] = lambda address: f"L1 {address:#x}"
-    forms: Sequence[tuple[tuple[str, str, str], int]] = field(default_factory=tuple)
 
     @property
     def name(self) -> str:

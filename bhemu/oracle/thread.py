@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bhemu.memmap import GPR_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
+from bhemu.oracle.plan import INSTRUCTIONS
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -21,7 +22,6 @@ from bhemu.riscv.asm import (
     li,
     lw,
     sw,
-    tt,
     ttinsn,
 )
 from bhemu.tensix.config_fields import Field
@@ -56,7 +56,7 @@ class Thread:
 
     def push(self, mnemonic: str, **fields: int) -> None:
         """Push one Tensix instruction as `.ttinsn`."""
-        self.words.append(tt(mnemonic, **fields))
+        self.words.append(ttinsn(INSTRUCTIONS[mnemonic].assemble(**fields)))
 
     def push_word(self, word: int) -> None:
         """Push one assembled Tensix word."""

@@ -106,9 +106,10 @@ def _block(
     ]
     steps = [steps_of(words, ("UNPACR", "", source.form)), *moves(dice, source, number)]
     for variant in variants:
-        form = f"{source.form}, {variant.pair[0]} -> {variant.pair[1]}"
+        form = f"{variant.kind} {variant.pair[0]} -> {variant.pair[1]}"
         for i in range(_PACRS):
-            steps.append(step("PACR", "copy", form, last=int(i == _PACRS - 1)))
+            last = int(i == _PACRS - 1)
+            steps.append(step("PACR", f"copy of {source.form}", form, last=last))
     return tuple(steps)
 
 
