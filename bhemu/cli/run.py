@@ -100,9 +100,11 @@ def unfinished(tile: "Tile", chosen: Settings, stop: "Stop") -> BhemuError | Non
         text = f"the time-out of {chosen.program.run.timeout_s} s was reached{before}"
         return Limit(text, category="Timeout", rule="TIMEOUT", where=where, hint=hint)
     if stop.reason == "idle" and wanted:
+        parked = next((c for c in tile.core.values() if c.state == "parked"), None)
         return NoProgress(
             f"everything is idle or parked{before}",
             rule="IDLE",
+            where=None if parked is None else parked.where(),
             hint="did every core start? see the counts of retired instructions",
         )
     return None

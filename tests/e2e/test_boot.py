@@ -34,7 +34,7 @@ def bank_tables(tile: Tile) -> None:
     tile.write(BANKS, np.array([*xy, *[own] * (2 * L1_BANKS)], "<u2").tobytes())
 
 
-def booted(quantum: int) -> Tile:
+def booted(quantum: int, *, trace: bool = False) -> Tile:
     assert FOLDER is not None
     tile = Tile(quantum=quantum, livelock=0)  # afterwards it waits for its host
     for name, base in STAGING.items():
@@ -45,7 +45,9 @@ def booted(quantum: int) -> Tile:
     for address, pc in PARAMETERS.items():
         tile.write32(address, pc)
     tile.write32(0xFFB121B0, 0x47000)
+    tile.state.trace[0] = trace
     stop = tile.run([(GO_MESSAGE, 0)], limit=1_000_000, timeout_s=60)
+    tile.drain_log()
     assert stop.reason == "until"
     return tile
 
