@@ -64,7 +64,7 @@ static const uint32_t log_words[] = {
     {12, 0xBE2A3922}, {13, 0x3E4CD004}, {14, 0xBE800114}, {11, 0xBF800000}
 
 /* sqrt: y near x**-1/2 from the bits, three Newton steps, s = x * y, s += (x - s * s) * y / 2. */
-#define RSQRT_STEP MUL(3, 1, 1), MAD_NEG(3, 2, 3, 13), MUL(1, 1, 3)
+#define RSQRT_STEP MUL(3, 2, 1), MAD_NEG(3, 3, 1, 13), MUL(1, 1, 3) /* (x / 2 * y) * y */
 
 static const uint32_t sqrt_words[] = {
     LOAD(0, 0),
