@@ -51,6 +51,7 @@ PROGRAMS = [
     *_kernel("eltwise", "eltwise", **KERNEL),
     *_kernel("reduce", "reduce", **KERNEL),
     *_kernel("bench", "bench", **KERNEL),
+    *_kernel("sfpu", "sfpu", **KERNEL),
     *_kernel("hang_flag", "hangs", brisc="flag_brisc.c", trisc0="flag_trisc0.c"),
     *_kernel("hang_timeout", "hangs", trisc0="timeout_trisc0.c"),
     *_kernel("hang_cycle", "hangs", trisc1="cycle_math.c", trisc2="cycle_pack.c"),

@@ -41,8 +41,9 @@ SHORT = """## Where the model falls short
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.
-* Vector unit: SFPLOADMACRO only stores its templates. Stochastic rounding follows the ISA text
-  alone.
+* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero, SFPCAST modes 1 and 2, SFPMAD
+  through LReg 7 and the formats of SFPLOAD and SFPSTORE that ttsim refuses follow the ISA text
+  alone. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
 * PACR and UNPACR refuse what the golden model refuses: flush, zero write, compression, a burst over
   more than one 16-row set, edge masks other than none or all of a row.
 * First use compiles: the core takes 12 s, PACR 6 s, MVMUL 6 s, UNPACR 4 s, most others below 1 s of
