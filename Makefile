@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all lint format bench firmware clean
+.PHONY: setup run test test-all lint format bench firmware mutate clean
 
 setup: $(ALL)
 
@@ -42,6 +42,9 @@ bench: $(RUNTIME)
 
 firmware: setup
 	$(BIN)/python firmware/build.py
+
+mutate: setup
+	nice $(BIN)/python scripts/mutate.py
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
