@@ -1,13 +1,11 @@
-"""Second literal model of the vector unit: values and lanes on plain integers, one at a time.
+"""Second literal model of the vector unit: its values on plain integers, one at a time.
 
 Written from the text of the arithmetic contract (fused multiply-add, SFPU instructions, Dst cells)
 and the restrictions of the instruction list alone; it shares nothing with the package or with
 `sfpu_reference`, so that a misreading of the text shows as a difference between the two.
 """
 
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass
 
 SIGN, MAGNITUDE, M32 = 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF
 ONE, TWO, INF, NAN = 0x3F800000, 0x40000000, 0x7F800000, 0x7FC00000
@@ -267,15 +265,3 @@ class Dst:
             elif mod == 2:
                 half = enc_bf16(flushed(v) >> 16)
             self.write16(row, column, half)
-
-
-@dataclass
-class Lane:
-    """One lane: its registers, flag, generator and LaneConfig."""
-
-    index: int
-    lreg: list[int]
-    cc: int
-    prng: int
-    config: int = 0
-    sources: list[int] = field(default_factory=list)  # registers before the instruction
