@@ -46,9 +46,9 @@ def command(
     """Run a program on both models and compare L1; exit code 1 when they differ.
 
     CASE.npz is an L1 image (TRISC0-2 start at 0x10000, 0x20000, 0x30000 and store 0xD0E0-0xD0E2 at
-    0x100-0x108). --random generates programs of a unit: scalar config sync adc matrix vector unpack
-    pack copy; the first instruction after which the models differ is named, and the program is
-    reduced to what shows it.
+    0x100-0x108). --random generates programs of a unit: front scalar config sync adc matrix vector
+    unpack pack copy, or accept; the first instruction after which the models differ is named, and
+    the program is reduced to what shows it.
     """
     if (program is None) == (unit is None):
         raise click.UsageError("name a program, or a unit with --random")

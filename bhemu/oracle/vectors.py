@@ -41,6 +41,7 @@ class Choice:
 
 
 CHOICES: Mapping[str, Choice] = {
+    "front": Choice(8, 3),
     "scalar": Choice(1, 1),
     "config": Choice(100, 3),
     "sync": Choice(100, 3),

@@ -6,7 +6,7 @@ from bhemu.errors import InputError
 from bhemu.oracle.plan import Plan
 
 UNITS = (
-    *("scalar", "config", "sync", "adc"),
+    *("front", "scalar", "config", "sync", "adc"),
     *("matrix", "vector", "unpack", "pack", "copy", "accept"),
 )
 
