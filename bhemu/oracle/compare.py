@@ -41,7 +41,9 @@ class Pair:
             return EQUAL if self.words.size == 0 else DIFFERENT
         if self.bhemu.kind == self.ttsim.kind:
             return BOTH_REFUSE
-        return ALONE if self.bhemu.done and self.ttsim.category in NOT_DONE else DIFFERENT
+        # Unfinished: bhemu models a wait whose condition this program never meets.
+        models = self.bhemu.kind in ("done", "unfinished")
+        return ALONE if models and self.ttsim.category in NOT_DONE else DIFFERENT
 
     @property
     def words(self) -> npt.NDArray[np.int64]:

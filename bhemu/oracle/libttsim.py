@@ -10,6 +10,7 @@ import signal
 import struct
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -131,7 +132,10 @@ def _fork(path: Path, case: Case | None, *, clocks: int, seconds: float) -> Outc
     shared = mmap.mmap(-1, L1_SIZE + _RESULT.size)
     sys.stdout.flush()
     with TemporaryFile() as log:
-        child = os.fork()
+        with warnings.catch_warnings():
+            # The child uses nothing that another thread could hold: it runs the library and ends.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if child == 0:
             _child(path, case, clocks, shared, log.fileno())
         code = _wait(child, seconds)
