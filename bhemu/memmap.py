@@ -52,6 +52,10 @@ RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD = 0x064
 RISCV_DEBUG_REG_DBG_FEATURE_DISABLE = 0x068
 RISCV_DEBUG_REG_DBG_ARRAY_RD_DATA = 0x06C
 RISCV_DEBUG_REG_CFGREG_RDDATA = 0x078
+RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE = 0x090
+RISCV_DEBUG_REG_INSTRN_BUF_CTRL0 = 0x0A0
+RISCV_DEBUG_REG_INSTRN_BUF_CTRL1 = 0x0A4
+RISCV_DEBUG_REG_INSTRN_BUF_STATUS = 0x0A8
 RISCV_DEBUG_REG_SOFT_RESET_0 = 0x1B0
 RISCV_DEBUG_REG_WALL_CLOCK_0 = 0x1F0
 RISCV_DEBUG_REG_WALL_CLOCK_1_LIVE = 0x1F4
@@ -105,6 +109,9 @@ class Inert(NamedTuple):
 INERT = {
     0xFFB11024: Inert("RISCV_TDMA_REG_CLK_GATE_EN", "clock gating has no functional effect"),
     0xFFB11028: Inert("RISCV_TDMA_REG_CLK_GATE_HYST", "clock gating has no functional effect"),
+    0xFFB12070: Inert("RISCV_DEBUG_REG_CG_CTRL_HYST0", "clock gating has no functional effect"),
+    0xFFB12074: Inert("RISCV_DEBUG_REG_CG_CTRL_HYST1", "clock gating has no functional effect"),
+    0xFFB1207C: Inert("RISCV_DEBUG_REG_CG_CTRL_HYST2", "clock gating has no functional effect"),
     0xFFB12240: Inert("RISCV_DEBUG_REG_DEST_CG_CTRL", "clock gating has no functional effect"),
     0xFFB12244: Inert("RISCV_DEBUG_REG_CG_CTRL_EN", "clock gating has no functional effect"),
     0xFFB12248: Inert("RISCV_DEBUG_REG_CG_KICK", "clock gating has no functional effect"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import rules
+from bhemu.devices import instruction_debug, rules
 from bhemu.errors import Internal
 from bhemu.tensix.state import CFG0_RESET, RESET, RUNNING, State
 from bhemu.tensix.subset import njit
@@ -50,6 +50,8 @@ def _array_data(s: Any) -> Any:
 @njit
 def read(s: Any, c: Any, offset: Any) -> Any:
     """A compiled register, or ELSEWHERE."""
+    if instruction_debug.ours(offset):
+        return instruction_debug.read(s, offset)
     if offset == _ARRAY_DATA:
         return _array_data(s)
     if offset == _CLOCK_LOW:
@@ -68,6 +70,8 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """Store to a compiled register: True when it was one."""
     if offset == _ARRAY_CMD or offset == _ARRAY_EN:
         s.debug[offset >> 2] = np.uint32(value)
+    elif instruction_debug.ours(offset):
+        instruction_debug.write(s, offset, value)
     elif offset == _CLOCK_LOW:
         read(s, c, offset)  # a store latches the high half like a load
     elif offset == _CLOCK_HIGH or offset == _CLOCK_LIVE:
@@ -195,6 +199,7 @@ def windows(s: State) -> list[tuple[int, int, str, Register]]:
         (mm.RISCV_DEBUG_REG_CFGREG_RD_CNTL, 4, "CFGREG_RD_CNTL", Register),
         (mm.RISCV_DEBUG_REG_DBG_FEATURE_DISABLE, 4, "DBG_FEATURE_DISABLE", FeatureDisable),
         (mm.RISCV_DEBUG_REG_CFGREG_RDDATA, 4, "CFGREG_RDDATA", ConfigPort),
+        (mm.RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE, 4, "TRISC_PC_BUF_OVERRIDE", Register),
         (mm.RISCV_DEBUG_REG_SOFT_RESET_0, 4, "SOFT_RESET_0", SoftReset),
         (mm.RISCV_DEBUG_REG_TRISC0_RESET_PC, 0x18, "RESET_PC registers", Register),
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import rules
+from bhemu.devices import instruction_debug, rules
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
 from bhemu.tensix.jit import call_step
 from bhemu.tensix.state import FIFO_DEPTH
@@ -41,6 +41,9 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> None:
         t = c - 1
     else:
         s.access[0] = rules.WRONG_CORE
+        return
+    if instruction_debug.controlled(s, t):
+        s.access[0] = instruction_debug.CONTROLLED
         return
     if _full(s, t):
         s.access[0] = FIFO_FULL

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.memmap import RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import drained, mop_drained
 from bhemu.tensix.state import BLOCKED
@@ -18,10 +19,20 @@ PCBUF_FULL = condition("room in the PCBuf")
 PCBUF_BUSY = condition("the TRISC to empty its PCBuf and its Tensix thread to become idle")
 
 _DEPTH = 16
+_OVERRIDE = RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
+_ENABLED_BUSY = 3
+
+
+@njit
+def _override(s: Any, t: Any) -> Any:
+    """TRISC_PC_BUF_OVERRIDE of thread `t`: OverrideEn, OverrideBusy, OverrideValue (8 bits)."""
+    return (np.int64(s.debug[_OVERRIDE >> 2]) >> (10 * t)) & 0x3FF
 
 
 @njit
 def _read_brisc(s: Any, t: Any) -> Any:
+    if _override(s, t) & 3 == _ENABLED_BUSY:
+        return np.int64(0)
     waits = s.core_state[t + 1] == BLOCKED and s.core_wait[t + 1] == PCBUF_EMPTY
     if s.pcbuf_write[t] != s.pcbuf_read[t] or not waits or not drained(s, t):
         s.access[0] = PCBUF_BUSY
@@ -32,16 +43,19 @@ def _read_brisc(s: Any, t: Any) -> Any:
 def _read_trisc(s: Any, t: Any, offset: Any) -> Any:
     if offset == 0:
         if s.pcbuf_write[t] == s.pcbuf_read[t]:
+            if _override(s, t) & 1:
+                return _override(s, t) >> 2
             s.access[0] = PCBUF_EMPTY
             return np.int64(0)
         value = np.int64(s.pcbuf[t, s.pcbuf_read[t] % _DEPTH])
         s.pcbuf_read[t] += 1
         return value
-    if offset == 4:
-        if not drained(s, t):
+    if offset == 4 or offset == 8:
+        if _override(s, t) & 3 == _ENABLED_BUSY:
+            return np.int64(0)
+        if offset == 4 and not drained(s, t):
             s.access[0] = DRAIN
-    elif offset == 8:
-        if not mop_drained(s, t):
+        elif offset == 8 and not mop_drained(s, t):
             s.access[0] = MOP_DRAIN
     elif 0x20 <= offset < 0x40:
         return s.sem[(offset - 0x20) >> 2]

@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu.devices import rules
 from bhemu.memmap import L1_SIZE
+from bhemu.tensix import code_pages
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units import mover
@@ -76,7 +77,7 @@ def _write_l1(s: Any, command: Any) -> Any:
     l1_words(s)[dst >> 2] = s.tdma_param[2]
     if size == 8:
         l1_words(s)[(dst >> 2) + 1] = s.tdma_param[3]
-    mover.code_written(s)
+    code_pages.written(s, dst, size)
     return 0
 
 

@@ -25,6 +25,7 @@ from bhemu.riscv.refusals import (
     ASSERT,
     BREAKPOINT,
     FAULT,
+    FLUSHES,
     LIMIT,
     NONE,
     PARKS,
@@ -95,6 +96,8 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
             return UNTIL
     if s.core_state[c] != RUNNING or s.turn_yield[0]:
         return TURN_OVER
+    if s.flush[c]:
+        return FLUSHES
     if s.fuel[c] <= 0:
         return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
     if s.breakpoint_count[c] and _at_breakpoint(s, c, address):
@@ -321,6 +324,9 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
     if kind == LIMIT:
         clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
         return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
+    if kind == FLUSHES:
+        s.detail[0] = c
+        return np.int64(STOP_FLUSH)
     if kind == BREAKPOINT:
         return np.int64(STOP_BREAKPOINT)
     if kind == ASSERT:

@@ -11,7 +11,7 @@ from bhemu.tensix.status import UB, error
 from bhemu.tensix.subset import njit
 
 # stop_kind: why the last slice ended
-NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL = range(9)
+NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES = range(10)
 
 AMO, STORE = 0x2F, 0x23  # opcodes
 _LR, _SC = 2, 3

@@ -204,6 +204,7 @@ class UnicornEngine:
         """Allow execution of the page that holds `address`; False outside L1."""
         if address >= mm.L1_SIZE:
             return False
+        self._s.code_page[address // PAGE] = 1
         self._uc[core].mem_protect(address & -PAGE, PAGE, unicorn.UC_PROT_ALL)
         return True
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import prng
+from bhemu.tensix import code_pages, prng
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import STATE_RESET_EN, PRNG_SEED_Seed_Val
 from bhemu.tensix.subset import njit
@@ -60,9 +60,7 @@ def write(s: Any, b: Any, word: Any, value: Any) -> None:
     elif word == _PRNG_SEED:
         prng.seed(s, value)
     elif word == IC_INVALIDATE:
-        for c in range(5):
-            if (value >> c) & 1:
-                s.flush[c] = 1
+        code_pages.flush(s, value)
 
 
 @njit

@@ -197,6 +197,7 @@ MEMBERS = (
     Member("scratch", _u32, (64,), "register transfers with the engine"),
     Member("core", _i64, (1,), "core whose turn it is"),
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
+    Member("code_page", _u8, (L1_SIZE // PAGE,), "1 = a core has executed this page of L1"),
     Member("flush", _i64, (CORES,), "1 = drop translated code before the next slice"),
     # devices with compiled access
     Member("mailbox", _u32, (4, 4, 4), "mailbox entries [writer][reader]"),
@@ -313,7 +314,7 @@ class State:
 
 def reset(s: Any) -> None:
     """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
-    keep = ("l1", "stall", "quantum", "ub_mode", "reference", "livelock", *POINTERS)
+    keep = ("l1", "code_page", "stall", "quantum", "ub_mode", "reference", "livelock", *POINTERS)
     for member in MEMBERS:
         if member.name not in keep:
             getattr(s, member.name)[...] = 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import gate
+from bhemu.tensix import code_pages, gate
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.jit import l1_word
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
@@ -49,6 +49,7 @@ def _fields_refused(s: Any, mem_hier_sel: Any, data_reg_index: Any) -> Any:
 @njit
 def _increment(s: Any, address: Any, old: Any, increment: Any, mask: Any) -> None:
     """Add within the bits of `mask`; the others stay."""
+    code_pages.written(s, address, np.int64(4))
     l1_words(s)[address >> 2] = np.uint32(((old + increment) & mask) | (old & ~mask))
 
 
@@ -182,6 +183,7 @@ class ATSWAP(Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=Fals
         address = _place(s, t, addr_reg_index, 0)
         if address < 0:
             return address
+        code_pages.written(s, address, np.int64(16))
         for i in range(8):
             if (swap_mask >> i) & 1:
                 register = (data_reg_index & 0x3C) + (i >> 1)
@@ -220,6 +222,7 @@ class ATCAS(Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False
         if l1_word(s, address) != cmp_val:
             return gate.occupy(s, t, WAIT_EQUAL)
         gate.vacate(s)
+        code_pages.written(s, address, np.int64(4))
         l1_words(s)[address >> 2] = np.uint32(swap_val)
         return DONE
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, config, gate, mmio
+from bhemu.tensix import banks, code_pages, config, gate, mmio
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
@@ -105,6 +105,7 @@ def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
 @njit
 def _store(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
     """Sizes 0 to 3: 128, 32, 16, 8 bits, from the low end of the GPR."""
+    code_pages.written(s, address, np.int64(1))  # an aligned access stays in one page
     if size == 0:
         for i in range(4):
             l1_words(s)[((address & ~15) >> 2) + i] = s.gpr[t, (register & 0x3C) + i]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import config
+from bhemu.tensix import code_pages, config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.jit import l1_word
@@ -23,7 +23,6 @@ ADDRESS = 0xFFFFFFFF
 COUNT = 0xFFFF
 CONFIG_SPACE = 0x10000
 IRAM, IRAM_END = 0x40000, 0x50000  # the instruction RAM of Wormhole's ncrisc
-ATTENTION = 1
 
 OUTSIDE = error(
     "MOVER-L1",
@@ -93,14 +92,6 @@ def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
 
 
 @njit
-def code_written(s: Any) -> None:
-    """L1 changed behind the cores: translated code is dropped before another instruction runs."""
-    s.flush[:] = 1
-    s.turn_yield[0] = 1
-    s.attention[0] |= ATTENTION
-
-
-@njit
 def move(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
     """Transfer `count` units; all three in 16-byte units. DONE, or an error before any effect."""
     dst, src = (dst << UNIT) & ADDRESS, (src << UNIT) & ADDRESS
@@ -117,7 +108,7 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
         elif dst < CONFIG_SPACE:
             config.write_mapped(s, (dst + i) >> 2, word)
     if to_l1 and count:
-        code_written(s)
+        code_pages.written(s, dst, count)
     return DONE
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import config, formats
+from bhemu.tensix import code_pages, config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.subset import njit
@@ -82,6 +82,8 @@ def advance(s: Any, m: Any, n: Any, place: Any, last: Any) -> None:
     s.pack_data[0] = place.data + (n * formats.datum_bits(m.out) >> 3)
     s.pack_exp[0] = place.exponent + (n >> 4)
     s.pack_open[0] = 1 - last
+    code_pages.written(s, place.data, s.pack_data[0] - place.data + 15)
+    code_pages.written(s, place.exponent, (n >> 4) + 15)
     if last:
         for at in range(s.pack_data[0], (s.pack_data[0] + 15) & ~15):
             s.l1[at] = np.uint8(0)

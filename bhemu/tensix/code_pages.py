@@ -1,0 +1,31 @@
+"""Pages of L1 that a core has executed: a write of the coprocessor there drops translated code.
+
+A core's own stores are noticed by the engine; another core's code changes for it at a write to
+RISCV_IC_INVALIDATE, as in hardware.
+"""
+
+from typing import Any
+
+from bhemu.tensix.state import CORES, L1_SIZE, PAGE
+from bhemu.tensix.subset import njit
+
+_PAGES = L1_SIZE // PAGE
+_LOOK = 1  # attention: the cores stop before their next instruction
+
+
+@njit
+def flush(s: Any, cores: Any) -> None:
+    """Drop the translated code of the cores in the bit mask before their next instruction."""
+    for c in range(CORES):
+        if (cores >> c) & 1:
+            s.flush[c] = 1
+    s.attention[0] |= _LOOK
+
+
+@njit
+def written(s: Any, first: Any, size: Any) -> None:
+    """Bytes `first` to `first + size` of L1 have new contents."""
+    for page in range(first // PAGE, (first + size + PAGE - 1) // PAGE):
+        if page < _PAGES and s.code_page[page]:
+            flush(s, (1 << CORES) - 1)
+            return

@@ -1,0 +1,130 @@
+"""Code that changes after it has run: who must do what before the new words execute.
+
+A core's own stores are seen at once; another core's after a write to RISCV_IC_INVALIDATE; what the
+host or the coprocessor writes, before the next instruction.
+"""
+
+import numpy as np
+import pytest
+
+from bhemu.riscv.asm import (
+    A0,
+    A1,
+    A2,
+    A3,
+    PARK,
+    RA,
+    T0,
+    T1,
+    ZERO,
+    addi,
+    bne,
+    code,
+    jal,
+    jalr,
+    li,
+    lw,
+    sw,
+    tt,
+)
+from bhemu.tensix.state import PAGE
+from bhemu.tile import Tile
+
+START, FUNCTION, FLAG, OTHER = 0x10000, 0x11000, 0x8000, 0x20000
+INVALIDATE = 0xFFEF02E4
+SYNC = 0xFFE80004
+OLD, NEW = addi(A0, ZERO, 1), addi(A0, ZERO, 2)
+RETURN = jalr(ZERO, RA)
+CALL = [*li(T0, FUNCTION), jalr(RA, T0)]
+
+
+def released(tile: Tile, core: str, start: int, program: bytes) -> None:
+    tile.write(start, program)
+    tile.core[core].set_reset_pc(start)
+    tile.core[core].release()
+
+
+def calls(change: list[int], quantum: int = 1000, after: list[int] | None = None) -> Tile:
+    """Call the function (A2 = result), change it, call it again (A3 = result)."""
+    tile = Tile(quantum=quantum)
+    tile.write(FUNCTION, code(OLD, RETURN))
+    keep = addi(A2, A0, 0)
+    program = code(CALL, keep, change, after or [], CALL, addi(A3, A0, 0), PARK)
+    released(tile, "trisc0", START, program)
+    return tile
+
+
+def results(tile: Tile) -> tuple[int, int]:
+    assert tile.run(timeout_s=20).reason == "idle"
+    regs = tile.core["trisc0"].regs
+    return int(regs[A2]), int(regs[A3])
+
+
+quanta = pytest.mark.parametrize("quantum", [1, 7, 1000])
+
+
+@quanta
+def test_a_cores_own_store(quantum: int) -> None:
+    change = [*li(A1, FUNCTION), *li(T1, NEW), sw(T1, A1)]
+    assert results(calls(change, quantum)) == (1, 2)
+
+
+@quanta
+def test_another_cores_store_after_an_invalidate_of_its_own(quantum: int) -> None:
+    """trisc0 waits for the flag, then invalidates its own cache and calls within the same turn."""
+    wait = [*li(A1, FLAG), lw(T1, A1), bne(T1, ZERO, 8), jal(ZERO, -8)]
+    invalidate = [*li(A1, INVALIDATE), addi(T1, ZERO, 2), sw(T1, A1)]
+    tile = calls(wait, quantum, invalidate)
+    change = [*li(A1, FUNCTION), *li(T1, NEW), sw(T1, A1), *li(A1, FLAG), sw(T1, A1), PARK]
+    released(tile, "trisc1", OTHER, code([addi(A0, A0, 1)] * 200, change))
+    assert results(tile) == (1, 2)
+
+
+@pytest.mark.parametrize("through", ["write", "l1", "write32"])
+def test_the_host(through: str) -> None:
+    tile = calls([*li(A1, FLAG), lw(T1, A1), bne(T1, ZERO, 8), jal(ZERO, -8)])
+    tile.run(limit=2000)
+    assert tile.core["trisc0"].regs[A2] == 1
+    if through == "write":
+        tile.write(FUNCTION, code(NEW))
+    elif through == "l1":
+        tile.l1[FUNCTION : FUNCTION + 4] = np.frombuffer(code(NEW), np.uint8)
+    else:
+        tile.write32(FUNCTION, NEW)
+    tile.write32(FLAG, 1)
+    assert results(tile) == (1, 2)
+
+
+def set_gpr(register: int, value: int) -> list[int]:
+    half = [value & 0xFFFF, value >> 16]
+    return [
+        tt("SETDMAREG", payload_sig_sel=h, reg_index_16b=2 * register + i)
+        for i, h in enumerate(half)
+    ]
+
+
+@quanta
+def test_the_scalar_unit_in_the_middle_of_a_turn(quantum: int) -> None:
+    """STOREIND of a 32-bit GPR to the function, then a drain load, then the call."""
+    words = [*set_gpr(4, FUNCTION >> 4), *set_gpr(5, NEW), *set_gpr(6, 0)]
+    store = tt(
+        "STOREIND", addr_reg_index=4, data_reg_index=5, offset_half_reg=12, reg_size_sel=1,
+        mem_hier_sel=1,
+    )  # fmt: skip
+    drain = [*li(A1, SYNC), sw(ZERO, A1), lw(T1, A1)]
+    assert results(calls([*words, store, *drain], quantum)) == (1, 2)
+
+
+@quanta
+def test_an_atomic_of_the_coprocessor(quantum: int) -> None:
+    """ATINCGET adds NEW - OLD to the function's first word."""
+    words = [*set_gpr(4, FUNCTION >> 4), *set_gpr(5, NEW - OLD)]
+    add = tt("ATINCGET", addr_reg_index=4, data_reg_index=5, wrap_val=31)
+    drain = [*li(A1, SYNC), sw(ZERO, A1), lw(T1, A1)]
+    assert results(calls([*words, add, *drain], quantum)) == (1, 2)
+
+
+def test_executed_pages_are_known_and_data_pages_are_not() -> None:
+    tile = calls([])
+    assert results(tile) == (1, 1)
+    assert list(np.flatnonzero(tile.state.code_page)) == [START // PAGE, FUNCTION // PAGE]
