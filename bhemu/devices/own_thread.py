@@ -7,17 +7,21 @@ import numpy as np
 from bhemu.devices import rules
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.jit import call_step
+from bhemu.tensix.loop import COPROCESSOR_TURN
 from bhemu.tensix.subset import njit
 
 
 @njit
 def offer(s: Any, c: Any) -> None:
-    """Let the own thread of a TRISC run (brisc: all threads); `access` is set after a stop."""
-    if c <= 3:
-        low, high = (0, 3) if c == 0 else (c - 1, c)
-        for t in range(low, high):
-            if not drained(s, t):
-                call_step(s.run_thread[0], s, np.int64(t))
-                if s.status[0] != 0:
-                    s.access[0] = rules.RETRY
-                    return
+    """Let the own thread of a TRISC run (brisc: all threads); `access` is set after a stop.
+
+    An open sweep is one that a stop has cut short: the repeated access resumes it first.
+    """
+    if c == 0:
+        if s.sweep_open[0] or not (drained(s, 0) and drained(s, 1) and drained(s, 2)):
+            call_step(s.run_tensix[0], s, np.int64(COPROCESSOR_TURN))
+    elif c <= 3:
+        if s.sweep_open[0] or not drained(s, c - 1):
+            call_step(s.run_thread[0], s, np.int64(c - 1))
+    if s.status[0] != 0:
+        s.access[0] = rules.RETRY

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.frontend import fetch
+from bhemu.tensix.frontend import drained, fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.jit import call_entry, call_step, l1_word
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
@@ -38,6 +38,7 @@ _ALL = 0b111
 POLLING_TURN = 64  # instructions of a core that only polls
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _LOG_ROOM = 64
+_NO_LIMIT = 1 << 62
 
 
 @njit
@@ -128,16 +129,17 @@ def _turn_of(t: Any, busy: Any) -> Any:
 @njit
 def _still_busy(s: Any, t: Any, executed: Any, busy: Any) -> Any:
     """`busy` after a turn of `t`: without `t` when it executed nothing and holds no word."""
-    if executed == 0 and s.gate_full[t] == 0:
+    if executed == 0 and drained(s, t):
         return busy & ~(1 << t)
     return busy | 1 << t
 
 
 @njit
-def run_tensix(s: Any, words: Any) -> Any:
-    """Sweep over the threads until none can go on or about `words` were executed; returns how many.
+def _sweep(s: Any, own: Any, words: Any) -> Any:
+    """Sweep over the threads; returns how many words were executed.
 
-    A stop in the middle keeps the position; the next call resumes there.
+    Over when thread `own` (-1: any) executed none in a sweep, or after about `words` of them. A
+    stop in the middle keeps the position; the next call, which must be the same, resumes there.
     """
     if s.sweep_open[0] == 0:
         s.sweep_open[0] = 1
@@ -151,7 +153,7 @@ def run_tensix(s: Any, words: Any) -> Any:
             total += n
             s.clock[0] += n
             s.progress[0] += n
-            s.sweep_count[0] += n
+            s.sweep_count[0] += n if own < 0 or own == t else 0
             s.sweep_left[0] -= n
             if s.status[0] != 0:
                 return total
@@ -163,6 +165,12 @@ def run_tensix(s: Any, words: Any) -> Any:
         if finished:
             s.sweep_open[0] = 0
             return total
+
+
+@njit
+def run_tensix(s: Any, words: Any) -> Any:
+    """Sweep until no thread can go on or about `words` were executed; returns how many."""
+    return _sweep(s, np.int64(-1), words)
 
 
 @njit
@@ -309,17 +317,4 @@ def thread_entry(s: Any, t: Any) -> Any:
 
     The others run too: a thread that ran ahead alone would reach what they were to change first.
     """
-    total, busy = np.int64(0), np.int64(_ALL)
-    while True:
-        own = np.int64(0)
-        for u in range(THREADS):
-            n = step_thread(s, np.int64(u), _turn_of(u, busy))
-            s.clock[0] += n
-            s.progress[0] += n
-            total += n
-            own = n if u == t else own
-            if s.status[0] != 0:
-                return total
-            busy = _still_busy(s, u, n, busy)
-        if own == 0:
-            return total
+    return _sweep(s, np.int64(t), np.int64(_NO_LIMIT))

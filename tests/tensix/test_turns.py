@@ -2,11 +2,10 @@
 
 import pytest
 
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, code, li, lw, sw, tt
+from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt
 from bhemu.tile import Tile
 
 SRCA, SRCB = 0, 1
-SYNC = 0xFFE80004
 GPR = 0xFFE00000
 
 
@@ -44,24 +43,43 @@ def test_an_unpacker_hands_over_before_the_matrix_unit_goes_on(quantum: int, loo
     assert list(tile.state.executed) == [16, 16, 0]
 
 
-def test_steps_of_a_thread_through_releases_change_nothing() -> None:
-    def started() -> Tile:
-        tile = Tile()
-        sync = [*li(A0, SYNC), sw(ZERO, A0), lw(A1, A0)]
-        programs = {"trisc0": code(pair() * 6, PARK), "trisc1": code(consume() * 6, sync, PARK)}
-        for i, (name, program) in enumerate(programs.items()):
-            tile.write(0x10000 + 0x4000 * i, program)
-            tile.core[name].set_reset_pc(0x10000 + 0x4000 * i)
-            tile.core[name].release()
-        return tile
+def recorded() -> Tile:
+    """All threads log by words whose order shows in one stream register; T1 within its looks."""
+    tile = Tile()
+    look = [*li(A0, GPR), lw(A1, A0)]
 
-    free, stepped, traced = started(), started(), started()
-    for _ in range(12):
-        stepped.tstep(1)
-    traced.state.trace[0] = 1
-    for tile in (free, stepped, traced):
-        assert tile.run().reason == "idle"
-    for tile in (stepped, traced):
-        assert tile.clock == free.clock
-        assert list(tile.state.executed) == list(free.state.executed)
-        assert int(tile.state.round[0]) == int(free.state.round[0])
+    def log(t: int, n: int) -> list[int]:
+        """REMOTE_SRC of stream 0 = t and n, through a GPR of the thread."""
+        value = tt("SETDMAREG", payload_sig_sel=n << 4 | t, reg_index_16b=8)
+        return [
+            value,
+            tt("STOREREG", reg_addr=(0xFFB40010 - 0xFFB00000) // 4, tdma_data_reg_index=4),
+        ]
+
+    programs = {
+        "trisc0": [word for n in range(8) for word in [*pair(), *log(0, n)]],
+        "trisc1": [word for n in range(8) for word in [*consume(), *log(1, n), *look]],
+        "trisc2": [word for n in range(30) for word in [*log(2, n), *look]],
+    }
+    for i, (name, program) in enumerate(programs.items()):
+        at = 0x10000 + 0x4000 * i
+        tile.write(at, code(program, PARK))
+        tile.core[name].set_reset_pc(at)
+        tile.core[name].release()
+    return tile
+
+
+@pytest.mark.parametrize("thread", [0, 1, 2])
+def test_steps_of_a_thread_change_nothing(thread: int) -> None:
+    """A stop within a core's access, in the middle of the threads' turns, resumes the same turn."""
+    free, stepped = recorded(), recorded()
+    free.state.trace[0] = stepped.state.trace[0] = 1
+    assert free.run().reason == "idle"
+    for _ in range(30):
+        stepped.tstep(thread)
+    assert stepped.run().reason == "idle"
+    for tile in (free, stepped):
+        tile.drain_log()
+    assert stepped.log == free.log
+    assert stepped.clock == free.clock
+    assert int(stepped.state.round[0]) == int(free.state.round[0])
