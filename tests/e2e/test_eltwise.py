@@ -26,7 +26,7 @@ ELTWISE = ROOT / "elfs" / "eltwise"
 A, B, C, TILE_BYTES = 0x40000, 0x80000, 0xC0000, 2048
 DONE = [(0x100, 0xD0E0)]
 ADD, SUB, MUL = 0, 1, 2
-BROADCAST = {"none": 0, "row": 1, "column": 2, "scalar": 3}
+BROADCAST = {"none": 0, "column": 1, "row": 2, "scalar": 3}
 POISON = b"\xff" * 4096
 
 Bf16 = npt.NDArray[np.uint16]
