@@ -2,8 +2,9 @@
 
 python scripts/make_eltwise_data.py [--tiles 2] [--seed 1] [--out elfs/eltwise]
 
-Writes a.npy, b.npy, add.npy, sub.npy and mul.npy, float32 of shape (32 * tiles, 32); all integers
-that bf16 holds exactly.
+Writes a.npy, b.npy, add.npy, sub.npy and mul.npy, and add_row.npy, add_column.npy and
+add_scalar.npy with B broadcast; float32 of shape (32 * tiles, 32), all integers that bf16 holds
+exactly.
 """
 
 import argparse
@@ -27,6 +28,13 @@ def results(a: NDArray[np.int64], b: NDArray[np.int64]) -> dict[str, NDArray[np.
     return {"add": a + b, "sub": a - b, "mul": a * b}
 
 
+def broadcast(b: NDArray[np.int64], how: str) -> NDArray[np.int64]:
+    """In each 32x32 tile its first row, column or element everywhere; "none": as it is."""
+    rows, columns = {"none": (32, 32), "row": (1, 32), "column": (32, 1), "scalar": (1, 1)}[how]
+    tiles = b.reshape(-1, 32, 32)
+    return np.broadcast_to(tiles[:, :rows, :columns], tiles.shape).reshape(b.shape)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -36,7 +44,9 @@ def main() -> None:
     arguments = parser.parse_args()
     a = integers(arguments.tiles, arguments.seed)
     b = integers(arguments.tiles, arguments.seed + 1)
-    for name, values in {"a": a, "b": b, **results(a, b)}.items():
+    files = {"a": a, "b": b, **results(a, b)}
+    files |= {f"add_{how}": a + broadcast(b, how) for how in ("row", "column", "scalar")}
+    for name, values in files.items():
         np.save(arguments.out / f"{name}.npy", values.astype(np.float32))
 
 

@@ -27,7 +27,7 @@ from bhemu.tensix.insn import REGISTRY, decode
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = ("brisc", "trisc0", "trisc1", "trisc2")
-PROGRAMS = ("add1", "eltwise", "matmul", "sfpu")
+PROGRAMS = ("add1", "eltwise", "matmul", "reduce", "sfpu")
 ELFS = [f"elfs/{program}/{core}.elf" for program in PROGRAMS for core in CORES]
 TEXT = {"brisc": 0x4000, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
 

@@ -7,11 +7,11 @@
 #define OP_SUB 1u
 #define OP_MUL 2u
 
-/* How a tile of B meets a tile of A: as it is, or its first row in every row, its first column in
- * every column, its first element everywhere. */
+/* How a tile of B meets a tile of A: as it is, or its first column in every column, its first row
+ * in every row, its first element everywhere; the bits of ELWADD's instr_mod19. */
 #define BROADCAST_NONE 0u
-#define BROADCAST_ROW 1u
-#define BROADCAST_COLUMN 2u
+#define BROADCAST_COLUMN 1u
+#define BROADCAST_ROW 2u
 #define BROADCAST_SCALAR 3u
 
 struct eltwise_args {

@@ -11,39 +11,30 @@
 #define STEP_1 2u
 #define STEP_2 3u
 
-/* How SrcB goes on after each instruction of a pass but the last; faces lie 16 rows apart, and 48
- * rows on, modulo 64, is 16 back. */
-static const uint8_t STEPS[4][PASS - 1] = {
-    [BROADCAST_NONE] = {STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0},
-    /* row 0 of faces 0, 1, 0, 1, for the upper and the lower half of each */
-    [BROADCAST_ROW] = {STEP_0, STEP_1, STEP_0, STEP_2, STEP_0, STEP_1, STEP_0},
-    /* column 0 of faces 0, 0, 2, 2 */
-    [BROADCAST_COLUMN] = {STEP_0, STEP_1, STEP_0, STEP_2, STEP_0, STEP_1, STEP_0},
-    [BROADCAST_SCALAR] = {STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0, STEP_0},
-};
-
-/* Bits of instr_mod19: the first row of SrcB for all rows, its first column for all columns. */
-static const uint8_t MODES[4] = {
-    [BROADCAST_ROW] = 2,
-    [BROADCAST_COLUMN] = 1,
-    [BROADCAST_SCALAR] = 3,
-};
+/* How SrcB goes on after instruction `i` of a pass: within a face, to the next one in the row of
+ * faces, to the next row of faces. */
+static uint32_t step(uint32_t i) { return i == 3 ? STEP_2 : i % 4 == 1 ? STEP_1 : STEP_0; }
 
 uint32_t tiles_done; /* in local RAM, for a debugger */
 
+/* Faces lie 16 rows apart, and 48 rows on, modulo 64, is 16 back. */
 static void configure_steps(uint32_t broadcast) {
-    if (broadcast == BROADCAST_ROW) {
+    if (broadcast == BROADCAST_ROW) { /* row 0 of faces 0, 1, 0, 1, for both halves of each */
         ADDR_MODE(STEP_0, AB_STEP(ROWS, 0), DST_STEP(ROWS));
         ADDR_MODE(STEP_1, AB_STEP(ROWS, 16), DST_STEP(ROWS));
         ADDR_MODE(STEP_2, AB_STEP(ROWS, 48), DST_STEP(ROWS));
-    } else if (broadcast == BROADCAST_COLUMN) {
+    } else if (broadcast == BROADCAST_COLUMN) { /* column 0 of faces 0, 0, 2, 2 */
         ADDR_MODE(STEP_0, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
         ADDR_MODE(STEP_1, AB_STEP(ROWS, 64 - ROWS), DST_STEP(ROWS));
         ADDR_MODE(STEP_2, AB_STEP(ROWS, 32 - ROWS), DST_STEP(ROWS));
     } else if (broadcast == BROADCAST_SCALAR) {
         ADDR_MODE(STEP_0, AB_STEP(ROWS, 0), DST_STEP(ROWS));
+        ADDR_MODE(STEP_1, AB_STEP(ROWS, 0), DST_STEP(ROWS));
+        ADDR_MODE(STEP_2, AB_STEP(ROWS, 0), DST_STEP(ROWS));
     } else {
         ADDR_MODE(STEP_0, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
+        ADDR_MODE(STEP_1, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
+        ADDR_MODE(STEP_2, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
     }
 }
 
@@ -61,10 +52,10 @@ static uint32_t instruction(uint32_t op) {
 /* Recorded once, without executing; the MOP plays it. The three classes share the places
  * of addr_mode and instr_mod19. */
 static void record_tile(uint32_t op, uint32_t broadcast) {
-    uint32_t word = instruction(op) | TTF_ELWADD_instr_mod19(MODES[broadcast]);
+    uint32_t word = instruction(op) | TTF_ELWADD_instr_mod19(broadcast);
     TTI_REPLAY(1, 0, PASS, 0);
     for (uint32_t i = 0; i < PASS - 1; i++) {
-        TT_PUSH(word | TTF_ELWADD_addr_mode(STEPS[broadcast][i]));
+        TT_PUSH(word | TTF_ELWADD_addr_mode(step(i)));
     }
     TT_PUSH(word | TTF_ELWADD_addr_mode(NEXT_PASS));
 }

@@ -26,6 +26,7 @@ ELTWISE = ROOT / "elfs" / "eltwise"
 A, B, C, TILE_BYTES = 0x40000, 0x80000, 0xC0000, 2048
 DONE = [(0x100, 0xD0E0)]
 ADD, SUB, MUL = 0, 1, 2
+BROADCAST = {"none": 0, "column": 1, "row": 2, "scalar": 3}
 POISON = b"\xff" * 4096
 
 Bf16 = npt.NDArray[np.uint16]
@@ -67,9 +68,12 @@ def start(arguments: tuple[int, ...], a: Bf16, b: Bf16, **options: object) -> Ti
     return tile
 
 
-def eltwise(op: int, a: Bf16, b: Bf16, phases: int = 1, **options: object) -> Bf16:
+def eltwise(
+    op: int, a: Bf16, b: Bf16, phases: int = 1, how: str = "none", **options: object
+) -> Bf16:
     """C of a finished run on whole tiles (flat, in L1 order); nothing after C may be written."""
-    tile = start((a.size // 1024, op, phases, A, B, C), a, b, poison="ff", **options)
+    arguments = (a.size // 1024, op, phases, A, B, C, BROADCAST[how])
+    tile = start(arguments, a, b, poison="ff", **options)
     assert tile.run(DONE, timeout_s=60).reason == "until"
     assert tile.read(C + 2 * a.size, len(POISON)) == POISON
     return np.frombuffer(tile.read(C, 2 * a.size), np.uint16)
@@ -93,6 +97,24 @@ def test_integers_are_exact(name: str, op: int, phases: int, tiles: int) -> None
     a, b = script.integers(tiles, 5).ravel(), script.integers(tiles, 6).ravel()
     want = bf16(script.results(a, b)[name])
     got = eltwise(op, bf16(a), bf16(b), phases)
+    assert np.array_equal(got, want), np.argwhere(got != want)[:8]
+
+
+def l1_order(matrix: Bf16) -> Bf16:
+    """A (32 * tiles, 32) matrix as 32x32 tiles of four faces, flat."""
+    faces = matrix.reshape(-1, 2, 16, 2, 16).transpose(0, 1, 3, 2, 4)
+    return np.ascontiguousarray(faces).ravel()
+
+
+@pytest.mark.parametrize("how", BROADCAST)
+@pytest.mark.parametrize(
+    ("name", "op", "phases"), [("add", ADD, 1), ("sub", SUB, 1), ("mul", MUL, 1), ("mul", MUL, 4)]
+)
+def test_broadcasts_are_exact(name: str, op: int, phases: int, how: str) -> None:
+    script = data_script()
+    a, b = script.integers(3, 7), script.integers(3, 8)
+    want = l1_order(bf16(script.results(a, script.broadcast(b, how))[name]))
+    got = eltwise(op, l1_order(bf16(a)), l1_order(bf16(b)), phases, how)
     assert np.array_equal(got, want), np.argwhere(got != want)[:8]
 
 
@@ -142,6 +164,27 @@ def test_bits_are_those_of_ttsim(op: int, phases: int) -> None:
     assert hashlib.sha256(got.tobytes()).hexdigest() == TTSIM[op, phases]
 
 
+# The same with B broadcast, and one phase.
+TTSIM_BROADCAST: dict[tuple[int, str], str] = {
+    (0, "row"): "09cf472cc22fb75f917c9243799d8d100742ffaa2c79ac779dbc8de3e342caa7",
+    (0, "column"): "f05f36847c2ff8bfdf23fa17916afa64a1fce843ec3e86eb4b64b5731dd1396e",
+    (0, "scalar"): "5c11be12561cc96be46649e5735f70a4e2f34e6ac66375b262489ea21a24a5d8",
+    (1, "row"): "e86128222cc40f61a450bad6b9a6d20256d92e6e48a7440e13179143f481f413",
+    (1, "column"): "4b663ce972c6c2ec956ad629a0a18469b1b8cd9e44095d4041f1481d7a36cd87",
+    (1, "scalar"): "ced163988b02d1ff3bb9ec89d342eea36b3884c2ce67e96961943bf340c23be5",
+    (2, "row"): "cba918ee4aa935592dfc8ba3e0ffd5066e9117a4da02432ea1b65a21c883def9",
+    (2, "column"): "fe03e75bae49cef9b50d1f7322e6f985c675c9014c5e0e677b4548f40cc9d85b",
+    (2, "scalar"): "9c5934be4eeb95efb2dde0d7936282aa479db567ef0ece127f82ef5d1f4a745b",
+}
+
+
+@pytest.mark.parametrize(("op", "how"), TTSIM_BROADCAST)
+def test_broadcast_bits_are_those_of_ttsim(op: int, how: str) -> None:
+    a, b = scattered(2048, 5).reshape(64, 32), scattered(2048, 6).reshape(64, 32)
+    got = eltwise(op, l1_order(a), l1_order(b), 1, how)
+    assert hashlib.sha256(got.tobytes()).hexdigest() == TTSIM_BROADCAST[op, how]
+
+
 def test_result_does_not_depend_on_the_quantum() -> None:
     a, b = scattered(3072, 7), scattered(3072, 8)
     first, *others = (eltwise(MUL, a, b, 4, quantum=q) for q in (1000, 7, 1))
@@ -151,14 +194,15 @@ def test_result_does_not_depend_on_the_quantum() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        (1, 3, 1, A, B, C),
-        (1, ADD, 2, A, B, C),  # a sum has no fidelity phases
-        (1, MUL, 0, A, B, C),
-        (1, MUL, 5, A, B, C),
-        (1, ADD, 1, A, B + 8, C),
-        (1, ADD, 1, A, B, 0x10000),  # TRISC0's text lies there
-        (2, ADD, 1, A, B, A + TILE_BYTES),  # C overwrites A
-        (769, ADD, 1, A, B, C),
+        (1, 3, 1, A, B, C, 0),
+        (1, ADD, 2, A, B, C, 0),  # a sum has no fidelity phases
+        (1, MUL, 0, A, B, C, 0),
+        (1, MUL, 5, A, B, C, 0),
+        (1, ADD, 1, A, B + 8, C, 0),
+        (1, ADD, 1, A, B, 0x10000, 0),  # TRISC0's text lies there
+        (2, ADD, 1, A, B, A + TILE_BYTES, 0),  # C overwrites A
+        (769, ADD, 1, A, B, C, 0),
+        (1, ADD, 1, A, B, C, 4),
     ],
 )
 def test_a_bad_argument_stops_on_ebreak(arguments: tuple[int, ...]) -> None:
@@ -167,27 +211,38 @@ def test_a_bad_argument_stops_on_ebreak(arguments: tuple[int, ...]) -> None:
         tile.run(DONE, timeout_s=60)
 
 
-@pytest.mark.parametrize(("op", "phases", "name"), [(0, 1, "add"), (1, 1, "sub"), (2, 4, "mul")])
+@pytest.mark.parametrize(
+    ("op", "phases", "how", "name"),
+    [
+        (0, 1, "none", "add"),
+        (1, 1, "none", "sub"),
+        (2, 4, "none", "mul"),
+        *((0, 1, how, f"add_{how}") for how in ("row", "column", "scalar")),
+    ],
+)
 def test_the_command_prints_a_checked_answer(
-    tmp_path: Path, op: int, phases: int, name: str
+    tmp_path: Path, op: int, phases: int, how: str, name: str
 ) -> None:
     """The shipped program, with the lines its comment names changed for the other operations."""
     folder = tmp_path / "eltwise"
     shutil.copytree(ELTWISE, folder)
     text = (folder / "PROGRAM.toml").read_text()
     changed = text.replace('"u32:0", "u32:1"', f'"u32:{op}", "u32:{phases}"')
+    changed = changed.replace('"u32:0xC0000", "u32:0"', f'"u32:0xC0000", "u32:{BROADCAST[how]}"')
     (folder / "PROGRAM.toml").write_text(changed.replace('"add.npy"', f'"{name}.npy"'))
     command = [sys.executable, "-m", "bhemu.cli", "run", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "equal (2048 of 2048)" in done.stdout
-    assert (changed == text) == (op == ADD)
+    assert (changed == text) == (name == "add")
 
 
 def test_the_data_is_what_the_script_makes() -> None:
     script = data_script()
     a, b = script.integers(2, 1), script.integers(2, 2)
-    for name, values in {"a": a, "b": b, **script.results(a, b)}.items():
+    files = {"a": a, "b": b, **script.results(a, b)}
+    files |= {f"add_{how}": a + script.broadcast(b, how) for how in ("row", "column", "scalar")}
+    for name, values in files.items():
         stored = np.load(ELTWISE / f"{name}.npy")
         assert stored.dtype == np.float32
         assert np.array_equal(stored, values), name

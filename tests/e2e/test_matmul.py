@@ -25,6 +25,7 @@ A, B, C, TILE_BYTES = 0x40000, 0x80000, 0xC0000, 2048
 DONE = [(0x100, 0xD0E0)]
 PHASES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
 POISON = b"\xff" * 4096
+PLAIN = (0,) * 7  # the arguments from the input format on; see test_matmul_blocks.py
 
 Bf16 = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float64]
@@ -80,7 +81,7 @@ def matmul(a: Bf16, b: Bf16, phases: int, **options: object) -> Bf16:
     """C of a finished run; the tiles after C must stay untouched."""
     (rows, inner), columns = a.shape, b.shape[1]
     sizes = (rows // 32, inner // 32, columns // 32)
-    tile = start((*sizes, phases, A, B, C), tiles(a), tiles(b), poison="ff", **options)
+    tile = start((*sizes, phases, A, B, C, *PLAIN), tiles(a), tiles(b), poison="ff", **options)
     assert tile.run(DONE, timeout_s=60).reason == "until"
     end = C + sizes[0] * sizes[2] * TILE_BYTES
     assert tile.read(end, len(POISON)) == POISON
