@@ -3,8 +3,8 @@
 The silicon follows the largest exponent at all times.  Here both are followed only while
 ENABLE_ACC_STATS_Enable is set.  `pack_exponent[1]` counts the PACRs whose exponents were not looked
 at, `pack_exponent[2]` those of int8 that the histogram should have and whose bins are unspecified,
-so that a reader can tell whether the answer is whole.  Source: ExponentHistogram, CLREXPHIST, Wormhole
-ISA; Blackhole has one packer.
+so that a reader can tell whether the answer is whole.  Source: ExponentHistogram, CLREXPHIST,
+Wormhole ISA; Blackhole has one packer.
 """
 
 from typing import Any
