@@ -38,10 +38,12 @@ SHORT = """## Where the model falls short
   rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs.
-* Auto TTSync (ThreadConfig TENSIX_TRISC_SYNC_*) orders nothing: an access to GPRs or Config takes
-  place as soon as the core's own thread cannot go on.
-* Vector unit: SFPLOADMACRO only stores its templates. Stochastic rounding follows the ISA text
-  alone.
+* Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
+  are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
+  thread cannot go on.
+* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero, SFPCAST modes 1 and 2, SFPMAD
+  through LReg 7 and the formats of SFPLOAD and SFPSTORE that ttsim refuses follow the ISA text
+  alone. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
 * UNPACR refuses compressed tiles, row search, srcb_bcast, upsampling, an input that wraps
   (Unpack_fifo_size), SRCA_SET_Base, and a burst over more than one 16-row set.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
@@ -50,8 +52,8 @@ SHORT = """## Where the model falls short
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
 * Reading Dst rows that nothing has written since power-up is not noticed; they hold zeros here.
-* First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 to 3 s each and up to 8 s
-  more for other formats and modes, most others below 1 s of processor time on the machine of
+* First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
+  for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.
 * Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what
   each running core can still do while nothing moves. Not found, so left to limit or time-out: loops
