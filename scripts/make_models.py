@@ -26,7 +26,7 @@ SHORT = """## Where the model falls short
   destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed
   as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
 * The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8),
-  and its exponents (6, 7, 9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
+  and the largest exponent (9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
   unsupported on Blackhole, are errors unless undefined behaviour is tolerated. STOREIND to Src
   refuses a non-zero SRC*_SET_Base.
 * Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
@@ -44,10 +44,17 @@ SHORT = """## Where the model falls short
 * Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero, SFPCAST modes 1 and 2, SFPMAD
   through LReg 7 and the formats of SFPLOAD and SFPSTORE that ttsim refuses follow the ISA text
   alone. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
-* PACR and UNPACR refuse what the golden model refuses: flush, zero write, compression, a burst over
-  more than one 16-row set, edge masks other than none or all of a row.
-* First use compiles: the core takes 12 s, PACR 6 s, MVMUL 6 s, UNPACR 4 s, most others below 1 s of
-  processor time on the machine of docs/benchmarks.md.
+* UNPACR refuses compressed tiles, row search, srcb_bcast, upsampling, an input that wraps
+  (Unpack_fifo_size), SRCA_SET_Base, and a burst over more than one 16-row set.
+* PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
+  ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding, and strided reads of other
+  interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.
+  Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
+  them, else such a mask is refused.
+* Reading Dst rows that nothing has written since power-up is not noticed; they hold zeros here.
+* First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
+  for other formats and modes, most others below 1 s of processor time on the machine of
+  docs/benchmarks.md.
 * Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what
   each running core can still do while nothing moves. Not found, so left to limit or time-out: loops
   that change bytes for ever (a heartbeat word), that push or store to devices, that jump through a

@@ -13,9 +13,14 @@ from bhemu.tensix.jit import JIT, call_entry
 from bhemu.tensix.state import COLD_SLOTS
 from bhemu.tensix.subset import njit
 
-UNPACK, PACK = range(2)  # slots; numbers are part of compiled code
-NAMES = {UNPACK: "UNPACR, other modes", PACK: "PACR, other modes"}
-SLOTS = {0x42: (UNPACK,), 0x41: (PACK,)}  # of each opcode that has any
+UNPACK, PACK, UNPACK_RARE, ACCUMULATE = range(4)  # slots; numbers are part of compiled code
+NAMES = {
+    UNPACK: "UNPACR, other modes",
+    PACK: "PACR, other modes",
+    UNPACK_RARE: "UNPACR, rare modes",
+    ACCUMULATE: "PACR, L1 accumulation",
+}
+SLOTS = {0x42: (UNPACK, UNPACK_RARE), 0x41: (PACK, ACCUMULATE)}  # of opcodes that have any
 
 ENTRIES: dict[int, Callable[..., Any]] = {}
 

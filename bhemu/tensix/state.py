@@ -110,7 +110,7 @@ MEMBERS = (
     Member("pack_row", _i64, (1,), "row within the tile, for edge masks"),
     Member("pack_plane", _i64, (1,), "row within the xy plane (8 bits, kept from tile to tile)"),
     Member("pack_histogram", _u8, (32,), "exponents of packed datums, saturating counts"),
-    Member("pack_exponent", _i64, (2,), "largest exponent packed; PACRs that were not looked at"),
+    Member("pack_exponent", _i64, (3,), "largest exponent packed; PACRs without it, as int8"),
     Member("pack_tmp", _u32, (64,), "scratch datums of one PACR (never architectural)"),
     Member("pack_cells", _u16, (2, 64), "scratch Dst rows of one PACR (never architectural)"),
     Member("unpack_tmp", _u32, (1024,), "scratch cells of one UNPACR (never architectural)"),

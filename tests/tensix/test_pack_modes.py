@@ -225,10 +225,10 @@ def test_exponent_histogram(wide: int, fmt: int, out: int) -> None:
         step(s, model, p)
         s.adc[0, 2, 0, 1] = (s.adc[0, 2, 0, 1] + 4) % 32
     assert s.pack_histogram.tolist() == model.histogram
-    assert s.pack_exponent.tolist() == [model.largest, 0]
+    assert s.pack_exponent.tolist() == [model.largest, 0, 0]
     assert clear_histogram(s) == status.DONE
     assert not s.pack_histogram.any()
-    assert s.pack_exponent.tolist() == [0, 0]
+    assert s.pack_exponent.tolist() == [0, 0, 0]
 
 
 def test_pacrs_that_no_statistics_saw_are_counted() -> None:
@@ -238,8 +238,16 @@ def test_pacrs_that_no_statistics_saw_are_counted() -> None:
         s, model = setup(p)
         step(s, model, p)
         step(s, model, p)
-        assert s.pack_exponent.tolist() == [0, 2]
+        assert s.pack_exponent.tolist() == [0, 2, 0]
         assert not s.pack_histogram.any()
+
+
+def test_int8_has_no_bins() -> None:
+    p = Pack(wide=1, fmt=14, out=14)
+    s, model = setup(p)
+    put_thread(s, 0, tf.ENABLE_ACC_STATS_Enable, 1)
+    step(s, model, p)
+    assert s.pack_exponent.tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -81,9 +81,10 @@ def test_setdmareg_special_form_against_the_reference(source: int, size: int) ->
 
 @pytest.mark.parametrize("source", [6, 7, 9])
 def test_setdmareg_of_exponents_that_were_not_followed(source: int) -> None:
-    """Silicon follows the largest exponent always, bhemu only while statistics are enabled."""
+    """Silicon follows the largest exponent always, bhemu only while statistics are enabled; the
+    histogram lacks int8, whose bins are unspecified."""
     s = State()
-    s.pack_exponent[1] = 5
+    s.pack_exponent[1 if source == 9 else 2] = 5
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3, "reg_index_16b": 4}
     assert run(s, "SETDMAREG", **fields) == scalar.STATISTICS
     text = status.RULES[scalar.STATISTICS].text.format(*s.detail)

@@ -32,13 +32,28 @@ def test_the_histogram_and_the_largest_exponent_of_packed_tiles() -> None:
 
 
 def test_a_tile_packed_without_statistics_is_noticed() -> None:
+    """The histogram stands still without ENABLE_ACC_STATS; the largest exponent would not."""
     p = Pack()
     s, model = setup(p)
     step(s, model, p)
+    before = list(model.histogram)
+    put_thread(s, 0, tf.ENABLE_ACC_STATS_Enable, 1)
+    step(s, model, p)
+    assert run(s, "SETDMAREG", **special(9, 8, 1)) == scalar.STATISTICS
+    for source in (6, 7):
+        assert run(s, "SETDMAREG", **special(source, 4 * source, 2)) == status.DONE
+    seen = s.gpr[0, 24:32].view(np.uint8).tolist()
+    assert seen == [now - was for now, was in zip(model.histogram, before, strict=True)]
+    assert run(s, "CLREXPHIST") == status.DONE
+    assert run(s, "SETDMAREG", **special(9, 8, 1)) == status.DONE
+    assert s.gpr[0, 8] == 0
+
+
+def test_int8_has_no_bins() -> None:
+    """What an int8 datum counts as is unspecified, so the histogram is refused afterwards."""
+    p = Pack(wide=1, fmt=14, out=14)
+    s, model = setup(p)
     put_thread(s, 0, tf.ENABLE_ACC_STATS_Enable, 1)
     step(s, model, p)
     for source in (6, 7, 9):
         assert run(s, "SETDMAREG", **special(source, 8, 1)) == scalar.STATISTICS
-    assert run(s, "CLREXPHIST") == status.DONE
-    assert run(s, "SETDMAREG", **special(9, 8, 1)) == status.DONE
-    assert s.gpr[0, 8] == 0

@@ -32,7 +32,8 @@ STATISTICS = error(
     "THCON-EXPONENTS",
     UNIMPLEMENTED,
     "SETDMAREG reads exponent statistics, but {0} PACRs ran without them since CLREXPHIST",
-    "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it",
+    "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 "
+    "has no specified bins",
 )
 BITWOP_MODE = error(
     "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {0}: 0 (and), 1 (or) and 2 (xor) exist"
@@ -63,8 +64,9 @@ def _source_refused(s: Any, source: Any, packer: Any) -> Any:
     if source != LARGEST_EXPONENT and packer:
         s.detail[0] = packer
         return NO_PACKER
-    s.detail[0] = s.pack_exponent[1]
-    return STATISTICS if s.pack_exponent[1] else DONE
+    # Without ENABLE_ACC_STATS the histogram stands still; only int8 has no bins that are known.
+    s.detail[0] = s.pack_exponent[1 if source == LARGEST_EXPONENT else 2]
+    return STATISTICS if s.detail[0] else DONE
 
 
 @njit

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.formats import BF16, FP16, flush_32
+from bhemu.tensix.cold import ACCUMULATE, cold
+from bhemu.tensix.formats import BF16, FP16, FP32, flush_32
 from bhemu.tensix.subset import njit
+from bhemu.tensix.units.pack import geometry, modes
+from bhemu.tensix.words import l1_halves, l1_words
 
 _SIGN = 0x80000000
 _INF = 0x7F800000
@@ -108,3 +111,20 @@ def add(fmt: Any, old: Any, new: Any) -> Any:
     if fmt == FP16:
         return _add_fp16(old, new)
     return _add_fp32(old, new)
+
+
+def _accumulate(s: Any, t: Any, n: Any) -> Any:
+    # Adds what is in L1 to the first n datums of s.pack_tmp, before they are stored there.
+    m = modes.mode_of(s, t)
+    at = geometry.place_of(s, t, m).data
+    values = s.pack_tmp
+    for i in range(n):
+        if m.out == FP32:
+            old = np.int64(l1_words(s)[(at >> 2) + i])
+        else:
+            old = np.int64(l1_halves(s)[(at >> 1) + i])
+        values[i] = np.uint32(add(m.out, old, np.int64(values[i])))
+    return np.int64(0)
+
+
+accumulate = cold(ACCUMULATE, _accumulate)

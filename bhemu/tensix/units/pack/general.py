@@ -14,6 +14,7 @@ from bhemu.tensix.formats import INT8
 from bhemu.tensix.status import DONE, MISSING, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import convert, edges, geometry, histogram, modes, output
+from bhemu.tensix.units.pack.accumulate import accumulate
 
 _UNKNOWN = 3 << 2 | 3 << 13 | 7 << 18 | 3 << 21  # ctxt_ctrl, addr_cnt_context, row_pad_zero, ...
 _STRIDED_MASKS = 1 << 0 | 1 << 1 | 1 << 3
@@ -105,6 +106,8 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
     values = s.pack_tmp
     _values(s, m, rows, zeros, values)
     n = output.chosen(s, m, rows, values)
+    if m.accumulate:
+        accumulate(s, t, n)
     output.store(s, m, n, place, values)
     edges.advance(s, m.bank, rows.number, rows.columns)
     output.advance(s, m, n, place, w & 1)

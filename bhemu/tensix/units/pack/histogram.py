@@ -1,9 +1,10 @@
 """Exponent statistics of the packer: a histogram, the largest exponent, and their reset.
 
 The silicon follows the largest exponent at all times.  Here both are followed only while
-ENABLE_ACC_STATS_Enable is set, and `pack_exponent[1]` counts the PACRs that were not looked at, so
-that a reader can tell whether the answer is whole.  Source: ExponentHistogram, CLREXPHIST, Wormhole
-ISA; Blackhole has one packer.
+ENABLE_ACC_STATS_Enable is set.  `pack_exponent[1]` counts the PACRs whose exponents were not looked
+at, `pack_exponent[2]` those of int8 that the histogram should have and whose bins are unspecified,
+so that a reader can tell whether the answer is whole.  Source: ExponentHistogram, CLREXPHIST,
+Wormhole ISA; Blackhole has one packer.
 """
 
 from typing import Any
@@ -29,8 +30,10 @@ def enabled(s: Any) -> Any:
 @njit
 def update(s: Any, m: Any, rows: Any, values: Any) -> None:
     """Count the exponents of intermediate values[0 : 16 * rows], after ReLU."""
-    if m.fmt == INT8 or not enabled(s):
+    counted = enabled(s)
+    if m.fmt == INT8 or not counted:
         s.pack_exponent[1] += 1
+        s.pack_exponent[2] += 1 if counted else 0
         return
     shift, mask = exponent_at(m.fmt)
     for k in range(rows.number):
@@ -47,6 +50,5 @@ class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", stall="B6", oracle=Fal
     def execute(s: Any, t: Any) -> Any:
         for i in range(32):
             s.pack_histogram[i] = np.uint8(0)
-        s.pack_exponent[0] = 0
-        s.pack_exponent[1] = 0
+        s.pack_exponent[:] = 0
         return DONE

@@ -8,7 +8,7 @@ from bhemu.tensix import code_pages, config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.pack import accumulate, bfp
+from bhemu.tensix.units.pack import bfp
 from bhemu.tensix.units.pack.geometry import PACKER, Y, Z
 from bhemu.tensix.words import l1_halves, l1_words
 
@@ -47,7 +47,7 @@ def count_of(s: Any, m: Any, rows: Any) -> Any:
 
 @njit
 def store(s: Any, m: Any, n: Any, place: Any, values: Any) -> None:
-    """Write values[0:n] (uint32 output datums) to the Place, or add them to what is there."""
+    """Write values[0:n] (uint32 output datums) to the Place."""
     size, at = formats.datum_bits(m.out), place.data
     if formats.is_bfp(m.out):
         for group in range(n >> 4):
@@ -57,18 +57,10 @@ def store(s: Any, m: Any, n: Any, place: Any, values: Any) -> None:
             s.l1[place.exponent + group] = np.uint8(shared)
     elif size == 32:
         words = l1_words(s)[at >> 2 : (at >> 2) + n]
-        if m.accumulate:
-            for i in range(n):
-                new = np.int64(values[i])
-                values[i] = np.uint32(accumulate.add(m.out, np.int64(words[i]), new))
         for i in range(n):
             words[i] = values[i]
     elif size == 16:
         halves = l1_halves(s)[at >> 1 : (at >> 1) + n]
-        if m.accumulate:
-            for i in range(n):
-                new = np.int64(values[i])
-                values[i] = np.uint32(accumulate.add(m.out, np.int64(halves[i]), new))
         for i in range(n):
             halves[i] = np.uint16(values[i])
     else:

@@ -68,6 +68,7 @@ _OUT_ADMITTED = np.array([_ADMITTED.get(f, 0) for f in range(16)], np.int64)
 _PLAIN = np.array(
     [_TO_SRC[f] if f in (FP32, FP16, BF16, UINT16) else 0 for f in range(16)], np.int64
 )
+WIDE = 1 << FP32 | 1 << TF32 | 1 << INT32  # output formats of 32-bit Dst datums
 _CODES = f"format codes: {formats.CODES}"
 
 # Words of the sentences: {0} unpacker, {1} context, {2} input format, {3} output format.

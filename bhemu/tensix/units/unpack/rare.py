@@ -1,0 +1,117 @@
+"""What an UNPACR seldom writes: zeros, 16-bit datums to Dst, block floats with 5-bit exponents.
+
+`general` has checked the word and counts on afterwards.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import dest, formats
+from bhemu.tensix.cold import UNPACK_RARE, cold
+from bhemu.tensix.flat import flat
+from bhemu.tensix.status import DONE, UB, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.units.unpack import geometry
+from bhemu.tensix.units.unpack.convert import to_cells
+from bhemu.tensix.units.unpack.geometry import FIRST_CELL, SRC_ROWS, X
+from bhemu.tensix.units.unpack.modes import WIDE, column_shift
+from bhemu.tensix.units.unpack.target import to_src
+from bhemu.tensix.units.unpack.word import mode_of_word
+
+_PIECE = 1024  # datums converted at a time
+# Output formats (a bit set) whose Dst datums have 5-bit exponents.
+_FIVE = 1 << formats.FP16 | 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
+_FIVE |= 1 << formats.FP8 | 1 << formats.INT8
+
+_EXPONENT = error(
+    "UNPACR-BFP-EXPONENT",
+    UB,
+    "unpacker {0}: an exponent of format {2}, less the leading zeros of its datum, is not in 0 to "
+    "31",
+    "5-bit block floating point (bfp8a, bfp4a, bfp2a) has exponents from 0 to 31",
+)
+
+
+@njit
+def _exponents_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
+    # Converts everything once, to look at the exponents before any effect.
+    if not formats.is_bfp(m.fmt) or m.fmt & 4:
+        return 0
+    done = np.int64(0)
+    while done < count:
+        n = min(count - done, _PIECE)
+        if m.tileize:
+            n = min(n, src.row - done % src.row)
+        if to_cells(s, m, src, done, n, s.unpack_tmp[:n]):
+            return _EXPONENT
+        done += n
+    return 0
+
+
+@njit(inline="always")  # one caller
+def _to_dst_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
+    store = flat(s.dst)
+    five = (_FIVE >> m.out) & 1
+    done = np.int64(0)
+    while done < count:
+        n = min(count - done, _PIECE)
+        if m.tileize:
+            n = min(n, src.row - done % src.row)
+        cells = s.unpack_tmp[:n]
+        to_cells(s, m, src, done, n, cells)
+        for i in range(n):
+            v = np.int64(cells[i])
+            sign = v >> 16 & 0x8000
+            if five:
+                v = sign | dest.enc_fp16(v >> 13 & 0x7FFF)
+            else:
+                v = dest.enc_bf16(v >> 16)
+            store[first + done + i] = np.uint16(v)
+        done += n
+    for row in range(first >> 4, (first + count + 15) >> 4):
+        s.dst_valid[row] = 1
+
+
+@njit(inline="always")  # one caller
+def _zeros(s: Any, m: Any, first: Any, count: Any) -> None:
+    # zero_write2: what is read does not matter.
+    shift = column_shift(s, m)
+    for at in range(first, first + count):
+        row, column = at >> 4, at & 15
+        if not m.to_dst:
+            row, column = row & (SRC_ROWS - 1), column - shift
+            if column < 0:
+                continue
+            if m.haloize and m.unpacker == 0:
+                row, column = (row & ~15) | column, row & 15
+            s.src[m.unpacker, s.unpack_bank[m.unpacker] & 1, row, column] = np.uint32(0)
+        elif (WIDE >> m.out) & 1:
+            dest.write32(s, row, column, np.int64(0))
+        else:
+            dest.write16(s, row, column, np.int64(0))
+
+
+def _rare(s: Any, t: Any, word: Any) -> Any:
+    w = np.int64(word)
+    m = mode_of_word(s, t, w)
+    first = geometry.first_cell(s, t, m)
+    if m.unpacker == 0:
+        first -= FIRST_CELL
+    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
+    if (w >> 4) & 1:
+        start = np.int64(0) if m.to_dst else np.int64(max(-first, 0))
+        _zeros(s, m, first + start, count - start)
+        return np.int64(DONE)
+    src = geometry.source(s, t, m)
+    status = _exponents_refused(s, m, src, count)
+    if status:
+        return np.int64(status)
+    if m.to_dst:
+        _to_dst_16(s, m, src, first, count)
+    else:
+        to_src(s, m, src, first, np.int64(max(-first, 0)), count)
+    return np.int64(DONE)
+
+
+rare = cold(UNPACK_RARE, _rare)
