@@ -6,7 +6,8 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage clean
+.PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage \
+  mutate clean
 
 setup: $(ALL)
 
@@ -53,6 +54,9 @@ vectors-check: setup
 
 coverage: setup
 	$(BIN)/python scripts/make_coverage.py
+
+mutate: setup
+	nice $(BIN)/python scripts/mutate.py
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
