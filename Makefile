@@ -6,7 +6,8 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage mutate clean
+.PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage \
+  mutate clean
 
 setup: $(ALL)
 

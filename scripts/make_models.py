@@ -1,12 +1,18 @@
 """Writes docs/models.md: what is modelled, inert, refused and unverified, and every rule."""
 
+import ast
+import importlib
+import inspect
+import pkgutil
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import row  # noqa: E402
 from bhemu.memmap import BLOCKS, INERT  # noqa: E402
 from bhemu.oracle.divergences import TABLE  # noqa: E402
@@ -70,6 +76,26 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
     return lines + ["| " + " | ".join(str(c) for c in r) + " |" for r in rows]
 
 
+def severity(number: int) -> str:
+    """What breaking a rule does: "error", or "selectable" where Tile(ub=...) may let it pass."""
+    return "selectable" if number in lenient() else "error"
+
+
+@cache
+def lenient() -> frozenset[int]:
+    """Numbers of the rules that some unit hands to `violated`: the ISA tells what silicon does."""
+    found = set()
+    for module in pkgutil.walk_packages(bhemu.tensix.__path__, "bhemu.tensix."):
+        loaded = importlib.import_module(module.name)
+        for node in ast.walk(ast.parse(inspect.getsource(loaded))):
+            named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if named and node.func.id == "violated":
+                names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                values = {vars(loaded).get(name) for name in names}
+                found |= {v for v in values if isinstance(v, int) and v in RULES}
+    return frozenset(found)
+
+
 def text() -> str:
     """The whole page."""
     from bhemu.devices import dispatch
@@ -128,10 +154,13 @@ def text() -> str:
         "",
         "## Rules",
         "",
+        "Severity: `error` stops the program; `selectable` does so unless `ub` is `warn` or `silicon`,"
+        " which go on with what the ISA says silicon does.",
+        "",
         *table(
-            ("rule", "category", "sentence"),
+            ("rule", "category", "severity", "sentence"),
             [
-                (r.rule, r.category, r.text.replace("|", "\\|"))
+                (r.rule, r.category, severity(r.number), r.text.replace("|", "\\|"))
                 for r in sorted(RULES.values(), key=lambda r: r.rule)
             ],
         ),
