@@ -154,8 +154,8 @@ def text() -> str:
         "",
         "## Rules",
         "",
-        "Severity: `error` stops the program; `selectable` does so unless `ub` is `warn` or `silicon`,"
-        " which go on with what the ISA says silicon does.",
+        "Severity: `error` stops the program; `selectable` does so unless `ub` is `warn` or"
+        " `silicon`, which go on with what the ISA says silicon does.",
         "",
         *table(
             ("rule", "category", "severity", "sentence"),
