@@ -4,6 +4,7 @@ Everything that is not in this table counts as a difference. Each row has a prog
 (instructions of thread 1 in the state that units/accept.py prepares).
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,7 +27,7 @@ class Divergence:
 
     `when` says under which setting of bhemu it shows. `example` is a program of thread 1; an
     instruction named in `instructions` is the first after which the models differ, and the runs
-    end as (bhemu's, ttsim's) kind of `ends`.
+    end as (bhemu's, ttsim's) kind of `ends`; `says` is a pattern of what ttsim then prints.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Divergence:
     instructions: tuple[str, ...]
     ends: tuple[str, str]
     example: tuple[tuple[str, dict[str, int]], ...]
+    says: str = ""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -83,6 +85,18 @@ TABLE: tuple[Divergence, ...] = (
             ("SEMWAIT", {"sem_sel": 2, "wait_sem_cond": 1, "stall_res": 64}),
             ("SEMPOST", {"sem_sel": 2}),
         ),
+    ),
+    Divergence(
+        "STALLWAIT-C12",
+        ALWAYS,
+        "STALLWAIT with condition C12 (configuration unit busy): bhemu waits for it, ttsim calls"
+        " bit 12 an unused bit of the encoding",
+        "ISA text (STALLWAIT, Blackhole: conditions C0 to C12)",
+        "the condition has a name and a meaning",
+        ("STALLWAIT",),
+        ("done", "error"),
+        (("STALLWAIT", {"wait_res": 0x1000, "stall_res": 1}),),
+        r"stallwait: invalid opcode bits",
     ),
     Divergence(
         "MOVB2D-WIDE",
@@ -140,6 +154,7 @@ def match(pair: _Pair, first: str, reference: str) -> Divergence | None:
     allowed = (ALWAYS, LLK) if reference == "llk" else (ALWAYS,)
     ends = (pair.bhemu.kind, pair.ttsim.kind)
     for one in TABLE:
-        if one.when in allowed and first in one.instructions and ends == one.ends:
+        shown = one.when in allowed and first in one.instructions and ends == one.ends
+        if shown and re.search(one.says, pair.ttsim.text):
             return one
     return None
