@@ -7,6 +7,7 @@ import numpy as np
 from bhemu.devices import rules
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.jit import call_step
+from bhemu.tensix.route import time_passes
 from bhemu.tensix.subset import njit
 
 
@@ -18,6 +19,7 @@ def offer(s: Any, c: Any) -> None:
         for t in range(low, high):
             if not drained(s, t):
                 call_step(s.run_thread[0], s, np.int64(t))
-                if s.status[0] != 0:
-                    s.access[0] = rules.RETRY
-                    return
+            time_passes(s, t)
+            if s.status[0] != 0:
+                s.access[0] = rules.RETRY
+                return
