@@ -8,6 +8,7 @@ from bhemu.devices import rules
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.jit import call_step
 from bhemu.tensix.loop import COPROCESSOR_TURN
+from bhemu.tensix.route import time_passes
 from bhemu.tensix.subset import njit
 
 
@@ -23,5 +24,10 @@ def offer(s: Any, c: Any) -> None:
     elif c <= 3:
         if s.sweep_open[0] or not drained(s, c - 1):
             call_step(s.run_thread[0], s, np.int64(c - 1))
+    if c <= 3:
+        low, high = (0, 3) if c == 0 else (c - 1, c)
+        for t in range(low, high):
+            if s.status[0] == 0:
+                time_passes(s, t)
     if s.status[0] != 0:
         s.access[0] = rules.RETRY

@@ -12,6 +12,7 @@ import numpy as np
 from bhemu.tensix.frontend import drained, fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.jit import call_entry, call_step, l1_word
+from bhemu.tensix.route import taker, time_passes, waits
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
 from bhemu.tensix.status import DONE, IDLE
 from bhemu.tensix.subset import njit
@@ -59,22 +60,6 @@ def _stop(s: Any, t: Any, status: Any) -> None:
     s.attention[0] |= 1
 
 
-@njit(inline="always")
-def _entry(s: Any, opcode: Any) -> Any:
-    """Opcode whose entry takes a word: its own, unless one has claimed every word (`route`)."""
-    return s.route[0] if s.route[0] else opcode
-
-
-@njit
-def _wait(s: Any, t: Any, status: Any) -> Any:
-    """Tell the opcode that has claimed every word that thread `t` waits; `status` or an error.
-
-    The thread is passed as -1 - t: no word is like that.
-    """
-    told = call_entry(s.table[s.route[0]], s, np.int64(-1 - t), np.uint32(0))
-    return status if told == DONE else told
-
-
 @njit
 def step_thread(s: Any, t: Any, limit: Any) -> Any:
     """Execute up to `limit` words of thread `t`; returns how many.
@@ -99,9 +84,9 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
         opcode = np.int64(word) >> 24
         status = hold(s, t, opcode) if s.latch[t] or s.thcon[0] else np.int64(DONE)
         if status == DONE:
-            status = call_entry(s.table[_entry(s, opcode)], s, np.int64(t), word)
+            status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
         elif s.route[0]:
-            status = _wait(s, t, status)
+            status = waits(s, t, status)
         if status != DONE:
             s.gate_blocked[t] = max(status, 0)
             if status < 0:
@@ -234,10 +219,9 @@ def _idle_or_deadlock(s: Any) -> Any:
         if s.gate_full[t]:
             return STOP_DEADLOCK
     for t in range(THREADS):
-        told = _wait(s, t, DONE) if s.route[0] else DONE
-        if told != DONE:
-            _stop(s, t, told)
-            return told
+        time_passes(s, t)
+    if s.status[0] != 0:
+        return s.status[0]
     return STOP_IDLE
 
 

@@ -12,6 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from bhemu.tensix.jit import ACCESS, ENTRY, STEP, call_entry, compiled, compiled_text
+from bhemu.tensix.route import taker
 from bhemu.tensix.state import State
 from bhemu.tensix.subset import njit
 
@@ -58,7 +59,7 @@ def enter(s: Any, part: Any) -> Any:
 
 def profiled_word(s: Any, t: Any, word: Any) -> Any:
     """ENTRY: the entry of the word's opcode, charged to the opcode."""
-    part = np.int64(word) >> 24
+    part = taker(s, np.int64(word) >> 24)
     before = enter(s, part)
     status = call_entry(s.profile_table[part], s, t, word)
     switch(s, before)

@@ -165,13 +165,16 @@ def test_a_wait_lets_cycles_pass() -> None:
         assert (s.route[0] == 0) == done
 
 
-def test_another_threads_matrix_word_sees_the_stores() -> None:
+def test_a_semaphore_is_posted_after_the_stores() -> None:
+    """Words of other threads take no cycles; the thread's own sync words let time pass first."""
     s = prepared([], [sequence(store=byte(3, 6, vb=True))], CYCLES)
-    s.lreg[0] = range(500, 532)
+    s.lreg[0], s.sem_max[:] = range(500, 532), 15
     assert Thread(s).push([macro(0, 1, 0, 6)]) == 0
-    assert Thread(s, 0).push([assemble("NOP")]) == 0
-    assert s.route[0] != 0
-    assert Thread(s, 2).push([assemble("SETRWC")]) == 0
+    for t in (0, 2):
+        assert Thread(s, t).push([assemble("SETRWC"), assemble("SEMPOST", sem_sel=1)]) == 0
+        assert s.route[0] != 0
+    assert Thread(s).push([assemble("SEMPOST", sem_sel=2)]) == 0
+    assert s.route[0] == 0
     assert s.dst[0, 0::2].tolist() == list(range(500, 508))
 
 

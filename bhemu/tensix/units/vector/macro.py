@@ -2,8 +2,9 @@
 
 While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of the
 thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls that the
-hardware inserts.  A thread that waits, or a packer, unpacker or matrix word of another thread, lets
-cycles pass until nothing moves any more.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
+hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the coprocessor,
+cycles pass until nothing moves any more, so that whoever it tells sees its stores.  How the words
+were pushed does not matter.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ from bhemu.tensix.units.vector import cycle, schedule
 from bhemu.tensix.units.vector.cycle import OPCODE
 from bhemu.tensix.units.vector.schedule import CYCLES, ELSEWHERE, INSTRUCTIONS, KIND, STORE
 
-_DST_USERS = 1 << 2 | 1 << 3 | 1 << 6  # stall classes of packer, unpackers and matrix unit
+_SYNC = 1 << 1  # stall class of the sync unit
 
 _MIXED = error(
     "VECTOR-MACRO-KINDS",
@@ -159,9 +160,10 @@ def _elsewhere(s: Any, t: Any, word: Any) -> Any:
     """A word of another unit while something is scheduled."""
     status = np.int64(DONE)
     if t == s.macro_thread[0]:
-        status = _cycle(s, t, np.int64(0), False)
-    elif s.stall[word >> 24] & _DST_USERS:
-        status = pass_time(s, t)
+        if s.stall[word >> 24] & _SYNC:
+            status = pass_time(s, t)
+        else:
+            status = _cycle(s, t, np.int64(0), False)
     if status != DONE:
         return status
     status = call_entry(s.table[word >> 24], s, t, np.uint32(word))
