@@ -4,8 +4,8 @@ python scripts/mutate.py                    200 changes drawn with seed 1, docs/
 python scripts/mutate.py --count 60 --seed 2 --out results.json
 
 A change is an operator, a comparison, a constant one off, or a name taken for another of the same
-function.  The tests of the changed module run first, interpreted, then those of its unit, then the
-golden cases on compiled code.  Survivors are explained in scripts/mutation_notes.toml.
+function.  The tests of the changed module run first, interpreted, then the golden cases on compiled
+code.  Survivors are explained in scripts/mutation_notes.toml.
 """
 
 import argparse
@@ -54,13 +54,27 @@ BOOLEANS: dict[type[ast.boolop], tuple[str, str]] = {
     ast.And: ("and", "or"),
     ast.Or: ("or", "and"),
 }
-# Test files of modules that no file name leads to.
+# Test files of modules and units that no file name leads to; the others have a file of their own.
+_MATRIX = ["test_matrix_elw", "test_matrix_mul", "test_matrix_pool"]
 TESTS = {
     "bhemu/tensix/formats.py": ["test_formats", "test_pack*", "test_unpack*"],
     "bhemu/tensix/fma.py": ["test_fma", "test_vector_arith"],
-    "front": ["test_frontend"],
-    "memory": ["test_memory", "test_atomic", "test_scalar", "test_streams"],
-    "scalar": ["test_scalar", "test_flop"],
+    **{
+        f"bhemu/tensix/units/matrix/{name}.py": _MATRIX
+        for name in ("accumulate", "element", "integer", "matmul", "operands", "prepare", "product")
+    },
+    **{
+        f"bhemu/tensix/units/vector/{name}.py": ["test_vector_macro*"]
+        for name in ("cycle", "macro", "schedule")
+    },
+    "bhemu/tensix/units/vector/datums.py": ["test_vector_loadstore", "test_vector_rounding"],
+    "bhemu/tensix/units/pack/modes.py": ["test_pack*"],
+    "bhemu/tensix/units/unpack/modes.py": ["test_unpack*"],
+    "bhemu/tensix/units/matrix/transfer.py": ["test_matrix_move", "test_matrix_debug_move"],
+    "bhemu/tensix/units/matrix/legacy.py": ["test_matrix_conv", "test_matrix_pool"],
+    "bhemu/tensix/units/front.py": ["test_frontend"],
+    "bhemu/tensix/units/memory.py": ["test_memory", "test_scalar", "test_streams"],
+    "bhemu/tensix/units/scalar.py": ["test_scalar", "test_flop"],
 }
 
 
@@ -152,13 +166,12 @@ def _between(
 
 
 def tests_for(name: str) -> list[list[str]]:
-    """The stages of tests for a module: its own, its unit's, the golden cases."""
+    """The stages of tests for a module: its own, or else its unit's; then the golden cases."""
     path = Path(name)
     unit = path.parent.name if path.parent.name != "units" else path.stem
-    own = _files(f"test_{unit}_{path.stem}", f"test_{path.stem}")
-    listed = TESTS.get(name) or TESTS.get(unit) or [f"test_{unit}*"]
-    rest = [test for test in _files(*listed) if test not in own]
-    return [stage for stage in (own, rest, ["tests/test_golden.py"]) if stage]
+    listed = TESTS.get(name)
+    own = _files(*listed) if listed else _files(f"test_{unit}_{path.stem}", f"test_{path.stem}")
+    return [own or _files(f"test_{unit}*"), ["tests/test_golden.py"]]
 
 
 def _files(*patterns: str) -> list[str]:
