@@ -67,16 +67,21 @@ CASES: dict[str, dict[int, list[Fields]]] = {
     "SFPLZ": _cross((0, 2, 4), D_C),
     "SFPSETEXP": _cross((0, 2), D_C)
     | _cross((1,), D_C, _each("imm12_math", (0, 1, 127, 254, 255))),
-    "SFPSETMAN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", IMMEDIATES)),
+    "SFPSETMAN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (0,))),
     "SFPSETSGN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (0, 1))),
     "SFPCAST": _cross((0, 3), D_SRC),
     "SFP_STOCH_RND": _cross((1, 2, 3, 6, 7), D_SRC),
     "SFPSETCC": _cross((0, 2, 4, 6), _each("lreg_c", (4, 1, 8, 9))),
     "SFPGT": _cross((1, 8), D_C),
     "SFPLE": _cross((1, 8), D_C),
-    "SFPSWAP": _cross(
-        (0, 1, 2, 3, 9), ({"lreg_dest": 1, "lreg_src_c": 2}, {"lreg_dest": 3, "lreg_src_c": 0})
-    ),
+    "SFPSWAP": {
+        mod: [
+            *({"lreg_dest": 1, "lreg_src_c": 2, "lane_config": x} for x in (0, 0x100, 4, 0x104)),
+            {"lreg_dest": 3, "lreg_src_c": 0},
+            {"lreg_dest": 4, "lreg_src_c": 10},
+        ]
+        for mod in (0, 1, 2, 3, 9)
+    },
     "SFPLUT": _cross((4,), _each("lreg_ind", (3, 5))),
     "SFPLUTFP32": _cross((2,), _each("lreg_dest", (3, 6))),
     "SFPARECIP": _cross((0,), D_C),
@@ -98,8 +103,6 @@ def _prepared(s: State, rng: random.Random, name: str, registers: list[list[int]
     s.prng[:] = [rng.getrandbits(32) for _ in range(32)]
     s.cc_en[0] = 1 if name == "SFPSETCC" else rng.random() < 0.8
     s.cc[:] = 1 if rng.random() < 0.4 else [rng.getrandbits(1) for _ in range(32)]
-    if name == "SFPSWAP":
-        s.lane_config[:] = rng.choice((0, 0, 0x100, 4, 0x104))
     return s
 
 
@@ -112,6 +115,8 @@ def _mod_field(name: str) -> str:
 
 
 def _agree(s: State, name: str, fields: Fields, operands: str) -> None:
+    fields = dict(fields)
+    s.lane_config[:] = fields.pop("lane_config", 0)
     unit = unit_of(snapshot(s), 0)
     cls = _class(name)
     unit.execute(name, **cls.operands(cls.assemble(**fields)))

@@ -25,16 +25,16 @@ def snapshot(s: State) -> dict[str, np.ndarray]:
 
 def unit_of(p: dict[str, np.ndarray], t: int) -> Unit:
     """The model in the state of a snapshot, as thread `t` addresses Dst."""
-    lreg = p["lreg"].tolist()
+    lreg = p["lreg"].T.tolist()
     state = zip(p["cc"].tolist(), p["prng"].tolist(), p["lane_config"].tolist(), strict=True)
-    lanes = [Lane([r[i] for r in lreg], *lane) for i, lane in enumerate(state)]
+    lanes = [Lane(lreg[i], *lane) for i, lane in enumerate(state)]
     word = int(p["cfg"][p["thread_cfg"][t, 0] & 1, cf.ALU_FORMAT_SPEC_REG1_SrcB.word])
     offset = int(p["thread_cfg"][t, tf.DEST_TARGET_REG_CFG_MATH_Offset.word]) & 0xFFF
     depth = int(p["cc_depth"][0])
     stacked = zip(p["cc_stack_en"].tolist()[:depth], p["cc_stack"].tolist()[:depth], strict=True)
     return Unit(
         lanes,
-        Dst(p["dst"].tolist(), p["dst_valid"].tolist()),
+        Dst(p["dst"], p["dst_valid"]),
         cc_en=int(p["cc_en"][0]),
         stack=[(int(enabled), flags) for enabled, flags in stacked],
         base=int(p["rwc"][t, 2]) + offset,
@@ -45,20 +45,19 @@ def unit_of(p: dict[str, np.ndarray], t: int) -> Unit:
 
 def differences(unit: Unit, s: State) -> list[str]:
     """Registers, flags, generators and cells in which the package's state is another."""
-    lines = []
-    for i, lane in enumerate(unit.lanes):
-        for r in range(16):
-            if lane.lreg[r] != int(s.lreg[r, i]):
-                lines.append(f"LReg{r} lane {i}: {lane.lreg[r]:08x}, bhemu {int(s.lreg[r, i]):08x}")
-        got = (int(s.cc[i]), int(s.prng[i]), int(s.lane_config[i]))
-        if (lane.cc, lane.prng, lane.config) != got:
-            lines.append(f"lane {i}: {(lane.cc, lane.prng, lane.config)}, bhemu {got}")
-    if unit.dst.cell != s.dst.tolist():
-        changed = np.nonzero(np.array(unit.dst.cell) != s.dst)
-        lines.append(f"Dst cells {np.transpose(changed).tolist()[:8]}")
-    depth = int(s.cc_depth[0])
-    if unit.dst.valid != s.dst_valid.tolist():
+    lines, registers = [], s.lreg.T.tolist()
+    others = zip(s.cc.tolist(), s.prng.tolist(), s.lane_config.tolist(), strict=True)
+    for i, (lane, got, other) in enumerate(zip(unit.lanes, registers, others, strict=True)):
+        for r in range(16) if lane.lreg != got else ():
+            if lane.lreg[r] != got[r]:
+                lines.append(f"LReg{r} lane {i}: {lane.lreg[r]:08x}, bhemu {got[r]:08x}")
+        if (lane.cc, lane.prng, lane.config) != other:
+            lines.append(f"lane {i}: {(lane.cc, lane.prng, lane.config)}, bhemu {other}")
+    if not np.array_equal(unit.dst.cell, s.dst):
+        lines.append(f"Dst cells {np.argwhere(unit.dst.cell != s.dst).tolist()[:8]}")
+    if not np.array_equal(unit.dst.valid, s.dst_valid):
         lines.append("row flags")
+    depth = int(s.cc_depth[0])
     if (unit.cc_en, len(unit.stack)) != (int(s.cc_en[0]), depth):
         lines.append("cc_en or depth of the stack")
     if [flags for _, flags in unit.stack] != s.cc_stack.tolist()[:depth]:
