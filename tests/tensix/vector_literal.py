@@ -6,6 +6,7 @@ and the restrictions of the instruction list alone; it shares nothing with the p
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 SIGN, MAGNITUDE, M32 = 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF
 ONE, TWO, INF, NAN = 0x3F800000, 0x40000000, 0x7F800000, 0x7FC00000
@@ -219,20 +220,21 @@ def high_row(row: int) -> int:
 
 @dataclass
 class Dst:
-    """Dst cells and row flags as nested lists."""
+    """Dst cells by row and column, and the flags of the rows."""
 
-    cell: list[list[int]]
-    valid: list[int]
+    cell: Any
+    valid: Any
 
     def read16(self, row: int, column: int) -> int:
-        return self.cell[row][column] if self.valid[row] else 0
+        return int(self.cell[row][column]) if self.valid[row] else 0
 
     def write16(self, row: int, column: int, value: int) -> None:
         self.cell[row][column], self.valid[row] = value & 0xFFFF, 1
 
     def read32(self, row: int, column: int) -> int:
         a = high_row(row)
-        return self.cell[a][column] << 16 | self.cell[a + 8][column] if self.valid[a] else 0
+        high, low = int(self.cell[a][column]), int(self.cell[a + 8][column])
+        return high << 16 | low if self.valid[a] else 0
 
     def write32(self, row: int, column: int, value: int) -> None:
         a = high_row(row)

@@ -201,9 +201,16 @@ class Lane:
             smaller = key(self.lreg[c]) < key(self.lreg[d])
             if smaller != least:
                 return
-        self.lreg[c], self.lreg[d] = self.lreg[d], self.lreg[c]
+        self._exchange(c, d)
         if self.config & 4:
-            self.lreg[4 + c], self.lreg[4 + d] = self.lreg[4 + d], self.lreg[4 + c]
+            self._exchange(4 + c, 4 + d)
+
+    def _exchange(self, c: int, d: int) -> None:
+        """A constant register gives its value and keeps it."""
+        values = self.lreg[d], self.lreg[c]
+        for register, value in zip((c, d), values, strict=True):
+            if register < 8:
+                self.lreg[register] = value
 
 
 @dataclass
