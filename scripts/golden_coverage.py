@@ -1,7 +1,8 @@
-"""Writes bhemu/data/golden_coverage.json: which instructions the golden cases execute.
+"""Writes bhemu/data/golden_coverage.json: which instructions golden cases and vectors execute.
 
 Runs every case of tests/golden that bhemu executes to the end with equal bytes, and notes each
-opcode that was executed.  `bhemu isa` calls these instructions "golden".
+opcode that was executed; the vectors of tests/vectors list theirs, and their equality is a test.
+`bhemu isa` calls these instructions "golden".
 """
 
 import argparse
@@ -15,6 +16,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import golden_case  # noqa: E402
 
 from bhemu.errors import BhemuError  # noqa: E402
+from bhemu.oracle import vectors  # noqa: E402
 from bhemu.tensix.insn import REGISTRY  # noqa: E402
 
 TARGET = ROOT / "bhemu" / "data" / "golden_coverage.json"
@@ -37,6 +39,9 @@ def coverage() -> dict[str, list[str]]:
         for opcode, cls in REGISTRY.items():
             if tile.state.op_count[:, opcode].any():
                 found.setdefault(cls.name, []).append(case.name)
+    for name, _, _ in vectors.coverage(ROOT / "tests" / "vectors"):
+        if "vectors" not in found.setdefault(name, []):
+            found[name].append("vectors")
     return dict(sorted(found.items()))
 
 
