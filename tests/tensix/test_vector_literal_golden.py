@@ -68,6 +68,5 @@ def _started(image: bytes) -> Tile:
 def test_the_second_reading_agrees_on_every_vector(vector: vectors.Vector) -> None:
     case = generate("vector", vectors.SEED, vector.index).case()
     tile, counted = compared(lambda: _started(case.image))
-    print(vector.index, dict(counted))
     assert counted.keys() - EVERYWHERE
     assert vectors.digest(np.asarray(tile.l1)) == vector.digest

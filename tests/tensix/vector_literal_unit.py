@@ -253,7 +253,7 @@ class Unit:
 
     def SFPLOAD(self, f: Fields) -> None:
         mod = self._mod(f.instr_mod0, False)
-        for i in self._enabled():
+        for i in self._enabled() if f.lreg_ind < 8 else ():  # registers 8-11 keep their value
             lreg = self.lanes[i].lreg
             lreg[f.lreg_ind] = self.dst.load(mod, *self._place(f, i), lreg[f.lreg_ind])
 
