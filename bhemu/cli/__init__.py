@@ -12,7 +12,7 @@ from bhemu import __version__
 from bhemu.cli import failure
 
 COMMANDS = (
-    *("run", "step", "dump", "trace", "disasm", "isa"),
+    *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
     *("check", "new", "warm", "diff", "bench", "llk"),
 )
 """Names in the order of the help text; a name without a file of its own does not exist yet."""

@@ -156,6 +156,13 @@ class Table:
             return FAILED
 
 
+def execute(s: State, t: int, word: int) -> int:
+    """Status of one word of thread `t`, compiled or interpreted, without the loop around it."""
+    if not JIT:
+        return interpret(s, t, word)
+    return int(_ENTRY_TYPE(int(s.table[word >> 24]))(s.base, t, word))
+
+
 def interpret(s: State, t: int, word: int) -> int:
     """Execute one word without compiled code: the same checks as an entry."""
     w = int(word)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.tensix import watch
 from bhemu.tensix.frontend import drained, fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.jit import call_entry, call_step, l1_word
@@ -49,6 +50,7 @@ def _record(s: Any, t: Any) -> None:
     s.log[i, 1] = s.gate_word[t]
     s.log[i, 2] = s.gate_pc[t]
     s.log[i, 3] = np.uint32(s.gate_from[t])
+    watch.after(s)
     s.log_write[0] += 1
 
 
@@ -83,6 +85,9 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
         word = s.gate_word[t]
         opcode = np.int64(word) >> 24
         status = hold(s, t, opcode) if s.latch[t] or s.thcon[0] else np.int64(DONE)
+        if status == DONE and s.trace[0] and watch.before(s, np.int64(t)):
+            _stop(s, t, STOP_STEP)
+            return n
         if status == DONE:
             status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
         elif s.route[0]:

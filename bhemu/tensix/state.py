@@ -174,6 +174,9 @@ MEMBERS = (
     Member("log", _u32, (LOG_SIZE, 4), "trace ring: thread, word, pc, origin"),
     Member("log_write", _i64, (1,), "words written to the log so far"),
     Member("log_read", _i64, (1,), "words Python has taken"),
+    Member("watch", _i64, (5,), "while tracing, see tensix/watch.py: kind, place, where to stop"),
+    Member("watch_before", _u32, (1,), "what is watched, before the word that executes"),
+    Member("watch_log", _u32, (LOG_SIZE, 2), "what is watched before and after each logged word"),
     # RISC-V cores
     Member("core_state", _i64, (CORES,), "0 reset 1 running 2 blocked 3 parked 4 assert 5 held"),
     Member("core_wait", _i64, (CORES,), "condition number the core waits for"),
@@ -327,4 +330,5 @@ def reset(s: Any) -> None:
     s.cc_en[0] = 1
     s.cfg0[:] = CFG0_RESET
     s.executed_limit[:] = s.retired_limit[:] = s.limit[:] = -1
+    s.watch[3] = -1
     s.status_thread[0] = s.status_core[0] = s.srca_row[0] = -1

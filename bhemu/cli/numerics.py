@@ -1,0 +1,233 @@
+"""`bhemu numerics`: how exact a program's outputs are, and where NaN and infinity come from."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli import failure
+from bhemu.cli.options import Settings, program_options, run_options, settings
+from bhemu.cli.progress import Progress
+from bhemu.cli.run import unfinished
+from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+
+if TYPE_CHECKING:
+    from bhemu.debug.origin import Origin
+    from bhemu.debug.ulps import TileError
+    from bhemu.program import OutputSpec, Program
+    from bhemu.tile import Tile
+
+_WIDTH = 100
+_NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact values"
+
+
+@click.command("numerics")
+@program_options
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="exact values (float64) of output NAME; default: its expected file; repeatable",
+)
+@click.option("--tiles", type=click.IntRange(1), default=16, metavar="N", help="rows to show")
+@run_options
+def command(**values: Any) -> int:
+    """Run a program and say how far each tile of its outputs is from exact values.
+
+    In units of the last place (ULP) of the output's format, rounding included: 0.5 is the best that
+    a format can do. For the first NaN or infinity of an output the program runs again until the
+    word is found that wrote it to L1, and the word that made it in Dst. Exit code 0 however far the
+    values are; otherwise those of run.
+    """
+    chosen = settings(values)
+    progress = Progress(chosen.quiet or chosen.as_json)
+    with progress.starting():
+        from bhemu.launch import check_writable, launch
+
+        exact = _exact(chosen.program, values["against"])
+        if chosen.save is not None:
+            check_writable(chosen.save, "--save")
+
+        def fresh() -> "Tile":
+            return launch(chosen.program, quantum=chosen.quantum, progress=progress)
+
+        tile = fresh()
+    return _run(tile, fresh, chosen, progress, exact, values["tiles"])
+
+
+def _run(
+    tile: "Tile", fresh: Any, chosen: Settings, progress: Progress, exact: dict[str, Any], rows: int
+) -> int:
+    from bhemu.launch import run
+
+    error: BhemuError | None = None
+    interrupted = False
+    try:
+        with progress.running(tile):
+            stop = run(tile, chosen.program)
+        error, interrupted = unfinished(tile, chosen, stop), stop.reason == "interrupt"
+    except BhemuError as problem:
+        error = problem
+    if chosen.save is not None:
+        from bhemu.debug.savefile import save_state
+
+        save_state(tile, chosen.save)
+    if error is not None:
+        return failure.show(error, as_json=chosen.as_json)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    from bhemu.debug.origin import Finder
+
+    finder = Finder(chosen.program, fresh)
+    found = [_measure(tile, finder, spec, exact[spec.name]) for spec in chosen.program.outputs]
+    if chosen.as_json:
+        outputs = [result.as_dict() for result in found]
+        click.echo(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
+    else:
+        for result in found:
+            _show(result, rows)
+    return EXIT_OK
+
+
+def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
+    """Exact values by name of the output, None where there are none."""
+    from bhemu.debug.ulps import read_exact
+    from bhemu.table import suggestion
+
+    names = [spec.name for spec in program.outputs]
+    if not names:
+        raise InputError("the program has no output", hint="add [[output]] or --expect")
+    files = {spec.name: spec.expect for spec in program.outputs}
+    for text in against:
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            raise InputError(f"--against {text}: not NAME=FILE.npy")
+        if name not in files:
+            raise InputError(
+                f"--against {text}: no output is called {name!r}", hint=suggestion(name, names)
+            )
+        files[name] = Path(path)
+    return {
+        spec.name: None if file is None else read_exact(file, spec.shape, spec.name)
+        for spec in program.outputs
+        for file in [files[spec.name]]
+    }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One output: the error of each tile (None without exact values), the first NaN or infinity."""
+
+    spec: "OutputSpec"
+    tiles: "list[TileError] | None"
+    mean: float
+    not_finite: int
+    first: tuple[int, ...] | None
+    value: float
+    origin: "Origin | None"
+
+    @property
+    def most(self) -> float:
+        """Greatest ULP."""
+        return max((tile.most for tile in self.tiles or ()), default=0.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        from bhemu.tensor import locate
+
+        spec = self.spec
+        first: dict[str, object] | None = None
+        if self.first is not None:
+            place = locate(self.first, spec.shape, spec.layout)
+            origin = None if self.origin is None else self.origin.as_dict()
+            first = {"index": list(self.first), "place": place, "value": str(self.value)}
+            first["origin"] = origin
+        tiles = None if self.tiles is None else [tile.as_dict() for tile in self.tiles]
+        most = None if self.tiles is None or self.most == float("inf") else self.most
+        mean = None if self.tiles is None else self.mean
+        form = {"dtype": spec.dtype, "shape": list(spec.shape), "layout": spec.layout}
+        error = {"max_ulp": most, "mean_ulp": mean, "not_finite": self.not_finite}
+        return {"name": spec.name, **form, **error, "first_not_finite": first, "tiles": tiles}
+
+
+def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measured:
+    import numpy as np
+
+    from bhemu import codecs, tensor
+    from bhemu.debug import origin, ulps
+    from bhemu.launch import resolve
+
+    data = tile.read(resolve(tile, spec.at), spec.size)
+    got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
+    first = ulps.first_not_finite(got)
+    source = None
+    if first is not None and origin.supported(spec.dtype):
+        source = finder.origin(spec, first)
+    error = None if exact is None else ulps.distances(got, exact, fmt)
+    finite = None if error is None else error[np.isfinite(error)]
+    return Measured(
+        spec=spec,
+        tiles=None if exact is None else ulps.by_tile(got, exact, fmt, spec.layout),
+        mean=float(finite.mean()) if finite is not None and finite.size else 0.0,
+        not_finite=int((~np.isfinite(got.astype(np.float64))).sum()),
+        first=first,
+        value=0.0 if first is None else float(got[first]),
+        origin=source,
+    )
+
+
+def _show(result: Measured, rows: int) -> None:
+    spec = result.spec
+    shape = "x".join(str(n) for n in spec.shape)
+    head = f"{spec.name}  {shape} {spec.dtype}"
+    if result.tiles is None:
+        click.echo(f"{head}  {_NO_EXACT.format(name=spec.name)}")
+    else:
+        click.echo(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
+        _table(result, rows)
+    if result.first is not None:
+        _show_first(result)
+
+
+def _table(result: Measured, rows: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from bhemu.debug.ulps import place
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("max ULP", "mean", "not finite", "got", "exact"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("at", no_wrap=True)
+    tiles = result.tiles or []
+    for tile in sorted(tiles, key=lambda tile: -tile.most)[:rows]:
+        where = place(tile.index, result.spec.shape, result.spec.layout)
+        cells = [f"{tile.most:.4g}", f"{tile.mean:.4g}", str(tile.infinite or "")]
+        table.add_row(*cells, f"{tile.got:.9g}", f"{tile.exact:.9g}", where)
+    Console(width=_WIDTH, highlight=False).print(table)
+    if len(tiles) > rows:
+        click.echo(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
+
+
+def _show_first(result: Measured) -> None:
+    from bhemu.cli.trace import line
+    from bhemu.debug.ulps import place
+
+    spec = result.spec
+    assert result.first is not None
+    where = place(result.first, spec.shape, spec.layout)
+    click.echo(f"{result.not_finite} not finite; the first is {result.value} at {where}")
+    found = result.origin
+    if found is None:
+        click.echo(f"where it comes from is not told for {spec.dtype}: datums share exponents")
+        return
+    if found.made is not None and found.cell is not None:
+        click.echo(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
+        click.echo(line(found.made))
+    if found.written is not None:
+        click.echo(f"written to L1 address {found.address:#x} by")
+        click.echo(line(found.written))
+    if found.note:
+        click.echo(found.note)

@@ -1,0 +1,174 @@
+"""Which executed word made a datum of an output what it is: found by running the program again.
+
+A run is repeated exactly, so that each question is one more run: which word last changed the datum
+in L1; which Dst cell that word read for it; which word made that cell a NaN or an infinity.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bhemu import codecs, tensor
+from bhemu.debug.trace import TracedWord, Tracer
+from bhemu.launch import resolve
+from bhemu.program import OutputSpec, Program
+from bhemu.tensix import compile as tc
+from bhemu.tensix import watch
+from bhemu.tensix.insn import decode
+from bhemu.tensix.state import LOG_SIZE
+from bhemu.tile import Tile
+
+_CELL_EXPONENT = 0xFF  # of a bf16 cell, and of the upper half of a 32-bit one (see tensix/dest.py)
+
+
+@dataclass(frozen=True)
+class Change:
+    """The word that changed a watched place, and what was there before and after."""
+
+    word: TracedWord
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a datum comes from.
+
+    `written`: the word that gave it its last value, None when no word did; `cell`: the Dst row and
+    column it was read from, None when no single cell decides; `made`: the word that turned that
+    cell into a NaN or an infinity; `note`: what else must be said, "" for nothing.
+    """
+
+    address: int
+    written: TracedWord | None
+    cell: tuple[int, int] | None
+    made: TracedWord | None
+    note: str
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values."""
+        words = {"written": self.written, "made": self.made}
+        shown = {name: None if w is None else w.as_dict() for name, w in words.items()}
+        cell = None if self.cell is None else list(self.cell)
+        return {"address": self.address, "cell": cell, "note": self.note, **shown}
+
+
+class Finder:
+    """Answers by running `program` again on tiles that `fresh` makes, nothing executed yet."""
+
+    def __init__(self, program: Program, fresh: Callable[[], Tile]) -> None:
+        self._program, self._fresh = program, fresh
+
+    def origin(self, spec: OutputSpec, index: tuple[int, ...]) -> Origin:
+        """Where the element `index` of an output comes from."""
+        tile = self._fresh()
+        address, mask = datum(resolve(tile, spec.at), spec, index)
+        changes, other = self._watched(tile, (watch.L1, address & ~3, 0), mask)
+        if not changes or other > changes[-1].word.number:
+            note = "no Tensix word wrote it: it was there before, or a core stored it"
+            return Origin(address, None, None, None, note)
+        writer = changes[-1].word
+        cell = self._cell(writer, address & ~3, mask)
+        if cell is None:
+            note = "no Dst cell decides: the word itself made it (conversion, accumulation)"
+            return Origin(address, writer, None, None, note)
+        changes, other = self._watched(self._fresh(), (watch.DST, *cell), 0xFFFF)
+        made = [c.word for c in changes if c.word.number < writer.number and _became(c)]
+        if not made or other > made[-1].number:
+            return Origin(address, writer, cell, None, "no Tensix word made the Dst cell so")
+        return Origin(address, writer, cell, made[-1], _scheduled(made[-1]))
+
+    def _watched(
+        self, tile: Tile, place: tuple[int, int, int], mask: int
+    ) -> tuple[list[Change], int]:
+        """(changes by words, number of the last word before which something else changed it)."""
+        state = tile.state
+        first = int(state.log_write[0])
+        changes: list[Change] = []
+        last: int | None = None
+        other = -1
+        state.watch[: watch.STOP_AT] = place
+
+        def look(word: TracedWord) -> None:
+            nonlocal last, other
+            logged = state.watch_log[(first + word.number) % LOG_SIZE]
+            before, after = (int(v) & mask for v in logged)
+            if last is not None and before != last:
+                other = word.number
+            if before != after:
+                changes.append(Change(word, before, after))
+            last = after
+
+        Tracer(tile, self._program, look).run()
+        return changes, other
+
+    def _cell(self, writer: TracedWord, address: int, mask: int) -> tuple[int, int] | None:
+        """The Dst cell without which `writer` would have written a finite datum to L1."""
+        tile = self._fresh()
+        state = tile.state
+        state.watch[watch.STOP_AT] = int(state.log_write[0]) + writer.number
+        state.watch[watch.STOP_THREAD] = writer.thread
+        Tracer(tile, self._program, lambda word: None).run()
+        state.watch[watch.STOP_AT] = -1
+        cells = np.argwhere((state.dst & _CELL_EXPONENT) == _CELL_EXPONENT)
+        trial = _Trial(tile, writer, address, mask)
+        while len(cells) > 1:
+            half = cells[: len(cells) // 2]
+            cells = half if trial.changes(half) else cells[len(cells) // 2 :]
+        if not len(cells) or not trial.changes(cells):
+            return None
+        return int(cells[0, 0]), int(cells[0, 1])
+
+
+class _Trial:
+    """Executes one word on copies of the state in which some Dst cells are zero."""
+
+    def __init__(self, tile: Tile, writer: TracedWord, address: int, mask: int) -> None:
+        self._state, self._writer = tile.state, writer
+        self._word, self._mask = address >> 2, mask
+        self._kept = tile.state.buffer.copy()
+        self._plain = self._result(np.zeros((0, 2), np.int64))
+
+    def changes(self, cells: NDArray[Any]) -> bool:
+        """True when the datum becomes another with zeros in these cells."""
+        return self._result(cells) != self._plain
+
+    def _result(self, cells: NDArray[Any]) -> int:
+        state = self._state
+        state.dst[cells[:, 0], cells[:, 1]] = 0
+        state.trace[0] = 0
+        tc.execute(state, self._writer.thread, self._writer.word)
+        result = int(state.l1.view(np.uint32)[self._word]) & self._mask
+        state.buffer[:] = self._kept
+        return result
+
+
+def _became(change: Change) -> bool:
+    """True when a Dst cell became a NaN or an infinity."""
+    return change.before & _CELL_EXPONENT != _CELL_EXPONENT == change.after & _CELL_EXPONENT
+
+
+def _scheduled(word: TracedWord) -> str:
+    """A note when the word itself cannot have written Dst."""
+    cls = decode(word.word)
+    if cls is None or cls.unit in ("matrix", "unpack") or cls.name == "SFPSTORE":
+        return ""
+    return "an SFPSTORE that SFPLOADMACRO scheduled, in the cycle of the word shown"
+
+
+def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int]:
+    """(byte address of an element, mask of its bits in the aligned word that holds it)."""
+    fmt = codecs.FORMATS[spec.dtype]
+    count = int(np.prod(spec.shape))
+    order = np.arange(count, dtype=np.uint32).tobytes()
+    number = int(tensor.element_bits(order, spec.shape, "fp32", spec.layout)[index])
+    address = base + number * fmt.bits // 8
+    return address, ((1 << fmt.bits) - 1) << 8 * (address & 3)
+
+
+def supported(dtype: str) -> bool:
+    """Whether the datums of a format lie one by one, so that one of them can be watched."""
+    return codecs.FORMATS[dtype].kind != "bfp"
