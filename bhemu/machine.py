@@ -109,6 +109,12 @@ def _resolve(tile: Any, status: int) -> Stop | None:
     return _stop(tile, _STOPS[status])
 
 
+def _now(s: Any) -> int:
+    """The clock, what the open turn has retired so far included: a limit counts from here."""
+    open_turn = int(s.turn_given[0] - s.left[int(s.agent[0])]) if s.turn_open[0] else 0
+    return int(s.clock[0]) + open_turn
+
+
 class Runner:
     """The run loop of one tile; remembers the error that stopped it."""
 
@@ -123,7 +129,7 @@ class Runner:
         tile, s = self._tile, self._tile.state
         self._check_error(resume)
         ask = _set_until(tile, until)
-        s.limit[0] = -1 if limit is None else s.clock[0] + limit
+        s.limit[0] = -1 if limit is None else _now(s) + limit
         s.quiet[0] = s.quiet_next[0] = 0
         tile.before_run()
         deadline = None

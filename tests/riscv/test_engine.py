@@ -331,3 +331,15 @@ def test_a_clock_limit_is_exact_and_resumes(limit: int) -> None:
     assert (stop.reason, tile.core["trisc0"].retired) == ("limit", limit)
     assert tile.run().reason == "idle"
     assert tile.clock == run(COUNTED).clock
+
+
+@pytest.mark.parametrize("limit", [1, 37, 999])
+def test_limits_in_a_row_count_from_where_the_turn_stands(limit: int) -> None:
+    """A second limit within the same turn of a core goes on; the sum is the free run."""
+    tile, whole = tile_with(COUNTED), run(COUNTED)
+    retired = 0
+    while tile.run(limit=limit).reason == "limit":
+        assert tile.core["trisc0"].retired == retired + limit
+        retired += limit
+    assert tile.core["trisc0"].retired == whole.core["trisc0"].retired
+    assert tile.clock == whole.clock
