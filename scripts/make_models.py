@@ -27,7 +27,8 @@ SHORT = """## Where the model falls short
 
 * Block windows without a model: PIC; TDMA-RISC but for the mover's commands and status (packer
   tile sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs,
-  wall clock, config read port and the Dst array port.
+  wall clock, config read port, Dst array port, PCBuf overrides and debug pushes: performance
+  counters, daisy chain, watchdog, ECC, timestamp dump and DISABLE_RESET are refused.
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
   destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed
   as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
