@@ -162,9 +162,10 @@ def write(s: Any, dest: Any) -> None:
     if s.stage_latency[0]:
         staging.put(s, target(s, dest), VALUE)
         return
-    out, new, flags, on = s.lreg[dest], s.lane_tmp[VALUE], s.cc, unmasked(s)
+    out, new, flags, on = s.lreg[dest & 15], s.lane_tmp[VALUE], s.cc, unmasked(s)
     for lane in range(LANES):
-        out[lane] = new[lane] if _U(flags[lane] | on) != _ZERO else out[lane]
+        value, old = new[lane], out[lane]  # loads under a condition would not become vectors
+        out[lane] = value if _U(flags[lane] | on) != _ZERO else old
 
 
 @njit
@@ -173,9 +174,10 @@ def write_where(s: Any, dest: Any, row: Any) -> None:
     if s.stage_latency[0]:
         staging.put_where(s, dest, row, FLAG)
         return
-    out, new, flag = s.lreg[dest], s.lane_tmp[row], s.lane_tmp[FLAG]
+    out, new, flag = s.lreg[dest & 15], s.lane_tmp[row], s.lane_tmp[FLAG]
     for lane in range(LANES):
-        out[lane] = new[lane] if flag[lane] != _ZERO else out[lane]
+        value, old = new[lane], out[lane]
+        out[lane] = value if flag[lane] != _ZERO else old
 
 
 @njit(inline="always")
@@ -189,7 +191,8 @@ def write_flags(s: Any) -> None:
     """Condition codes = s.lane_tmp[FLAG] (0 or 1) in the enabled lanes."""
     flags, new, on = s.cc, s.lane_tmp[FLAG], unmasked(s)
     for lane in range(LANES):
-        flags[lane] = new[lane] if _U(flags[lane] | on) != _ZERO else flags[lane]
+        value, old = new[lane], flags[lane]
+        flags[lane] = value if _U(old | on) != _ZERO else old
 
 
 @njit

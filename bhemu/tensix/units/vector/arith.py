@@ -78,7 +78,7 @@ def _mad(s: Any, t: Any, mod: Any, most: Any, dest: Any, c: Any, b: Any, a: Any)
         return status
     if mod > most:
         return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
-    fma_rows(s, s.lreg[a], s.lreg[b], s.lreg[c], _flip(mod, 0), _flip(mod, 1))
+    fma_rows(s, s.lreg[a & 15], s.lreg[b & 15], s.lreg[c & 15], _flip(mod, 0), _flip(mod, 1))
     lanes.write(s, dest)
     return DONE
 
@@ -93,8 +93,8 @@ def _mad_indirect(s: Any, t: Any, mod: Any, dest: Any, c: Any, b: Any, a: Any) -
         return refuse(s, lanes.DEST_INDEX, 7, 0)
     if mod & 4:
         _indirect_source(s)
-    factor = s.lane_tmp[_FACTOR] if mod & 4 else s.lreg[a]
-    fma_rows(s, factor, s.lreg[b], s.lreg[c], _flip(mod, 0), _flip(mod, 1))
+    factor = s.lane_tmp[_FACTOR] if mod & 4 else s.lreg[a & 15]
+    fma_rows(s, factor, s.lreg[b & 15], s.lreg[c & 15], _flip(mod, 0), _flip(mod, 1))
     if mod & 8 and lanes.target(s, dest) != staging.BONUS:
         _indirect_write(s)
     else:
@@ -196,7 +196,7 @@ class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
         if instr_mod1:
             return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
         _spread(s, imm16_math)
-        fma_rows(s, s.lane_tmp[_FACTOR], s.lreg[_LREG_ONE], s.lreg[lreg_dest], _U(0), _U(0))
+        fma_rows(s, s.lane_tmp[_FACTOR], s.lreg[_LREG_ONE], s.lreg[lreg_dest & 15], _U(0), _U(0))
         lanes.write(s, lreg_dest)
         return DONE
 
@@ -215,7 +215,7 @@ class SFPMULI(Instruction, opcode=0x74, unit="vector", stall="B8"):
         if instr_mod1:
             return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
         _spread(s, imm16_math)
-        fma_rows(s, s.lane_tmp[_FACTOR], s.lreg[lreg_dest], s.lreg[_LREG_ZERO], _U(0), _U(0))
+        fma_rows(s, s.lane_tmp[_FACTOR], s.lreg[lreg_dest & 15], s.lreg[_LREG_ZERO], _U(0), _U(0))
         lanes.write(s, lreg_dest)
         return DONE
 
@@ -248,7 +248,7 @@ class SFPARECIP(Instruction, opcode=0x99, unit="vector", stall="B8"):
             return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
         if imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _reciprocal(x[lane])
         lanes.write(s, lreg_dest)

@@ -66,7 +66,7 @@ class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if s.cc_en[0] == 0:
             return refuse(s, _NOT_IN_USE, 0, 0)
-        x, flag = s.lreg[lreg_c], s.lane_tmp[lanes.FLAG]
+        x, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.FLAG]
         invert = _U(instr_mod1 == 4 or instr_mod1 == 2)
         if instr_mod1 & 2:
             for lane in range(lanes.LANES):
@@ -179,7 +179,12 @@ def _compare(s: Any, t: Any, mod: Any, dest: Any, c: Any, greater: Any) -> Any:
         return status
     if mod != 1 and mod != 8:
         return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
-    x, y, flag, out = s.lreg[dest], s.lreg[c], s.lane_tmp[lanes.FLAG], s.lane_tmp[lanes.VALUE]
+    x, y, flag, out = (
+        s.lreg[dest & 15],
+        s.lreg[c & 15],
+        s.lane_tmp[lanes.FLAG],
+        s.lane_tmp[lanes.VALUE],
+    )
     above, other = _U(greater), _U(1 - greater)
     for lane in range(lanes.LANES):
         flag[lane] = above if lanes.order(x[lane]) > lanes.order(y[lane]) else other

@@ -28,7 +28,7 @@ _SCALE = error(
 @njit
 def _merge(s: Any, c: Any, keep: Any, other: Any, take: Any) -> None:
     """Scratch value = the bits `keep` of LReg[c] and the bits `take` of LReg[other]."""
-    x, y, out = s.lreg[c], s.lreg[other], s.lane_tmp[lanes.VALUE]
+    x, y, out = s.lreg[c & 15], s.lreg[other & 15], s.lane_tmp[lanes.VALUE]
     mask_x, mask_y = _U(keep), _U(take)
     for lane in range(lanes.LANES):
         out[lane] = _U(_U(x[lane] & mask_x) | _U(y[lane] & mask_y))
@@ -37,7 +37,7 @@ def _merge(s: Any, c: Any, keep: Any, other: Any, take: Any) -> None:
 @njit
 def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
     """Scratch value = the bits `keep` of LReg[c] and the same `value` in every lane."""
-    x, out = s.lreg[c], s.lane_tmp[lanes.VALUE]
+    x, out = s.lreg[c & 15], s.lane_tmp[lanes.VALUE]
     mask, inserted = _U(keep), _U(value)
     for lane in range(lanes.LANES):
         out[lane] = _U(_U(x[lane] & mask) | inserted)
@@ -64,7 +64,7 @@ class SFPDIVP2(Instruction, opcode=0x76, unit="vector", stall="B8"):
         if instr_mod1 == 0:
             _insert(s, lreg_c, 0x807FFFFF, (imm12_math & 0xFF) << 23)
         else:
-            x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+            x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
             add = _U(imm12_math & 0xFF)
             for lane in range(lanes.LANES):
                 field = _U(_U(_U(x[lane] >> _U(23)) + add) << _U(23))
@@ -90,7 +90,7 @@ class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
             return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
         if instr_mod1 > 2 and instr_mod1 != 10:
             return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
-        x, out, flag = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+        x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         bias = _I(0 if instr_mod1 & 1 else _BIAS)
         positive = _U(instr_mod1 >> 3)  # flag when the sign bit is clear
         for lane in range(lanes.LANES):
@@ -144,7 +144,7 @@ class SFPSETEXP(Instruction, opcode=0x82, unit="vector", stall="B8"):
         elif instr_mod1 == 2:
             _merge(s, lreg_c, 0x807FFFFF, lreg_dest, 0x7F800000)
         else:
-            x, y, out = s.lreg[lreg_c], s.lreg[lreg_dest], s.lane_tmp[lanes.VALUE]
+            x, y, out = s.lreg[lreg_c & 15], s.lreg[lreg_dest & 15], s.lane_tmp[lanes.VALUE]
             for lane in range(lanes.LANES):
                 field = _U(_U(y[lane] << _U(23)) & _EXPONENT)
                 out[lane] = _U(_U(x[lane] & ~_EXPONENT) | field)

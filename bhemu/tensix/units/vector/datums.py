@@ -85,7 +85,7 @@ def _valid_rows(s: Any, first: Any) -> Any:
 @njit
 def _gather(s: Any, first: Any, shift: Any) -> None:
     """Scratch row = 16-bit cells of four rows, 0 where the row is not valid; shift 0 or 16."""
-    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[first >> 2]
+    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[(first >> 2) & 255]
     valid = _valid_rows(s, first)
     for lane in range(lanes.LANES):
         cell = _U(_U(pairs[lane] >> _U(shift & _U(16))) & _HALF)
@@ -96,7 +96,7 @@ def _gather(s: Any, first: Any, shift: Any) -> None:
 def _gather_wide(s: Any, first: Any, shift: Any) -> None:
     """As `_gather` for 32-bit cells whose high halves are in the four rows."""
     out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)
-    high, low = pairs[first >> 2], pairs[(first + dest.LOW_HALF) >> 2]
+    high, low = pairs[(first >> 2) & 255], pairs[((first + dest.LOW_HALF) >> 2) & 255]
     valid = _valid_rows(s, first)
     for lane in range(lanes.LANES):
         upper = _U(_U(high[lane] >> _U(shift & _U(16))) << _U(16))
@@ -116,7 +116,7 @@ def _widen_fp16(cell: Any) -> Any:
 @njit
 def _decode(s: Any, mode: Any, reg: Any) -> None:
     """Scratch row from cells to the values that the lanes receive."""
-    row, old = s.lane_tmp[lanes.VALUE], s.lreg[reg]
+    row, old = s.lane_tmp[lanes.VALUE], s.lreg[reg & 15]
     if mode == _FP16:
         for lane in range(lanes.LANES):
             row[lane] = _widen_fp16(row[lane])
@@ -249,11 +249,11 @@ def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
     `column` = 0 for the even columns, 16 for the odd ones.
     """
     new, flags, on = s.lane_tmp[lanes.VALUE], s.cc, lanes.unmasked(s)
-    pairs, keep = lanes.column_pairs(s.dst)[first >> 2], _U(_UPPER >> column)
+    pairs, keep = lanes.column_pairs(s.dst)[(first >> 2) & 255], _U(_UPPER >> column)
     for lane in range(lanes.LANES):
         cell = _U(_U(_U(new[lane] >> _U(half & _U(16))) & _HALF) << _U(column & _U(16)))
-        take = _U(flags[lane] | on) != _ZERO
-        pairs[lane] = _U(_U(pairs[lane] & keep) | cell) if take else pairs[lane]
+        old = pairs[lane]
+        pairs[lane] = _U(_U(old & keep) | cell) if _U(flags[lane] | on) != _ZERO else old
 
 
 @njit

@@ -50,7 +50,12 @@ def _signed12(imm: Any) -> Any:
 @njit
 def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
     """Scratch value = c plus or minus a second operand, scratch flag = its sign test."""
-    x, y, out, flag = s.lreg[c], s.lreg[dest], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+    x, y, out, flag = (
+        s.lreg[c & 15],
+        s.lreg[dest & 15],
+        s.lane_tmp[lanes.VALUE],
+        s.lane_tmp[lanes.FLAG],
+    )
     if mod & 1:
         second = _signed12(imm)
         for lane in range(lanes.LANES):
@@ -100,7 +105,7 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
 
     Negative amounts shift right, with copies of the sign when `arithmetic` is not 0.
     """
-    x, out = s.lreg[source], s.lane_tmp[lanes.VALUE]
+    x, out = s.lreg[source & 15], s.lane_tmp[lanes.VALUE]
     keep = _SIGN if arithmetic else _ZERO
     for lane in range(lanes.LANES):
         left = _U(by[lane] & _U(31))
@@ -134,7 +139,7 @@ class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
         if instr_mod1 & 1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         source = lreg_c if instr_mod1 & 4 else lreg_dest
-        amounts = s.lreg[lreg_c]
+        amounts = s.lreg[lreg_c & 15]
         if instr_mod1 & 1:
             amounts, same = s.lane_tmp[lanes.FLAG], _wrap(_signed12(imm12_math))
             for lane in range(lanes.LANES):
@@ -177,7 +182,7 @@ class SFPAND(Instruction, opcode=0x7E, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         other = imm12_math if instr_mod1 else lreg_dest
-        x, y, out = s.lreg[other], s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        x, y, out = s.lreg[other & 15], s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] & y[lane])
         lanes.write(s, lreg_dest)
@@ -204,7 +209,7 @@ class SFPOR(Instruction, opcode=0x7F, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         other = imm12_math if instr_mod1 else lreg_dest
-        x, y, out = s.lreg[other], s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        x, y, out = s.lreg[other & 15], s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] | y[lane])
         lanes.write(s, lreg_dest)
@@ -221,7 +226,7 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8"):
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(~x[lane])
         lanes.write(s, lreg_dest)
@@ -238,7 +243,7 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        x, y, out = s.lreg[lreg_dest], s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        x, y, out = s.lreg[lreg_dest & 15], s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] ^ y[lane])
         lanes.write(s, lreg_dest)
@@ -260,7 +265,7 @@ class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
             return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
         if instr_mod1 > 4:
             return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
-        x, out, flag = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+        x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         keep = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF)
         for lane in range(lanes.LANES):
             value = _U(x[lane] & keep)
@@ -285,7 +290,7 @@ class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
             return status
         if instr_mod1 > 1:
             return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+        x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         if instr_mod1:  # float: a negative NaN stays as it is
             for lane in range(lanes.LANES):
                 out[lane] = _U(x[lane] & ~_SIGN) if x[lane] <= _U(0xFF800000) else x[lane]
@@ -335,7 +340,7 @@ class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
             return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
         if lreg_src_c != _LREG_ZERO:
             return refuse(s, _NO_ADDEND, lreg_src_c, 0)
-        x, y, out = s.lreg[lreg_src_a], s.lreg[lreg_src_b], s.lane_tmp[lanes.VALUE]
+        x, y, out = s.lreg[lreg_src_a & 15], s.lreg[lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
         high = _ONE if instr_mod1 else _ZERO
         for lane in range(lanes.LANES):
             out[lane] = _product23(x[lane], y[lane], high)

@@ -87,7 +87,7 @@ class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8"):
         status = _refused(s, t, lreg_ind, dest_reg_addr, row, sfpu_addr_mode)
         if status != DONE:
             return status
-        datums.store_rows(s, t, mode, row, s.lreg[lreg_ind])
+        datums.store_rows(s, t, mode, row, s.lreg[lreg_ind & 15])
         rwc.apply_addr_mod_sfpu(s, t, sfpu_addr_mode)
         return DONE
 
@@ -120,7 +120,7 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
         if value < 0:
             return refuse(s, lanes.MODE_UNDEFINED, instr_mod0, 0)
         keep = _HALF if instr_mod0 == 8 else (_UPPER if instr_mod0 == 10 else _ZERO)
-        old, out, new = s.lreg[lreg_ind], s.lane_tmp[lanes.VALUE], _U(value)
+        old, out, new = s.lreg[lreg_ind & 15], s.lane_tmp[lanes.VALUE], _U(value)
         for lane in range(lanes.LANES):
             out[lane] = _U(_U(old[lane] & keep) | new)
         lanes.write(s, lreg_ind)

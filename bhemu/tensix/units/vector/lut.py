@@ -86,7 +86,7 @@ def _upper_half(x: Any) -> Any:
 def _select16(s: Any, first: Any, row: Any) -> None:
     """Scratch `row` = the fp16 table value of each magnitude, from LReg[first] and the next two."""
     x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
-    a, b, c = s.lreg[first], s.lreg[first + 1], s.lreg[first + 2]
+    a, b, c = s.lreg[first & 15], s.lreg[(first + 1) & 15], s.lreg[(first + 2) & 15]
     for lane in range(lanes.LANES):
         out[lane] = _U(_piece(x[lane], a[lane], b[lane], c[lane]) >> _upper_half(x[lane]))
     for lane in range(lanes.LANES):

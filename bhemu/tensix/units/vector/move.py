@@ -58,7 +58,7 @@ _FIRST = 2
 @njit
 def _save(s: Any, reg: Any, row: Any) -> None:
     """Scratch row = LReg[reg]."""
-    x, out = s.lreg[reg], s.lane_tmp[row]
+    x, out = s.lreg[reg & 15], s.lane_tmp[row]
     for lane in range(lanes.LANES):
         out[lane] = x[lane]
 
@@ -93,7 +93,7 @@ class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
             _random(s)
         else:
             flip = _U(0x80000000 if instr_mod1 == 1 else 0)
-            x, out = s.lreg[lreg_c], s.lane_tmp[lanes.VALUE]
+            x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
             for lane in range(lanes.LANES):
                 out[lane] = x[lane] ^ flip
         if instr_mod1 == 2:
@@ -119,7 +119,7 @@ def _greater_lanes(mod: Any) -> Any:
 @njit
 def _choose(s: Any, mod: Any, d: Any, c: Any) -> None:
     """Scratch flag = 1 in the lanes whose values change places."""
-    x, y, flag = s.lreg[c], s.lreg[d], s.lane_tmp[lanes.FLAG]
+    x, y, flag = s.lreg[c & 15], s.lreg[d & 15], s.lane_tmp[lanes.FLAG]
     flags, on = s.cc, lanes.unmasked(s)
     if mod == 0:
         for lane in range(lanes.LANES):
@@ -195,7 +195,7 @@ class SFPTRANSP(Instruction, opcode=0x8C, unit="vector", stall="B8"):
 @njit
 def _rotate(s: Any, reg: Any, around: Any) -> None:
     """Scratch value = LReg[reg] one lane up within each 8; the first gets the last, or 0."""
-    x, out = s.lreg[reg], s.lane_tmp[lanes.VALUE]
+    x, out = s.lreg[reg & 15], s.lane_tmp[lanes.VALUE]
     for lane in range(1, lanes.LANES):
         out[lane] = x[lane - 1]
     for j in range(4):
@@ -223,7 +223,7 @@ class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
         if instr_mod1 == 5:
             if imm12_math > 15:
                 return refuse(s, _SHIFT_SOURCE, imm12_math, 0)
-            shift(s, imm12_math & 15, s.lreg[lreg_src_c], 0)
+            shift(s, imm12_math & 15, s.lreg[lreg_src_c & 15], 0)
         else:
             if imm12_math:
                 return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)

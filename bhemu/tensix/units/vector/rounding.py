@@ -70,7 +70,7 @@ class SFPCAST(Instruction, opcode=0x90, unit="vector", stall="B8"):
             return status
         if instr_mod1 > 3:
             return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        x, out = s.lreg[lreg_src_c], s.lane_tmp[lanes.VALUE]
+        x, out = s.lreg[lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
         if instr_mod1 == 0:
             for lane in range(lanes.LANES):
                 magnitude = np.float32(_I(x[lane] & ~_SIGN))
@@ -145,7 +145,7 @@ def _threshold(s: Any, rnd_mode: Any) -> None:
 @njit
 def _round_float(s: Any, c: Any, bits: Any) -> None:
     """Scratch value = LReg[c] with its `bits` low bits rounded away."""
-    x, out, limit = s.lreg[c], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+    x, out, limit = s.lreg[c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
     discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
     for lane in range(lanes.LANES):
         out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
@@ -157,7 +157,7 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
 
     `imm` < 0: the distance is in LReg[b].
     """
-    x, out, random = s.lreg[c], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+    x, out, random = s.lreg[c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
     signed = mode & 1
     size = 16 if mode >= 6 else 8
     keep, most = _U(signed << 31), _U((1 << (size - signed)) - 1)
@@ -165,7 +165,7 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
         for lane in range(lanes.LANES):
             out[lane] = _bounded(x[lane], random[lane], keep, most)
         return
-    by, mask, fixed = s.lreg[b], _U(31 if imm < 0 else 0), _U(max(imm, 0))
+    by, mask, fixed = s.lreg[b & 15], _U(31 if imm < 0 else 0), _U(max(imm, 0))
     for lane in range(lanes.LANES):
         out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
 
