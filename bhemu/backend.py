@@ -95,7 +95,7 @@ class Backend:
 
     def entry(self, t: int, word: int) -> int:
         """Execute one word."""
-        return tc.interpret(self._s, t, word)
+        return self.table.watched(int(t), int(word), lambda: tc.interpret(self._s, t, word))
 
     def step(self, token: int, n: int) -> Any:
         """Call the STEP entry behind a token."""

@@ -16,16 +16,17 @@ class Bits:
 
     Used as a class attribute, it takes the attribute's name. On the class the attribute is the
     descriptor itself; on an instance that has an integer `word` it is the field's value, and
-    assigning to it rewrites that part of the word.
+    assigning to it rewrites that part of the word. `mode`: its value selects behaviour.
     """
 
-    __slots__ = ("hi", "lo", "name")
+    __slots__ = ("hi", "lo", "mode", "name")
 
-    def __init__(self, hi: int, lo: int) -> None:
+    def __init__(self, hi: int, lo: int, mode: bool = False) -> None:
         if not 0 <= lo <= hi:
             raise ValueError(f"bits({hi}, {lo}): want hi >= lo >= 0")
         self.hi = hi
         self.lo = lo
+        self.mode = mode
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -76,6 +77,6 @@ class Bits:
         return f"<{label}bits({self.hi}, {self.lo})>"
 
 
-def bits(hi: int, lo: int | None = None) -> Bits:
-    """Declare the field [hi:lo], or the single bit `hi` when `lo` is left out."""
-    return Bits(hi, hi if lo is None else lo)
+def bits(hi: int, lo: int | None = None, *, mode: bool = False) -> Bits:
+    """Declare the field [hi:lo], or the single bit `hi` when `lo` is left out; see Bits."""
+    return Bits(hi, hi if lo is None else lo, mode)

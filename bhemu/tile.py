@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import loader, memmap, report, tensor
+from bhemu import coverage, loader, memmap, report, tensor
 from bhemu.backend import Backend
 from bhemu.bus import Bus
 from bhemu.core import Core
@@ -74,6 +74,7 @@ class Tile:
         self.log: list[tuple[int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self._power_up()
+        coverage.from_environment(self)
 
     def _power_up(self) -> None:
         self.state.core_state[:] = RESET

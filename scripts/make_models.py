@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import bhemu.tensix  # noqa: E402
-from bhemu.cli.isa import row  # noqa: E402
+from bhemu.cli.isa import modes_of, row  # noqa: E402
 from bhemu.memmap import BLOCKS, INERT  # noqa: E402
 from bhemu.oracle.divergences import TABLE  # noqa: E402
 from bhemu.tensix import units  # noqa: E402
@@ -77,6 +77,19 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
     return lines + ["| " + " | ".join(str(c) for c in r) + " |" for r in rows]
 
 
+def mode_rows() -> list[tuple[object, ...]]:
+    """Number of modes of each instruction by status, and the rules that refuse some."""
+    rows: list[tuple[object, ...]] = []
+    for opcode in sorted(REGISTRY):
+        modes = modes_of(REGISTRY[opcode])
+        counts = Counter(mode["status"] for mode in modes)
+        rules = sorted({mode["reason"] for mode in modes if mode["status"] == "refused"})
+        numbers = [counts[status] or "" for status in ("golden", "isa-text", "refused")]
+        if modes:
+            rows.append((REGISTRY[opcode].name, *numbers, ", ".join(rules)))
+    return rows
+
+
 def severity(number: int) -> str:
     """What breaking a rule does: "error", or "selectable" where Tile(ub=...) may let it pass."""
     return "selectable" if number in lenient() else "error"
@@ -130,6 +143,14 @@ def text() -> str:
                 for e in entries
             ],
         ),
+        "",
+        "## Modes",
+        "",
+        "A mode is the value of the fields that select behaviour, with the formats in force. Golden: a"
+        " golden case executes it. ISA text: it executes, without a golden case. `bhemu isa NAME"
+        " --json` lists them; `bhemu isa --coverage RUN` says which ones a program uses.",
+        "",
+        *table(("mnemonic", "golden", "ISA text", "refused", "refused by"), mode_rows()),
         "",
         "## Address blocks",
         "",

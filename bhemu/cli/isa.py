@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bhemu.tensix.insn import Instruction
 
 _COVERAGE = Path(__file__).parent.parent / "data" / "golden_coverage.json"
+_MODES = _COVERAGE.with_name("mode_coverage.json")
 _COLUMNS = ("mnemonic", "opcode", "unit", "stall", "status")
 _COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimplemented": "red"}
 
@@ -23,17 +24,24 @@ _COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimple
 @click.argument("mnemonic", required=False)
 @json_option
 @click.option("--c-header", is_flag=True, help="the C header that firmware is compiled with")
-def command(mnemonic: str | None, as_json: bool, c_header: bool) -> None:
+@click.option("--coverage", type=click.Path(path_type=Path), metavar="RUN", help="modes it uses")
+def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path | None) -> None:
     """List the Tensix instructions, or explain one.
 
     Status: golden (executed by a golden case), isa-text (modelled after the ISA text alone),
     refused (with the reason), unimplemented.
+
+    --coverage RUN: the instructions, modes and data formats that a PROGRAM.toml, an .npz case or a
+    test suite exercises; for a suite, the file that BHEMU_COVERAGE named while it ran.
     """
     from bhemu.tensix import units
     from bhemu.tensix.c_header import c_header as header
     from bhemu.tensix.insn import REGISTRY
 
     assert units.MODULES  # importing the package declares the instructions
+    if coverage is not None:
+        _show_coverage(coverage, mnemonic, as_json)
+        return
     if c_header:
         click.echo(header(), nl=False)
         return
@@ -47,6 +55,26 @@ def command(mnemonic: str | None, as_json: bool, c_header: bool) -> None:
         click.echo("\n".join(_explain(chosen[0])))
     else:
         _table([row(cls) for cls in chosen])
+
+
+def _show_coverage(run: Path, mnemonic: str | None, as_json: bool) -> None:
+    from bhemu.cli import isa_coverage
+
+    rows, ended = isa_coverage.measure(run)
+    wanted = mnemonic and mnemonic.upper()
+    rows = [row for row in rows if wanted in (None, row["mnemonic"])]
+    if as_json:
+        click.echo(json.dumps({"ended": ended, "rows": rows}, indent=2))
+    else:
+        isa_coverage.show(rows, ended)
+
+
+@cache
+def _modes() -> dict[str, list[dict[str, Any]]]:
+    if not _MODES.is_file():
+        return {}
+    modes: dict[str, list[dict[str, Any]]] = json.loads(_MODES.read_text(encoding="utf-8"))
+    return modes
 
 
 @cache
@@ -85,12 +113,23 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
         "fields": [{"name": f.name, "hi": f.hi, "lo": f.lo} for f in cls.fields],
         "stall": cls.stall,
         "status": status(cls),
-        "modes": [],
+        "modes": modes(cls),
         "summary": cls.summary(),
     }
     if shown["status"] == "refused":
         shown["reason"] = cls.refused
     return shown
+
+
+def modes(cls: "type[Instruction]") -> list[dict[str, Any]]:
+    """The modes, where their status differs."""
+    own = modes_of(cls)
+    return own if len({mode["status"] for mode in own}) > 1 else []
+
+
+def modes_of(cls: "type[Instruction]") -> list[dict[str, Any]]:
+    """Fields, formats and status of every mode that was tried (data/mode_coverage.json)."""
+    return _modes().get(cls.name, [])
 
 
 def named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":

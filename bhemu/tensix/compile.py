@@ -21,6 +21,8 @@ assert units.MODULES  # importing the package declares the instructions
 FAILED = error("INTERNAL", "Internal", "bhemu failed while compiling or running Python code")
 
 Progress = Callable[[str, float], None]  # name of what was compiled, seconds
+Before = Callable[[int, int], Any]  # (thread, word) -> what After gets with the word's status
+After = Callable[[Any, int], None]
 
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32)
 
@@ -109,6 +111,7 @@ class Table:
         self._s, self._progress = s, progress
         self.failure: BaseException | None = None
         self.seconds = 0.0  # spent compiling so far: no time of the program's
+        self._watch: tuple[Before, After] | None = None
         for opcode, cls in REGISTRY.items():
             s.stall[opcode] = cls.stall_mask
         if not JIT:
@@ -116,6 +119,7 @@ class Table:
         self._escape = _ENTRY_TYPE(self._on_escape)
         address = ctypes.cast(self._escape, ctypes.c_void_p).value
         assert address is not None
+        self._escapes = address
         s.table[:] = address
         self._cold = [_ENTRY_TYPE(functools.partial(self._on_cold, i)) for i in cold.ENTRIES]
         for slot, escape in zip(cold.ENTRIES, self._cold, strict=True):
@@ -137,11 +141,30 @@ class Table:
             if seconds:
                 self.seconds += seconds
                 self._progress(REGISTRY[opcode].name, seconds)
-            self._s.table[opcode] = function.address
-            return int(_ENTRY_TYPE(function.address)(base, t, word))
+            call = _ENTRY_TYPE(function.address)
+            if self._watch is None:
+                self._s.table[opcode] = function.address
+                return int(call(base, t, word))
+            return self.watched(t, word, lambda: int(call(base, t, word)))
         except BaseException as problem:  # must not cross the compiled frames
             self.failure = problem
             return FAILED
+
+    def observe(self, before: Before, after: After) -> None:
+        """Call `before` and `after` around every word; words run through Python from now on."""
+        self._watch = before, after
+        if JIT:
+            self._s.table[:] = self._escapes
+
+    def watched(self, t: int, word: int, execute: Callable[[], int]) -> int:
+        """Status of `execute`, which runs `word`, with the observer around it."""
+        if self._watch is None:
+            return execute()
+        before, after = self._watch
+        seen = before(t, word)
+        status = execute()
+        after(seen, status)
+        return status
 
     def _on_cold(self, slot: int, base: int, t: int, word: int) -> int:
         """First word that needs a second entry: compile it, then execute the word."""

@@ -94,8 +94,8 @@ class SETADC(Instruction, opcode=0x50, unit="adc", stall="B0"):
     """Set one address counter (SETADC, Wormhole ISA)."""
 
     value = bits(17, 0)
-    dimension_index = bits(19, 18)
-    channel_index = bits(20)
+    dimension_index = bits(19, 18, mode=True)
+    channel_index = bits(20, mode=True)
     cnt_set_mask = bits(23, 21)
 
     def execute(

@@ -72,9 +72,9 @@ class ATINCGET(Instruction, opcode=0x61, unit="scalar", stall="B0,B5", oracle=Fa
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
-    sel32b = bits(13, 12)
+    sel32b = bits(13, 12, mode=True)
     wrap_val = bits(18, 14)
-    mem_hier_sel = bits(23)
+    mem_hier_sel = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -106,11 +106,11 @@ class ATINCGETPTR(Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
-    sel32b = bits(13, 12)
+    sel32b = bits(13, 12, mode=True)
     wrap_val = bits(17, 14)
     incr_val = bits(21, 18)
-    no_incr = bits(22)
-    mem_hier_sel = bits(23)
+    no_incr = bits(22, mode=True)
+    mem_hier_sel = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -166,8 +166,8 @@ class ATSWAP(Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=Fals
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
     swap_mask = bits(21, 14)
-    single_data_reg = bits(22)
-    mem_hier_sel = bits(23)
+    single_data_reg = bits(22, mode=True)
+    mem_hier_sel = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -199,10 +199,10 @@ class ATCAS(Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
-    sel32b = bits(13, 12)
+    sel32b = bits(13, 12, mode=True)
     cmp_val = bits(17, 14)
     swap_val = bits(21, 18)
-    mem_hier_sel = bits(23)
+    mem_hier_sel = bits(23, mode=True)
 
     def execute(
         s: Any,

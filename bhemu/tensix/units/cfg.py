@@ -83,7 +83,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7"):
     """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
 
     cfg_reg = bits(10, 0)
-    wr128b = bits(15)
+    wr128b = bits(15, mode=True)
     gpr_address = bits(21, 16)
 
     def execute(s: Any, t: Any, cfg_reg: Any, wr128b: Any, gpr_address: Any) -> Any:
@@ -200,8 +200,8 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7"):
     scratch_sel = bits(9, 8)
     right_cshift_amt = bits(14, 10)
     mask_width = bits(19, 15)
-    operation = bits(22, 20)
-    disable_mask_on_old_val = bits(23)
+    operation = bits(22, 20, mode=True)
+    disable_mask_on_old_val = bits(23, mode=True)
 
     def execute(
         s: Any,

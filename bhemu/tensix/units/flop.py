@@ -82,10 +82,10 @@ class REG2FLOP(Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=Fa
 
     reg_index = bits(5, 0)
     flop_index = bits(12, 6)
-    context_id_2 = bits(17, 16)
+    context_id_2 = bits(17, 16, mode=True)
     byte_offset = bits(19, 18)
-    target_sel = bits(21, 20)
-    size_sel = bits(23, 22)
+    target_sel = bits(21, 20, mode=True)
+    size_sel = bits(23, 22, mode=True)
 
     def execute(
         s: Any,

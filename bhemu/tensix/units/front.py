@@ -11,7 +11,7 @@ class MOP(Instruction, opcode=0x01, unit="front", stall="never"):
 
     zmask_lo16_or_loop_count = bits(15, 0)
     loop_count = bits(22, 16)
-    mop_type = bits(23)
+    mop_type = bits(23, mode=True)
 
 
 class NOP(Instruction, opcode=0x02, unit="front", stall="all nine"):
@@ -30,8 +30,8 @@ class MOP_CFG(Instruction, opcode=0x03, unit="front", stall="never"):
 class REPLAY(Instruction, opcode=0x04, unit="front", stall="never"):
     """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
 
-    load_mode = bits(0)
-    execute_while_loading = bits(1)
+    load_mode = bits(0, mode=True)
+    execute_while_loading = bits(1, mode=True)
     len = bits(13, 4)
     start_idx = bits(23, 14)
 

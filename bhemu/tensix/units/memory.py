@@ -122,9 +122,9 @@ class LOADIND(Instruction, opcode=0x49, unit="scalar", stall="B0,B5", oracle=Fal
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
-    auto_inc_spec = bits(13, 12)
+    auto_inc_spec = bits(13, 12, mode=True)
     offset_half_reg = bits(20, 14)
-    size_sel = bits(23, 22)
+    size_sel = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -233,11 +233,11 @@ class STOREIND(Instruction, opcode=0x66, unit="scalar", stall="B0,B5", oracle=Fa
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
-    auto_inc_spec = bits(13, 12)
+    auto_inc_spec = bits(13, 12, mode=True)
     offset_half_reg = bits(20, 14)
-    reg_size_sel = bits(21)
-    size_sel = bits(22)
-    mem_hier_sel = bits(23)
+    reg_size_sel = bits(21, mode=True)
+    size_sel = bits(22, mode=True)
+    mem_hier_sel = bits(23, mode=True)
 
     def execute(
         s: Any,

@@ -114,9 +114,9 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
     """
 
     reg_index_16b = bits(6, 0)
-    set_signals_mode = bits(7)
+    set_signals_mode = bits(7, mode=True)
     payload_sig_sel = bits(21, 8)
-    payload_sig_sel_size = bits(23, 22)
+    payload_sig_sel_size = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -151,7 +151,7 @@ class ADDDMAREG(Instruction, opcode=0x58, unit="scalar", stall="B0,B5"):
     op_a_reg_index = bits(5, 0)
     op_b_reg_index = bits(11, 6)
     result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23)
+    op_b_is_const = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -172,7 +172,7 @@ class SUBDMAREG(Instruction, opcode=0x59, unit="scalar", stall="B0,B5", oracle=F
     op_a_reg_index = bits(5, 0)
     op_b_reg_index = bits(11, 6)
     result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23)
+    op_b_is_const = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -193,7 +193,7 @@ class MULDMAREG(Instruction, opcode=0x5A, unit="scalar", stall="B0,B5"):
     op_a_reg_index = bits(5, 0)
     op_b_reg_index = bits(11, 6)
     result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23)
+    op_b_is_const = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -214,8 +214,8 @@ class BITWOPDMAREG(Instruction, opcode=0x5B, unit="scalar", stall="B0,B5", oracl
     op_a_reg_index = bits(5, 0)
     op_b_reg_index = bits(11, 6)
     result_reg_index = bits(17, 12)
-    op_sel = bits(20, 18)
-    op_b_is_const = bits(23)
+    op_sel = bits(20, 18, mode=True)
+    op_b_is_const = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -244,8 +244,8 @@ class SHIFTDMAREG(Instruction, opcode=0x5C, unit="scalar", stall="B0,B5", oracle
     op_a_reg_index = bits(5, 0)
     op_b_reg_index = bits(11, 6)
     result_reg_index = bits(17, 12)
-    op_sel = bits(20, 18)
-    op_b_is_const = bits(23)
+    op_sel = bits(20, 18, mode=True)
+    op_b_is_const = bits(23, mode=True)
 
     def execute(
         s: Any,
@@ -272,8 +272,8 @@ class CMPDMAREG(Instruction, opcode=0x5D, unit="scalar", stall="B0,B5", oracle=F
     op_a_reg_index = bits(5, 0)
     op_b_reg_index = bits(11, 6)
     result_reg_index = bits(17, 12)
-    op_sel = bits(20, 18)
-    op_b_is_const = bits(23)
+    op_sel = bits(20, 18, mode=True)
+    op_b_is_const = bits(23, mode=True)
 
     def execute(
         s: Any,

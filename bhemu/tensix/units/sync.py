@@ -179,7 +179,7 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
 class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
     """Hold instruction classes until semaphore conditions are met (SEMWAIT, Blackhole ISA)."""
 
-    wait_sem_cond = bits(1, 0)
+    wait_sem_cond = bits(1, 0, mode=True)
     sem_sel = bits(9, 2)
     stall_res = bits(23, 15)
 
@@ -194,7 +194,7 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
     """Hold instruction classes until a stream register has a value (STREAMWAIT, Blackhole ISA)."""
 
     wait_stream_sel = bits(1, 0)
-    target_sel = bits(3)
+    target_sel = bits(3, mode=True)
     target_value = bits(13, 4)
     stall_res = bits(23, 15)
 

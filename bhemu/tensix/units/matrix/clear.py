@@ -140,9 +140,9 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
 
     where = bits(9, 0)
     addr_mode = bits(16, 14)
-    clear_zero_flags = bits(17)
-    use_32_bit_mode = bits(18)
-    clear_mode = bits(20, 19)
+    clear_zero_flags = bits(17, mode=True)
+    use_32_bit_mode = bits(18, mode=True)
+    clear_mode = bits(20, 19, mode=True)
 
     def execute(
         s: Any,
@@ -184,10 +184,10 @@ def _zero_bank(s: Any, which: Any, bank: Any) -> None:
 class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
     """Clear banks of SrcA and SrcB, without waiting for them (ZEROSRC, Wormhole ISA)."""
 
-    src_mask = bits(1, 0)
-    bank_mask = bits(2)
-    write_mode = bits(3)
-    zero_val = bits(4)
+    src_mask = bits(1, 0, mode=True)
+    bank_mask = bits(2, mode=True)
+    write_mode = bits(3, mode=True)
+    zero_val = bits(4, mode=True)
 
     def execute(
         s: Any, t: Any, src_mask: Any, bank_mask: Any, write_mode: Any, zero_val: Any
@@ -213,8 +213,8 @@ class GATESRCRST(Instruction, opcode=0x35, unit="matrix", stall="B6"):
     The operand cache has no visible effect, so there is nothing to do.
     """
 
-    reset_srca_gate_control = bits(0)
-    reset_srcb_gate_control = bits(1)
+    reset_srca_gate_control = bits(0, mode=True)
+    reset_srcb_gate_control = bits(1, mode=True)
 
     def execute(s: Any, t: Any, reset_srca_gate_control: Any, reset_srcb_gate_control: Any) -> Any:
         return DONE
@@ -260,8 +260,8 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
     rwc_a = bits(9, 6)
     rwc_b = bits(13, 10)
     rwc_d = bits(17, 14)
-    rwc_cr = bits(21, 18)
-    clear_ab_vld = bits(23, 22)
+    rwc_cr = bits(21, 18, mode=True)
+    clear_ab_vld = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -295,7 +295,7 @@ class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6"):
     rwc_a = bits(9, 6)
     rwc_b = bits(13, 10)
     rwc_d = bits(17, 14)
-    rwc_cr = bits(20, 18)
+    rwc_cr = bits(20, 18, mode=True)
 
     def execute(s: Any, t: Any, rwc_a: Any, rwc_b: Any, rwc_d: Any, rwc_cr: Any) -> Any:
         if rwc_cr & 3:

@@ -131,7 +131,7 @@ class CONV3S1(Instruction, opcode=0x22, unit="matrix", stall="B6", oracle=False,
     dst = bits(13, 0)
     addr_mode = bits(16, 14)
     rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, addr_mode: Any, rotate_weights: Any, clear_dvalid: Any
@@ -148,7 +148,7 @@ class CONV3S2(Instruction, opcode=0x23, unit="matrix", stall="B6", oracle=False,
     dst = bits(13, 0)
     addr_mode = bits(16, 14)
     rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, addr_mode: Any, rotate_weights: Any, clear_dvalid: Any
@@ -163,9 +163,9 @@ class APOOL3S1(Instruction, opcode=0x25, unit="matrix", stall="B6", oracle=False
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
 
     dst = bits(13, 0)
-    index_en = bits(14)
+    index_en = bits(14, mode=True)
     pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
@@ -180,9 +180,9 @@ class APOOL3S2(Instruction, opcode=0x32, unit="matrix", stall="B6", oracle=False
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
 
     dst = bits(13, 0)
-    index_en = bits(14)
+    index_en = bits(14, mode=True)
     pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
@@ -199,7 +199,7 @@ class MFCONV3S1(Instruction, opcode=0x3A, unit="matrix", stall="B6", oracle=Fals
     dst = bits(13, 0)
     addr_mode = bits(16, 14)
     rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, addr_mode: Any, rotate_weights: Any, clear_dvalid: Any

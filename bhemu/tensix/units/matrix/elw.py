@@ -157,9 +157,9 @@ class ELWADD(Instruction, opcode=0x28, unit="matrix", stall="B6"):
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19)
-    dest_accum_en = bits(21)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(20, 19, mode=True)
+    dest_accum_en = bits(21, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -179,9 +179,9 @@ class ELWSUB(Instruction, opcode=0x30, unit="matrix", stall="B6"):
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19)
-    dest_accum_en = bits(21)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(20, 19, mode=True)
+    dest_accum_en = bits(21, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -204,9 +204,9 @@ class ELWMUL(Instruction, opcode=0x27, unit="matrix", stall="B6"):
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19)
-    dest_accum_en = bits(21)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(20, 19, mode=True)
+    dest_accum_en = bits(21, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any,

@@ -104,7 +104,7 @@ class SETIBRWC(
 
     set_inc_ctrl = bits(5, 0)
     rwc_bias = bits(17, 6)
-    rwc_cr = bits(23, 18)
+    rwc_cr = bits(23, 18, mode=True)
 
 
 class TBUFCMD(

@@ -143,10 +143,10 @@ class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
 
     dst = bits(9, 0)
-    instr_mod = bits(13, 12)
+    instr_mod = bits(13, 12, mode=True)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
-    dest_32b_lo = bits(23)
+    dest_32b_lo = bits(23, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
@@ -174,10 +174,10 @@ class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
 
     dst = bits(9, 0)
-    instr_mod = bits(13, 12)
+    instr_mod = bits(13, 12, mode=True)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
-    dest_32b_lo = bits(23)
+    dest_32b_lo = bits(23, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
@@ -204,7 +204,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
     """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
 
     srcb = bits(5, 0)
-    instr_mod = bits(13, 12)
+    instr_mod = bits(13, 12, mode=True)
     addr_mode = bits(16, 14)
     srca = bits(22, 17)
 
@@ -239,10 +239,10 @@ class MOVDBGB2D(
     """Copy SrcB to Dst through the debug path (opcode table)."""
 
     dst = bits(10, 0)
-    movb2d_instr_mod = bits(13, 11)
+    movb2d_instr_mod = bits(13, 11, mode=True)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
-    dest_32b_lo = bits(23)
+    dest_32b_lo = bits(23, mode=True)
 
 
 @njit
@@ -267,10 +267,10 @@ class MOVA2D(Instruction, opcode=0x12, unit="matrix", stall="B6"):
     """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
     dst = bits(9, 0)
-    instr_mod = bits(13, 12)
+    instr_mod = bits(13, 12, mode=True)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
-    dest_32b_lo = bits(23)
+    dest_32b_lo = bits(23, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
@@ -306,10 +306,10 @@ class MOVDBGA2D(Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=Fals
     """
 
     dst = bits(9, 0)
-    instr_mod = bits(13, 12)
+    instr_mod = bits(13, 12, mode=True)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
-    dest_32b_lo = bits(23)
+    dest_32b_lo = bits(23, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
@@ -352,10 +352,10 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
     """
 
     dst = bits(9, 0)
-    movb2d_instr_mod = bits(13, 11)
+    movb2d_instr_mod = bits(13, 11, mode=True)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
-    dest_32b_lo = bits(23)
+    dest_32b_lo = bits(23, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, movb2d_instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any

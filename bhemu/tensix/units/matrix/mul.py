@@ -24,8 +24,8 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
-    instr_mod19 = bits(19)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(19, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, addr_mode: Any, instr_mod19: Any, clear_dvalid: Any
@@ -46,9 +46,9 @@ class DOTPV(Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
 
     dst = bits(9, 0)
     addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19)
-    dest_accum_en = bits(21)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(20, 19, mode=True)
+    dest_accum_en = bits(21, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any,

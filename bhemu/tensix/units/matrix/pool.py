@@ -148,10 +148,10 @@ class GMPOOL(Instruction, opcode=0x33, unit="matrix", stall="B6"):
     """
 
     dst = bits(9, 0)
-    max_pool_index_en = bits(14)
+    max_pool_index_en = bits(14, mode=True)
     pool_addr_mode = bits(17, 15)
-    instr_mod19 = bits(19)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(19, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -171,10 +171,10 @@ class GAPOOL(Instruction, opcode=0x34, unit="matrix", stall="B6"):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
 
     dst = bits(9, 0)
-    max_pool_index_en = bits(14)
+    max_pool_index_en = bits(14, mode=True)
     pool_addr_mode = bits(17, 15)
-    instr_mod19 = bits(19)
-    clear_dvalid = bits(23, 22)
+    instr_mod19 = bits(19, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any,
@@ -197,9 +197,9 @@ class MPOOL3S1(Instruction, opcode=0x24, unit="matrix", stall="B6", oracle=False
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     dst = bits(13, 0)
-    index_en = bits(14)
+    index_en = bits(14, mode=True)
     pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
@@ -214,9 +214,9 @@ class MPOOL3S2(Instruction, opcode=0x31, unit="matrix", stall="B6", oracle=False
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     dst = bits(13, 0)
-    index_en = bits(14)
+    index_en = bits(14, mode=True)
     pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22)
+    clear_dvalid = bits(23, 22, mode=True)
 
     def execute(
         s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any

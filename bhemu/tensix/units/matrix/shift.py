@@ -52,7 +52,7 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
     with operands in SrcA started from.
     """
 
-    direction = bits(1, 0)
+    direction = bits(1, 0, mode=True)
 
     def execute(s: Any, t: Any, direction: Any) -> Any:
         if direction < _RIGHT:
@@ -76,7 +76,7 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", stall="B6", oracle=False)
     """
 
     shift_row = bits(9, 0)
-    rot_shift = bits(10)
+    rot_shift = bits(10, mode=True)
     addr_mode = bits(16, 14)
 
     def execute(s: Any, t: Any, shift_row: Any, rot_shift: Any, addr_mode: Any) -> Any:

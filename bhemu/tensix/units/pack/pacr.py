@@ -40,15 +40,15 @@ class PACR(Instruction, opcode=0x41, unit="pack", stall="B0,B2"):
     """Pack datums from Dst to L1 (PACR, Blackhole ISA)."""
 
     last = bits(0)
-    flush = bits(1)
+    flush = bits(1, mode=True)
     ctxt_ctrl = bits(3, 2)
-    concat = bits(4)
+    concat = bits(4, mode=True)
     ovrd_thread_id = bits(7)
-    read_intf_sel = bits(11, 8)
-    zero_write = bits(12)
+    read_intf_sel = bits(11, 8, mode=True)
+    zero_write = bits(12, mode=True)
     addr_cnt_context = bits(14, 13)
     addr_mode = bits(16, 15)
-    dst_access_mode = bits(17)
+    dst_access_mode = bits(17, mode=True)
     row_pad_zero = bits(20, 18)
     cfg_context = bits(22, 21)
 
@@ -89,7 +89,7 @@ class PACR_SETREG(
     """Write a register from the packer (PACR_SETREG, Wormhole ISA)."""
 
     last = bits(0)
-    flush = bits(1)
+    flush = bits(1, mode=True)
     stream_id = bits(7, 2)
     addr_sel = bits(9, 8)
     disable_stall = bits(11, 10)

@@ -67,15 +67,15 @@ def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any)
 class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
     """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
 
-    unpack_pop = bits(1, 0)
-    src_clr_val_ctrl = bits(3, 2)
-    bank_clr_ctrl = bits(4)
-    stall_clr_cntrl = bits(5)
-    clr_to1_fmt_ctrl = bits(7, 6)
-    set_dvalid = bits(8)
+    unpack_pop = bits(1, 0, mode=True)
+    src_clr_val_ctrl = bits(3, 2, mode=True)
+    bank_clr_ctrl = bits(4, mode=True)
+    stall_clr_cntrl = bits(5, mode=True)
+    clr_to1_fmt_ctrl = bits(7, 6, mode=True)
+    set_dvalid = bits(8, mode=True)
     msg_clr_cnt = bits(14, 12)
     stream_id = bits(21, 16)
-    unpacker_select = bits(23)
+    unpacker_select = bits(23, mode=True)
 
     def execute(
         s: Any,

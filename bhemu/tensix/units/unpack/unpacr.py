@@ -57,17 +57,17 @@ class UNPACR(Instruction, opcode=0x42, unit="unpack", stall="B0,B3"):
 
     last = bits(0)
     search_cache_flush = bits(1)
-    row_search = bits(2)
+    row_search = bits(2, mode=True)
     auto_inc_context_id = bits(3)
-    zero_write2 = bits(4)
-    srcb_bcast = bits(5)
-    set_dat_valid = bits(6)
+    zero_write2 = bits(4, mode=True)
+    srcb_bcast = bits(5, mode=True)
+    set_dat_valid = bits(6, mode=True)
     ovrd_thread_id = bits(7)
     addr_cnt_context_id = bits(9, 8)
     cfg_context_id = bits(12, 10)
     cfg_context_cnt_inc = bits(13)
     addr_mode = bits(22, 15)
-    unpack_block_selection = bits(23)
+    unpack_block_selection = bits(23, mode=True)
 
     def execute(
         s: Any,

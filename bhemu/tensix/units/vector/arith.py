@@ -108,7 +108,7 @@ class SFPMAD(Instruction, opcode=0x84, unit="vector", stall="B8"):
     Mod bit 0 negates A, bit 1 negates C; LReg[7] names A with bit 2, the destination with bit 3.
     """
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)
@@ -131,7 +131,7 @@ class SFPMAD(Instruction, opcode=0x84, unit="vector", stall="B8"):
 class SFPADD(Instruction, opcode=0x85, unit="vector", stall="B8"):
     """Add: SFPMAD with one factor 1.0 (SFPADD, Wormhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)
@@ -154,7 +154,7 @@ class SFPADD(Instruction, opcode=0x85, unit="vector", stall="B8"):
 class SFPMUL(Instruction, opcode=0x86, unit="vector", stall="B8"):
     """Multiply: SFPMAD with addend 0.0 (SFPMUL, Wormhole ISA); mod bit 0 negates A."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)
@@ -185,7 +185,7 @@ def _spread(s: Any, imm: Any) -> None:
 class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
     """Add a bf16 immediate (SFPADDI, Wormhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 
@@ -204,7 +204,7 @@ class SFPADDI(Instruction, opcode=0x75, unit="vector", stall="B8"):
 class SFPMULI(Instruction, opcode=0x74, unit="vector", stall="B8"):
     """Multiply by a bf16 immediate (SFPMULI, Wormhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 
@@ -233,7 +233,7 @@ def _reciprocal(x: Any) -> Any:
 class SFPARECIP(Instruction, opcode=0x99, unit="vector", stall="B8"):
     """Approximate the reciprocal (SFPARECIP, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(15, 12)

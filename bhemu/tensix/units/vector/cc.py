@@ -49,7 +49,7 @@ _UNDERFLOW = error(
 class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(12)
@@ -81,7 +81,7 @@ class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
 class SFPENCC(Instruction, opcode=0x8A, unit="vector", stall="B8"):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     imm12_math = bits(13, 12)
 
@@ -104,7 +104,7 @@ class SFPENCC(Instruction, opcode=0x8A, unit="vector", stall="B8"):
 class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
     """Push the condition codes (SFPPUSHC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
 
     def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:
@@ -126,7 +126,7 @@ class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
 class SFPPOPC(Instruction, opcode=0x88, unit="vector", stall="B8"):
     """Pop the condition codes (SFPPOPC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
 
     def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:
@@ -200,7 +200,7 @@ def _compare(s: Any, t: Any, mod: Any, dest: Any, c: Any, greater: Any) -> Any:
 class SFPLE(Instruction, opcode=0x96, unit="vector", stall="B8"):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
@@ -211,7 +211,7 @@ class SFPLE(Instruction, opcode=0x96, unit="vector", stall="B8"):
 class SFPGT(Instruction, opcode=0x97, unit="vector", stall="B8"):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 

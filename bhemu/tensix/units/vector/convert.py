@@ -46,7 +46,7 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
 class SFPDIVP2(Instruction, opcode=0x76, unit="vector", stall="B8"):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(23, 12)
@@ -78,7 +78,7 @@ class SFPDIVP2(Instruction, opcode=0x76, unit="vector", stall="B8"):
 class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
     """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
@@ -106,7 +106,7 @@ class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
 class SFPEXMAN(Instruction, opcode=0x78, unit="vector", stall="B8"):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
@@ -124,7 +124,7 @@ class SFPEXMAN(Instruction, opcode=0x78, unit="vector", stall="B8"):
 class SFPSETEXP(Instruction, opcode=0x82, unit="vector", stall="B8"):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(19, 12)
@@ -155,7 +155,7 @@ class SFPSETEXP(Instruction, opcode=0x82, unit="vector", stall="B8"):
 class SFPSETMAN(Instruction, opcode=0x83, unit="vector", stall="B8"):
     """Replace the mantissa (SFPSETMAN, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(23, 12)
@@ -178,7 +178,7 @@ class SFPSETMAN(Instruction, opcode=0x83, unit="vector", stall="B8"):
 class SFPSETSGN(Instruction, opcode=0x89, unit="vector", stall="B8"):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(12)

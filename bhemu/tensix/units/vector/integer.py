@@ -74,7 +74,7 @@ def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
 class SFPIADD(Instruction, opcode=0x79, unit="vector", stall="B8"):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(23, 12)
@@ -118,7 +118,7 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
 class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(23, 12)
@@ -165,7 +165,7 @@ def _bits_refused(s: Any, t: Any, mod: Any, dest: Any, imm: Any) -> Any:
 class SFPAND(Instruction, opcode=0x7E, unit="vector", stall="B8"):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(15, 12)
@@ -192,7 +192,7 @@ class SFPAND(Instruction, opcode=0x7E, unit="vector", stall="B8"):
 class SFPOR(Instruction, opcode=0x7F, unit="vector", stall="B8"):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
     imm12_math = bits(15, 12)
@@ -253,7 +253,7 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
 class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
@@ -280,7 +280,7 @@ class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
 class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
@@ -316,7 +316,7 @@ def _product23(a: Any, b: Any, high: Any) -> Any:
 class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
     """Multiply 24-bit integers (SFPMUL24, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)

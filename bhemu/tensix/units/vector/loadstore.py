@@ -50,7 +50,7 @@ class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8"):
 
     dest_reg_addr = bits(9, 0)
     sfpu_addr_mode = bits(15, 13)
-    instr_mod0 = bits(19, 16)
+    instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
     def execute(
@@ -74,7 +74,7 @@ class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8"):
 
     dest_reg_addr = bits(9, 0)
     sfpu_addr_mode = bits(15, 13)
-    instr_mod0 = bits(19, 16)
+    instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
     def execute(
@@ -110,7 +110,7 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
     """Load an immediate into all enabled lanes (SFPLOADI, Blackhole ISA)."""
 
     imm16 = bits(15, 0)
-    instr_mod0 = bits(19, 16)
+    instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
     def execute(s: Any, t: Any, imm16: Any, instr_mod0: Any, lreg_ind: Any) -> Any:

@@ -39,7 +39,7 @@ def _from_byte(x: Any) -> Any:
 class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
     """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA)."""
 
-    instr_mod0 = bits(19, 16)
+    instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
     def execute(s: Any, t: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
@@ -96,7 +96,7 @@ def _select16(s: Any, first: Any, row: Any) -> None:
 class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
 
     def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:

@@ -209,7 +209,7 @@ class SFPLOADMACRO(Instruction, opcode=OPCODE, unit="vector", stall="B8", oracle
 
     dest_reg_addr = bits(9, 0)
     sfpu_addr_mode = bits(15, 13)
-    instr_mod0 = bits(19, 16)
+    instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
     def execute(

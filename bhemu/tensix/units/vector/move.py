@@ -75,7 +75,7 @@ def _random(s: Any) -> None:
 class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
     """Copy a register (SFPMOV, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
@@ -149,7 +149,7 @@ def _exchange(s: Any, d: Any, c: Any) -> None:
 class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
 
@@ -205,7 +205,7 @@ def _rotate(s: Any, reg: Any, around: Any) -> None:
 class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
     imm12_math = bits(23, 12)
@@ -272,7 +272,7 @@ def _config_refused(s: Any, mod: Any, register: Any, imm: Any) -> Any:
 class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
     """Write constants, lane configuration and macro registers (SFPCONFIG, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     config_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 

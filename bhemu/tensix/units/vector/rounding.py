@@ -60,7 +60,7 @@ class SFPCAST(Instruction, opcode=0x90, unit="vector", stall="B8"):
     absolute value that silicon computes (SFPCAST_IntAbs), mode 3 SFPCAST_IntInt.
     """
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
 
@@ -178,12 +178,12 @@ class SFP_STOCH_RND(Instruction, opcode=0x8E, unit="vector", stall="B8"):
     modes 4 and 5 from imm8_math; the others do not read it (tt-llk's exponential sets it).
     """
 
-    instr_mod1 = bits(3, 0)
+    instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
     lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)
     imm8_math = bits(20, 16)
-    rnd_mode = bits(22, 21)
+    rnd_mode = bits(22, 21, mode=True)
 
     def execute(
         s: Any,

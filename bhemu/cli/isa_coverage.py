@@ -1,0 +1,75 @@
+"""`bhemu isa --coverage`: what a run, or a test suite, exercises, by mode and format."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.errors import BhemuError, InputError
+
+if TYPE_CHECKING:
+    from bhemu.program import Program
+
+CASE_STARTS = {"trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000}
+CASE_DONE = ((0x100, 0xD0E0), (0x104, 0xD0E1), (0x108, 0xD0E2))
+_SECONDS = 600.0
+
+
+def measure(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """(rows of bhemu.coverage, what ended the run) of a program, case or file of a test suite.
+
+    A PROGRAM.toml or folder and an .npz case are run; any other file is what processes with
+    $BHEMU_COVERAGE wrote. InputError when it cannot be read.
+    """
+    from bhemu import coverage
+
+    if path.suffix not in (".toml", ".npz") and not path.is_dir():
+        try:
+            return coverage.read(path), "a file of a test suite"
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            hint = "a PROGRAM.toml, its folder, an .npz case, or what $BHEMU_COVERAGE named"
+            raise InputError(f"{path}: no coverage: {error}", hint=hint) from error
+    return _run(_case(path) if path.suffix == ".npz" else _program(path))
+
+
+def _program(path: Path) -> "Program":
+    from bhemu.program import load_program
+
+    return load_program(path)
+
+
+def _case(path: Path) -> "Program":
+    """A case: an image of L1 that TRISC0-2 run from fixed addresses until their words are set."""
+    from bhemu.program import CoreSpec, Program, RunSpec, Until
+
+    return Program(
+        name=path.stem,
+        kind="image",
+        cores={name: CoreSpec(name, pc=pc) for name, pc in CASE_STARTS.items()},
+        image=path,
+        run=RunSpec(until=tuple(Until(*word) for word in CASE_DONE), timeout_s=_SECONDS),
+    )
+
+
+def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
+    from bhemu import coverage
+    from bhemu.launch import launch, run
+
+    tile = launch(program)
+    cover = coverage.Coverage(tile)
+    try:
+        ended = run(tile, program).reason
+    except BhemuError as problem:
+        ended = f"{problem.rule}: {problem.message}"
+    return list(coverage.rows([cover])), ended
+
+
+def show(rows: list[dict[str, Any]], ended: str) -> None:
+    """Lines: mnemonic, how often, mode; what was refused is marked with its rule."""
+    for row in rows:
+        fields = [f"{name}={value}" for name, value in row["fields"].items() if value]
+        mode = " ".join([*fields, row["formats"]]).strip() or "plain"
+        rule = f"  refused: {row['rule']}" if row["rule"] else ""
+        click.echo(f"{row['mnemonic']:<14} {row['count']:>9}  {mode}{rule}")
+    names = {row["mnemonic"] for row in rows if row["count"]}
+    click.echo(f"{len(names)} instructions in {len(rows)} modes; the run ended: {ended}", err=True)

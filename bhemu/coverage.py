@@ -1,0 +1,175 @@
+"""Which instructions a run exercises, in which modes and with which data formats.
+
+A mode is the value of every field declared `mode=True`, and for the matrix unit, the vector unit's
+loads and stores, packer and unpackers the formats in force when the word executes.
+"""
+
+import atexit
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.config_fields import Field
+from bhemu.tensix.formats import NAMES
+from bhemu.tensix.insn import Instruction, decode
+from bhemu.tensix.status import DONE, RULES
+
+VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
+SECTION = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word
+SRCA, SRCB = 0, 1
+_MATH = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "DOTPV", "GAPOOL", "GMPOOL")
+_MOVES = ("MOVA2D", "MOVB2D", "MOVD2A", "MOVD2B", "MOVB2A")
+_SFPU = ("SFPLOAD", "SFPSTORE")
+
+
+@dataclass(frozen=True, order=True)
+class Mode:
+    """One way in which an instruction was used: its mode fields and the formats in force."""
+
+    mnemonic: str
+    fields: tuple[tuple[str, int], ...]
+    formats: str = ""
+
+    def __str__(self) -> str:
+        shown = [f"{name}={value}" for name, value in self.fields if value]
+        return " ".join([*shown, self.formats]).strip() or "plain"
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {"fields": dict(self.fields), "formats": self.formats}
+
+
+class Coverage:
+    """Notes every Tensix word of a tile from now on; the tile runs slower."""
+
+    def __init__(self, tile: Any) -> None:
+        self._s = tile.state
+        self.executed: Counter[Mode] = Counter()
+        self.refused: dict[Mode, str] = {}
+        tile.backend.table.observe(self._before, self._after)
+
+    def _before(self, t: int, word: int) -> Mode | None:
+        cls = decode(word)
+        return None if cls is None or t < 0 else mode_of(self._s, t, cls, word)
+
+    def _after(self, mode: Mode | None, status: int) -> None:
+        if mode is None:
+            return
+        if status == DONE:
+            self.executed[mode] += 1
+        elif status in RULES:
+            self.refused[mode] = RULES[status].rule
+
+
+def mode_of(s: Any, t: int, cls: type[Instruction], word: int) -> Mode:
+    """The mode of a word that thread `t` is about to execute."""
+    fields = tuple((f.name, f.get(word)) for f in cls.fields if f.mode)
+    return Mode(cls.name, fields, _formats(s, t, cls, word))
+
+
+def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
+    if cls.name == "UNPACR":
+        return _unpack(s, t, cls.operands(word)["unpack_block_selection"])
+    if cls.name == "PACR":
+        return _pack(s, t)
+    if cls.name in (*_MATH, *_MOVES):
+        return _matrix(s, t)
+    if cls.name == "ZEROACC":
+        return _wide(s, t, cf.ALU_ACC_CTRL_Fp32_enabled)
+    return _wide(s, t, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled) if cls.name in _SFPU else ""
+
+
+def _get(s: Any, t: int, field: Field, section: int = 0) -> int:
+    bank = int(s.thread_cfg[t, tf.CFG_STATE_ID_StateID.word]) & 1
+    return int(s.cfg[bank, field.word + SECTION * section]) >> field.shift & field.mask
+
+
+def _name(code: int) -> str:
+    return NAMES.get(code, f"format {code}")
+
+
+def _unpack(s: Any, t: int, unpacker: int) -> str:
+    source = _get(s, t, Field(cf.THCON_SEC0_REG0_TileDescriptor.word, 0, 0xF), unpacker)
+    target = _get(s, t, cf.THCON_SEC0_REG2_Out_data_format, unpacker)
+    parts = [f"{_name(source)} -> {_name(target)}"]
+    if _get(s, t, cf.THCON_SEC0_REG2_Tileize_mode, unpacker):
+        parts.append("tilized")
+    if _get(s, t, cf.THCON_SEC0_REG2_Haloize_mode, unpacker):
+        parts.append("transposed")
+    if unpacker == 0 and _get(s, t, cf.THCON_SEC0_REG2_Unpack_if_sel_cntx0):
+        parts.append("to Dst")
+    return " ".join(parts)
+
+
+def _pack(s: Any, t: int) -> str:
+    source, target = (
+        _get(s, t, field)
+        for field in (cf.THCON_SEC0_REG1_In_data_format, cf.THCON_SEC0_REG1_Out_data_format)
+    )
+    parts = [f"{_name(source)} -> {_name(target)}", _wide(s, t, cf.PCK_DEST_RD_CTRL_Read_32b_data)]
+    if relu := _get(s, t, cf.STACC_RELU_ApplyRelu):
+        parts.append(f"relu {relu}")
+    if _get(s, t, cf.THCON_SEC0_REG1_Pack_L1_Acc):
+        parts.append("accumulating")
+    return " ".join(parts)
+
+
+def _matrix(s: Any, t: int) -> str:
+    a, b = (_name(int(s.src_fmt[which, int(s.matrix_bank[which]) & 1])) for which in (SRCA, SRCB))
+    integer = " int8" if _get(s, t, cf.ALU_ACC_CTRL_INT8_math_enabled) else ""
+    return f"{a} x {b} {_wide(s, t, cf.ALU_ACC_CTRL_Fp32_enabled)}{integer}"
+
+
+def _wide(s: Any, t: int, field: Field) -> str:
+    return "Dst32" if _get(s, t, field) else "Dst16"
+
+
+def rows(covers: Iterable[Coverage]) -> Iterator[dict[str, Any]]:
+    """One JSON-ready row for each mode: mnemonic, fields, formats, count, rule that refused it."""
+    executed: Counter[Mode] = Counter()
+    refused: dict[Mode, str] = {}
+    for cover in covers:
+        executed.update(cover.executed)
+        refused.update(cover.refused)
+    for mode in sorted({*executed, *refused}):
+        yield {
+            "mnemonic": mode.mnemonic,
+            **mode.as_dict(),
+            "count": executed[mode],
+            "rule": refused.get(mode, ""),
+        }
+
+
+_tiles: list[Coverage] = []
+
+
+def from_environment(tile: Any) -> None:
+    """Note what `tile` executes when $BHEMU_COVERAGE names a file; it is written at exit."""
+    path = os.environ.get(VARIABLE)
+    if path:
+        if not _tiles:
+            atexit.register(_append, Path(path))
+        _tiles.append(Coverage(tile))
+
+
+def _append(path: Path) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(list(rows(_tiles))) + "\n")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file that processes added to, those of one mode added up."""
+    merged: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        for row in json.loads(line):
+            key = json.dumps([row["mnemonic"], row["fields"], row["formats"]])
+            known = merged.setdefault(key, {**row, "count": 0})
+            known["count"] += row["count"]
+            known["rule"] = known["rule"] or row["rule"]
+    return sorted(merged.values(), key=lambda row: (row["mnemonic"], json.dumps(row["fields"])))
