@@ -66,8 +66,8 @@ def rule_error(tile: Any, status: int) -> BhemuError:
         cls = decode(int(s.gate_word[t]))
         if cls is not None:
             text = f"{cls.name}: {text}"
-            if cls.refused and rule.rule == "ISA-UNIMPLEMENTED":
-                text += f" ({cls.refused})"
+            if cls.refused and rule.rule == "ISA-REFUSED":
+                text += f": {cls.refused}"
     elif c >= 0:
         where = where_core(tile, c, **_core_instruction(tile, c))
         if rule.rule.startswith("MMIO"):

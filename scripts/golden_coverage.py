@@ -69,7 +69,7 @@ def of_vectors() -> Iterator[modes.Coverage]:
 
 
 def statuses(golden: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Mnemonic -> its modes: golden, or as a probe finds them isa-text or refused (and why)."""
+    """Mnemonic -> its modes: golden, else what a probe finds: isa-text, refused (reason)."""
     probed = subprocess.run(
         [sys.executable, str(PROBE)], capture_output=True, text=True, check=True
     )

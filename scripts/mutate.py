@@ -67,7 +67,9 @@ TESTS = {
         f"bhemu/tensix/units/vector/{name}.py": ["test_vector_macro*"]
         for name in ("cycle", "macro", "schedule")
     },
-    "bhemu/tensix/units/vector/datums.py": ["test_vector_loadstore", "test_vector_rounding"],
+    "bhemu/tensix/units/vector/datums.py": [
+        *("test_vector_collide", "test_vector_loadstore", "test_vector_rounding")
+    ],
     "bhemu/tensix/units/pack/modes.py": ["test_pack*"],
     "bhemu/tensix/units/unpack/modes.py": ["test_unpack*"],
     "bhemu/tensix/units/matrix/transfer.py": ["test_matrix_move", "test_matrix_debug_move"],
@@ -76,6 +78,9 @@ TESTS = {
     "bhemu/tensix/units/memory.py": ["test_memory", "test_scalar", "test_streams"],
     "bhemu/tensix/units/scalar.py": ["test_scalar", "test_flop"],
 }
+
+
+SHARED = {"vector": ["test_vector_sentences"]}  # about every module of a unit
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,8 @@ def tests_for(name: str) -> list[list[str]]:
     unit = path.parent.name if path.parent.name != "units" else path.stem
     listed = TESTS.get(name)
     own = _files(*listed) if listed else _files(f"test_{unit}_{path.stem}", f"test_{path.stem}")
-    return [own or _files(f"test_{unit}*"), ["tests/test_golden.py"]]
+    shared = _files(*SHARED.get(unit, ()))
+    return [[*shared, *(own or _files(f"test_{unit}*"))], ["tests/test_golden.py"]]
 
 
 def _files(*patterns: str) -> list[str]:
@@ -242,6 +248,19 @@ def run(chosen: list[Mutant], results: Path) -> list[dict[str, object]]:
     return rows
 
 
+def again(results: Path) -> None:
+    """Try those that survived once more, after a test was added."""
+    rows = json.loads(results.read_text())
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = copy_tree(Path(scratch))
+        for row in rows:
+            if row["survived"]:
+                fields = {name: row[name] for name in Mutant.__dataclass_fields__}
+                row["survived"], row["killed_by"] = survives(Mutant(**fields), tree)
+                print(f"{row['survived']}: {row['path']}: {row['after']}", flush=True)
+    results.write_text(json.dumps(rows, indent=1) + "\n")
+
+
 def page(rows: list[dict[str, object]], seed: int) -> str:
     """docs/mutation.md."""
     notes: dict[str, str] = tomllib.loads(NOTES.read_text(encoding="utf-8"))["notes"]
@@ -274,9 +293,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "mutation.json")
     parser.add_argument("--page-only", action="store_true", help="write the page from --out")
+    parser.add_argument("--again", action="store_true", help="try the survivors of --out again")
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    if not arguments.page_only:
+    if arguments.again:
+        again(arguments.out)
+    elif not arguments.page_only:
         run(draw(arguments.count, arguments.seed), arguments.out)
     rows = json.loads(arguments.out.read_text())
     PAGE.write_text(page(rows, arguments.seed), encoding="utf-8")

@@ -22,7 +22,7 @@ def push(mnemonic: str, **fields: int) -> list[int]:
 
 HAND_OVER = assemble("UNPACR_NOP", unpacker_select=1) | 7  # without waiting
 PROGRAMS: dict[str, list[int]] = {
-    "ISA-UNIMPLEMENTED": push("RSTDMA"),
+    "ISA-REFUSED": push("RSTDMA"),
     "MMIO-WRITE-ONLY": [*li(A0, PUSH), lw(A1, A0)],
     "MMIO-FIELD": store(FEATURE_DISABLE, 1 << 12),
     "DST-WINDOW-CLEARED": [

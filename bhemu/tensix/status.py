@@ -76,5 +76,8 @@ RESERVED_BITS = error(
 )
 UNKNOWN_OPCODE = error("ENC-OPCODE", UB, "opcode {0:#04x} is no Tensix instruction of Blackhole")
 NOT_EXECUTED = error(
-    "ISA-UNIMPLEMENTED", UNIMPLEMENTED, "this instruction is declared but not modelled yet"
+    "ISA-REFUSED",
+    MISSING,
+    "this instruction is refused",
+    "nothing says what it does; bhemu isa lists what is modelled",
 )
