@@ -82,7 +82,7 @@ REFUSED = [
     ("SFPSETEXP", "VECTOR-MODE", {"instr_mod1": 3}),
     ("SFPSETEXP", "VECTOR-IMMEDIATE", {"imm12_math": 1}),
     ("SFPSETMAN", "VECTOR-MODE", {"instr_mod1": 2}),
-    ("SFPSETMAN", "VECTOR-IMMEDIATE", {"instr_mod1": 1, "imm12_math": 1}),
+    ("SFPSETMAN", "VECTOR-IMMEDIATE", {"instr_mod1": 0, "imm12_math": 1}),
     ("SFPSETSGN", "VECTOR-MODE-RESERVED", {"instr_mod1": 2}),
     ("SFPSETSGN", "VECTOR-IMMEDIATE", {"imm12_math": 1}),
 ]

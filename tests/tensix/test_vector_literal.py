@@ -67,7 +67,7 @@ CASES: dict[str, dict[int, list[Fields]]] = {
     "SFPLZ": _cross((0, 2, 4), D_C),
     "SFPSETEXP": _cross((0, 2), D_C)
     | _cross((1,), D_C, _each("imm12_math", (0, 1, 127, 254, 255))),
-    "SFPSETMAN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (0,))),
+    "SFPSETMAN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", IMMEDIATES)),
     "SFPSETSGN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (0, 1))),
     "SFPCAST": _cross((0, 3), D_SRC),
     "SFP_STOCH_RND": _cross((1, 2, 3, 6, 7), D_SRC),

@@ -153,7 +153,7 @@ class SFPSETEXP(Instruction, opcode=0x82, unit="vector", stall="B8"):
 
 
 class SFPSETMAN(Instruction, opcode=0x83, unit="vector", stall="B8"):
-    """Replace the mantissa (SFPSETMAN, Blackhole ISA)."""
+    """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -168,9 +168,12 @@ class SFPSETMAN(Instruction, opcode=0x83, unit="vector", stall="B8"):
             return status
         if instr_mod1 > 1:
             return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
-        if imm12_math:
+        if instr_mod1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        _merge(s, lreg_c, 0xFF800000, lreg_dest, 0 if instr_mod1 else 0x7FFFFF)
+        if instr_mod1:
+            _insert(s, lreg_c, 0xFF800000, imm12_math << 11)
+        else:
+            _merge(s, lreg_c, 0xFF800000, lreg_dest, 0x7FFFFF)
         lanes.write(s, lreg_dest)
         return DONE
 
