@@ -9,6 +9,8 @@ from matrix_reference import high_row
 from sfpu_runner import fresh
 from test_vector_loadstore import FP32_ENABLED, LLK, WIDE_LOADS, WIDE_STORES
 
+from bhemu.tensix.jit import JIT
+from bhemu.tensix.state import DTYPE
 from bhemu.tensix.units.vector.datums import collide
 
 MODES = (1, 2, 3, 4, 6, 7, 9, 12, 14)
@@ -34,6 +36,7 @@ def test_they_meet_when_they_share_a_cell(high_half: bool) -> None:
     s = fresh(0)
     s.cfg[:, 1] = FP32_ENABLED if high_half else 0
     s.reference[0] = LLK if high_half else 0
+    record = s.buffer.view(DTYPE)[0] if JIT else s
     met = 0
     for load in MODES:
         for store in MODES:
@@ -43,7 +46,7 @@ def test_they_meet_when_they_share_a_cell(high_half: bool) -> None:
                         cells(load, one, WIDE_LOADS, high_half)
                         & cells(store, other, WIDE_STORES, high_half)
                     )
-                    assert bool(collide(s, 0, load, one, store, other)) == want, (
+                    assert bool(collide(record, 0, load, one, store, other)) == want, (
                         (load, one),
                         (store, other),
                     )

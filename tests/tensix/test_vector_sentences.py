@@ -1,5 +1,7 @@
 """A mode of the vector unit that is refused is named by its number, not by another operand's."""
 
+import itertools
+
 import pytest
 from sfpu_runner import fresh
 from unit_runner import run
@@ -26,7 +28,7 @@ def test_a_refused_mode_is_named(cls: type[Instruction]) -> None:
     s = fresh(0)
     names = {field.name for field in cls.fields}
     others = {name: value for name, value in OTHERS.items() if name in names}
-    for mode in range(16):
-        number = run(s, cls.name, instr_mod1=mode, **others)
+    for mode, given in itertools.product(range(16), (others, {})):
+        number = run(s, cls.name, instr_mod1=mode, **given)
         if number in RULES and RULES[number].rule in NAMED:
             assert s.detail[0] == mode, RULES[number].text
