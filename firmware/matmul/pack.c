@@ -18,7 +18,7 @@ static void pack_subblock(const struct matmul_shape *s, uint32_t block, uint32_t
     uint32_t to = last ? runtime_args.c : runtime_args.partials;
     uint32_t bytes = last ? TILE_BYTES : s->partial_bytes;
     acquire_packed_half();
-    if (row == 0 && column == 0) {
+    if (s->blocks > 1 && row == 0 && column == 0) {
         change_pack_format(s, block);
     }
     for (uint32_t i = 0; i < s->rows; i++) {
