@@ -8,7 +8,7 @@ from bhemu.devices import instruction_debug, rules
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
 from bhemu.tensix.jit import call_step
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import UB, error
+from bhemu.tensix.status import DONE, UB, error
 from bhemu.tensix.subset import njit
 
 TRISC_WINDOW = error(
@@ -29,6 +29,17 @@ def _full(s: Any, t: Any) -> Any:
 
 
 @njit
+def push(s: Any, c: Any, t: Any, word: Any) -> Any:
+    """Append a word of core `c` to the FIFO of thread `t`; DONE, or why not, before any effect."""
+    if instruction_debug.controlled(s, t):
+        return instruction_debug.CONTROLLED
+    if _full(s, t):
+        return FIFO_FULL
+    put(s, t, c, word, s.pc[c])
+    return DONE
+
+
+@njit
 def write(s: Any, c: Any, offset: Any, value: Any) -> None:
     """Push `value`; offset from 0xFFE40000. Waits, before any effect, while the FIFO is full."""
     window = offset >> 16
@@ -42,10 +53,4 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> None:
     else:
         s.access[0] = rules.WRONG_CORE
         return
-    if instruction_debug.controlled(s, t):
-        s.access[0] = instruction_debug.CONTROLLED
-        return
-    if _full(s, t):
-        s.access[0] = FIFO_FULL
-        return
-    put(s, t, c, value, s.pc[c])
+    s.access[0] = push(s, c, t, value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import own_thread
+from bhemu.devices import insn_fifo, own_thread
 from bhemu.riscv import bitmanip, csr, csr_file
 from bhemu.riscv.primitives import (
     REG_PC,
@@ -42,21 +42,21 @@ from bhemu.tensix.jit import call_access, l1_word
 from bhemu.tensix.loop import (
     STOP_ASSERT,
     STOP_BREAKPOINT,
-    STOP_CODE_PAGE,
     STOP_ENGINE,
+    STOP_FETCH,
     STOP_FLUSH,
     STOP_LIMIT,
     STOP_STEP,
     STOP_UNTIL,
     until_holds,
 )
-from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PARKED, RUNNING
+from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PAGE_BITS, PARKED, RUNNING
 from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
 _FETCH_UNMAPPED = 8
-_FETCH_PROT = 14  # the engine's error for a page that is not executable yet
+_FETCH_PROT = 14  # the engine's error for memory that holds no code
 _ILLEGAL_CAUSE = 2
 _PUSH = 0xFFE40000
 _JUMP_SELF = 0x0000006F
@@ -173,6 +173,7 @@ def on_code(s: Any, address: Any) -> None:
     """Before every instruction that the engine can decode."""
     c = s.core[0]
     s.pc[c] = np.uint32(address)
+    s.code_page[address >> PAGE_BITS] = 1
     if s.fuel[c] <= 0 or s.attention[0] != 0:
         kind = _must_stop(s, c, address)
         if kind != NONE:
@@ -202,24 +203,28 @@ def on_code(s: Any, address: Any) -> None:
 @njit
 def _ttinsn(s: Any, c: Any, address: Any) -> None:
     """Push the run of `.ttinsn` words that begins at `address`; on_code has counted the first."""
-    start = address
+    start, thread = address, max(c - 1, 0)
     s.stored[c] = 1
+    s.core_address[c] = np.uint32(_PUSH)
     word = l1_word(s, address)
     while word & 3 != 3 and address < L1_SIZE:
         if address != start:
             s.pc[c] = np.uint32(address)
-            kind = _must_stop(s, c, address)
-            if kind != NONE:
-                s.stop_kind[c] = kind
-                emu_stop(s, c)
-                break
+            s.code_page[address >> PAGE_BITS] = 1
+            if s.fuel[c] <= 0 or s.attention[0] != 0:
+                kind = _must_stop(s, c, address)
+                if kind != NONE:
+                    s.stop_kind[c] = kind
+                    emu_stop(s, c)
+                    break
             s.fuel[c] -= 1
         tensix = (word >> 2) | ((word & 3) << 30)
         if c == 4:
             fail(s, c, NCRISC_PUSH, tensix, 0)
             break
-        call_access(s.bus_write[0], s, np.int64(c), np.int64(_PUSH), np.int64(4), tensix)
+        s.access[0] = insn_fifo.push(s, c, thread, tensix)
         if s.access[0] != 0:
+            s.detail[0] = _PUSH
             _wait_orfail(s, c)
             break
         address += 4
@@ -314,7 +319,7 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
         if engine_error == _FETCH_PROT:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
             s.detail[0] = c
-            return np.int64(STOP_CODE_PAGE)
+            return np.int64(STOP_FETCH)
         if engine_error in _ACCESS_ERRORS:
             s.fuel[c] += 1  # the load or store did not retire
         elif engine_error == _FETCH_UNMAPPED:
@@ -361,9 +366,11 @@ def run_core(s: Any, c: Any) -> Any:
         if _still_waits(s, c):
             return np.int64(0)
         s.core_state[c] = RUNNING
-    if s.flush[c]:
+    if s.flush[c] and s.translated[c]:
         s.detail[0] = c
         return np.int64(STOP_FLUSH)
+    s.flush[c] = 0
+    s.translated[c] = 1
     if s.fresh[c]:
         _clear_registers(s, c)
     s.stop_kind[c] = NONE

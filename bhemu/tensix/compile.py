@@ -1,7 +1,8 @@
 """Compiled code on demand: one entry per opcode, the loop, and what fills the pointer table.
 
-The pointer of every opcode starts at an escape into Python; the first word of an opcode compiles
-its entry (or loads it from the cache), puts it into the table and executes the word.
+The pointer of an opcode starts at an escape into Python; its first word compiles the entry (or
+loads it from the cache), puts it into the table and executes the word. What the process has loaded
+already is in the table of the next tile from the beginning.
 """
 
 import ctypes
@@ -59,10 +60,14 @@ def entry_source(cls: type[Instruction]) -> str:
     return _TEMPLATE.format(**names, reserved=reserved, arguments=fields)
 
 
+_LOADED: dict[int, int] = {}  # opcode -> address of its entry, once this process has it
+
+
 @functools.cache
 def _compile_entry(opcode: int) -> tuple[Any, bool]:
     cls = REGISTRY[opcode]
     function = compiled_text(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
+    _LOADED[opcode] = function.address
     return function, bool(function.cache_hits)
 
 
@@ -114,6 +119,7 @@ class Table:
         self._watch: tuple[Before, After] | None = None
         for opcode, cls in REGISTRY.items():
             s.stall[opcode] = cls.stall_mask
+            s.wakes[opcode] = cls.wakes
         if not JIT:
             return
         self._escape = _ENTRY_TYPE(self._on_escape)
@@ -121,6 +127,8 @@ class Table:
         assert address is not None
         self._escapes = address
         s.table[:] = address
+        for opcode, loaded in _LOADED.items():
+            s.table[opcode] = loaded
         self._cold = [_ENTRY_TYPE(functools.partial(self._on_cold, i)) for i in cold.ENTRIES]
         for slot, escape in zip(cold.ENTRIES, self._cold, strict=True):
             pointer = ctypes.cast(escape, ctypes.c_void_p).value

@@ -14,6 +14,14 @@ STALL_ANY = 0x1FF  # wait instructions are held by any block bit
 STALL_ALL_NINE = 0x200  # NOP is held only when all nine block bits are set
 
 
+# Whether executing a word can end the wait of another thread, by unit: always unless said here.
+WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2  # by bank: only where it changes who owns a Src bank
+_WAKES = {
+    "vector": WAKES_NOBODY,
+    **dict.fromkeys(("matrix", "unpack", "pack"), WAKES_BY_BANK),
+}
+
+
 def stall_mask(stall: str) -> int:
     """Block-bit mask of a stall class: "B0,B5", "any", "all nine" or "never" (STALLWAIT)."""
     named = {"any": STALL_ANY, "all nine": STALL_ALL_NINE, "never": 0}
@@ -29,8 +37,9 @@ class Instruction:
     `execute(s, t, *fields) -> status` with the fields in the order they are declared.
     `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
-    simulator can execute it.  `route(s, t, word) -> status`: while the opcode is in `s.route`, it
-    takes every word of every thread; a negative t says that thread -1 - t waits.
+    simulator can execute it; `wakes`: see WAKES.
+    `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every
+    thread; a negative t says that thread -1 - t waits.
     """
 
     name: ClassVar[str]
@@ -42,6 +51,7 @@ class Instruction:
     reserved: ClassVar[int]
     oracle: ClassVar[bool]
     refused: ClassVar[str]
+    wakes: ClassVar[int]
     execute: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
 
@@ -64,11 +74,13 @@ class Instruction:
         oracle: bool = True,
         uncertain: bool = False,
         refused: str = "",
+        wakes: int | None = None,
     ) -> None:
         super().__init_subclass__()
         cls.name = cls.__name__
         cls.opcode, cls.unit, cls.stall, cls.oracle = opcode, unit, stall, oracle
         cls.refused = refused
+        cls.wakes = _WAKES.get(unit, WAKES) if wakes is None else wakes
         cls.stall_mask = stall_mask(stall)
         cls.fields = tuple(v for v in vars(cls).values() if isinstance(v, Bits))
         used = 0

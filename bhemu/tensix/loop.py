@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from bhemu.tensix import watch
-from bhemu.tensix.frontend import drained, fetch
+from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
+from bhemu.tensix.insn import WAKES, WAKES_BY_BANK
 from bhemu.tensix.jit import call_entry, call_step, l1_word
 from bhemu.tensix.route import taker, time_passes, waits
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
@@ -29,14 +30,10 @@ STOP_ASSERT = 1007
 STOP_LOG = 1008  # the trace ring is nearly full
 STOP_ENGINE = 1009  # the engine stopped by itself: detail[0] = its error, detail[1] = core
 STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs on
-STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
+STOP_FETCH = 1011  # a core fetches where no code may be: detail[0] = core
 STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
 
-# Kernels rely on threads keeping pace: after SETRWC has released a bank, T0 hands over the next
-# before T1 gets to it, though nothing waits for that (tt-llk's datacopy).
-THREAD_TURN = 1  # words of one thread before the next has its turn
-ALONE_TURN = 4096  # the same while the other threads have no word
-_ALL = 0b111
+_ALL = 0b111  # the threads, as a mask
 POLLING_TURN = 64  # instructions of a core that only polls
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _LOG_ROOM = 64
@@ -63,17 +60,38 @@ def _stop(s: Any, t: Any, status: Any) -> None:
 
 
 @njit
-def step_thread(s: Any, t: Any, limit: Any) -> Any:
-    """Execute up to `limit` words of thread `t`; returns how many.
+def _banks(s: Any) -> Any:
+    """Who owns which Src bank, as one number."""
+    valid = s.src_valid[0, 0] | s.src_valid[0, 1] << 1 | s.src_valid[1, 0] << 2
+    units = s.unpack_bank[0] | s.unpack_bank[1] << 1 | s.matrix_bank[0] << 2
+    return valid | s.src_valid[1, 1] << 3 | units << 4 | s.matrix_bank[1] << 7
 
-    gate_blocked says what it waits for; status[0] is set when everything must stop.
+
+@njit
+def _woke(s: Any, opcode: Any, banks: Any) -> Any:
+    """True when the word of `opcode` may have ended a wait; `banks` = _banks before it."""
+    kind = s.wakes[opcode]
+    if s.route[0] or kind == WAKES:
+        return True
+    # A word that waits inside the scalar unit looks at L1, where the packer writes.
+    return kind == WAKES_BY_BANK and (banks != _banks(s) or s.thcon[0] != 0)
+
+
+@njit
+def step_thread(s: Any, t: Any) -> Any:
+    """Execute up to sweep_left words of thread `t`; returns how many.
+
+    Ends after a word that may have ended another thread's wait; sweep_due then says that all must
+    be tried. Where no word can go on, sweep_due says so and gate_blocked what it waits for.
+    status[0] is set when everything must stop.
     """
     n = np.int64(0)
-    while n < limit:
+    while s.sweep_left[0] > 0:
         if s.gate_full[t] == 0:
             status = fetch(s, t)
             if status != DONE:
                 s.gate_blocked[t] = 0
+                s.sweep_due[0] &= ~(1 << t)
                 if status != IDLE:
                     _stop(s, t, status)
                 elif s.latch[t]:
@@ -88,12 +106,14 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
         if status == DONE and s.trace[0] and watch.before(s, np.int64(t)):
             _stop(s, t, STOP_STEP)
             return n
+        banks = _banks(s)
         if status == DONE:
             status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
         elif s.route[0]:
             status = waits(s, t, status)
         if status != DONE:
             s.gate_blocked[t] = max(status, 0)
+            s.sweep_due[0] &= ~(1 << t)
             if status < 0:
                 _stop(s, t, status)
             return n
@@ -101,7 +121,11 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
         s.gate_blocked[t] = 0
         s.executed[t] += 1
         s.op_count[t, opcode] += 1
+        s.sweep_left[0] -= 1
         n += 1
+        if _woke(s, opcode, banks):
+            s.sweep_due[0] = _ALL
+            s.sweep_left[0] = 0
         if s.trace[0]:
             _record(s, t)
             if s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM:
@@ -111,46 +135,48 @@ def step_thread(s: Any, t: Any, limit: Any) -> Any:
 
 
 @njit
-def _turn_of(t: Any, busy: Any) -> Any:
-    """Words that thread `t` may execute; `busy` is the set of threads that may have words."""
-    return np.int64(THREAD_TURN if busy & ~(1 << t) else ALONE_TURN)
+def _turn_of(s: Any, t: Any, own: Any, words: Any) -> Any:
+    """Words that thread `t` may execute now: one, or what is left while no other can.
 
-
-@njit
-def _still_busy(s: Any, t: Any, executed: Any, busy: Any) -> Any:
-    """`busy` after a turn of `t`: without `t` when it executed nothing and holds no word."""
-    if executed == 0 and drained(s, t):
-        return busy & ~(1 << t)
-    return busy | 1 << t
+    Kernels rely on threads keeping pace: after SETRWC has released a bank, T0 hands over the next
+    before T1 gets to it, though nothing waits for that (tt-llk's datacopy). Where the sweeps end
+    once `own` cannot go on, another thread has one word only.
+    """
+    if s.sweep_due[0] & ~(1 << t) or (own >= 0 and own != t):
+        return np.int64(1)
+    return max(np.int64(1), words - s.sweep_total[0])
 
 
 @njit
 def _sweep(s: Any, own: Any, words: Any) -> Any:
-    """Sweep over the threads; returns how many words were executed.
+    """Sweep over the threads, one word each; returns how many words were executed.
 
     Over when thread `own` (-1: any) executed none in a sweep, or after about `words` of them. A
-    stop in the middle keeps the position; the next call, which must be the same, resumes there.
+    thread that cannot go on is asked again once something may have ended its wait; while that is
+    so for both others, the sweeps of one thread are run as one. A stop in the middle keeps the
+    position; the next call, which must be the same, resumes there.
     """
     if s.sweep_open[0] == 0:
-        s.sweep_open[0] = 1
-        s.sweep_thread[0] = s.sweep_count[0] = 0
-        s.sweep_left[0] = THREAD_TURN
-    total, busy = np.int64(0), np.int64(_ALL)
+        s.sweep_open[0] = s.sweep_left[0] = 1
+        s.sweep_thread[0] = s.sweep_count[0] = s.sweep_total[0] = 0
+    s.sweep_due[0] = _ALL
+    total = np.int64(0)
     while True:
         while s.sweep_thread[0] < THREADS:
             t = s.sweep_thread[0]
-            n = step_thread(s, t, s.sweep_left[0])
-            total += n
-            s.clock[0] += n
-            s.progress[0] += n
-            s.sweep_count[0] += n if own < 0 or own == t else 0
-            s.sweep_left[0] -= n
-            if s.status[0] != 0:
-                return total
-            busy = _still_busy(s, t, n, busy)
-            s.sweep_thread[0] = t + 1
-            s.sweep_left[0] = _turn_of((t + 1) % THREADS, busy)
-        finished = s.sweep_count[0] == 0 or total >= words
+            if s.sweep_due[0] >> t & 1:
+                n = step_thread(s, t)
+                total += n
+                s.clock[0] += n
+                s.progress[0] += n
+                s.sweep_total[0] += n
+                s.sweep_count[0] += n if own < 0 or own == t else 0
+                if s.status[0] != 0:
+                    return total
+            t += 1
+            s.sweep_thread[0] = t
+            s.sweep_left[0] = _turn_of(s, t % THREADS, own, words)
+        finished = s.sweep_count[0] == 0 or s.sweep_total[0] >= words
         s.sweep_thread[0] = s.sweep_count[0] = 0
         if finished:
             s.sweep_open[0] = 0

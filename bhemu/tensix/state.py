@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 L1_SIZE = 0x180000
 LOCAL_SIZE = 0x2000
-PAGE = 4096
+PAGE_BITS = 12
+PAGE = 1 << PAGE_BITS
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
 THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
@@ -155,6 +156,7 @@ MEMBERS = (
     Member("latch_word", _u32, (3,), "the latched wait instruction"),
     Member("latch_pc", _u32, (3,), "pc that pushed the latched wait"),
     Member("stall", _i64, (256,), "stall mask by opcode"),
+    Member("wakes", _i64, (256,), "by opcode: whether it can end another thread's wait (insn.py)"),
     Member("thcon", _i64, (1,), "1 + the thread whose blocked word occupies the scalar unit"),
     # counters, errors, trace
     Member("executed", _i64, (3,), "Tensix words executed by each thread"),
@@ -202,6 +204,7 @@ MEMBERS = (
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
     Member("code_page", _u8, (L1_SIZE // PAGE,), "1 = a core has executed this page of L1"),
     Member("flush", _i64, (CORES,), "1 = drop translated code before the next slice"),
+    Member("translated", _i64, (CORES,), "1 = the engine may hold translated code of the core"),
     # devices with compiled access
     Member("mailbox", _u32, (4, 4, 4), "mailbox entries [writer][reader]"),
     Member("mailbox_read", _i64, (4, 4), "entries taken"),
@@ -235,6 +238,8 @@ MEMBERS = (
     Member("sweep_open", _i64, (1,), "1 = a sweep over the threads was stopped in the middle"),
     Member("sweep_thread", _i64, (1,), "thread whose turn it is in the sweep"),
     Member("sweep_count", _i64, (1,), "words executed in this sweep"),
+    Member("sweep_total", _i64, (1,), "words executed since the first of these sweeps"),
+    Member("sweep_due", _i64, (1,), "threads that may be able to execute a word, as a mask"),
     Member("sweep_left", _i64, (1,), "words the thread may still execute in its turn"),
     Member("progress", _i64, (1,), "what was retired in this round"),
     Member("quantum", _i64, (1,), "instructions per core turn"),
@@ -317,7 +322,11 @@ class State:
 
 def reset(s: Any) -> None:
     """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
-    keep = ("l1", "code_page", "stall", "quantum", "ub_mode", "reference", "livelock", *POINTERS)
+    keep = (
+        *("l1", "code_page", "translated", "stall", "wakes"),
+        *("quantum", "ub_mode", "reference", "livelock"),
+        *POINTERS,
+    )
     for member in MEMBERS:
         if member.name not in keep:
             getattr(s, member.name)[...] = 0

@@ -194,6 +194,7 @@ def test_an_unexpected_exception_is_one_line(write, bhemu, monkeypatch) -> None:
 
 def test_compiling_is_announced_and_quiet_silences_it(write, bhemu, monkeypatch) -> None:
     monkeypatch.setattr("bhemu.tensix.compile.entry", _slow_entry)
+    monkeypatch.setattr("bhemu.tensix.compile._LOADED", {})
     path = write(tt("SEMINIT", sem_sel=1), PARK)
     assert "compiled SEMINIT in 0.6 s (kept for next time)\n" in bhemu("run", path).stderr
     assert bhemu("run", path, "-q").stderr == ""
@@ -209,6 +210,7 @@ def _slow_entry(opcode: int) -> tuple[object, float]:
 def test_the_time_out_does_not_count_compilation(write, bhemu, monkeypatch) -> None:
     """The first run of a program must not fail because its instructions are compiled."""
     monkeypatch.setattr("bhemu.tensix.compile.entry", _slow_entry)
+    monkeypatch.setattr("bhemu.tensix.compile._LOADED", {})
     path = write(tt("SEMINIT", sem_sel=1), PARK)
     assert bhemu("run", path, "--timeout", "0.5").exit_code == 0
 

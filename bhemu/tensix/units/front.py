@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.status import DONE
 
 
@@ -14,7 +14,7 @@ class MOP(Instruction, opcode=0x01, unit="front", stall="never"):
     mop_type = bits(23, mode=True)
 
 
-class NOP(Instruction, opcode=0x02, unit="front", stall="all nine"):
+class NOP(Instruction, opcode=0x02, unit="front", stall="all nine", wakes=WAKES_NOBODY):
     """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
 
     def execute(s: Any, t: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from bhemu.tensix import banks, config, dest
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
+from bhemu.tensix.flat import flat
 from bhemu.tensix.subset import njit
 
 # How Src cells are stored into Dst.
@@ -39,8 +40,8 @@ def _flushed(v: Any, mask: Any, smallest: Any) -> Any:
 @njit
 def fetch(s: Any, which: Any, row: Any, rows: Any, mask: Any, smallest: Any) -> None:
     """`rows` rows of the matrix bank of SRCA or SRCB to scratch, flushed, then masked."""
-    bank = s.src[which, s.matrix_bank[which] & 1].ravel()
-    scratch = s.lane_tmp.ravel()
+    bank = flat(s.src[which, s.matrix_bank[which] & 1])
+    scratch = flat(s.lane_tmp)
     start = (row & 63) * COLUMNS
     for i in range(rows * COLUMNS):
         scratch[i] = _flushed(bank[start + i], mask, smallest)
@@ -52,7 +53,7 @@ def fetch_broadcast(
 ) -> None:
     """SrcB rows `row`, `row` + `step`, ... to scratch; `columns` 0: only column 0, 15: all."""
     bank = s.matrix_bank[1] & 1
-    scratch = s.lane_tmp.ravel()
+    scratch = flat(s.lane_tmp)
     for i in range(rows):
         r = (row + i * step) & 63
         for col in range(COLUMNS):
@@ -64,8 +65,8 @@ def fetch_broadcast(
 def store(s: Any, which: Any, row: Any, rows: Any) -> None:
     """Scratch to `rows` rows of the matrix bank."""
     banks.changed(s, which, s.matrix_bank[which])
-    bank = s.src[which, s.matrix_bank[which] & 1].ravel()
-    scratch = s.lane_tmp.ravel()
+    bank = flat(s.src[which, s.matrix_bank[which] & 1])
+    scratch = flat(s.lane_tmp)
     start = (row & 63) * COLUMNS
     for i in range(rows * COLUMNS):
         bank[start + i] = scratch[i]
@@ -73,8 +74,8 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
 
 @njit
 def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
-    cells = s.dst.ravel()
-    scratch = s.lane_tmp.ravel()
+    cells = flat(s.dst)
+    scratch = flat(s.lane_tmp)
     start = (first & (dest.ROWS - 1)) * COLUMNS
     if kind == PUT_BF16:
         for i in range(rows * COLUMNS):
@@ -96,8 +97,8 @@ def _put_low(s: Any, first: Any, rows: Any) -> None:
         if not s.dst_valid[high + i]:
             for col in range(COLUMNS):
                 s.dst[high + i, col] = np.uint16(0)
-    cells = s.dst.ravel()
-    scratch = s.lane_tmp.ravel()
+    cells = flat(s.dst)
+    scratch = flat(s.lane_tmp)
     start = (high + LOW_HALF) * COLUMNS
     for i in range(rows * COLUMNS):
         cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
@@ -105,8 +106,8 @@ def _put_low(s: Any, first: Any, rows: Any) -> None:
 
 @njit
 def _put_32(s: Any, kind: Any, first: Any, rows: Any) -> None:
-    cells = s.dst.ravel()
-    scratch = s.lane_tmp.ravel()
+    cells = flat(s.dst)
+    scratch = flat(s.lane_tmp)
     start = dest.adj32(first & (dest.ROWS - 1)) * COLUMNS
     low = start + LOW_HALF * COLUMNS
     for i in range(rows * COLUMNS):
@@ -134,8 +135,8 @@ def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
 
 @njit
 def _get_cells(s: Any, kind: Any, start: Any, count: Any) -> None:
-    cells = s.dst.ravel()
-    scratch = s.lane_tmp.ravel()
+    cells = flat(s.dst)
+    scratch = flat(s.lane_tmp)
     if kind == GET_FP16:
         for i in range(count):
             v = dest.dec_fp16(np.uint32(cells[start + i]))
@@ -158,7 +159,7 @@ def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
         row = dest.adj32(row)
     offset = LOW_HALF if kind == GET_LOW else 0
     _get_cells(s, kind, (row + offset) * COLUMNS, rows * COLUMNS)
-    scratch = s.lane_tmp.ravel()
+    scratch = flat(s.lane_tmp)
     for i in range(rows):
         if not s.dst_valid[row + i]:
             for col in range(COLUMNS):

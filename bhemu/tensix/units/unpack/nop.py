@@ -6,6 +6,7 @@ import numpy as np
 
 from bhemu.tensix import banks, config
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.flat import flat
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
@@ -57,10 +58,12 @@ def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any)
     if waits:
         return waits
     banks.changed(s, u, s.unpack_bank[u])
-    cells = s.src[u, s.unpack_bank[u] & 1]
+    cells = flat(s.src[u, s.unpack_bank[u] & 1])
     status = _hand_over(s, t, u) if set_dvalid else 0
     if status == 0:
-        cells[:] = np.uint32(_CLEAR_MINUS_INF if ones else 0)
+        value = np.uint32(_CLEAR_MINUS_INF if ones else 0)
+        for i in range(cells.size):
+            cells[i] = value
     return status
 
 

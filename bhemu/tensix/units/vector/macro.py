@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.tensix import staging
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import WAKES, Instruction, bits
 from bhemu.tensix.jit import call_entry
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
@@ -204,7 +204,9 @@ def _routed(s: Any, t: Any, word: Any) -> Any:
     return status
 
 
-class SFPLOADMACRO(Instruction, opcode=OPCODE, unit="vector", stall="B8", oracle=False):
+class SFPLOADMACRO(
+    Instruction, opcode=OPCODE, unit="vector", stall="B8", oracle=False, wakes=WAKES
+):
     """Load and schedule up to four instructions (SFPLOADMACRO, Blackhole ISA)."""
 
     dest_reg_addr = bits(9, 0)
