@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.devices import dispatch
 from bhemu.memmap import HOST
 from bhemu.riscv import callbacks
-from bhemu.riscv.unicorn_engine import UnicornEngine, bus_entries
+from bhemu.riscv.unicorn_engine import UnicornEngine, bus_entries, native
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
 from bhemu.tensix.jit import JIT
@@ -22,6 +22,11 @@ _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _DEVICE = range(1, 7
 _INT = ctypes.c_int64
 _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
+
+
+def core_is_fresh() -> bool:
+    """Compile or load the loop and the engine's callbacks; whether any had to be compiled now."""
+    return any(part.fresh for part in (*tc.loop_entries().values(), *native().values()))
 
 
 class Backend:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import loader, memmap, tensor
+from bhemu import ahead, loader, memmap, tensor
 from bhemu.core import Core
 from bhemu.datafiles import read_image
 from bhemu.errors import InputError
@@ -85,6 +85,8 @@ def launch(
     written.
     """
     _check_saves(program)
+    elfs = [spec.elf for spec in program.cores.values() if spec.elf is not None]
+    ahead.start(ahead.missing(ahead.opcodes(elfs)))
     how = {name: getattr(program.run, name) for name in ("seed", "ub", "poison", "reference")}
     tile = Tile(quantum=quantum, progress=progress, **how)
     if program.image is not None:

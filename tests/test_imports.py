@@ -13,7 +13,7 @@ LAYERS = (
     ("tensix", "tensor", "loader", "datafiles"),
     ("devices", "program"),
     ("riscv", "flags"),
-    ("backend",),
+    ("backend", "ahead"),
     (
         "coverage",
         "report",

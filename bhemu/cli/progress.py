@@ -1,5 +1,6 @@
 """What is said while a user waits: compilations, and on a terminal one status line."""
 
+import functools
 import gc
 import sys
 import threading
@@ -11,7 +12,6 @@ from typing import Any
 import click
 
 _PERIOD = 0.25  # seconds between two status lines
-_LONG = 2.0  # seconds; from the cache everything is there much sooner
 
 
 class Progress:
@@ -45,25 +45,30 @@ class Progress:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Around imports and launch; when they take long, the core itself is being compiled."""
-        begin = time.monotonic()
-        timer = threading.Timer(_LONG, self._compiling)
-        timer.daemon = True
-        timer.start()
+        """Around imports and launch; says so when the core itself must be compiled."""
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:
-            yield
+            from bhemu.tensix import jit
+
+            begin = time.monotonic()
+            said: list[str] = []
+            told = functools.partial(self._compiling, said)
+            jit.before_compiling.append(told)
+            try:
+                yield
+            finally:
+                jit.before_compiling.remove(told)
         finally:
             gc.enable()
-            timer.cancel()
-        seconds = time.monotonic() - begin
-        if seconds > _LONG:
-            self("the core", seconds)
+        if said:
+            self("the core", time.monotonic() - begin)
 
-    def _compiling(self) -> None:
-        gc.enable()
-        self.say("compiling the core of the emulator, once for this version (up to a minute)")
+    def _compiling(self, said: list[str], name: str) -> None:
+        if not said:
+            gc.enable()
+            self.say("compiling the core of the emulator, once for this version (up to a minute)")
+        said.append(name)
 
     @contextmanager
     def running(self, tile: Any) -> Iterator[None]:

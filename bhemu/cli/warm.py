@@ -28,6 +28,8 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     """
     progress = Progress(quiet or as_json)
     with progress.starting():
+        from bhemu import ahead
+        from bhemu.backend import core_is_fresh
         from bhemu.tensix import compile as tc
         from bhemu.tensix.cache import root
         from bhemu.tensix.cold import SLOTS
@@ -36,7 +38,8 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
         chosen = _chosen(mnemonics)
-        compiled = [] if _core_is_cached() else [_CORE]
+        ahead.start(ahead.missing(cls.opcode for cls in reversed(chosen)))
+        compiled = [_CORE] if core_is_fresh() else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
         seconds = tc.entry(cls.opcode)[1]
@@ -62,18 +65,6 @@ def _summary(compiled: list[str], count: int, seconds: float) -> str:
     rest = count - len(compiled)
     there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
     return f"{entries}: compiled {len(compiled)} in {seconds:.1f} s{there}"
-
-
-def _core_is_cached() -> bool:
-    """Compile or load the loop and the engine's callbacks; whether nothing had to be compiled.
-
-    Each of the two is compiled in one go, so that the last part tells.
-    """
-    from bhemu.riscv.unicorn_engine import bus_entries
-    from bhemu.tensix.compile import loop_entries
-
-    last = (loop_entries()["thread"], bus_entries()[1])
-    return all(bool(part.cache_hits) for part in last)
 
 
 def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":

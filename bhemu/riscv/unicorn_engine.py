@@ -32,11 +32,19 @@ _u64, _u32 = types.uint64, types.uint32
 
 
 @functools.cache
-def _callbacks() -> dict[str, Any]:
-    """The engine's native callbacks (compiled or from the cache)."""
+def bus_entry(name: str) -> Any:
+    """Compiled "bus_read" or "bus_write"."""
     from bhemu.devices import dispatch
-    from bhemu.riscv import callbacks
     from bhemu.tensix.jit import ACCESS
+
+    access = {"bus_read": dispatch.read_entry, "bus_write": dispatch.write_entry}[name]
+    return compiled(ACCESS, access)
+
+
+@functools.cache
+def native() -> dict[str, Any]:
+    """The engine's native callbacks (compiled or from the cache)."""
+    from bhemu.riscv import callbacks
 
     return {
         "code": compiled(types.void(_u64, _u64, _u32, REC), callbacks.code),
@@ -44,14 +52,14 @@ def _callbacks() -> dict[str, Any]:
         "load": compiled(_u64(_u64, _u64, _u32, REC), callbacks.load),
         "store": compiled(types.void(_u64, _u64, _u32, _u64, REC), callbacks.store),
         "run_core": compiled(STEP, callbacks.run_core),
-        "bus_read": compiled(ACCESS, dispatch.read_entry),
-        "bus_write": compiled(ACCESS, dispatch.write_entry),
+        "bus_read": bus_entry("bus_read"),
+        "bus_write": bus_entry("bus_write"),
     }
 
 
 def bus_entries() -> tuple[Any, Any]:
     """Compiled (load, store) of the device bus, for accesses of the host."""
-    return _callbacks()["bus_read"], _callbacks()["bus_write"]
+    return bus_entry("bus_read"), bus_entry("bus_write")
 
 
 @functools.cache
@@ -141,10 +149,10 @@ class UnicornEngine:
             s.registers[core] = register_file.locate(uc, _handle(uc), _fresh_core)
         if JIT:
             for name in ("run_core", "bus_read", "bus_write"):
-                getattr(s, name)[0] = _callbacks()[name].address
+                getattr(s, name)[0] = native()[name].address
 
     def _attach_native(self, uc: Any) -> None:
-        library, callback = _engine_library(), _callbacks()
+        library, callback = _engine_library(), native()
         engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(self._s.base)
         for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
             hook = ctypes.c_size_t()

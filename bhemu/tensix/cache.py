@@ -6,6 +6,7 @@ of every module of bhemu that it can reach by imports, of the tools and of the C
 vector unit compiles the vector unit again and nothing else; a second checkout shares the code.
 """
 
+import fcntl
 import functools
 import hashlib
 import importlib.util
@@ -14,6 +15,8 @@ import platform
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -105,10 +108,44 @@ def root() -> Path:
     return folder
 
 
+class BusyError(Exception):
+    """Another process is compiling this entry."""
+
+
+def folder(name: str, module: str, text: str) -> Path:
+    """Folder of the entry `name` that the generated `text`, which calls into `module`, defines."""
+    return root() / f"{name}-{key(closure(module, RECORD), text)}"
+
+
+def present(place: Path) -> bool:
+    """Whether an entry's folder holds compiled code."""
+    return any(place.glob("*/*.nbi"))
+
+
+@contextmanager
+def alone(place: Path, wait: bool = True) -> Iterator[bool]:
+    """Compile an entry while no other process does; True after a wait, BusyError instead of one."""
+    try:
+        lock = (place / "lock").open("w")
+    except OSError:  # a folder that cannot be written
+        yield False
+        return
+    waited = False
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                raise BusyError from None
+            waited = True
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield waited
+
+
 def generated(name: str, module: str, text: str) -> ModuleType:
     """The generated module `text` that calls into `module`, as a real file in its own folder."""
-    stamp = key(closure(module, RECORD), text)
-    path = root() / f"{name}-{stamp}" / "entry.py"
+    place = folder(name, module, text)
+    stamp, path = place.name.rpartition("-")[2], place / "entry.py"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_suffix(f".{os.getpid()}")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.tensix import cold, loop, units
+from bhemu.tensix import cache, cold, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.jit import ENTRY, JIT, STEP, compiled, compiled_text
 from bhemu.tensix.state import State
@@ -68,16 +68,22 @@ def _compile_entry(opcode: int) -> tuple[Any, bool]:
     cls = REGISTRY[opcode]
     function = compiled_text(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
     _LOADED[opcode] = function.address
-    return function, bool(function.cache_hits)
+    return function, bool(function.fresh)
 
 
 def entry(opcode: int) -> tuple[Any, float]:
     """(compiled entry of an executable opcode, seconds spent compiling it now; 0 = not now)."""
     begin = time.perf_counter()
     before = _compile_entry.cache_info().misses
-    function, cached = _compile_entry(opcode)
-    new = _compile_entry.cache_info().misses > before and not cached
+    function, fresh = _compile_entry(opcode)
+    new = _compile_entry.cache_info().misses > before and fresh
     return function, time.perf_counter() - begin if new else 0.0
+
+
+def is_cached(opcode: int) -> bool:
+    """Whether the entry of an executable opcode need not be compiled."""
+    cls = REGISTRY[opcode]
+    return cache.present(cache.folder(cls.__name__, cls.__module__, entry_source(cls)))
 
 
 @functools.cache
@@ -100,7 +106,7 @@ def cold_entry(slot: int) -> tuple[Any, float]:
     begin = time.perf_counter()
     before = _compile_cold.cache_info().misses
     function = _compile_cold(slot)
-    new = _compile_cold.cache_info().misses > before and not function.cache_hits
+    new = _compile_cold.cache_info().misses > before and function.fresh
     return function, time.perf_counter() - begin if new else 0.0
 
 

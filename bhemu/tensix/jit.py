@@ -20,6 +20,8 @@ from bhemu.tensix.lean import lean
 from bhemu.tensix.state import DTYPE
 
 JIT = not numba.config.DISABLE_JIT
+before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
+_yields = False
 
 # LLVM unrolls a loop over 32 lanes before it looks for vectors, and then finds none: the copies
 # read and write through one pointer. 16 keeps short loops unrolled. (SFPAND: 65 to 15 ns.)
@@ -112,21 +114,40 @@ def entry({arguments}):
 """
 
 
+def stub(function: Callable[..., Any], arguments: int) -> tuple[str, str, str]:
+    """(name, module, text) of the generated module that calls a function of `arguments` numbers."""
+    listed = ", ".join(f"a{i}" for i in range(arguments))
+    names = {"module": function.__module__, "function": function.__name__}
+    return function.__name__, function.__module__, _STUB.format(arguments=listed, **names)
+
+
 def compiled(signature: Any, function: Callable[..., Any]) -> Any:
     """The C callback of `function` (an object with `.address`), from the cache when it is there."""
-    arguments = ", ".join(f"a{i}" for i in range(len(signature.args)))
-    names = {"module": function.__module__, "function": function.__name__}
-    text = _STUB.format(arguments=arguments, **names)
-    return compiled_text(signature, f"{function.__name__}", function.__module__, text)
+    return compiled_text(signature, *stub(function, len(signature.args)))
 
 
 def compiled_text(signature: Any, name: str, module: str, text: str) -> Any:
-    """The C callback of the function `entry` of a generated module that calls into `module`."""
+    """The C callback of the function `entry` of a generated module that calls into `module`.
+
+    Its `fresh` is True when it was compiled now, here or by a process that was waited for.
+    """
     built = cache.generated(name, module, text)
+    place = Path(built.__file__ or "").parent
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(Path(built.__file__ or "").parent)
+    numba.config.CACHE_DIR = str(place)
     try:
-        with lean():
-            return numba.cfunc(signature, cache=True)(built.entry)
+        with cache.alone(place, wait=not _yields) as waited, lean():
+            if not cache.present(place):
+                for announce in before_compiling:
+                    announce(name)
+            function = numba.cfunc(signature, cache=True)(built.entry)
+            function.fresh = waited or not function.cache_hits
+            return function
     finally:
         numba.config.CACHE_DIR = before
+
+
+def yield_to_others() -> None:
+    """From now on cache.BusyError is raised for an entry that another process is compiling."""
+    global _yields
+    _yields = True

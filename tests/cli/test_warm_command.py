@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.cli import warm
 from bhemu.tensix.insn import REGISTRY
 
 ROOT = Path(package.__file__).parent.parent
@@ -32,7 +31,8 @@ def cache(monkeypatch) -> Cache:
     empty = Cache()
     monkeypatch.setattr("bhemu.tensix.compile.entry", empty)
     monkeypatch.setattr("bhemu.tensix.compile.cold_entry", lambda slot: (None, 0.0))
-    monkeypatch.setattr(warm, "_core_is_cached", lambda: True)
+    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda: False)
+    monkeypatch.setattr("bhemu.ahead.start", lambda parts: None)
     return empty
 
 
@@ -59,7 +59,7 @@ def test_named_instructions_only(bhemu, cache) -> None:
 
 
 def test_a_core_that_was_compiled_is_counted(bhemu, cache, monkeypatch) -> None:
-    monkeypatch.setattr(warm, "_core_is_cached", lambda: False)
+    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda: True)
     assert json.loads(bhemu("warm", "NOP", "--json").stdout)["compiled"] == ["the core", "NOP"]
 
 

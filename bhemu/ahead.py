@@ -1,0 +1,114 @@
+"""Compiles in other processes what a program will need next, while this one compiles the rest.
+
+The loop comes first in this process and the device bus last, so that the others begin with the bus
+and go on with the program's own instructions.  An entry that somebody compiles already is left to
+them (cache.alone); who needs it waits for it.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import P_FLAGS
+from elftools.elf.elffile import ELFFile
+
+from bhemu.tensix import cache, units
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.jit import JIT, stub, yield_to_others
+
+assert units.MODULES  # importing the package declares the instructions
+
+BUS = ("bus_write", "bus_read")  # by name, as instructions are by their mnemonics
+_running: list["subprocess.Popen[bytes]"] = []
+_MOST = 3  # processes beside this one
+_LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
+
+
+def _words(path: Path) -> "np.ndarray[tuple[int], np.dtype[np.uint32]]":
+    """The 32-bit words of the executable segments of an ELF; none of anything else."""
+    parts = []
+    try:
+        with path.open("rb") as file:
+            for segment in ELFFile(file).iter_segments("PT_LOAD"):
+                if segment["p_flags"] & P_FLAGS.PF_X:
+                    parts.append(segment.data()[: segment["p_filesz"] & ~3])
+    except (OSError, ELFError):  # said when the ELF is loaded
+        return np.zeros(0, np.uint32)
+    return np.frombuffer(b"".join(parts), np.uint32)
+
+
+def opcodes(paths: Iterable[Path]) -> set[int]:
+    """Executable opcodes whose words ELFs seem to hold: as `.ttinsn` or in the upper bits of lui.
+
+    A guess, for what is worth compiling ahead and nothing else.
+    """
+    found: set[int] = set()
+    for path in paths:
+        words = _words(path)
+        rotated = words[words & 3 != 3]
+        pushed = rotated >> 26 | (rotated & 3) << 6
+        built = words[words & 0x7F == 0x37] >> 24
+        found |= {int(opcode) for opcode in np.unique(np.concatenate((pushed, built)))}
+    return {opcode for opcode in found if opcode in REGISTRY and REGISTRY[opcode].execute}
+
+
+def _bus_is_cached() -> bool:
+    from bhemu.devices import dispatch
+
+    return cache.present(cache.folder(*stub(dispatch.write_entry, 5)))
+
+
+def missing(needed: Iterable[int]) -> list[str]:
+    """What the cache lacks of the bus and these opcodes, what takes longest first."""
+    from bhemu.tensix.compile import is_cached
+
+    if not JIT:
+        return []
+    order = {unit: i for i, unit in enumerate(_LONGEST)}
+    lacking = [op for op in needed if not is_cached(op)]
+    lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
+    return [*(() if _bus_is_cached() else BUS), *(REGISTRY[op].name for op in lacking)]
+
+
+def start(parts: Sequence[str]) -> None:
+    """Compile the named parts in as many processes as there are processors to spare.
+
+    Does nothing for fewer than two parts. When this process has ended the others finish the part
+    they are at, so that a guess that was wrong is not begun again in every run.
+    """
+    spare = min(len(os.sched_getaffinity(0)) - 1, _MOST, len(parts) - 1)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    for i in range(spare):
+        command = [sys.executable, "-m", __name__, *parts[i::spare]]
+        none = subprocess.DEVNULL
+        _running.append(
+            subprocess.Popen(command, env=environment, stdin=none, stdout=none, stderr=none)
+        )
+
+
+def main(parts: Sequence[str]) -> None:
+    """Compile these parts, but those that others compile already, while the parent lives."""
+    from bhemu.riscv.unicorn_engine import bus_entry
+    from bhemu.tensix.compile import entry
+
+    yield_to_others()
+    by_name = {cls.name: opcode for opcode, cls in REGISTRY.items()}
+    parent = os.getppid()
+    for part in parts:
+        if os.getppid() != parent:
+            return
+        try:
+            if part in BUS:
+                bus_entry(part)
+            else:
+                entry(by_name[part])
+        except cache.BusyError:
+            continue
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

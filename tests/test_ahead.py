@@ -1,0 +1,86 @@
+"""What is compiled ahead in other processes, and that no entry is compiled twice."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bhemu
+from bhemu import ahead
+from bhemu.tensix import cache
+from bhemu.tensix import compile as tc
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.jit import JIT
+
+ELFS = Path(bhemu.__file__).parent.parent / "elfs"
+compiled_only = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
+
+
+def names(*elfs: str) -> set[str]:
+    return {REGISTRY[op].name for op in ahead.opcodes(ELFS / elf for elf in elfs)}
+
+
+def test_pushed_words_and_those_built_by_lui_are_found() -> None:
+    """MVMUL and PACR reach the coprocessor through the MOP expander, UNPACR by `.ttinsn`."""
+    math = names("matmul/trisc1.elf")
+    assert {"MVMUL", "SETRWC", "SEMPOST"} <= math and "PACR" not in math
+    assert "PACR" in names("matmul/trisc2.elf")
+    assert "UNPACR" in names("matmul/trisc0.elf")
+
+
+def test_what_is_no_elf_is_left_to_the_loader(tmp_path: Path) -> None:
+    (tmp_path / "text.elf").write_text("no ELF")
+    assert ahead.opcodes([tmp_path / "text.elf", tmp_path / "absent.elf", tmp_path]) == set()
+
+
+def run_ahead(folder: Path, *parts: str) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "BHEMU_CACHE_DIR": str(folder)}
+    return subprocess.Popen([sys.executable, "-m", "bhemu.ahead", *parts], env=environment)
+
+
+def entries(folder: Path, name: str) -> list[Path]:
+    return list(folder.glob(f"{name}-*/*/*.nbi"))
+
+
+@compiled_only
+def test_parts_are_compiled_into_the_cache(tmp_path: Path) -> None:
+    assert run_ahead(tmp_path, "SEMPOST", "SEMGET").wait() == 0
+    assert len(entries(tmp_path, "SEMPOST")) == len(entries(tmp_path, "SEMGET")) == 1
+
+
+@compiled_only
+def test_an_entry_that_another_process_compiles_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "root", lambda: tmp_path)
+    cls = REGISTRY[0xA4]
+    place = cache.folder(cls.__name__, cls.__module__, tc.entry_source(cls))
+    place.mkdir()
+    with cache.alone(place) as waited:
+        assert not waited
+        assert run_ahead(tmp_path, "SEMPOST", "SEMGET").wait() == 0
+        assert not cache.present(place)
+    assert len(entries(tmp_path, "SEMGET")) == 1
+
+
+@compiled_only
+def test_who_needs_an_entry_waits_for_the_process_that_compiles_it(tmp_path: Path) -> None:
+    """`alone` says that it has waited, and goes on as soon as the other is done."""
+    held = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)"
+    command = [sys.executable, "-c", f"{held}; print('held', flush=True); time.sleep(0.5)"]
+    with subprocess.Popen([*command, str(tmp_path / "lock")], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"held\n"
+        begin = time.monotonic()
+        with cache.alone(tmp_path) as waited:
+            assert waited and time.monotonic() - begin > 0.2
+            with (tmp_path / "lock").open("w") as again, pytest.raises(BlockingIOError):
+                fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    with cache.alone(tmp_path / "absent") as waited:
+        assert not waited
