@@ -1,39 +1,17 @@
 """Address counters: every ADC instruction against a literal model (ADCs, Blackhole ISA)."""
 
 import random
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from unit_runner import run
 
 from bhemu.tensix import status
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import counted
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 from bhemu.tensix.units import adc
 
 WIDTHS = {"X": 18, "Y": 13, "Z": 8, "W": 8}
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def view(s: State) -> Any:
-    return s.buffer.view(DTYPE)[0] if JIT else s
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, *values.values()))
 
 
 class Reference:

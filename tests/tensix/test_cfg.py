@@ -1,41 +1,20 @@
 """Configuration unit: Config, ThreadConfig and their side effects (Blackhole ISA)."""
 
 import random
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from unit_runner import run
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import counted
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 from bhemu.tensix.units import cfg
 
 WORD = 0xFFFFFFFF
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def view(s: State) -> Any:
-    return s.buffer.view(DTYPE)[0] if JIT else s
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, *values.values()))
 
 
 def use_bank(s: State, t: int, bank: int) -> None:

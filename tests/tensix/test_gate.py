@@ -1,17 +1,13 @@
 """The wait gate: what a latched STALLWAIT or SEMWAIT holds, and until when (Blackhole ISA)."""
 
 import random
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import pytest
-from numba import njit
+from unit_runner import run, view
 
 from bhemu.tensix import gate, status, units
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 
 assert units.MODULES  # importing the units declares all instructions
 
@@ -42,23 +38,6 @@ HELD_BY = {
     "MOP": 0,
     "REPLAY": 0,
 }
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def view(s: State) -> Any:
-    return s.buffer.view(DTYPE)[0] if JIT else s
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, *values.values()))
 
 
 def opcode(mnemonic: str) -> int:

@@ -1,35 +1,16 @@
 """Clears, row counters and bank hand-over of the matrix unit (Wormhole ISA pages; ttsim)."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 import pytest
-from numba import njit
+from unit_runner import run
 
 from bhemu.tensix import status
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
 assert MODULES
 FP32_ENABLED, INT8_ENABLED = 1 << 29, 1 << 31  # Config word 1
 ABSOLUTE = 1 << 3  # Config word 220: DEST_ACCESS_CFG_zeroacc_absolute_tile_mode
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(s.buffer.view(DTYPE)[0] if JIT else s, t, *values.values()))
 
 
 def rule(number: int) -> str:

@@ -4,19 +4,15 @@ The model computes one datum at a time on Python integers.
 """
 
 import random
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from unit_runner import run
 
 from bhemu.tensix import status
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import counted
-from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
 assert MODULES
@@ -35,19 +31,6 @@ FP32, FP16, BFP8A, TF32, BF16, BFP8, INT32, UINT16, FP8, INT8, BFP2 = (
 )
 A, B = 0, 1
 LLK = 1
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
-    assert cls.execute is not None
-    return int(compiled(cls.execute)(s.buffer.view(DTYPE)[0] if JIT else s, t, *values.values()))
 
 
 def rule(number: int) -> str:
