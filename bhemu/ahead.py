@@ -9,13 +9,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
-from elftools.common.exceptions import ELFError
-from elftools.elf.constants import P_FLAGS
-from elftools.elf.elffile import ELFFile
 
+from bhemu.loader import Image
 from bhemu.tensix import cache, units
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.jit import JIT, stub, yield_to_others
@@ -24,35 +21,24 @@ assert units.MODULES  # importing the package declares the instructions
 
 BUS = ("bus_write", "bus_read")  # by name, as instructions are by their mnemonics
 _running: list["subprocess.Popen[bytes]"] = []
+_EXECUTABLE = 1  # PF_X of a segment's flags
 _MOST = 3  # processes beside this one
 _LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
 
 
-def _words(path: Path) -> "np.ndarray[tuple[int], np.dtype[np.uint32]]":
-    """The 32-bit words of the executable segments of an ELF; none of anything else."""
-    parts = []
-    try:
-        with path.open("rb") as file:
-            for segment in ELFFile(file).iter_segments("PT_LOAD"):
-                if segment["p_flags"] & P_FLAGS.PF_X:
-                    parts.append(segment.data()[: segment["p_filesz"] & ~3])
-    except (OSError, ELFError):  # said when the ELF is loaded
-        return np.zeros(0, np.uint32)
-    return np.frombuffer(b"".join(parts), np.uint32)
-
-
-def opcodes(paths: Iterable[Path]) -> set[int]:
+def opcodes(images: Iterable[Image]) -> set[int]:
     """Executable opcodes whose words ELFs seem to hold: as `.ttinsn` or in the upper bits of lui.
 
     A guess, for what is worth compiling ahead and nothing else.
     """
     found: set[int] = set()
-    for path in paths:
-        words = _words(path)
-        rotated = words[words & 3 != 3]
-        pushed = rotated >> 26 | (rotated & 3) << 6
-        built = words[words & 0x7F == 0x37] >> 24
-        found |= {int(opcode) for opcode in np.unique(np.concatenate((pushed, built)))}
+    for segment in (segment for image in images for segment in image.segments):
+        if segment.flags & _EXECUTABLE:
+            words = np.frombuffer(segment.data, np.uint32, len(segment.data) // 4)
+            rotated = words[words & 3 != 3]
+            pushed = rotated >> 26 | (rotated & 3) << 6
+            built = words[words & 0x7F == 0x37] >> 24
+            found |= {int(opcode) for opcode in np.unique(np.concatenate((pushed, built)))}
     return {opcode for opcode in found if opcode in REGISTRY and REGISTRY[opcode].execute}
 
 

@@ -107,7 +107,16 @@ class Core:
         starts at L1 address 0, where its ELF or a jump must lie. InputError for anything wrong;
         then nothing was written.
         """
-        image = loader.read_elf(path)
+        return self.load_image(loader.read_elf(path), local, offset, symbols)
+
+    def load_image(
+        self,
+        image: loader.Image,
+        local: loader.Local = "direct",
+        offset: int = 0,
+        symbols: bool = True,
+    ) -> loader.Image:
+        """As load_elf, with an ELF that has been read and checked."""
         self._tile.add_image(self.index, image, local, offset)
         start = image.entry + offset
         if self.index != 0 and not self._loaded and 0 <= start < memmap.L1_SIZE:

@@ -85,15 +85,16 @@ def launch(
     written.
     """
     _check_saves(program)
-    elfs = [spec.elf for spec in program.cores.values() if spec.elf is not None]
-    ahead.start(ahead.missing(ahead.opcodes(elfs)))
+    elfs = {n: loader.read_elf(spec.elf) for n, spec in program.cores.items() if spec.elf}
+    ahead.start(ahead.missing(ahead.opcodes(elfs.values())))
     how = {name: getattr(program.run, name) for name in ("seed", "ub", "poison", "reference")}
     tile = Tile(quantum=quantum, progress=progress, **how)
     if program.image is not None:
         tile.write(0, read_image(program.image).tobytes())
-    images = {name: _place(tile, spec) for name, spec in program.cores.items()}
+    for name, elf in elfs.items():
+        tile.core[name].load_image(elf, program.cores[name].local)
     for name, spec in program.cores.items():
-        _set_start(tile, spec, images[name], from_image=program.image is not None)
+        _set_start(tile, spec, elfs.get(name), from_image=program.image is not None)
     for spec_set in program.sets:
         _set(tile, spec_set)
     _check_addresses(tile, program)
@@ -183,12 +184,6 @@ def _symbol_of(core: Core, name: str) -> int:
 
 
 # Placing
-
-
-def _place(tile: Tile, spec: CoreSpec) -> loader.Image | None:
-    if spec.elf is None:
-        return None
-    return tile.core[spec.name].load_elf(spec.elf, local=spec.local)
 
 
 def _set_start(tile: Tile, spec: CoreSpec, image: loader.Image | None, *, from_image: bool) -> None:
