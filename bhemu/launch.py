@@ -85,7 +85,8 @@ def launch(
     written.
     """
     _check_saves(program)
-    how = {name: getattr(program.run, name) for name in ("seed", "ub", "poison", "reference")}
+    names = ("seed", "ub", "poison", "reference", "livelock")
+    how = {name: getattr(program.run, name) for name in names}
     tile = Tile(quantum=quantum, progress=progress, **how)
     if program.image is not None:
         tile.write(0, read_image(program.image).tobytes())

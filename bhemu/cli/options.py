@@ -12,7 +12,7 @@ from bhemu.program import POISON, REFERENCES, UB, Program, load_program
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FLAGS = ("cores", "inputs", "expects", "until", "sets")
-_RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s")
+_RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "livelock")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ def run_options(command: F) -> F:
             click.option("--reference", type=click.Choice(REFERENCES), help="where they disagree"),
             click.option("--limit", type=click.IntRange(1), metavar="N", help="in clock units"),
             click.option("--timeout", "timeout_s", type=seconds, metavar="SECONDS"),
+            click.option(
+                "--livelock",
+                type=click.IntRange(0),
+                metavar="ROUNDS",
+                help="without a Tensix word, then look for loops without end; 0 = never",
+            ),
             click.option("--save", metavar="STATE.npz", help="write the state after the run"),
             json_option,
             click.option("-q", "--quiet", is_flag=True, help="only what went wrong"),
