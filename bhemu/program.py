@@ -133,7 +133,7 @@ class Until:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """How to run: `until` empty means until idle, `limit` is in clock units, `livelock` in rounds."""
+    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds."""
 
     until: tuple[Until, ...] = ()
     limit: int | None = None
