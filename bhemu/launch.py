@@ -1,5 +1,6 @@
 """A program on a tile: placing its parts, running it, checking and saving its outputs."""
 
+import difflib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -162,7 +163,10 @@ def resolve(tile: Tile, at: At, core: str | None = None) -> int:
             return found.pop()
         if name in _registers():
             return _registers()[name]
-        raise InputError(f"no symbol or register {name}", hint="is the ELF stripped? readelf -s")
+        known = [name for one in tile.core.values() for s in one.images for name in s.names]
+        near = difflib.get_close_matches(name, [*known, *_registers()], n=1)
+        hint = f"did you mean {near[0]}?" if near else "is the ELF stripped? readelf -s"
+        raise InputError(f"no symbol or register {name}", hint=hint)
 
     return resolve_at(at, address)
 

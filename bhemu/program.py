@@ -230,7 +230,7 @@ def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
     if isinstance(local, str) and local not in LOCAL_MODES:
         table.fail(f'local = "{local}"', hint=f"{', '.join(LOCAL_MODES)} or a staging address")
     if isinstance(local, int) and not 0 <= local < L1_SIZE:
-        table.fail(f"local = 0x{local:X}: a staging address lies in L1 (below 0x{L1_SIZE:X})")
+        table.fail(f"local = {local:#x}: a staging address lies in L1 (below 0x{L1_SIZE:X})")
     pc = table.integer("pc", None, lo=0, hi=L1_SIZE - 4)
     spec = CoreSpec(name, table.file("elf"), local, table.flag("release", True), pc)
     table.finish()
