@@ -117,7 +117,7 @@ def now(s: Any) -> int:
     return int(s.clock[0]) + open_turn
 
 
-def _sum(what: str, base: int, n: int) -> int:
+def count_to(what: str, base: int, n: int) -> int:
     """`base` + `n`, at most what a counter of the record holds; InputError for no count."""
     if not isinstance(n, int) or n < 0:
         raise InputError(f"{what} = {n!r} must be an integer of 0 or more")
@@ -138,7 +138,7 @@ class Runner:
         tile, s = self._tile, self._tile.state
         self._check_error(resume)
         ask = _set_until(tile, until)
-        s.limit[0] = -1 if limit is None else _sum("limit", now(s), limit)
+        s.limit[0] = -1 if limit is None else count_to("limit", now(s), limit)
         s.quiet[0] = s.quiet_next[0] = 0
         tile.before_run()
         deadline = None
@@ -191,7 +191,7 @@ class Runner:
         ]
         before = s.core_state[others].copy()
         s.core_state[others] = HELD
-        s.retired_limit[core] = _sum("n", int(s.retired[core]), n)
+        s.retired_limit[core] = count_to("n", int(s.retired[core]), n)
         try:
             return self.run(None, None, None)
         finally:
@@ -201,7 +201,7 @@ class Runner:
     def tstep(self, thread: int, n: int) -> Stop:
         """Normal schedule until `thread` has executed `n` more Tensix words."""
         s = self._tile.state
-        s.executed_limit[thread] = _sum("n", int(s.executed[thread]), n)
+        s.executed_limit[thread] = count_to("n", int(s.executed[thread]), n)
         try:
             return self.run(None, None, None)
         finally:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bhemu.cli.options import _LONGEST_TURN
@@ -72,7 +73,7 @@ def test_numbers_of_any_length_are_refused_in_few_words(write, bhemu) -> None:
 def test_the_largest_counts_are_no_overflow(write, bhemu) -> None:
     most = str((1 << 63) - 1)
     path = write(addi(A0, 0, 1), jal(0, 4), PARK, run=f"limit = {most}\nlivelock = {most}")
-    script = "step 1; continue; continue"
+    script = f"step 1; step {HUGE}; tstep {HUGE}; continue; continue"
     assert bhemu("step", path, "-x", script).exit_code == 0
     assert bhemu("run", path, "--limit", most, "--livelock", most).exit_code == 0
 
@@ -91,6 +92,15 @@ def test_a_folder_is_no_elf(bhemu, tmp_path) -> None:
     result = bhemu("run", "--core", f"trisc0={tmp_path}")
     assert result.exit_code == 2
     assert "is a folder, not a file" in result.stderr
+
+
+def test_an_array_is_no_saved_state(bhemu, tmp_path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(3))
+    path.rename(tmp_path / "a.npz")
+    result = bhemu("dump", tmp_path / "a.npz")
+    assert result.exit_code == 2
+    assert "a single array, not a saved state" in result.stderr
 
 
 def test_the_clock_of_a_limit_counts_the_open_turn(write, report) -> None:
