@@ -23,16 +23,22 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Releaser:
-    """One that could end a wait: who, by what, from where, and what it does at present."""
+    """One that could end a wait: who, by what, from where, and what it does at present.
+
+    `able` is False for the only one that may, when nothing in its program would.
+    """
 
     who: str
     how: str
     place: str
     state: str
+    able: bool = True
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
-        return f"{self.who} ({self.how}{at}), which {self.state}"
+        if not self.able:
+            return f"only {self.who} may release it, which {self.how}; it {self.state}{at}"
+        return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
 
 
 @dataclass(frozen=True)
@@ -144,10 +150,10 @@ class Scene:
         how = f"store{what} to {address:#x}"
         return Releaser(mm.CORE_NAMES[core], how, self.place(core, pc), self.core_state(core))
 
-    def core(self, core: int, how: str) -> Releaser:
+    def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""
         place = "" if self.s.core_state[core] == RESET else self.place(core, int(self.s.pc[core]))
-        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core))
+        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core), able)
 
     def thread(self, t: int) -> Releaser:
         """A thread with the word at its head."""

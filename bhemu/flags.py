@@ -29,7 +29,7 @@ from bhemu.program import (
 )
 from bhemu.table import Table, suggestion
 
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0|[1-9][0-9]*")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|0|[1-9][0-9]{0,31}")
 
 
 def parse_core(text: str, local: Local = "direct") -> CoreSpec:

@@ -1,5 +1,6 @@
 """A program on a tile: placing its parts, running it, checking and saving its outputs."""
 
+import difflib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,7 +88,8 @@ def launch(
     _check_saves(program)
     elfs = {n: loader.read_elf(spec.elf) for n, spec in program.cores.items() if spec.elf}
     ahead.start(ahead.missing(ahead.opcodes(elfs.values())))
-    how = {name: getattr(program.run, name) for name in ("seed", "ub", "poison", "reference")}
+    names = ("seed", "ub", "poison", "reference", "livelock")
+    how = {name: getattr(program.run, name) for name in names}
     tile = Tile(quantum=quantum, progress=progress, **how)
     if program.image is not None:
         tile.write(0, read_image(program.image).tobytes())
@@ -164,7 +166,10 @@ def resolve(tile: Tile, at: At, core: str | None = None) -> int:
             return found.pop()
         if name in _registers():
             return _registers()[name]
-        raise InputError(f"no symbol or register {name}", hint="is the ELF stripped? readelf -s")
+        known = [name for one in tile.core.values() for s in one.images for name in s.names]
+        near = difflib.get_close_matches(name, [*known, *_registers()], n=1)
+        hint = f"did you mean {near[0]}?" if near else "is the ELF stripped? readelf -s"
+        raise InputError(f"no symbol or register {name}", hint=hint)
 
     return resolve_at(at, address)
 

@@ -27,6 +27,8 @@ LOCAL_MODES = ("direct", "lma", "loader_init")
 _HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
 _EM_RISCV = 243
 _ET_EXEC = 2
+_TARGET = "build it for these cores: -march=rv32im -mabi=ilp32"
+_AGAIN = "copy or build the file again"
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 93: "ARC", 183: "AArch64", 195: "ARC"}
 _TYPES = {1: "a relocatable object", 3: "a shared object or PIE", 4: "a core dump"}
 _DYNAMIC = ("PT_DYNAMIC", "PT_INTERP", "PT_TLS")
@@ -122,16 +124,19 @@ def _check_header(path: Path, data: bytes) -> None:
         what = "is empty" if not data else f"starts with {data[:4].hex(' ')}, not 7f 45 4c 46"
         raise InputError(f"{path}: not an ELF file: it {what}", hint="name the linked .elf")
     if len(data) < _HEADER.size:
-        raise InputError(f"{path}: truncated: {len(data)} bytes, an ELF header has {_HEADER.size}")
+        what = f"{len(data)} bytes, an ELF header has {_HEADER.size}"
+        raise InputError(f"{path}: truncated: {what}", hint=_AGAIN)
     if data[4] != 1:
-        raise InputError(f"{path}: not ELF32 (class {data[4]})", hint="build with -march=rv32im...")
+        raise InputError(f"{path}: not ELF32 (class {data[4]})", hint=_TARGET)
     if data[5] != 1:
-        raise InputError(f"{path}: not little-endian (data encoding {data[5]})")
+        what = f"not little-endian (data encoding {data[5]})"
+        raise InputError(f"{path}: {what}", hint=_TARGET)
     header = _HEADER.unpack_from(data)
     kind, machine = header[1], header[2]
     if machine != _EM_RISCV:
         name = _MACHINES.get(machine, "another machine")
-        raise InputError(f"{path}: built for {name} ({machine}), not RISC-V ({_EM_RISCV})")
+        what = f"built for {name} ({machine}), not RISC-V ({_EM_RISCV})"
+        raise InputError(f"{path}: {what}", hint=_TARGET)
     if kind != _ET_EXEC:
         what = _TYPES.get(kind, f"of type {kind}")
         raise InputError(f"{path}: {what}, not an executable", hint="link it to fixed addresses")
@@ -148,7 +153,7 @@ def _check_inside(path: Path, what: str, offset: int, size: int, total: int) -> 
         raise InputError(
             f"{path}: truncated: {what} at 0x{offset:X}..0x{offset + size:X},"
             f" but the file ends at 0x{total:X}",
-            hint="copy or build the file again",
+            hint=_AGAIN,
         )
 
 

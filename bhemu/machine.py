@@ -18,6 +18,8 @@ Until = Callable[[Any], bool] | UntilWords | str | None
 
 _CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
 _MOST_CONDITIONS = 16
+LONGEST_TURN = 10_000_000  # instructions: time-outs and Ctrl-C are noticed between turns
+MOST = (1 << 63) - 1  # what a counter of the record holds
 _STOPS = {
     loop.STOP_STEP: "step",
     loop.STOP_BREAKPOINT: "breakpoint",
@@ -107,10 +109,17 @@ def _resolve(tile: Any, status: int) -> Stop | None:
     return _stop(tile, _STOPS[status])
 
 
-def _now(s: Any) -> int:
+def now(s: Any) -> int:
     """The clock, what the open turn has retired so far included: a limit counts from here."""
     open_turn = int(s.turn_given[0] - s.left[int(s.agent[0])]) if s.turn_open[0] else 0
     return int(s.clock[0]) + open_turn
+
+
+def count_to(what: str, base: int, n: int) -> int:
+    """`base` + `n`, at most what a counter of the record holds; InputError for no count."""
+    if not isinstance(n, int) or n < 0:
+        raise InputError(f"{what} = {n!r} must be an integer of 0 or more")
+    return min(base + n, MOST)
 
 
 class Runner:
@@ -127,7 +136,7 @@ class Runner:
         tile, s = self._tile, self._tile.state
         self._check_error(resume)
         ask = _set_until(tile, until)
-        s.limit[0] = -1 if limit is None else _now(s) + limit
+        s.limit[0] = -1 if limit is None else count_to("limit", now(s), limit)
         s.quiet[0] = s.quiet_next[0] = 0
         tile.before_run()
         deadline = None
@@ -180,7 +189,7 @@ class Runner:
         ]
         before = s.core_state[others].copy()
         s.core_state[others] = HELD
-        s.retired_limit[core] = s.retired[core] + n
+        s.retired_limit[core] = count_to("n", int(s.retired[core]), n)
         try:
             return self.run(None, None, None)
         finally:
@@ -190,7 +199,7 @@ class Runner:
     def tstep(self, thread: int, n: int) -> Stop:
         """Normal schedule until `thread` has executed `n` more Tensix words."""
         s = self._tile.state
-        s.executed_limit[thread] = s.executed[thread] + n
+        s.executed_limit[thread] = count_to("n", int(s.executed[thread]), n)
         try:
             return self.run(None, None, None)
         finally:

@@ -133,11 +133,12 @@ class Until:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """How to run. `until` empty means until everything is idle; `limit` is in clock units."""
+    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds."""
 
     until: tuple[Until, ...] = ()
     limit: int | None = None
     timeout_s: float | None = None
+    livelock: int = 2000
     seed: int = 0
     ub: str = "error"
     poison: str = "off"
@@ -166,9 +167,8 @@ class Program:
 def load_program(path: str | Path) -> Program:
     """Read a PROGRAM.toml (or the one in a directory).
 
-    Raises InputError for everything wrong that shows without running: syntax, unknown keys, wrong
-    types, missing files, shapes that do not match, fixed addresses outside L1. NotModelled for the
-    kind "tt-metal".
+    InputError for everything wrong that shows without running: syntax, unknown keys, wrong types,
+    missing files, shapes that do not match, addresses outside L1. NotModelled for kind "tt-metal".
     """
     path = Path(path)
     if path.is_dir():
@@ -230,7 +230,7 @@ def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
     if isinstance(local, str) and local not in LOCAL_MODES:
         table.fail(f'local = "{local}"', hint=f"{', '.join(LOCAL_MODES)} or a staging address")
     if isinstance(local, int) and not 0 <= local < L1_SIZE:
-        table.fail(f"local = 0x{local:X}: a staging address lies in L1 (below 0x{L1_SIZE:X})")
+        table.fail(f"local = {local:#x}: a staging address lies in L1 (below 0x{L1_SIZE:X})")
     pc = table.integer("pc", None, lo=0, hi=L1_SIZE - 4)
     spec = CoreSpec(name, table.file("elf"), local, table.flag("release", True), pc)
     table.finish()
@@ -325,6 +325,7 @@ def _run(table: Table) -> RunSpec:
         until=tuple(until_from(condition) for condition in conditions),
         limit=table.integer("limit", None, lo=1),
         timeout_s=table.number("timeout_s", None),
+        livelock=table.integer("livelock", 2000),
         seed=table.integer("seed", 0),
         ub=table.text("ub", "error", choices=UB),
         poison=table.text("poison", "off", choices=POISON),
@@ -361,8 +362,7 @@ def resolve_at(at: At, resolve: Resolve) -> int:
     if match is None:
         raise InputError(f"{at!r} is not an address", hint="a number, a symbol or symbol+4")
     name, sign, offset = match.groups()
-    distance = int(offset, 0) if offset else 0
-    return resolve(name) + (-distance if sign == "-" else distance)
+    return resolve(name) + int(f"{sign or ''}{offset or 0}", 0)
 
 
 def check_l1(origin: str, address: int, size: int) -> None:

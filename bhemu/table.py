@@ -110,6 +110,8 @@ class Table:
     def file(self, key: str) -> Path | None:
         """The path of a file that exists, None when the key is absent."""
         path = self.new_file(key)
+        if path is not None and path.is_dir():
+            self.fail(f"{key}: {path} is a folder, not a file")
         if path is not None and not path.is_file():
             self.fail(f"{key}: no such file: {path}")
         return path

@@ -15,7 +15,7 @@ from bhemu.devices.dispatch import WRITE
 from bhemu.devices.inert import InertRegister
 from bhemu.devices.rules import NOT_MODELLED, UNMAPPED
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine import Runner, Stop, Until
+from bhemu.machine import LONGEST_TURN, MOST, Runner, Stop, Until
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.views import Tensix
 
@@ -52,7 +52,7 @@ class Tile:
     ) -> None:
         self.xy, self.seed = xy, seed
         self.state = State()
-        self.state.quantum[0] = _positive("quantum", quantum)
+        self.state.quantum[0] = _positive("quantum", quantum, LONGEST_TURN)
         self.state.ub_mode[0] = _choice("ub", ub, _UB)
         self.state.reference[0] = _choice("reference", reference, _REFERENCE)
         _choice("engine", engine, {"unicorn": 0})
@@ -284,11 +284,11 @@ def _choice(what: str, value: Any, known: Mapping[Any, int]) -> int:
     return known[value]
 
 
-def _positive(what: str, value: int) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise InputError(f"{what} = {value!r} must be a positive integer")
+def _positive(what: str, value: int, most: int) -> int:
+    if not isinstance(value, int) or not 0 < value <= most:
+        raise InputError(f"{what} = {value!r} must be an integer of 1 to {most}")
     return value
 
 
 def _natural(what: str, value: int) -> int:
-    return value if value == 0 and isinstance(value, int) else _positive(what, value)
+    return value if value == 0 and isinstance(value, int) else _positive(what, value, MOST)

@@ -32,11 +32,20 @@ class Named(NamedTuple):
 
 _GATE = ("gate_full", "gate_word", "gate_pc", "gate_core", "gate_from", "gate_blocked", "latch")
 _MOP = ("mop_cfg", "mop_zmask_hi", "mop_on", "mop_outer", "mop_inner", "mop_stage", "mop_count")
-_REPLAY = ("replay", "replay_pc", "record_left", "record_at", "play_left", "play_at")
+_REPLAY = (
+    "replay",
+    "replay_pc",
+    "record_left",
+    "record_at",
+    "record_execute",
+    "play_left",
+    "play_at",
+)
 _CC = ("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth")
 
 NAMED = (
     Named("cores", "state, pc, retired instructions", ("core_state", "core_wait", "pc", "retired")),
+    Named("csr", "CSRs that are storage", ("cfg0", "csr", "csr_offset")),
     Named("regs", "x0-x31 of each core", ("regs",)),
     Named("gpr", "Tensix GPRs of each thread", ("gpr",)),
     Named("cfg", "Config fields of both banks", ("cfg",)),
@@ -50,8 +59,8 @@ NAMED = (
     Named("srcb", "SrcB rows in the format of their bank", ("src", "src_fmt")),
     Named(
         "src_banks",
-        "owner and format of the Src banks",
-        ("src_valid", "src_fmt", "unpack_bank", "matrix_bank"),
+        "owner and format of the Src banks, row that SHIFTXA would shift",
+        ("src_valid", "src_fmt", "unpack_bank", "matrix_bank", "srca_row"),
     ),
     Named("dst", "Dst rows decoded", ("dst", "dst_valid")),
     Named("dst_valid", "Dst rows that ZEROACC cleared", ("dst_valid",)),
@@ -60,14 +69,17 @@ NAMED = (
     Named("lane_config", "LaneConfig of each lane", ("lane_config",)),
     Named(
         "macro",
-        "SFPLOADMACRO templates and sequences",
-        ("macro_template", "macro_sequence", "macro_misc"),
+        "SFPLOADMACRO templates, sequences and what is scheduled",
+        ("macro_template", "macro_sequence", "macro_misc", "macro_slot"),
     ),
     Named("prng", "pseudo-random generator of each lane", ("prng",)),
     Named(
         "packer",
-        "position within the tile being packed",
-        ("pack_open", "pack_data", "pack_exp", "pack_datum", "pack_row"),
+        "position within the tile being packed, exponent statistics",
+        (
+            *("pack_open", "pack_data", "pack_exp", "pack_datum", "pack_row"),
+            *("pack_exponent", "pack_histogram"),
+        ),
     ),
     Named("mop", "MOP configuration disassembled", _MOP),
     Named("replay", "replay buffers disassembled", _REPLAY),
@@ -80,6 +92,7 @@ NAMED = (
         "NoC interface units: request initiators, configuration, counters",
         ("niu_command", "niu_config", "niu_counter"),
     ),
+    Named("tdma", "TDMA-RISC: parameters and base addresses", ("tdma_param", "tdma_base")),
     Named("debug", "tile control and debug registers", ("debug",)),
     Named("counters", "clock, rounds, executed words", ("clock", "round", "executed")),
     Named("stream", "overlay stream registers", ("stream",), bulky=True),

@@ -13,6 +13,11 @@ from bhemu.report import where_core
 from bhemu.tensix.state import BLOCKED, CORES, THREADS
 from bhemu.waits import Wait
 
+_NOTHING = (
+    "found nothing that could release it: no store to a constant address, no word in a program,"
+    " queue, MOP or replay buffer"
+)
+
 
 @dataclass(frozen=True)
 class Waiter:
@@ -42,11 +47,7 @@ class Waiter:
 
     def lines(self) -> list[str]:
         """The wait, then who could have ended it and who touched the resource last."""
-        more = [f"could have been released by {releaser}" for releaser in self.releasers]
-        if not more:
-            more = [
-                "nothing on this tile could release it: no program, queue, MOP or replay buffer"
-            ]
+        more = [str(releaser) for releaser in self.releasers] or [_NOTHING]
         return [f"  {self}", *(f"      {line}" for line in [*more, self.history] if line)]
 
 
@@ -98,7 +99,7 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     """The shortest ring of waiters, each of which is a releaser of the one before it."""
     after: dict[str, list[str]] = {}
     for waiter in waiters:
-        after.setdefault(waiter.who, []).extend(r.who for r in waiter.releasers)
+        after.setdefault(waiter.who, []).extend(r.who for r in waiter.releasers if r.able)
     best: tuple[str, ...] = ()
     for start in after:
         paths: list[tuple[str, ...]] = [(start,)]
@@ -139,8 +140,30 @@ def no_progress(tile: Any, loops: tuple[Loop, ...]) -> NoProgress:
     graph = wait_for_graph(tile, loops)
     if not loops:
         text = f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)"
-        return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK")
+        how = advice(tile, graph)
+        return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK", hint=how)
     names = " and ".join(CORE_NAMES[loop.core] for loop in loops)
     theirs = "the loops they are in" if len(loops) > 1 else "the loop it is in"
     text = f"livelock: {names} can never leave {theirs}, whatever time passes"
-    return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK")
+    how = f"{advice(tile, graph)}; where the host is to answer, run with --livelock 0"
+    return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=how)
+
+
+def advice(tile: Any, graph: WaitGraph) -> str:
+    """What to look at next, from the first waiter whose releasers tell."""
+    s = tile.state
+    if graph.cycle:
+        return "one in the cycle must give before it takes; bhemu trace shows what ran before"
+    for waiter in graph.waiters:
+        if waiter.kind == "semaphore" and waiter.resource["max"] == 0:
+            return f"no SEMINIT has given semaphore {waiter.resource['index']} a maximum"
+        for releaser in waiter.releasers:
+            if not releaser.able:
+                return f"{waiter.who} waits for what {releaser.who} never sends: the right one?"
+            if "is in reset" in releaser.state:
+                return f"release {releaser.who}: nothing has cleared its bit of SOFT_RESET_0"
+            if "has parked" in releaser.state:
+                return f"{releaser.who} ended too early: count what both sides give and take"
+    busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
+    look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
+    return f"find who should have ended the wait of {graph.waiters[0].who}; {look}"

@@ -27,6 +27,7 @@ _GATE_BANKS = {
     gate.WAIT_SRCA_VALID: (banks.SRCA, True),
     gate.WAIT_SRCB_VALID: (banks.SRCB, True),
 }
+_ORIGINS = ("", " of the MOP it expands", " from replay slot {}")  # by gate_from
 _TTSYNC = (pcbuf.DRAIN, pcbuf.MOP_DRAIN)
 _MOST_POLLS = 4
 _NOBODY = -1  # no core is left out
@@ -67,6 +68,7 @@ def _head(s: Any, t: int) -> tuple[str, dict[str, Any]]:
     text = disassemble(word)
     waiting = int(s.latch_word[t]) if s.latch[t] else word
     shown = {"thread": t, "word": waiting, "decoded": disassemble(waiting)}
+    text += _ORIGINS[min(int(s.gate_from[t]), 2)].format(int(s.gate_from[t]) - 2)
     return (f"{disassemble(waiting)} holds back {text}" if s.latch[t] else text), shown
 
 
@@ -241,10 +243,9 @@ def _mailbox(scene: Scene, c: int, number: int, n: int, shown: str) -> Wait:
     s = scene.s
     if number == mailbox.EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
-        how = "writes that mailbox"
         releasers = [
             scene.store(n, pc, window, value) for pc, value in scene.reach(n).storing(window)
-        ][:1] or [scene.core(n, f"alone {how}, and has no store to {window:#x}")]
+        ][:1] or [scene.core(n, f"has no store to {window:#x}", able=False)]
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
         return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, shown, releasers)
     full = [r for r in range(4) if s.mailbox_write[c, r] != s.mailbox_read[c, r]]
@@ -261,7 +262,7 @@ def _pcbuf(scene: Scene, c: int, number: int, address: int, text: str, shown: st
         window = mm.PC_BUF_BASE + 0x10000 * (c - 1)
         stores = scene.reach(0).storing(window)
         releasers = [scene.store(0, pc, window, value) for pc, value in stores][:1]
-        releasers = releasers or [scene.core(0, f"has no store to {window:#x}")]
+        releasers = releasers or [scene.core(0, f"has no store to {window:#x}", able=False)]
         return Wait(Resource("pcbuf", {"trisc": c - 1}), text, shown, releasers)
     if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
         t = (address - mm.PC_BUF_BASE) >> 16
@@ -327,4 +328,7 @@ def _polled(scene: Scene, c: int, poll: Poll) -> tuple[Resource, str, list[Relea
         wait = _mailbox(scene, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
         return wait.resource, wait.reason, wait.releasers, ""
     block = mm.block_name(at)
+    if at >= mm.GPR_BASE:  # GPRs and Config: what a thread still holds may write them
+        near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
+        releasers += [scene.thread(t) for t in near if scene.s.gate_full[t]]
     return Resource("register", numbers), f"{block} word {at & ~3:#x} to change", releasers, ""

@@ -226,10 +226,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path) -> None:
 
 def test_how_to_run_reaches_the_tile(tmp_path) -> None:
     p = program(CoreSpec("trisc0", elf(tmp_path, code(PARK))))
-    tile = launch(with_run(p, poison="ff", ub="silicon", reference="llk"), quantum=7)
+    tile = launch(with_run(p, poison="ff", ub="silicon", reference="llk", livelock=9), quantum=7)
     assert tile.read32(0x60000) == 0xFFFFFFFF
     s = tile.state
-    assert (s.ub_mode[0], s.reference[0], s.quantum[0]) == (2, 1, 7)
+    assert (s.ub_mode[0], s.reference[0], s.quantum[0], s.livelock[0]) == (2, 1, 7, 9)
     random = [launch(with_run(p, poison="random", seed=n)).read(0x60000, 64) for n in (1, 1, 2)]
     assert random[0] == random[1] != random[2]
 

@@ -47,6 +47,7 @@ max_ulp = 2
 until = [{ word = 0x100, equals = 0xD0E0 }, { word = "done", equals = 1 }]
 limit = 50_000_000
 timeout_s = 60
+livelock = 100
 seed = 3
 ub = "silicon"
 poison = "random"
@@ -102,6 +103,7 @@ def test_every_key_of_the_schema():
         until=(Until(0x100, 0xD0E0), Until("done", 1)),
         limit=50_000_000,
         timeout_s=60.0,
+        livelock=100,
         seed=3,
         ub="silicon",
         poison="random",

@@ -1,5 +1,6 @@
 """The command `bhemu`: finds the sub-commands, one file each, and turns errors into exit codes."""
 
+import errno
 import importlib
 import os
 import sys
@@ -10,6 +11,7 @@ import click
 
 from bhemu import __version__
 from bhemu.cli import failure
+from bhemu.errors import InputError
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
@@ -17,6 +19,7 @@ COMMANDS = (
 )
 """Names in the order of the help text; a name without a file of its own does not exist yet."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
 
 
@@ -51,13 +54,21 @@ class Commands(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            failure.mute(sys.stdout)
             return _BROKEN_PIPE
+        except OSError as problem:
+            if problem.filename is not None or problem.errno not in _FULL:
+                raise
+            failure.mute(sys.stdout)
+            raise InputError(f"the output cannot be written: {problem.strerror}") from problem
         return result
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
         """Parse, run and leave with the exit code; never with a traceback for bad input."""
         given = list(sys.argv[1:] if args is None else args)
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:  # closed by who started us
+                setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
         extra.update(standalone_mode=False)
         try:
             code = super().main(given, *more, **extra)

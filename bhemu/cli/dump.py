@@ -44,8 +44,8 @@ def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
     if what is None:
         raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
     from bhemu.debug import dump
-    from bhemu.debug.decoded import View
     from bhemu.debug.savefile import load_state
+    from bhemu.debug.view import View
 
     other = values["other"]
     chosen = dump.select(names, bulky=other is not None)

@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from typing import TextIO
 
 import click
 
@@ -16,7 +17,7 @@ TRACEBACK = "BHEMU_TRACEBACK"
 def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None = None) -> int:
     """Report `problem` on stderr, or as one JSON object on stdout with `more`; its exit code."""
     if isinstance(problem, click.Abort):
-        click.echo("interrupted", err=True)
+        _tell("interrupted")
         return EXIT_INTERRUPTED
     if isinstance(problem, click.ClickException):
         return _usage(problem, as_json)
@@ -24,7 +25,7 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
     if as_json:
         click.echo(json.dumps({**(more or {}), **error.as_dict()}, indent=2))
     else:
-        click.echo("\n".join(lines(error)), err=True)
+        _tell("\n".join(lines(error)))
     return error.exit_code
 
 
@@ -43,7 +44,7 @@ def lines(error: BhemuError) -> list[str]:
 
 def _usage(problem: click.ClickException, as_json: bool) -> int:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
-        click.echo(problem.format_message(), err=True)
+        _tell(problem.format_message())
         return EXIT_INPUT
     message = " ".join(problem.format_message().split())
     context = getattr(problem, "ctx", None)
@@ -53,9 +54,7 @@ def _usage(problem: click.ClickException, as_json: bool) -> int:
         more = {"where": {}, "hint": hint, "exit_code": EXIT_INPUT}
         click.echo(json.dumps({**report, **more}, indent=2))
     else:
-        click.echo(f"{_red('error:')} {message}", err=True)
-        if hint:
-            click.echo(f"  hint: {hint}", err=True)
+        _tell(f"{_red('error:')} {message}" + (f"\n  hint: {hint}" if hint else ""))
     return EXIT_INPUT
 
 
@@ -66,6 +65,19 @@ def _unexpected(problem: Exception) -> Internal:
         f"{type(problem).__name__}: {problem}",
         hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",
     )
+
+
+def _tell(text: str) -> None:
+    """Write to stderr; where that cannot be written, the exit code alone remains."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        mute(sys.stderr)
+
+
+def mute(stream: TextIO) -> None:
+    """Let everything that is still to be written to a stream of the process vanish."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _red(text: str) -> str:

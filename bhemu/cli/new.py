@@ -87,6 +87,7 @@ compare = "bits"                # bits ulp close
 {until}
 limit = 50_000_000              # clock units; exit code 7
 timeout_s = 60                  # seconds; exit code 7
+# livelock = 2000               # rounds without a Tensix word, then look for loops without end
 # seed = 0                      # of poison = "random"
 # ub = "error"                  # undefined behaviour: error warn silicon
 # poison = "off"                # what L1 holds at power-up: off zero ff random

@@ -1,5 +1,6 @@
 """Options that several commands share, and the program that they describe."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from bhemu.program import POISON, REFERENCES, UB, Program, load_program
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FLAGS = ("cores", "inputs", "expects", "until", "sets")
-_RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s")
+_RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "livelock")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,27 @@ class Settings:
     as_json: bool
     quiet: bool
     verbose: bool
+
+
+_LONGEST_TURN = 10_000_000  # as in machine.py, which takes long to import
+
+
+class Seconds(click.FloatRange):
+    """Type of an option that is a time: more than 0 and finite."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number of seconds."""
+        seconds = float(super().convert(value, param, ctx))
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is not a finite number; leave it out for no limit", param, ctx)
+        return seconds
+
+
+def number(least: int, most: int = (1 << 63) - 1) -> click.IntRange:
+    """Type of an option that counts something."""
+    return click.IntRange(least, most)
 
 
 def program_options(command: F) -> F:
@@ -49,16 +71,25 @@ def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
 
 def run_options(command: F) -> F:
     """How to run and report: the flags every command that runs a program has."""
-    seconds = click.FloatRange(min=0, min_open=True)
     for option in reversed(
         (
-            click.option("--seed", type=click.IntRange(0), help="of random poison"),
-            click.option("--quantum", type=click.IntRange(1), default=1000, show_default=True),
+            click.option("--seed", type=number(0), help="of random poison"),
+            click.option(
+                "--quantum", type=number(1, _LONGEST_TURN), default=1000, show_default=True
+            ),
             click.option("--ub", type=click.Choice(UB), help="undefined behaviour"),
             click.option("--poison", type=click.Choice(POISON), help="what L1 holds at power-up"),
             click.option("--reference", type=click.Choice(REFERENCES), help="where they disagree"),
-            click.option("--limit", type=click.IntRange(1), metavar="N", help="in clock units"),
-            click.option("--timeout", "timeout_s", type=seconds, metavar="SECONDS"),
+            click.option("--limit", type=number(1), metavar="N", help="in clock units"),
+            click.option(
+                "--timeout", "timeout_s", type=Seconds(0, min_open=True), metavar="SECONDS"
+            ),
+            click.option(
+                "--livelock",
+                type=number(0),
+                metavar="ROUNDS",
+                help="without a Tensix word, then look for loops without end; 0 = never",
+            ),
             click.option("--save", metavar="STATE.npz", help="write the state after the run"),
             json_option,
             click.option("-q", "--quiet", is_flag=True, help="only what went wrong"),

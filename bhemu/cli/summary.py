@@ -5,7 +5,7 @@ from typing import Any
 
 from bhemu.core import Core
 from bhemu.launch import OutputResult
-from bhemu.machine import Stop
+from bhemu.machine import Stop, now
 from bhemu.program import Program
 from bhemu.tile import Tile
 
@@ -26,7 +26,7 @@ def as_dict(
     return {
         "program": program.name,
         "stop": "error" if stop is None else stop.reason,
-        "clock": tile.clock,
+        "clock": now(tile.state),
         "outputs": [result.as_dict() for result in results],
         "cores": {
             name: {"state": core.state, "retired": core.retired, "pc": core.pc}
@@ -62,7 +62,7 @@ def text(
     """The summary as lines."""
     lines = [str(result) for result in results]
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
-    lines.append(f"{program.name}: {reason}, clock {tile.clock}")
+    lines.append(f"{program.name}: {reason}, clock {now(tile.state)}")
     cores = [core for core in tile.core.values() if core.retired or core.state != "reset"]
     for core in cores:
         at = f"pc 0x{core.pc:08X}{_function(core)}"

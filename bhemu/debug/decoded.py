@@ -1,27 +1,28 @@
 """The rows of each named state: one function `_NAME` per name of `views.NAMED`."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bhemu.core import STATES
+from bhemu.debug import decoded_devices
 from bhemu.debug.registers import UNPACKERS, fields
 from bhemu.debug.rows import Row, Value, values
 from bhemu.debug.savefile import Snapshot
 from bhemu.debug.status import origin
+from bhemu.debug.view import View, eights, ints, word_cells
 from bhemu.errors import InputError
-from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, REGISTERS
+from bhemu.memmap import CORE_NAMES
+from bhemu.riscv import csr
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import CONDITIONS
 from bhemu.views import NAMED, Tensix
 
-_BYTES = 32  # of memory in a row
 _FLOAT = ">11.5g"
 _NARROW = (formats.FP16, formats.BFP8A, formats.BFP4A, formats.FP8, formats.BFP2A)
 _INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)
@@ -32,40 +33,6 @@ _MOP_WORDS = (
     *("outer count", "inner count | flags", "start | B", "end 0 | A0", "end 1 | A1"),
     *("loop 0 | A2", "loop 1 | A3", "last of all | skip A", "last of a pass | skip B"),
 )
-
-
-@dataclass(frozen=True)
-class View:
-    """How to show: format of Dst and LReg; empty rows too; of memory what differs from `other`."""
-
-    fmt: str = ""
-    every: bool = False
-    other: Snapshot | None = None
-
-    def whole(self, every: bool) -> "View":
-        """With or without empty rows."""
-        return replace(self, every=every)
-
-    def against(self, other: Snapshot) -> "View":
-        """Memory only where it differs from that of `other`."""
-        return replace(self, other=other)
-
-
-def _word(word: int) -> dict[str, Value]:
-    """A Tensix word and its assembly; 0 is nothing."""
-    return {"word": f"0x{word:08X}", "text": disassemble(word)} if word else {}
-
-
-def _ints(array: Any) -> list[int]:
-    return [int(v) for v in array]
-
-
-def _eights(label: str, array: Any, form: str = "08x", index: int | None = None) -> Iterator[Row]:
-    """A flat array, eight cells to a row."""
-    for i in range(0, len(array), 8):
-        part = values(_ints(array[i : i + 8]), i)
-        place = i if index is None else index
-        yield Row(f"{label} {i:>2}", part, form, names=False, index=place, span=8)
 
 
 def _cores(s: Snapshot, view: View) -> Iterator[Row]:
@@ -83,9 +50,20 @@ def _regs(s: Snapshot, view: View) -> Iterator[Row]:
     for c, name in enumerate(CORE_NAMES):
         for i in range(0, 32, 8):
             cells: dict[str, Value] = dict(
-                zip(ABI_NAMES[i : i + 8], _ints(s.regs[c, i : i + 8]), strict=True)
+                zip(ABI_NAMES[i : i + 8], ints(s.regs[c, i : i + 8]), strict=True)
             )
             yield Row(f"{name:<7} x{i:<2}", cells, "08x", index=c)
+
+
+def _csr(s: Snapshot, view: View) -> Iterator[Row]:
+    for c, name in enumerate(CORE_NAMES):
+        cells: dict[str, Value] = {csr.NAMES[csr.CFG0]: int(s.cfg0[c])}
+        cells |= {csr.NAMES[csr.PMACFG0 + i]: int(s.csr[c, i]) for i in range(6)}
+        yield Row(f"{name:<7}", cells, "#x", index=c)
+        cells = {csr.NAMES[csr.TT_CFG_SSTATUS0 + i]: int(s.csr[c, 6 + i]) for i in range(8)}
+        yield Row(f"{name:<7} stream status", cells, "#x", index=c)
+        moved = zip(("mcycle", "minstret"), ints(s.csr_offset[c]), strict=True)
+        yield Row(f"{name:<7} added by writes to", dict(moved), "+d", index=c)
 
 
 def _counters(s: Snapshot, view: View) -> Iterator[Row]:
@@ -120,7 +98,7 @@ def _thread_cfg(s: Snapshot, view: View) -> Iterator[Row]:
 
 def _gpr(s: Snapshot, view: View) -> Iterator[Row]:
     for t in range(3):
-        yield from _eights(f"T{t}", s.gpr[t])
+        yield from eights(f"T{t}", s.gpr[t])
 
 
 # Sync unit and counters
@@ -133,13 +111,13 @@ def _sem(s: Snapshot, view: View) -> Iterator[Row]:
 
 
 def _mutex(s: Snapshot, view: View) -> Iterator[Row]:
-    for i, owner in enumerate(_ints(s.mutex)):
+    for i, owner in enumerate(ints(s.mutex)):
         yield Row(f"mutex {i}", {"held by": f"T{owner - 1}" if owner else ""}, index=i)
 
 
 def _rwc(s: Snapshot, view: View) -> Iterator[Row]:
     for t in range(3):
-        cells: dict[str, Value] = dict(zip(_COUNTERS, _ints(s.rwc[t]), strict=True))
+        cells: dict[str, Value] = dict(zip(_COUNTERS, ints(s.rwc[t]), strict=True))
         cells |= {f"cr {n}": int(s.rwc_cr[t, i]) for i, n in enumerate(_COUNTERS[:3])}
         yield Row(f"T{t}", cells, index=t)
 
@@ -148,7 +126,7 @@ def _adc(s: Snapshot, view: View) -> Iterator[Row]:
     for t in range(3):
         for u, unit in enumerate(UNPACKERS):
             for channel in range(2):
-                now, back = _ints(s.adc[t, u, channel]), _ints(s.adc_cr[t, u, channel])
+                now, back = ints(s.adc[t, u, channel]), ints(s.adc_cr[t, u, channel])
                 cells: dict[str, Value] = dict(zip(_XYZW, now, strict=True))
                 cells |= {f"cr {n}": back[i] for i, n in enumerate(_XYZW)}
                 yield Row(f"T{t} {unit} channel {channel}", cells, index=t)
@@ -169,6 +147,9 @@ def _packer(s: Snapshot, view: View) -> Iterator[Row]:
         "next exponent at": f"0x{int(s.pack_exp[0]):X}" if s.pack_exp[0] else "",
     }
     yield Row("tile", cells)
+    largest = {"largest exponent": int(s.pack_exponent[0])}
+    yield Row("statistics", largest)
+    yield from eights("exponent histogram", s.pack_histogram, "d")
 
 
 # Source registers and Dst
@@ -207,6 +188,8 @@ def _src_banks(s: Snapshot, view: View) -> Iterator[Row]:
                 if banks[which] == b
             )
             yield Row(f"Src{'AB'[which]} bank {b}", cells, index=b)
+    row = int(s.srca_row[0])
+    yield Row("SrcA row of the last matrix word", {"row": "not known" if row < 0 else row})
 
 
 def _dst(s: Snapshot, view: View) -> Iterator[Row]:
@@ -243,26 +226,29 @@ def _lreg(s: Snapshot, view: View) -> Iterator[Row]:
 
 def _cc(s: Snapshot, view: View) -> Iterator[Row]:
     yield Row("in use", {"flag": int(s.cc_en[0]), "stacked": int(s.cc_depth[0])})
-    yield Row("flags", values(_ints(s.cc)), names=False)
+    yield Row("flags", values(ints(s.cc)), names=False)
     for i in range(int(s.cc_depth[0])):
-        yield Row(f"stack {i} flags", values(_ints(s.cc_stack[i])), names=False, index=i)
+        yield Row(f"stack {i} flags", values(ints(s.cc_stack[i])), names=False, index=i)
         yield Row(f"stack {i} in use", {"flag": int(s.cc_stack_en[i])}, index=i)
 
 
 def _lane_config(s: Snapshot, view: View) -> Iterator[Row]:
-    yield from _eights("lane", s.lane_config)
+    yield from eights("lane", s.lane_config)
 
 
 def _macro(s: Snapshot, view: View) -> Iterator[Row]:
-    for i, word in enumerate(_ints(s.macro_template)):
-        yield Row(f"template {i}", _word(word), index=i)
-    for i, word in enumerate(_ints(s.macro_sequence)):
+    for i, word in enumerate(ints(s.macro_template)):
+        yield Row(f"template {i}", word_cells(word), index=i)
+    for i, word in enumerate(ints(s.macro_sequence)):
         yield Row(f"sequence {i}", {"word": word}, "#010x", index=i)
     yield Row("misc", {"word": int(s.macro_misc[0])}, "#x")
+    for unit, delay in zip(*np.nonzero(s.macro_slot[:, :, 0]), strict=True):
+        label = f"sub-unit {unit} in {delay + 1} cycles"
+        yield Row(label, word_cells(int(s.macro_slot[unit, delay, 1])), index=int(unit))
 
 
 def _prng(s: Snapshot, view: View) -> Iterator[Row]:
-    yield from _eights("lane", s.prng)
+    yield from eights("lane", s.prng)
 
 
 # Front end and gate
@@ -272,7 +258,7 @@ def _mop(s: Snapshot, view: View) -> Iterator[Row]:
     for t in range(3):
         for i, role in enumerate(_MOP_WORDS):
             word = int(s.mop_cfg[t, i])
-            cells: dict[str, Value] = {"value": word} if i < 2 else _word(word)
+            cells: dict[str, Value] = {"value": word} if i < 2 else word_cells(word)
             yield Row(f"T{t} {i} {role}", cells, index=t)
         yield Row(f"T{t} upper zero mask", {"mask": int(s.mop_zmask_hi[t])}, "#x", index=t)
         if s.mop_on[t]:
@@ -284,15 +270,16 @@ def _mop(s: Snapshot, view: View) -> Iterator[Row]:
 
 def _replay(s: Snapshot, view: View) -> Iterator[Row]:
     for t in range(3):
-        for i, word in enumerate(_ints(s.replay[t])):
-            cells = _word(word)
+        for i, word in enumerate(ints(s.replay[t])):
+            cells = word_cells(word)
             if cells:
                 cells["from pc"] = f"0x{int(s.replay_pc[t, i]):08X}"
             yield Row(f"T{t} slot {i:>2}", cells, index=i)
         for verb in ("record", "play"):
             left, at = (int(getattr(s, f"{verb}_{end}")[t]) for end in ("left", "at"))
             if left:
-                yield Row(f"T{t} {verb}s", {"words left": left, "next slot": at})
+                also = " and executes" if verb == "record" and s.record_execute[t] else ""
+                yield Row(f"T{t} {verb}s{also}", {"words left": left, "next slot": at})
 
 
 def _fifo(s: Snapshot, view: View) -> Iterator[Row]:
@@ -320,81 +307,8 @@ def _gate(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"T{t}", cells, index=t)
 
 
-# Devices and memory
-
-
-def _mailbox(s: Snapshot, view: View) -> Iterator[Row]:
-    for w in range(4):
-        for r in range(4):
-            entries, low, high = s.mailbox[w, r], int(s.mailbox_read[w, r]), s.mailbox_write[w, r]
-            cells = values([int(entries[i % len(entries)]) for i in range(low, int(high))])
-            label = f"{CORE_NAMES[w]} to {CORE_NAMES[r]}"
-            yield Row(label, {"queued": " ".join(f"{v:#x}" for v in cells.values())}, index=w)
-
-
-def _pcbuf(s: Snapshot, view: View) -> Iterator[Row]:
-    for t in range(3):
-        entries = s.pcbuf[t]
-        held = range(int(s.pcbuf_read[t]), int(s.pcbuf_write[t]))
-        text = " ".join(f"{int(entries[i % len(entries)]):#x}" for i in held)
-        yield Row(f"T{t}", {"queued": text}, index=t)
-
-
-def _debug(s: Snapshot, view: View) -> Iterator[Row]:
-    names = {address: name for name, address in REGISTERS.items()}
-    for i, value in enumerate(_ints(s.debug)):
-        address = DEBUG_BASE + 4 * i
-        label = f"0x{address:08X} {names.get(address, '')}".rstrip()
-        yield Row(label, {"value": value}, "#010x", names=False, index=address, span=4)
-
-
-def _niu(s: Snapshot, view: View) -> Iterator[Row]:
-    parts = {"initiators": s.niu_command, "config": s.niu_config, "counters": s.niu_counter}
-    for noc in range(2):
-        for label, words in parts.items():
-            yield from _eights(f"NoC {noc} {label}", words[noc].reshape(-1), index=noc)
-
-
-def _stream(s: Snapshot, view: View) -> Iterator[Row]:
-    for n, registers in enumerate(s.stream):
-        for row in _eights(f"stream {n:>2}", registers, index=n):
-            yield replace(row, span=1)
-
-
-def _memory(
-    label: str,
-    base: int,
-    now: npt.NDArray[np.uint8],
-    other: npt.NDArray[np.uint8] | None,
-    every: bool,
-) -> Iterator[Row]:
-    """Rows of 32 bytes: those that are not 0, all of them, or those that differ from `other`."""
-    lines = now.reshape(-1, _BYTES)
-    shown = (
-        lines.any(axis=1) | every
-        if other is None
-        else (lines != other.reshape(-1, _BYTES)).any(axis=1)
-    )
-    for i in np.flatnonzero(shown):
-        address = base + int(i) * _BYTES
-        words = lines[i].view("<u4").tolist()
-        cells: dict[str, Value] = {f"{address + 4 * j:#x}": word for j, word in enumerate(words)}
-        title = f"{label}{address:08x}: "
-        yield Row(title, cells, "08x", names=False, index=address, span=_BYTES)
-
-
-def _local(s: Snapshot, view: View) -> Iterator[Row]:
-    for c, name in enumerate(CORE_NAMES):
-        size = LOCAL_SIZES[c]
-        other = None if view.other is None else view.other.local[c, :size]
-        yield from _memory(f"{name:<7} ", LOCAL_BASE, s.local[c, :size], other, view.every)
-
-
-def _l1(s: Snapshot, view: View) -> Iterator[Row]:
-    yield from _memory("", 0, s.l1, None if view.other is None else view.other.l1, view.every)
-
-
 ROWS: dict[str, Callable[[Snapshot, View], Iterator[Row]]] = {
-    named.name: globals()[f"_{named.name}"] for named in NAMED
+    named.name: globals().get(f"_{named.name}") or getattr(decoded_devices, named.name)
+    for named in NAMED
 }
 """The rows of each name of `views.NAMED`."""

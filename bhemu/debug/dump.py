@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.debug.decoded import ROWS, View
+from bhemu.debug.decoded import ROWS
 from bhemu.debug.registers import fields
 from bhemu.debug.rows import Row, differences, values
 from bhemu.debug.savefile import SAVED, Snapshot
+from bhemu.debug.view import View
 from bhemu.errors import InputError
 from bhemu.table import suggestion
 from bhemu.tensix import config_fields, thread_fields

@@ -55,9 +55,10 @@ def save_state(tile: Tile, path: Path) -> None:
 def load_state(path: Path) -> Snapshot:
     """Read what `save_state` wrote; InputError when it is missing, damaged or of another shape."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path}: a single array, not a saved state", hint=_HINT)
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise InputError(f"{path}: a single array, not a saved state", hint=_HINT)
+        with archive:
             arrays = {m.name: archive[m.name] for m in SAVED if m.name in archive}
     except (zipfile.BadZipFile, ValueError, EOFError) as error:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error

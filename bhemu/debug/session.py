@@ -8,7 +8,7 @@ from bhemu.debug.places import function
 from bhemu.debug.points import Breakpoints
 from bhemu.errors import InputError
 from bhemu.launch import until_words
-from bhemu.machine import Stop
+from bhemu.machine import Stop, count_to
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import Program
 from bhemu.tensix.state import BLOCKED, CORES, RUNNING
@@ -70,7 +70,7 @@ class Session:
         """Until `core` has retired `n` more instructions, or executes nothing more."""
         self._check_steps(core)
         s = self.tile.state
-        s.retired_limit[core.index] = s.retired[core.index] + n
+        s.retired_limit[core.index] = count_to("n", int(s.retired[core.index]), n)
         try:
             stop = self.go(lambda _: not self._can_step(core.index))
         finally:
@@ -127,7 +127,7 @@ class Session:
     def tstep(self, thread: int, n: int) -> Stop:
         """Until `thread` has executed `n` more Tensix words; they are appended to tile.log."""
         s = self.tile.state
-        target = int(s.executed[thread]) + n
+        target = count_to("n", int(s.executed[thread]), n)
         traced = int(s.trace[0])
         s.trace[0] = 1
         s.executed_limit[thread] = target

@@ -15,11 +15,11 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.llk import harness
 from bhemu.tile import Tile
 
-OPTIONS: Final = "BHEMU_LLK"  # name=value,...: reference, ub, quantum, seed, poison
+OPTIONS: Final = "BHEMU_LLK"  # name=value,...: reference, ub, poison, quantum, seed, livelock
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC
 BUDGET: Final = 5_000_000  # clock units a read waits for its word to change
 _DEFAULTS: Final = {"reference": "llk"}
-_NUMBERS: Final = ("quantum", "seed")
+_NUMBERS: Final = ("quantum", "seed", "livelock")
 _QUIET: Final = ("parked", "reset", "assert")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bhemu.cli import dump
-from bhemu.debug.decoded import View
 from bhemu.debug.savefile import snapshot
+from bhemu.debug.view import View
 from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, tt
 from bhemu.tile import Tile
 from bhemu.views import NAMED

@@ -53,6 +53,16 @@ def test_a_run_that_parks_without_an_end_condition_is_done(write, bhemu) -> None
     assert "small: everything is idle or parked, clock 1" in result.stdout
 
 
+def test_livelock_is_looked_for_after_as_many_rounds_as_asked(write, bhemu, report) -> None:
+    path = write(*POLL, run="livelock = 30")
+    code, error = report("run", path)
+    assert (code, error["rule"], error["clock"]) == (3, "LIVELOCK", 30 * 1000)
+    code, error = report("run", path, "--livelock", 50, "--quantum", 100)
+    assert (code, error["rule"], error["clock"]) == (3, "LIVELOCK", 50 * 100)
+    result = bhemu("run", path, "--livelock", 0, "--limit", 10_000_000)
+    assert (result.exit_code, "[LIMIT]" in result.stderr) == (7, True)
+
+
 @pytest.mark.parametrize(("name", "code"), [("deadlock", 3), ("livelock", 3), ("assert", 6)])
 def test_a_script_of_steps_ends_with_the_same_code(name, code, write, bhemu) -> None:
     result = bhemu("step", write(*OUTCOMES[name][0]), "-x", "continue")

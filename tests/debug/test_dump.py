@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from bhemu.debug import dump
-from bhemu.debug.decoded import ROWS, View
+from bhemu.debug.decoded import ROWS
 from bhemu.debug.rows import Row, differences
 from bhemu.debug.savefile import REGS, Snapshot, load_state, save_state, snapshot
+from bhemu.debug.view import View
 from bhemu.errors import InputError
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import formats
@@ -60,6 +61,30 @@ def test_configuration_is_shown_by_field_name_and_no_bit_is_hidden(tile) -> None
     assert lines[1].endswith("bank 0 0x40 bank 1 0x0")
     assert shown(tile, "format_spec_reg1_srcb") == lines[:1]
     assert shown(tile, f"cfg:{f.word}")[0].startswith("ALU_ROUNDING_MODE_Fpu_srnd_en bank 0 0x0")
+
+
+def test_state_that_only_some_words_use_is_shown_too(tile) -> None:
+    """The row SHIFTXA would shift, what SFPLOADMACRO scheduled, statistics, CSRs, TDMA-RISC."""
+    s, word = tile.state, assemble("SFPSTORE")
+    assert shown(tile, "src_banks")[-1] == "SrcA row of the last matrix word row not known"
+    s.srca_row[0] = 17
+    assert shown(tile, "src_banks")[-1].endswith("row 17")
+    s.macro_slot[2, 3] = (1, word, 0, 0, 0)
+    assert shown(tile, "macro")[0].startswith(
+        f"sub-unit 2 in 4 cycles word 0x{word:08X} text SFPST"
+    )
+    s.pack_exponent[0], s.pack_histogram[9] = 131, 4
+    assert shown(tile, "packer") == [
+        "statistics largest exponent 131",
+        "exponent histogram 8 0 4 0 0 0 0 0 0",
+    ]
+    s.csr[4, 0], s.csr[4, 7], s.csr_offset[4, 1] = 5, 6, -3
+    first, second, third = shown(tile, "csr:4")
+    assert first.startswith("ncrisc cfg0 ") and " pmacfg0 0x5 " in first
+    assert "ncrisc stream status" in second and " tt_cfg_sstatus1 0x6 " in second
+    assert third == "ncrisc added by writes to mcycle +0 minstret -3"
+    s.tdma_base[2] = 0x40
+    assert shown(tile, "tdma") == ["XMOV_L1_BASE_ADDR of trisc1 value 0x40"]
 
 
 def test_words_are_disassembled(tile) -> None:

@@ -95,7 +95,7 @@ def test_a_semaphore_that_nobody_posts() -> None:
     assert "holds back SEMGET" in w.detail
     assert w.releasers == ()
     assert "never posted" in w.history
-    assert "nothing on this tile could release it" in str(graph)
+    assert "found nothing that could release it" in str(graph)
 
 
 def test_a_semaphore_at_its_maximum_that_its_taker_has_given_up() -> None:

@@ -1,0 +1,99 @@
+"""The rows of the devices and of memory: one function per name of `views.NAMED`."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.debug.rows import Row, Value, values
+from bhemu.debug.savefile import Snapshot
+from bhemu.debug.view import View, eights, ints
+from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, REGISTERS
+
+_BYTES = 32  # of memory in a row
+
+
+def mailbox(s: Snapshot, view: View) -> Iterator[Row]:
+    """Queued entries by writer and reader."""
+    for w in range(4):
+        for r in range(4):
+            entries, low, high = s.mailbox[w, r], int(s.mailbox_read[w, r]), s.mailbox_write[w, r]
+            cells = values([int(entries[i % len(entries)]) for i in range(low, int(high))])
+            label = f"{CORE_NAMES[w]} to {CORE_NAMES[r]}"
+            yield Row(label, {"queued": " ".join(f"{v:#x}" for v in cells.values())}, index=w)
+
+
+def pcbuf(s: Snapshot, view: View) -> Iterator[Row]:
+    """Queued entries of each TRISC."""
+    for t in range(3):
+        entries = s.pcbuf[t]
+        held = range(int(s.pcbuf_read[t]), int(s.pcbuf_write[t]))
+        text = " ".join(f"{int(entries[i % len(entries)]):#x}" for i in held)
+        yield Row(f"T{t}", {"queued": text}, index=t)
+
+
+def debug(s: Snapshot, view: View) -> Iterator[Row]:
+    """Every register by address and, where it has one, name."""
+    names = {address: name for name, address in REGISTERS.items()}
+    for i, value in enumerate(ints(s.debug)):
+        address = DEBUG_BASE + 4 * i
+        label = f"0x{address:08X} {names.get(address, '')}".rstrip()
+        yield Row(label, {"value": value}, "#010x", names=False, index=address, span=4)
+
+
+def niu(s: Snapshot, view: View) -> Iterator[Row]:
+    """Registers of both NoCs, eight to a row."""
+    parts = {"initiators": s.niu_command, "config": s.niu_config, "counters": s.niu_counter}
+    for noc in range(2):
+        for label, words in parts.items():
+            yield from eights(f"NoC {noc} {label}", words[noc].reshape(-1), index=noc)
+
+
+def tdma(s: Snapshot, view: View) -> Iterator[Row]:
+    """Parameters of the next command, base address of each core."""
+    yield Row("parameters", values(ints(s.tdma_param)), "#x")
+    for c in range(4):
+        yield Row(f"XMOV_L1_BASE_ADDR of {CORE_NAMES[c]}", {"value": int(s.tdma_base[c])}, "#x")
+
+
+def stream(s: Snapshot, view: View) -> Iterator[Row]:
+    """The registers of every stream, eight to a row."""
+    for n, registers in enumerate(s.stream):
+        for row in eights(f"stream {n:>2}", registers, index=n):
+            yield replace(row, span=1)
+
+
+def memory(
+    label: str,
+    base: int,
+    now: npt.NDArray[np.uint8],
+    other: npt.NDArray[np.uint8] | None,
+    every: bool,
+) -> Iterator[Row]:
+    """Rows of 32 bytes: those that are not 0, all of them, or those that differ from `other`."""
+    lines = now.reshape(-1, _BYTES)
+    shown = (
+        lines.any(axis=1) | every
+        if other is None
+        else (lines != other.reshape(-1, _BYTES)).any(axis=1)
+    )
+    for i in np.flatnonzero(shown):
+        address = base + int(i) * _BYTES
+        words = lines[i].view("<u4").tolist()
+        cells: dict[str, Value] = {f"{address + 4 * j:#x}": word for j, word in enumerate(words)}
+        title = f"{label}{address:08x}: "
+        yield Row(title, cells, "08x", names=False, index=address, span=_BYTES)
+
+
+def local(s: Snapshot, view: View) -> Iterator[Row]:
+    """Core-local memory, each to its size."""
+    for c, name in enumerate(CORE_NAMES):
+        size = LOCAL_SIZES[c]
+        other = None if view.other is None else view.other.local[c, :size]
+        yield from memory(f"{name:<7} ", LOCAL_BASE, s.local[c, :size], other, view.every)
+
+
+def l1(s: Snapshot, view: View) -> Iterator[Row]:
+    """L1."""
+    yield from memory("", 0, s.l1, None if view.other is None else view.other.l1, view.every)
