@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -24,6 +25,8 @@ import pytest
 from mutations import ROOT, TENSIX, Mutant, changed
 
 LONGEST = 25.0  # seconds of a test that takes part
+IDLE = 400  # lines of a function without a new one after which a test is not watched there
+SAMPLE = 6  # sets of parameters of a test that are measured, at least if it has as many
 PATIENCE = 20.0  # seconds beyond ten times what a test takes before it counts as endless
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
@@ -39,54 +42,62 @@ class Cover:
         self.path = path
         self.files: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         self._seen: set[tuple[str, int]] = set()
-        self._lines: dict[CodeType, set[int]] = {}
+        self._left: dict[CodeType, set[int]] = {}
+        self._idle: dict[CodeType, int] = {}
 
     def missing(self, test_file: Path) -> bool:
         """True when a test file was not measured as it is now."""
         return self.files.get(str(test_file), {}).get("text") != _digest(test_file)
 
     def measure(self, test_file: Path, items: list[pytest.Item]) -> None:
-        """Run the tests of a file and note their lines."""
-        known: dict[str, list[str]] = defaultdict(list)
-        seconds = {}
+        """Note the lines of a file's tests.
+
+        Of the parameters of a test a few are run; the others count as taking the same time and
+        executing what those execute together.
+        """
+        groups: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in items:
+            groups[item.nodeid.partition("[")[0]].append(item)
+        measured = []
+        for group in groups.values():
+            begin, chosen = time.monotonic(), group[:: max(1, len(group) // SAMPLE)]
+            places = self._executed(chosen)
+            spent = (time.monotonic() - begin) / len(chosen)
+            tests = [item.nodeid for item in group]
+            measured.append({"tests": tests, "seconds": spent, "places": sorted(places)})
+        self.files[str(test_file)] = {"text": _digest(test_file), "groups": measured}
+        self.path.write_text(json.dumps(self.files))
+
+    def _executed(self, items: list[pytest.Item]) -> set[str]:
+        places = set()
         for item in items:
             self._seen.clear()
-            self._lines.clear()
+            self._left.clear()
             sys.settrace(self._call)
-            begin = time.monotonic()
             try:
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             finally:
                 sys.settrace(None)
-            seconds[item.nodeid] = time.monotonic() - begin
-            for name, line in self._seen:
-                known[_place(name, _text(name, line))].append(item.nodeid)
-        tests = sorted(seconds)
-        number = {test: i for i, test in enumerate(tests)}
-        self.files[str(test_file)] = {
-            "text": _digest(test_file),
-            "seconds": [round(seconds[test], 3) for test in tests],
-            "tests": tests,
-            "lines": {k: sorted({number[t] for t in v}) for k, v in known.items()},
-        }
-        self.path.write_text(json.dumps(self.files))
+            places |= {_place(name, _text(name, line)) for name, line in self._seen}
+        return places
 
     def _call(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
         if not code.co_filename.startswith(str(TENSIX)):
             return None
-        left = self._lines.get(code)
-        if left is None:
-            left = {line for _, _, line in code.co_lines() if line is not None}
-            self._lines[code] = left
-        return self._line if left else None
+        if code not in self._left:
+            self._left[code] = {line for _, _, line in code.co_lines() if line is not None}
+            self._idle[code] = 0
+        return self._line if self._left[code] and self._idle[code] < IDLE else None
 
     def _line(self, frame: FrameType, event: str, _: object) -> Any:
-        left = self._lines[frame.f_code]
+        code, left = frame.f_code, self._left[frame.f_code]
         if frame.f_lineno in left:
             left.discard(frame.f_lineno)
-            self._seen.add((frame.f_code.co_filename, frame.f_lineno))
-        return self._line if left else None
+            self._idle[code] = 0
+            self._seen.add((code.co_filename, frame.f_lineno))
+        self._idle[code] += 1
+        return self._line if left and self._idle[code] < IDLE else None
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
         """Tests of the changed statement with their seconds; all of the module if none has it."""
@@ -96,13 +107,13 @@ class Cover:
             lambda place: place.startswith(f"{mutant.path}:")
         )
 
-    def _having(self, wanted: Any) -> dict[str, float]:
+    def _having(self, wanted: Callable[[str], bool]) -> dict[str, float]:
         found = {}
         for entry in self.files.values():
-            for place, tests in entry["lines"].items():
-                if wanted(place):
-                    found |= {entry["tests"][i]: entry["seconds"][i] for i in tests}
-        return {test: spent for test, spent in found.items() if spent <= LONGEST}
+            for group in entry["groups"]:
+                if group["seconds"] <= LONGEST and any(map(wanted, group["places"])):
+                    found |= dict.fromkeys(group["tests"], group["seconds"])
+        return found
 
 
 _SOURCES: dict[str, list[str]] = {}
