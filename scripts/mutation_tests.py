@@ -16,7 +16,6 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -44,6 +43,7 @@ class Cover:
         self._seen: set[tuple[str, int]] = set()
         self._left: dict[CodeType, set[int]] = {}
         self._idle: dict[CodeType, int] = {}
+        self._by_place: dict[str, list[Any]] = {}
 
     def missing(self, test_file: Path) -> bool:
         """True when a test file was not measured as it is now."""
@@ -103,17 +103,21 @@ class Cover:
         """Tests of the changed statement with their seconds; all of the module if none has it."""
         path = ROOT / mutant.path
         lines = {_place(str(path), _text(str(path), line)) for line in _statement(path, mutant)}
-        return self._having(lines.__contains__) or self._having(
-            lambda place: place.startswith(f"{mutant.path}:")
-        )
+        groups = self._groups()
+        found = [group for place in lines for group in groups.get(place, [])]
+        if not found:
+            of_module = [place for place in groups if place.startswith(f"{mutant.path}:")]
+            found = [group for place in of_module for group in groups[place]]
+        return {test: group["seconds"] for group in found for test in group["tests"]}
 
-    def _having(self, wanted: Callable[[str], bool]) -> dict[str, float]:
-        found = {}
-        for entry in self.files.values():
-            for group in entry["groups"]:
-                if group["seconds"] <= LONGEST and any(map(wanted, group["places"])):
-                    found |= dict.fromkeys(group["tests"], group["seconds"])
-        return found
+    def _groups(self) -> dict[str, list[Any]]:
+        """Groups of tests by place, without those that take too long."""
+        if not self._by_place:
+            for entry in self.files.values():
+                for group in entry["groups"]:
+                    for place in group["places"] if group["seconds"] <= LONGEST else ():
+                        self._by_place.setdefault(place, []).append(group)
+        return self._by_place
 
 
 _SOURCES: dict[str, list[str]] = {}
@@ -145,7 +149,7 @@ def _statement(path: Path, mutant: Mutant) -> range:
     return best
 
 
-def replace(mutant: Mutant) -> bool:
+def replace(mutant: Mutant, living: list[FunctionType]) -> bool:
     """Give the living functions of the module the code of the changed text; False if that fails."""
     path = ROOT / mutant.path
     text = changed(path.read_text(encoding="utf-8"), mutant)
@@ -155,14 +159,22 @@ def replace(mutant: Mutant) -> bool:
         code = waiting.pop()
         codes[code.co_qualname, code.co_firstlineno] = code
         waiting += [c for c in code.co_consts if isinstance(c, CodeType)]
-    for function in [f for f in gc.get_objects() if isinstance(f, FunctionType)]:
-        if function.__code__.co_filename == str(path):
-            code = function.__code__
-            try:
-                function.__code__ = codes[code.co_qualname, code.co_firstlineno]
-            except (KeyError, ValueError):
-                return False
+    for function in living:
+        code = function.__code__
+        try:
+            function.__code__ = codes[code.co_qualname, code.co_firstlineno]
+        except (KeyError, ValueError):
+            return False
     return True
+
+
+def living_functions() -> dict[str, list[FunctionType]]:
+    """Every function of the model that exists, by the file it is from."""
+    found: dict[str, list[FunctionType]] = defaultdict(list)
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(str(TENSIX)):
+            found[thing.__code__.co_filename].append(thing)
+    return found
 
 
 class Forks:
@@ -196,6 +208,8 @@ class Forks:
                 print(f"\nmeasured {path.name}", flush=True)
                 assert not self._failed, f"{self._failed} fails without a change"
         self._items = {item.nodeid: item for item in session.items}
+        self._living = living_functions()
+        gc.freeze()  # what exists is not looked through again in every fork
         for mutant in self._chosen:
             begin = time.monotonic()
             decided = self.decide(mutant)
@@ -228,7 +242,7 @@ class Forks:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             os.dup2(null, 2)
-            if replace(mutant):
+            if replace(mutant, self._living[str(ROOT / mutant.path)]):
                 code = ALIVE
                 for test in spent:
                     signal.setitimer(signal.ITIMER_REAL, PATIENCE + 10 * spent[test])
