@@ -116,10 +116,11 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
 
 def _general(s: Any, t: Any, word: Any) -> Any:
     w = np.int64(word)
-    m = modes.mode_of(s, t)
-    status = _word_refused(s, m.bank, w)
-    if status == 0:
-        status = modes.zero_refused(s, m.bank)
+    status = _word_refused(s, config.bank(s, t), w)
+    if status:
+        return np.int64(status)
+    m = modes.mode_of(s, t)  # notes what the sentences from here on show
+    status = modes.zero_refused(s, m.bank)
     if status:
         return np.int64(status)
     if (w >> 1) & 1:  # flush: no datum, but the tile ends

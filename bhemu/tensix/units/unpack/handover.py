@@ -18,5 +18,8 @@ _SRCA_BASE = error(
 @njit
 def handover_refused(s: Any, t: Any, u: Any) -> Any:
     """0, or the error of handing over the bank of unpacker `u`."""
-    s.detail[0] = config.thread(s, t, tf.SRCA_SET_Base)
-    return _SRCA_BASE if s.detail[0] and not u else 0
+    base = config.thread(s, t, tf.SRCA_SET_Base)
+    if base and not u:
+        s.detail[0] = base
+        return _SRCA_BASE
+    return 0

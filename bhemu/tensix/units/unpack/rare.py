@@ -44,6 +44,7 @@ def _exponents_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
         if m.tileize:
             n = min(n, src.row - done % src.row)
         if to_cells(s, m, src, done, n, s.unpack_tmp[:n]):
+            s.detail[2] = m.fmt
             return _EXPONENT
         done += n
     return 0

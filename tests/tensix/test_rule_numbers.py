@@ -1,0 +1,147 @@
+"""The numbers in the sentences of rules of the vector, sync, scalar and matrix units.
+
+What a sentence shows is a field, a counter or a register of the case, counted by hand.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sfpu_runner import fresh
+from unit_runner import run
+from unpack_model import put
+
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import status
+from bhemu.tensix.state import State
+
+
+def nothing(s: State) -> None:
+    del s
+
+
+def item(member: str, index: Any, value: int) -> Callable[[State], None]:
+    return lambda s: getattr(s, member).__setitem__(index, value)
+
+
+def srcb(fmt: int) -> Callable[[State], None]:
+    return lambda s: put(s, cf.ALU_FORMAT_SPEC_REG1_SrcB, fmt)
+
+
+def stack_of_flags(entries: int) -> Callable[[State], None]:
+    def alter(s: State) -> None:
+        for _ in range(entries):
+            assert run(s, "SFPPUSHC") == status.DONE
+
+    return alter
+
+
+Case = tuple[str, list[int], str, dict[str, int], Callable[[State], None]]
+VECTOR: list[Case] = [
+    ("VECTOR-IMPLIED-FORMAT", [14], "SFPLOAD", {}, srcb(14)),
+    ("VECTOR-IMPLIED-FORMAT", [8], "SFPSTORE", {}, srcb(8)),
+    ("VECTOR-MODE-UNIMPLEMENTED", [10, 10], "SFPLOAD", {"instr_mod0": 10}, nothing),
+    ("VECTOR-TEMPLATE-LOAD", [13], "SFPLOAD", {"instr_mod0": 2, "lreg_ind": 13}, nothing),
+    ("VECTOR-DST-ODD", [7], "SFPLOAD", {"instr_mod0": 2, "dest_reg_addr": 7}, nothing),
+    (
+        "VECTOR-DST-ROW",
+        [9],
+        "SFPSTORE",
+        {"instr_mod0": 2, "dest_reg_addr": 8},
+        item("rwc", (0, 2), 1),
+    ),
+    ("VECTOR-DEST", [8], "SFPLOADI", {"lreg_ind": 8}, nothing),
+    ("VECTOR-DEST", [11], "SFPMAD", {"lreg_dest": 11}, nothing),
+    ("VECTOR-MODE-UNDEFINED", [3, 3], "SFPLOADI", {"instr_mod0": 3}, nothing),
+    (
+        "VECTOR-MUL-ZERO",
+        [8],
+        "SFPMUL",
+        {"lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 8},
+        nothing,
+    ),
+    (
+        "VECTOR-MUL24-ADDEND",
+        [4],
+        "SFPMUL24",
+        {"lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 4},
+        nothing,
+    ),
+    (
+        "VECTOR-ADD-ONE",
+        [2, 5],
+        "SFPADD",
+        {"lreg_src_a": 2, "lreg_src_b": 5, "lreg_src_c": 1},
+        nothing,
+    ),
+    ("VECTOR-SWAP-MODE", [12], "SFPSWAP", {"instr_mod1": 12, "lreg_src_c": 1}, nothing),
+    ("VECTOR-SHIFT2-SOURCE", [16], "SFPSHFT2", {"instr_mod1": 5, "imm12_math": 16}, nothing),
+    ("VECTOR-IMMEDIATE", [9, 3], "SFPSHFT2", {"instr_mod1": 3, "imm12_math": 9}, nothing),
+    ("VECTOR-SHIFT-MODE", [4], "SFPSHFT", {"instr_mod1": 4}, nothing),
+    ("VECTOR-CC-OVERFLOW", [8], "SFPPUSHC", {}, stack_of_flags(8)),
+    ("VECTOR-ROUND-MODE", [3], "SFP_STOCH_RND", {"rnd_mode": 3}, nothing),
+    (
+        "VECTOR-ROUND-SCALE",
+        [6, 1],
+        "SFP_STOCH_RND",
+        {"instr_mod1": 1, "imm8_math": 6},
+        nothing,
+    ),
+    ("VECTOR-RANDOM", [7], "SFPMOV", {"instr_mod1": 8, "lreg_c": 7}, nothing),
+    ("VECTOR-CONFIG-CONSTANT", [9], "SFPCONFIG", {"config_dest": 9, "instr_mod1": 1}, nothing),
+    ("VECTOR-CONFIG-SOURCE", [17], "SFPCONFIG", {"config_dest": 11}, item("lreg", (0, 17), 6)),
+]
+
+
+def run_refused(case: Case, s: State) -> tuple[str, list[int]]:
+    _, _, name, fields, alter = case
+    alter(s)
+    s.detail[:] = 77
+    number = run(s, name, **fields)
+    assert number in status.RULES, (name, fields, number)
+    text = status.RULES[number].text
+    return status.RULES[number].rule, [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", text)]
+
+
+@pytest.mark.parametrize("case", VECTOR, ids=lambda case: f"{case[0]}-{case[2]}")
+def test_vector(case: Case) -> None:
+    s = fresh(3)
+    s.lreg[0] = 5
+    assert run_refused(case, s) == (case[0], case[1])
+
+
+OTHERS: list[Case] = [
+    ("SEM-INIT", [9, 8], "SEMINIT", {"sem_sel": 1, "init_value": 9, "max_value": 8}, nothing),
+    ("SEM-POST-FULL", [3, 5, 5], "SEMPOST", {"sem_sel": 8}, nothing),
+    ("SEM-GET-EMPTY", [6], "SEMGET", {"sem_sel": 0x40}, nothing),
+    ("MUTEX-INDEX", [1], "ATGETM", {"mutex_index": 1}, nothing),
+    ("MUTEX-INDEX", [5], "ATRELM", {"mutex_index": 5}, nothing),
+    ("MUTEX-OWNER", [3, 0], "ATRELM", {"mutex_index": 3}, nothing),
+    ("ZEROACC-REVERT", [1, 0], "ZEROACC", {"clear_zero_flags": 1, "clear_mode": 1}, nothing),
+    ("ZEROACC-REVERT", [3, 0], "ZEROACC", {"clear_zero_flags": 1, "clear_mode": 3}, nothing),
+    ("ZEROACC-REVERT", [0, 1], "ZEROACC", {"clear_zero_flags": 1, "use_32_bit_mode": 1}, nothing),
+    ("ZEROACC-ROW-32", [8], "ZEROACC", {"where": 8, "use_32_bit_mode": 1}, nothing),
+    ("ZEROACC-ROW", [1025], "ZEROACC", {"where": 1023}, item("rwc", (0, 2), 2)),
+    ("SETRWC-CR", [8, 0], "SETRWC", {"rwc_cr": 8}, nothing),
+    ("INCRWC-CR", [1], "INCRWC", {"rwc_cr": 1}, nothing),
+    ("CLEARDVALID-RESET", [2, 1], "CLEARDVALID", {"reset": 2, "cleardvalid": 1}, nothing),
+    ("CFG-ALIGN", [6, 4], "WRCFG", {"cfg_reg": 6, "wr128b": 1, "gpr_address": 4}, nothing),
+    ("CFG-ALIGN", [8, 5], "WRCFG", {"cfg_reg": 8, "wr128b": 1, "gpr_address": 5}, nothing),
+    ("CFG-INDEX", [224], "RDCFG", {"cfg_reg": 224}, nothing),
+    ("CFG-THREAD-INDEX", [68], "SETC16", {"setc16_reg": 68}, nothing),
+    ("THCON-SHIFT", [5], "SHIFTDMAREG", {"op_sel": 5}, nothing),
+    ("THCON-CMP", [3], "CMPDMAREG", {"op_sel": 3}, nothing),
+    ("THCON-BITWOP", [4], "BITWOPDMAREG", {"op_sel": 4}, nothing),
+    ("SHIFTXA-DIRECTION", [1], "SHIFTXA", {"direction": 1}, nothing),
+    ("XMOV-FIELDS", [0, 1], "XMOV", {"mov_block_selection": 1}, nothing),
+    ("XMOV-FIELDS", [1, 0], "XMOV", {"last": 1}, nothing),
+]
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: f"{case[0]}-{case[2]}")
+def test_other_units(case: Case) -> None:
+    s = State()
+    s.sem[3] = s.sem_max[3] = 5
+    s.src_valid[:] = 1
+    assert run_refused(case, s) == (case[0], case[1])

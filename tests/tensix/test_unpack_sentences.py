@@ -1,0 +1,153 @@
+"""The numbers in the sentences of UNPACR's rules: what is configured, counted by hand.
+
+Every case runs with and without set_dat_valid: handing over has a check and numbers of its own.
+Configuration and limits: UNPACR_Regular, Wormhole ISA.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from test_unpack import counter, execute, field, fresh, nothing, thread_field
+from unpack_model import Unpack
+
+from bhemu.tensix import status
+from bhemu.tensix.state import State
+from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+from bhemu.tensix.units.unpack.unpacr import UNPACR
+
+
+def numbers(s: State, rule: int) -> list[int]:
+    """The detail words that the sentence shows, in its order."""
+    return [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", status.RULES[rule].text)]
+
+
+DST = Unpack(fmt=0, out=0, to_dst=1)
+CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
+    ("UNPACR-FIELDS", [1, 0], Unpack(fields={"row_search": 1}), nothing),
+    ("UNPACR-FIELDS", [0, 1], Unpack(u=1, fields={"srcb_bcast": 1}), nothing),
+    ("UNPACR-CONTEXT", [2], Unpack(u=1), thread_field("UNPACK_MISC_CFG_CfgContextOffset_1", 2)),
+    ("UNPACR-FORMATS", [0, 5, 1], Unpack(fmt=5, out=1), nothing),
+    ("UNPACR-FORMATS", [1, 6, 7], Unpack(u=1, fmt=6, out=7), nothing),
+    ("UNPACR-CONVERSION", [1, 12], Unpack(u=1, fmt=12, out=12), nothing),
+    ("UNPACR-SRC-FORMAT", [0, 0], Unpack(fmt=0, out=0), nothing),
+    ("UNPACR-SRC-FORMAT", [1, 8], Unpack(u=1, fmt=8, out=8), nothing),
+    *(
+        (
+            "UNPACR-COMPRESSED",
+            [u, 1],
+            Unpack(u=u, k=1),
+            field(f"THCON_SEC{u}_REG2_Disable_zero_compress_cntx1", 0),
+        )
+        for u in (0, 1)
+    ),
+    *(
+        (f"UNPACR-THCON_SEC{u}_{name}", [value], Unpack(u=u), field(f"THCON_SEC{u}_{name}", value))
+        for u in (0, 1)
+        for name, value in (("REG2_Upsample_rate", 3), ("REG2_Unpack_fifo_size", 0x123))
+    ),
+    *(
+        (
+            f"UNPACR-THCON_SEC{u}_REG0_TileDescriptor-{i}",
+            [0x1234],
+            Unpack(u=u),
+            lambda s, u=u, i=i: s.cfg[0].__setitem__(64 + 48 * u + i, 0x1234),
+        )
+        for u in (0, 1)
+        for i in (2, 3)
+    ),
+    ("UNPACR-COLUMN-SHIFT", [0], DST, field("THCON_SEC0_REG2_Shift_amount_cntx0", 1)),
+    ("UNPACR-TILEIZE-FORMAT", [7], Unpack(fmt=7, out=7, stride=64), nothing),
+    # base 0x4000 is address 0x40010; four bf16 datums further on
+    ("UNPACR-ALIGN", [0, 0x40018], Unpack(stride=64, counters=(4, 0, 0, 0)), nothing),
+    ("UNPACR-ALIGN", [0, 0x40018], Unpack(haloize=1, counters=(4, 0, 0, 0)), nothing),
+    ("UNPACR-ALIGN", [1, 0x40018], Unpack(u=1, stride=64, counters=(4, 0, 0, 0)), nothing),
+    *(
+        (
+            "UNPACR-NO-EXPONENTS",
+            [u],
+            Unpack(u=u, fmt=7, out=7),
+            field(f"THCON_SEC{u}_REG0_TileDescriptor", 0x27),
+        )
+        for u in (0, 1)
+    ),
+    ("UNPACR-BFP-EXPONENT", [0, 2], Unpack(fmt=2, out=2, forced=32), nothing),
+    ("UNPACR-BFP-EXPONENT", [1, 3], Unpack(u=1, fmt=3, out=3, forced=0), nothing),
+    ("UNPACR-L1", [0, 0x180000, 0x180800], Unpack(base=0x17FFF, count=1024), nothing),
+    ("UNPACR-L1", [1, 0x17FFF0, 0x180010], Unpack(u=1, base=0x17FFE, count=16), nothing),
+    ("UNPACR-L1", [0, 0x17FFE0, 0x180002], Unpack(base=0x17FFD, count=17), nothing),
+    # 16 rows of 32 bf16, 0xFFF0 bytes apart: the last one ends it
+    (
+        "UNPACR-L1",
+        [0, 0x170010, 0x170010 + 0xFFF0 * 15 + 64],
+        Unpack(stride=0xFFF0, base=0x17000, count=512),
+        nothing,
+    ),
+    # rows of 64 bytes 16 apart: the last but one reaches further than one datum of the last
+    ("UNPACR-L1", [1, 0x17FFD0, 0x180010], Unpack(u=1, stride=16, base=0x17FFC, count=33), nothing),
+    ("UNPACR-STRIDE", [0, 2], Unpack(strides=(1, 0)), nothing),
+    ("UNPACR-STRIDE", [0, 4], Unpack(fmt=0, out=4, strides=(0, 2)), nothing),
+    ("UNPACR-STRIDE", [1, 2], Unpack(u=1), field("UNP1_ADDR_CTRL_ZW_REG_1_Wstride", 1)),
+    ("UNPACR-DEST-LOW", [16], Unpack(fmt=0, out=0, to_dst=1, dest=48), nothing),
+    ("UNPACR-X", [0, 9], Unpack(counters=(9, 0, 0, 0)), counter(1, 0, 8)),
+    ("UNPACR-X", [1, 9], Unpack(u=1, counters=(9, 0, 0, 0)), counter(1, 0, 8, 1)),
+    ("UNPACR-SRCB-ROWS", [64], Unpack(u=1, count=1025), nothing),
+    ("UNPACR-DST-ROWS", [1024], Unpack(fmt=8, out=8, to_dst=1, dest=64 + 16368, count=17), nothing),
+    ("UNPACR-SRCA-SET", [16], Unpack(count=257), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
+    ("UNPACR-BURST", [4, 8], Unpack(fmt=6, out=6, dest=64 + 64, count=32), nothing),
+]
+
+
+@pytest.mark.parametrize("set_dat_valid", [0, 1])
+@pytest.mark.parametrize(("rule", "shown", "case", "change"), CASES)
+def test_the_sentence_shows_what_is_wrong(
+    rule: str, shown: list[int], case: Unpack, change: Callable[[State], None], set_dat_valid: int
+) -> None:
+    s = fresh()
+    case = replace(case, set_dat_valid=set_dat_valid)
+    case.program(s)
+    change(s)
+    s.detail[:] = 77
+    number = execute(s, UNPACR, **case.operands())
+    assert status.RULES[number].rule == rule
+    assert numbers(s, number) == shown
+
+
+@pytest.mark.parametrize("u", [0, 1])
+def test_the_unpacker_whose_set_update_is_on(u: int) -> None:
+    s = fresh()
+    case = Unpack(u=u)
+    case.program(s)
+    field(f"THCON_SEC{u}_REG2_Unpack_Src_Reg_Set_Upd", 1)(s)
+    number = execute(s, UNPACR, **case.operands())
+    assert (status.RULES[number].rule, numbers(s, number)) == ("UNPACR-SET-UPDATE", [u])
+
+
+@pytest.mark.parametrize("base", [1, 3])
+def test_the_base_of_srca_that_is_handed_over(base: int) -> None:
+    s = fresh()
+    case = Unpack(set_dat_valid=1)
+    case.program(s)
+    thread_field("SRCA_SET_Base", base)(s)
+    number = execute(s, UNPACR, **case.operands())
+    assert (status.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCA-BASE", [base])
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown", "word"),
+    [
+        ("UNPACR-NOP-STREAM", [0], {"unpack_pop": 0}),
+        ("UNPACR-NOP-STREAM", [3], {"unpack_pop": 3}),
+        ("UNPACR-NOP-STREAM", [1], {"unpack_pop": 1, "stream_id": 1}),
+        ("UNPACR-NOP-FIELDS", [2], {"unpack_pop": 2, "set_dvalid": 1}),
+        ("UNPACR-NOP-FIELDS", [3], {"unpack_pop": 3, "src_clr_val_ctrl": 1, "stall_clr_cntrl": 1}),
+        ("UNPACR-NOP-VALUE", [2], {"unpack_pop": 1, "src_clr_val_ctrl": 2}),
+        ("UNPACR-NOP-VALUE", [3], {"unpack_pop": 1, "src_clr_val_ctrl": 3}),
+    ],
+)
+def test_unpacr_nop(rule: str, shown: list[int], word: dict[str, int]) -> None:
+    s = fresh()
+    s.detail[:] = 77
+    number = execute(s, UNPACR_NOP, **word)
+    assert (status.RULES[number].rule, numbers(s, number)) == (rule, shown)
