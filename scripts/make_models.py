@@ -58,7 +58,8 @@ SHORT = """## Where the model falls short
   interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
-* Reading Dst rows that nothing has written since power-up is not noticed; they hold zeros here.
+* Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
+  (PACR-UNWRITTEN, selectable); other readers do not notice.
 * First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
   for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.

@@ -13,7 +13,7 @@ from bhemu.tensix.cold import PACK, cold
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.status import DONE, MISSING, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.pack import convert, edges, geometry, histogram, modes, output
+from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
 
 _UNKNOWN = 3 << 2 | 3 << 13 | 7 << 18 | 3 << 21  # ctxt_ctrl, addr_cnt_context, row_pad_zero, ...
@@ -104,6 +104,10 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
     if status:
         return status
     values = s.pack_tmp
+    if not zeros:
+        status = leftover.refused(s, m, rows, values)
+        if status:
+            return status
     _values(s, m, rows, zeros, values)
     n = output.chosen(s, m, rows, values)
     if m.accumulate:

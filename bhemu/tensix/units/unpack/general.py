@@ -93,6 +93,7 @@ def _to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
             low[i] = np.uint16(data[i] & np.uint32(0xFFFF))
         for row in range(start >> 4, (start + n + 15) >> 4):
             s.dst_valid[row] = 1
+            dest.written(s, row + dest.LOW_HALF)
         done += n
 
 
