@@ -33,6 +33,9 @@ _BATCH = 16  # UNPACRs between two waits for the thread
 _UNPACKS, _PACKS = 1000, 1000  # batches of tiles, tiles
 _TARGETS = ("SrcA", "SrcB", "Dst", "SrcA tilize", "SrcA transpose")
 _TILIZED_ROW = 128  # bytes from one row to the next
+_ROWS = {0: 4, 1: 1, 3: 2}  # rows that PACR of an interface selection packs
+_ADDED = (("32-bit", (0, 0)), ("bf16", (5, 5)), ("fp16", (1, 1)))
+_TILE_ROWS = 64
 _VARIANTS = {26: "e4m3", 30: "uint8"}
 
 
@@ -86,13 +89,13 @@ def _unpack(pair: tuple[int, int], target: str) -> Case:
     return Case(image(threads, {INPUT: data}))
 
 
-def _pack(kind: str, pair: tuple[int, int], relu: int, accumulate: bool) -> Case:
+def _pack(kind: str, pair: tuple[int, int], relu: int, accumulate: bool, select: int) -> Case:
     variant = Variant(
         kind=kind,
         pair=pair,
         relu=relu,
         threshold=0x3F80 if pair[0] in (0, 5, 6) else 0x3C00,
-        select=0,
+        select=select,
         width=16,
         first=0,
         unsigned=False,
@@ -110,9 +113,9 @@ def _pack(kind: str, pair: tuple[int, int], relu: int, accumulate: bool) -> Case
     pack.configure(packer, variant, OUTPUT)
     packer.setc16({tf.ADDR_MOD_PACK_SEC1_YsrcClear: 1, tf.ADDR_MOD_PACK_SEC1_YdstClear: 1})
     with packer.repeat(_PACKS):
-        for _ in range(15):
-            packer.push("PACR")
-        packer.push("PACR", last=1, addr_mode=1)
+        for _ in range(_TILE_ROWS // _ROWS[select] - 1):
+            packer.push("PACR", read_intf_sel=select)
+        packer.push("PACR", read_intf_sel=select, last=1, addr_mode=1)
         packer.sync()
     for thread in threads:
         finish(thread)
@@ -133,16 +136,20 @@ def _unpacks() -> Iterator[Benchmark]:
 
 
 def _packs() -> Iterator[Benchmark]:
-    rows = [(kind, pair, 0, False) for kind, pairs in pack.KINDS for pair in pairs]
-    rows += [("bf16", (5, 5), 1, False), ("bf16", (5, 5), 3, False), ("bf16", (5, 5), 0, True)]
-    rows += [("32-bit", (0, 0), 0, True), ("32-bit", (0, 0), 2, False), ("fp16", (1, 1), 0, True)]
-    for kind, pair, relu, accumulate in rows:
+    pairs = [(kind, pair) for kind, of_kind in pack.KINDS for pair in of_kind]
+    rows = [(kind, pair, 0, False, select) for select in _ROWS for kind, pair in pairs]
+    rows += [("bf16", (5, 5), relu, False, 0) for relu in (1, 2, 3)]
+    rows += [("32-bit", (0, 0), 2, False, 0)]
+    rows += [(kind, pair, 0, True, select) for kind, pair in _ADDED for select in _ROWS]
+    for kind, pair, relu, accumulate, select in rows:
         cells = {"32-bit": "32", "fp16": "16", "bf16": "16b"}[kind]
         special = f":relu{relu}" if relu else ":add" if accumulate else ""
+        special += f":{_ROWS[select]}row" if select else ""
         name = f"pack:{cells}:{_name(pair[0])}>{_name(pair[1])}{special}"
-        what = f"16 PACR for 1024 datums of {kind} Dst as {_name(pair[0])}, to {_name(pair[1])}"
+        what = f"1024 datums of {kind} Dst as {_name(pair[0])}, to {_name(pair[1])}"
         what += f", ReLU mode {relu}" if relu else ", added to L1" if accumulate else ""
-        case = partial(_pack, kind, pair, relu, accumulate)
+        what += f", {_ROWS[select]} rows per PACR"
+        case = partial(_pack, kind, pair, relu, accumulate, select)
         yield Benchmark(*(name, "k tiles/s", 1e-3, _PACKS, case, what))
 
 

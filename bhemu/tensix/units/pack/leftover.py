@@ -37,17 +37,14 @@ def _unwritten(s: Any, m: Any, row: Any) -> Any:
 def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     """0, or the error of leftovers among the datums of the Rows in Mode `m`.
 
-    `values` (uint32) is scratch for as many datums as a PACR packs.
+    `values` (uint32) is scratch for the datums of the Rows.
     """
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
-        if _unwritten(s, m, row):
-            first = row if first < 0 else first
-    if first < 0:
-        return 0
-    for k in range(rows.number):
-        mark = np.uint32(1 if _unwritten(s, m, row_of(rows, k)) else 0)
+        mark = np.uint32(1 if _unwritten(s, m, row) else 0)
+        if mark and first < 0:
+            first = row
         for i in range(16 * k, 16 * k + 16):
             values[i] = mark
     if edges.masked(s, m.bank):
