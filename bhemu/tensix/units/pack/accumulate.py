@@ -120,7 +120,7 @@ def _flushed(v: Any) -> Any:
     return v if v & u32(_INF) else u32(v & u32(_SIGN))
 
 
-@njit
+@njit(inline="always")  # one caller
 def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any:
     # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`, and whether there are any.
     some = u32(0)
@@ -134,7 +134,7 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
     return some
 
 
-@njit
+@njit(inline="always")  # one caller
 def _patterns_16(old: Any, new: Any, x: Any, y: Any) -> None:
     for i in range(new.size):
         a, b = u32(old[i]), new[i]
@@ -151,7 +151,7 @@ def _to_even(v: Any, drop: Any) -> Any:
     return u32(u32(v + u32(u32((1 << (drop - 1)) - 1) + odd)) >> u32(drop))
 
 
-@njit
+@njit(inline="always")  # one caller
 def _settle_32(fmt: Any, total: Any, large: Any, out: Any) -> None:
     if fmt == BF16:
         for i in range(out.size):
@@ -162,7 +162,7 @@ def _settle_32(fmt: Any, total: Any, large: Any, out: Any) -> None:
             out[i] = out[i] if large[i] else _flushed(total[i])
 
 
-@njit
+@njit(inline="always")  # one caller
 def _settle_16(total: Any, x: Any, out: Any) -> None:
     for i in range(out.size):
         v = total[i]
@@ -203,10 +203,13 @@ def _accumulate(s: Any, t: Any, n: Any) -> Any:
     # Adds what is in L1 to the first n datums of s.pack_tmp, before they are stored there.
     m = modes.mode_of(s, t)
     at = geometry.place_of(s, t, m).data
+    out = s.pack_tmp[:n]
     if m.out == FP32:
-        _sums(s, m.out, l1_words(s)[at >> 2 : (at >> 2) + n], s.pack_tmp[:n])
+        _sums(s, np.int64(FP32), l1_words(s)[at >> 2 : (at >> 2) + n], out)
+    elif m.out == BF16:
+        _sums(s, np.int64(BF16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
     else:
-        _sums(s, m.out, l1_halves(s)[at >> 1 : (at >> 1) + n], s.pack_tmp[:n])
+        _sums(s, np.int64(FP16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
     return np.int64(0)
 
 

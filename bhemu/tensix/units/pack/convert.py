@@ -106,7 +106,7 @@ def _reading() -> npt.NDArray[np.int64]:
 _READING = _reading()
 
 
-@njit
+@njit(inline="always")
 def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
     p = _READING[kind]
     low, low_by, high, high_by = u32(p[0]), u32(p[1]), u32(p[2]), u32(p[3])
@@ -180,8 +180,10 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
 def _narrow(values: Any, down: Any) -> None:
     # s e8 m10, `down` bits up in the word, to fp16; exponent 0 is not flushed.
     for i in range(values.size):
-        v = np.int64(values[i]) >> down
-        values[i] = u32((v >> 3) & 0x8000 | formats.narrow_exponent(v & 0x3FFFF))
+        v = u32(values[i] >> u32(down))
+        em = max(u32(v & u32(0x3FFFF)), u32(112 << 10))
+        em = min(u32(em - u32(112 << 10)), u32(0x7FFF))
+        values[i] = u32(u32(u32(v >> u32(3)) & u32(0x8000)) | em)
 
 
 @njit
@@ -225,10 +227,10 @@ def relu(s: Any, m: Any, values: Any) -> None:
 def _widen(values: Any) -> None:
     # fp16 to fp32; exponent 0 keeps its mantissa and is not rebiased.
     for i in range(values.size):
-        v = np.int64(values[i])
-        em = v & 0x7FFF
-        em += (112 << 10) if em >= 0x400 else 0
-        values[i] = u32((v & 0x8000) << 16 | em << 13)
+        v = values[i]
+        em = u32(v & u32(0x7FFF))
+        em = u32(em + u32(112 << 10)) if em >= u32(0x400) else em
+        values[i] = u32(u32(u32(v & u32(0x8000)) << u32(16)) | u32(em << u32(13)))
 
 
 @njit
@@ -243,10 +245,11 @@ def _truncate(values: Any) -> None:
 def _to_fp8(values: Any) -> None:
     # fp16 to e4m3: exponents up to 8 give zero, from 24 the largest magnitude.
     for i in range(values.size):
-        v: Any = np.int64(values[i])
-        em = v & 0x7FFF
-        em = 0 if em < 9 << 10 else min((em - (8 << 10)) >> 7, 0x7F)
-        values[i] = u32((v >> 8) & 0x80 | em)
+        v = values[i]
+        em = u32(v & u32(0x7FFF))
+        scaled = u32(u32(max(em, u32(8 << 10)) - u32(8 << 10)) >> u32(7))
+        em = min(scaled, u32(0x7F)) if em >= u32(9 << 10) else u32(0)
+        values[i] = u32(u32(u32(v >> u32(8)) & u32(0x80)) | em)
 
 
 @njit(inline="always")
