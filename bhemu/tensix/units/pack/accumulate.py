@@ -122,7 +122,7 @@ def _flushed(v: Any) -> Any:
 
 @njit(inline="always")  # one caller
 def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any:
-    # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`, and whether there are any.
+    # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`; whether there are any.
     some = u32(0)
     for i in range(new.size):
         a, b = u32(u32(old[i]) << u32(up)), u32(new[i] << u32(up))
