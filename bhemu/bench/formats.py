@@ -128,7 +128,7 @@ def _unpacks() -> Iterator[Benchmark]:
         for pair in unpack_source.TO_DST if target == "Dst" else unpack_source.TO_SRC:
             if "tilize" in target and unpack_source.bits_of(pair[0]) < 8:
                 continue
-            name = f"unpack:{_name(pair[0])}>{_name(pair[1])}:{target.replace(' ', '-')}"
+            name = f"unpack:{_name(pair[0])}-{_name(pair[1])}:{target.replace(' ', '-')}"
             what = f"UNPACR of 1024 datums of {_name(pair[0])} as {_name(pair[1])} to {target}"
             yield Benchmark(
                 *(name, "k tiles/s", 1e-3, _UNPACKS * _BATCH, partial(_unpack, pair, target), what)
@@ -145,7 +145,7 @@ def _packs() -> Iterator[Benchmark]:
         cells = {"32-bit": "32", "fp16": "16", "bf16": "16b"}[kind]
         special = f":relu{relu}" if relu else ":add" if accumulate else ""
         special += f":{_ROWS[select]}row" if select else ""
-        name = f"pack:{cells}:{_name(pair[0])}>{_name(pair[1])}{special}"
+        name = f"pack:{cells}:{_name(pair[0])}-{_name(pair[1])}{special}"
         what = f"1024 datums of {kind} Dst as {_name(pair[0])}, to {_name(pair[1])}"
         what += f", ReLU mode {relu}" if relu else ", added to L1" if accumulate else ""
         what += f", {_ROWS[select]} rows per PACR"
@@ -154,5 +154,5 @@ def _packs() -> Iterator[Benchmark]:
 
 
 def sweep() -> tuple[Benchmark, ...]:
-    """All rows: unpack:FROM>TO:TARGET and pack:CELLS:INTERMEDIATE>TO."""
+    """All rows: unpack:FROM-TO:TARGET and pack:CELLS:INTERMEDIATE-TO."""
     return (*_unpacks(), *_packs())
