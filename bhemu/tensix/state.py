@@ -59,6 +59,7 @@ MEMBERS = (
     # address counters: [thread][unpacker 0, unpacker 1, packer][channel][X Y Z W]
     Member("adc", _i64, (3, 3, 2, 4), "ADC counters"),
     Member("adc_cr", _i64, (3, 3, 2, 4), "ADC carriage-return values"),
+    Member("unpack_row", _i64, (2, 3), "SrcRow: rows added to the target [unpacker][thread]"),
     Member("unpack_context", _i64, (2, 3), "config context counter [unpacker][thread]"),
     # row counters: [thread][SrcA SrcB Dst fidelity]
     Member("rwc", _i64, (3, 4), "RWC counters"),
