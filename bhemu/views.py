@@ -54,7 +54,11 @@ NAMED = (
     Named("mutex", "who holds which mutex", ("mutex",)),
     Named("rwc", "row counters, and what a carriage return restores", ("rwc", "rwc_cr")),
     Named("adc", "address counters, and what a carriage return restores", ("adc", "adc_cr")),
-    Named("unpack_context", "config context counters of the unpackers", ("unpack_context",)),
+    Named(
+        "unpack_context",
+        "config context counters of the unpackers, and SrcRow",
+        ("unpack_context", "unpack_row"),
+    ),
     Named("srca", "SrcA rows in the format of their bank", ("src", "src_fmt")),
     Named("srcb", "SrcB rows in the format of their bank", ("src", "src_fmt")),
     Named(

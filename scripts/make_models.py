@@ -34,8 +34,7 @@ SHORT = """## Where the model falls short
   as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
 * The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8),
   and the largest exponent (9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
-  unsupported on Blackhole, are errors unless undefined behaviour is tolerated. STOREIND to Src
-  refuses a non-zero SRC*_SET_Base.
+  unsupported on Blackhole, are errors unless undefined behaviour is tolerated.
 * Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
   above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
 * NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
@@ -52,13 +51,14 @@ SHORT = """## Where the model falls short
   through LReg 7 and the formats of SFPLOAD and SFPSTORE that ttsim refuses follow the ISA text
   alone. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
 * UNPACR refuses compressed tiles, row search, srcb_bcast, upsampling, an input that wraps
-  (Unpack_fifo_size), SRCA_SET_Base, and a burst over more than one 16-row set.
+  (Unpack_fifo_size), SRCB_SET_Base, and a burst over more than one 16-row set.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
   ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding, and strided reads of other
   interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
-* Reading Dst rows that nothing has written since power-up is not noticed; they hold zeros here.
+* Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
+  (PACR-UNWRITTEN, selectable); other readers do not notice.
 * First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
   for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bench.formats import sweep
 from bhemu.bench.rows import Benchmark, benchmarks
 from bhemu.errors import InputError, Internal
 from bhemu.oracle.case import Case
@@ -42,13 +43,17 @@ class Row:
         return {**figures, "ttsim": self.ttsim, "ratio": self.ratio, "samples": self.samples}
 
 
-def select(elfs: Path, names: tuple[str, ...]) -> list[Benchmark]:
-    """All rows or those named; InputError for an unknown name."""
-    rows = benchmarks(elfs)
-    known = [b.name for b in rows]
-    if unknown := [n for n in names if n not in known]:
-        raise InputError(f"no benchmark {', '.join(unknown)}", hint=f"known: {', '.join(known)}")
-    return [b for b in rows if not names or b.name in names]
+def select(elfs: Path, names: tuple[str, ...], formats: bool = False) -> list[Benchmark]:
+    """The standard rows, those of the formats, or the named ones; InputError for another name."""
+    standard = benchmarks(elfs)
+    if not names:
+        return list(sweep() if formats else standard)
+    rows = {b.name: b for b in (*standard, *sweep())}
+    if unknown := [n for n in names if n not in rows]:
+        known = ", ".join(b.name for b in standard)
+        hint = f"known: {known}; and rows such as {sweep()[0].name}, which --formats measures"
+        raise InputError(f"no benchmark {', '.join(unknown)}", hint=hint)
+    return [b for b in rows.values() if b.name in names]
 
 
 def load(case: Case, **options: Any) -> Tile:
@@ -110,7 +115,12 @@ def measure(benchmark: Benchmark, library: Library | None, samples: int = _SAMPL
     )
 
 
-def run(elfs: Path, names: tuple[str, ...] = (), library: Library | None = None) -> Iterator[Row]:
-    """Rows one by one, all or those named."""
-    for benchmark in select(elfs, names):
+def run(
+    elfs: Path,
+    names: tuple[str, ...] = (),
+    library: Library | None = None,
+    formats: bool = False,
+) -> Iterator[Row]:
+    """Rows one by one, as `select` gives them."""
+    for benchmark in select(elfs, names, formats):
         yield measure(benchmark, library)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bhemu.bench.profile import Share
 
 _HEAD = (
-    f"{'benchmark':<14}{'median':>10}{'lowest':>10}{'highest':>10}{'ttsim':>10}{'ratio':>8}  unit"
+    f"{'benchmark':<34}{'median':>10}{'lowest':>10}{'highest':>10}{'ttsim':>10}{'ratio':>8}  unit"
 )
 
 
@@ -35,6 +35,7 @@ _HEAD = (
     metavar="LIB",
     help="a libttsim.so: run the same images on it in turns and compare every byte",
 )
+@click.option("--formats", is_flag=True, help="unpack and pack of every pair of formats instead")
 @click.option("--profile", is_flag=True, help="say where the time of one run goes instead")
 @click.option("--markdown", type=click.Path(path_type=Path), help="also write the table here")
 @json_option
@@ -42,13 +43,15 @@ def command(
     names: tuple[str, ...],
     elfs: Path,
     ttsim: str | None,
+    formats: bool,
     profile: bool,
     markdown: Path | None,
     as_json: bool,
 ) -> None:
     """Measure all benchmarks, or those named; medians of several samples after a warm-up.
 
-    A sample lasts at least 0.3 s, from the release of the cores to the done words.
+    A sample lasts at least 0.3 s, from the release of the cores to the done words. --formats takes
+    some minutes.
     """
     from bhemu.bench import measure
     from bhemu.oracle.libttsim import find
@@ -60,7 +63,7 @@ def command(
     if not as_json:
         click.echo(_HEAD)
     rows = []
-    for row in measure.run(elfs, names, library):
+    for row in measure.run(elfs, names, library, formats):
         rows.append(row)
         if not as_json:
             click.echo(_line(row))
@@ -105,7 +108,7 @@ def _figures(row: "Row") -> list[str]:
 
 def _line(row: "Row") -> str:
     cells = zip(_figures(row), (10, 10, 10, 10, 8), strict=True)
-    return f"{row.name:<14}{''.join(f'{text:>{width}}' for text, width in cells)}  {row.unit}"
+    return f"{row.name:<34}{''.join(f'{text:>{width}}' for text, width in cells)}  {row.unit}"
 
 
 def _processor() -> str:
@@ -118,7 +121,7 @@ def _processor() -> str:
 
 
 def _markdown(rows: "list[Row]", elfs: Path) -> str:
-    from bhemu.bench.rows import benchmarks
+    from bhemu.bench.measure import select
 
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
     versions = f"bhemu {__version__}, CPython {platform.python_version()}, {tools}"
@@ -136,5 +139,5 @@ def _markdown(rows: "list[Row]", elfs: Path) -> str:
     ]
     lines += [f"| {r.name} | {' | '.join(_figures(r))} | {r.unit} |" for r in rows]
     lines += ["", "| benchmark | what runs |", "|---|---|"]
-    lines += [f"| {b.name} | {b.what} |" for b in benchmarks(elfs)]
+    lines += [f"| {b.name} | {b.what} |" for b in select(elfs, tuple(r.name for r in rows))]
     return "\n".join([*lines, ""])

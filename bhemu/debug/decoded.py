@@ -133,8 +133,8 @@ def _adc(s: Snapshot, view: View) -> Iterator[Row]:
 
 
 def _unpack_context(s: Snapshot, view: View) -> Iterator[Row]:
-    for u in range(2):
-        cells: dict[str, Value] = {f"T{t}": int(s.unpack_context[u, t]) for t in range(3)}
+    for u, now in enumerate(zip(s.unpack_context, s.unpack_row, strict=True)):
+        cells: dict[str, Value] = {f"T{t}": f"{now[0][t]}, row {now[1][t]}" for t in range(3)}
         yield Row(UNPACKERS[u], cells, index=u)
 
 

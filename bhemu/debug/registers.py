@@ -12,6 +12,7 @@ from bhemu.errors import InputError
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
+from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tile import Tile
 
 UNPACKERS = ("unpacker 0", "unpacker 1", "packer")
@@ -173,9 +174,10 @@ def dst(tile: Tile, rows: str | None, fmt: str | None) -> list[str]:
         cells = tile.tensix.dst16
         used = np.flatnonzero((tile.state.dst_valid != 0) & cells.any(axis=1))
         cleared = int((tile.state.dst_valid == 0).sum())
+        written = int((tile.state.dst_valid != UNWRITTEN).sum())
         return [
             f"Dst rows that are not 0: {_spans(used)}",
-            f"cleared by ZEROACC: {cleared} of 1024",
+            f"cleared by ZEROACC: {cleared} of 1024; written or cleared since power-up: {written}",
         ]
     values = tile.tensix.dst(fmt or "bf16")
     return [f"  {r:>4}  {_numbers(values[r])}" for r in row_range(rows, len(values))]

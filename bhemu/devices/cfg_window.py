@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import rules
+from bhemu.devices import config_race, rules
 from bhemu.tensix import config
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.subset import njit
@@ -47,7 +47,9 @@ def write(s: Any, c: Any, offset: Any, value: Any) -> None:
     if c > 3:
         s.access[0] = rules.WRONG_CORE
     elif config.writable(index):
-        config.write_mapped(s, index, value)
+        s.access[0] = config_race.refused(s, c, index, value) if c > 0 else 0
+        if s.access[0] == 0:
+            config.write_mapped(s, index, value)
     elif index < _END:
         s.access[0] = rules.READ_ONLY
     else:

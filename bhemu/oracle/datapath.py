@@ -113,12 +113,12 @@ def pack_rows(thread: Thread, rows: int) -> None:
     thread.sync()
 
 
-def dump_dst(thread: Thread, at: int) -> None:
-    """Thread 2: all 1024 rows of 16-bit cells as they are stored; invalid rows give 0."""
+def dump_dst(thread: Thread, at: int, rows: int = 1024) -> None:
+    """Thread 2: the first `rows` rows of 16-bit cells as they are stored; invalid rows give 0."""
     config = Config()
     packer(config, UINT16, UINT16, at, wide=False)
     thread.configure(config)
-    pack_rows(thread, 1024)
+    pack_rows(thread, rows)
 
 
 def image(threads: list[Thread], data: dict[int, bytes]) -> bytes:

@@ -6,6 +6,10 @@ below, and the validity of the high half's row.  A row that is not valid reads a
 what the storage holds, a *pattern* the datum in IEEE order.  Source: Dst, Blackhole ISA; Dst access
 in ttsim's Tensix model.
 
+The flag of a row is 0 (ZEROACC marked it as zero), 1 (valid) or UNWRITTEN: valid, and nothing has
+written the row since power-up.  Whoever writes cells of a row leaves 1 there, for 32-bit datums in
+both rows, so that PACR can tell leftovers from results; bit 0 alone says whether cells count.
+
 The encodings take and give int64 or uint32 values alike, so that loops over lanes or columns can
 use them; in compiled code the result must be stored or cast to uint32 to stay vectorised.
 """
@@ -19,6 +23,7 @@ from bhemu.tensix.subset import njit
 ROWS = 1024
 COLUMNS = 16
 LOW_HALF = 8  # rows between the high and the low half of a 32-bit datum
+UNWRITTEN = 3  # flag of a row that holds what it held at power-up
 
 
 @njit(inline="always")
@@ -66,13 +71,13 @@ def adj32(row: Any) -> Any:
 @njit(inline="always")
 def valid16(s: Any, row: Any) -> Any:
     """Valid flag (0 or 1) of 16-bit row `row`, taken modulo 1024."""
-    return s.dst_valid[row & 0x3FF]
+    return s.dst_valid[row & 0x3FF] & 1
 
 
 @njit(inline="always")
 def valid32(s: Any, row: Any) -> Any:
     """Valid flag (0 or 1) of 32-bit row `row`."""
-    return s.dst_valid[adj32(row)]
+    return s.dst_valid[adj32(row)] & 1
 
 
 @njit(inline="always")
@@ -83,15 +88,21 @@ def mark16(s: Any, row: Any, valid: Any) -> None:
 
 @njit(inline="always")
 def mark32(s: Any, row: Any, valid: Any) -> None:
-    """Set the valid flag of 32-bit row `row` (that of its high half; the other is not used)."""
+    """Set the valid flag of 32-bit row `row`: that of its high half."""
     s.dst_valid[adj32(row)] = valid
+
+
+@njit(inline="always")
+def written(s: Any, row: Any) -> None:
+    """Storage row `row` (0-1023) holds written cells now; whether they count stays as it is."""
+    s.dst_valid[row] &= 1
 
 
 @njit(inline="always")
 def read16(s: Any, row: Any, col: Any) -> Any:
     """16-bit cell as int64; 0 when the row is not valid."""
     r = row & 0x3FF
-    return np.int64(s.dst[r, col & 15]) * s.dst_valid[r]
+    return np.int64(s.dst[r, col & 15]) * (s.dst_valid[r] & 1)
 
 
 @njit(inline="always")
@@ -103,8 +114,9 @@ def write16(s: Any, row: Any, col: Any, cell: Any) -> None:
 
 @njit(inline="always")
 def put16(s: Any, row: Any, col: Any, cell: Any) -> None:
-    """Store a 16-bit cell and leave the valid flag alone."""
+    """Store a 16-bit cell and leave the row as valid as it is."""
     s.dst[row & 0x3FF, col & 15] = np.uint16(cell & 0xFFFF)
+    written(s, row & 0x3FF)
 
 
 @njit(inline="always")
@@ -113,7 +125,7 @@ def read32(s: Any, row: Any, col: Any) -> Any:
     r = adj32(row)
     high = np.int64(s.dst[r, col & 15])
     low = np.int64(s.dst[r + LOW_HALF, col & 15])
-    return ((high << 16) | low) * s.dst_valid[r]
+    return ((high << 16) | low) * (s.dst_valid[r] & 1)
 
 
 @njit(inline="always")
@@ -125,7 +137,9 @@ def write32(s: Any, row: Any, col: Any, cell: Any) -> None:
 
 @njit(inline="always")
 def put32(s: Any, row: Any, col: Any, cell: Any) -> None:
-    """Store a 32-bit cell and leave the valid flag alone."""
+    """Store a 32-bit cell and leave the row as valid as it is."""
     r = adj32(row)
     s.dst[r, col & 15] = np.uint16((cell >> 16) & 0xFFFF)
     s.dst[r + LOW_HALF, col & 15] = np.uint16(cell & 0xFFFF)
+    written(s, r)
+    written(s, r + LOW_HALF)

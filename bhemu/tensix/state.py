@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.tensix.dest import UNWRITTEN
+
 L1_SIZE = 0x180000
 LOCAL_SIZE = 0x2000
 PAGE_BITS = 12
@@ -57,6 +59,7 @@ MEMBERS = (
     # address counters: [thread][unpacker 0, unpacker 1, packer][channel][X Y Z W]
     Member("adc", _i64, (3, 3, 2, 4), "ADC counters"),
     Member("adc_cr", _i64, (3, 3, 2, 4), "ADC carriage-return values"),
+    Member("unpack_row", _i64, (2, 3), "SrcRow: rows added to the target [unpacker][thread]"),
     Member("unpack_context", _i64, (2, 3), "config context counter [unpacker][thread]"),
     # row counters: [thread][SrcA SrcB Dst fidelity]
     Member("rwc", _i64, (3, 4), "RWC counters"),
@@ -77,7 +80,7 @@ MEMBERS = (
     Member("term_exponent", _i16, (2, 128), "scratch: their exponents"),
     Member("term_magnitude", _u32, (128,), "scratch: magnitudes of element-wise results"),
     Member("dst", _u16, (1024, 16), "Dst storage (shuffled cells, see dest.py)"),
-    Member("dst_valid", _i64, (1024,), "0 = ZEROACC marked the row as zero"),
+    Member("dst_valid", _i64, (1024,), "0 = ZEROACC marked the row as zero, else see dest.py"),
     # vector unit
     Member("lreg", _u32, (16, 32), "LReg lanes (8-15 constants)"),
     Member("lane_tmp", _u32, (8, 32), "scratch rows of lane loops (never architectural)"),
@@ -331,7 +334,7 @@ def reset(s: Any) -> None:
         if member.name not in keep:
             getattr(s, member.name)[...] = 0
     s.host[0] = s.base
-    s.dst_valid[:] = 1
+    s.dst_valid[:] = UNWRITTEN
     constants = (0x3F56594B, 0, 0x3F800000, 0xBF800000, 0x3B000000, 0xBF2CC4C7, 0xBEB08FF9)
     s.lreg[8:15] = np.array(constants, np.uint32)[:, None]
     s.lreg[15] = 2 * np.arange(32)

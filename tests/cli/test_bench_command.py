@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.bench.measure import run_once
+from bhemu.bench.formats import sweep
+from bhemu.bench.measure import run_once, select
 from bhemu.bench.rows import benchmarks
+from bhemu.oracle.units import pack
+from bhemu.oracle.units.unpack_source import TO_DST, TO_SRC
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.jit import JIT
 
@@ -58,3 +61,31 @@ def test_wrong_names_and_libraries_are_refused_in_one_line(bhemu) -> None:
     done = bhemu("bench", "riscv", "--ttsim", "missing.so", "--elfs", str(ELFS))
     assert done.exit_code == 2
     assert "missing.so" in done.stderr
+
+
+def test_every_pair_of_formats_that_the_golden_model_takes_has_a_row() -> None:
+    names = [b.name for b in sweep()]
+    assert len(set(names)) == len(names)
+    assert all(b.case().image for b in sweep()[::17])
+    packs = [name for name in names if name.startswith("pack:") and name.count(":") == 2]
+    assert len(packs) == sum(len(pairs) for _, pairs in pack.KINDS)
+    for target, pairs in (("SrcA", TO_SRC), ("SrcB", TO_SRC), ("Dst", TO_DST)):
+        assert len([name for name in names if name.endswith(f":{target}")]) == len(pairs)
+
+
+@pytest.mark.skipif(not JIT, reason="the interpreted mode needs minutes for a benchmark")
+@pytest.mark.parametrize(
+    ("name", "mnemonic", "each"),
+    [
+        ("unpack:bfp8-bfp8:SrcA-tilize", "UNPACR", 1),
+        ("unpack:int32-int32:Dst", "UNPACR", 1),
+        ("pack:32:fp32-bfp4", "PACR", 16),
+        ("pack:16:fp16-fp16:add:2row", "PACR", 32),
+    ],
+)
+def test_a_row_of_formats_counts_tiles(name: str, mnemonic: str, each: int) -> None:
+    (row,) = select(ELFS, (name,))
+    _, tile = run_once(row.case(), name)
+    opcode = next(op for op, cls in REGISTRY.items() if cls.name == mnemonic)
+    executed = tile.state.op_count[:, opcode].sum()
+    assert executed == pytest.approx(row.count * each, rel=0.05)

@@ -9,7 +9,6 @@ from unit_runner import ERROR, SILICON, WORD, push, run, sentence, view
 
 from bhemu.errors import NoProgress, Undefined
 from bhemu.tensix import banks, mmio, status
-from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 from bhemu.tensix.units import memory
@@ -224,21 +223,17 @@ def test_rows_beyond_the_last_are_undefined(which: int, override: int, row: int,
     assert run(s, "STOREIND", **f) == memory.SRC_ADDRESS
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_the_row_offset_of_the_unpacker_is_not_kept(which: int) -> None:
-    """Unpackers[].SrcRow comes from SRC*_SET_Base: refused by name while it could differ from 0."""
-    base = (tf.SRCA_SET_Base, tf.SRCB_SET_Base)[which]
-    update = (cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd, cf.THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd)
+@pytest.mark.parametrize(("which", "override", "row"), [(0, 0, 37), (0, 1, 5), (1, 0, 37)])
+def test_the_row_offset_of_the_unpacker(which: int, override: int, row: int) -> None:
+    """Unpackers[].SrcRow is added, but not to SrcA with SRCA_SET_SetOvrdWithAddr (STOREIND_Src)."""
     s = State()
-    s.gpr[0, 1] = 16
-    f = {"addr_reg_index": 1, "reg_size_sel": which}
-    s.thread_cfg[0, base.word] = 1
-    assert run(s, "STOREIND", **f) == memory.SRC_BASE
-    s.thread_cfg[0, base.word] = 0
-    s.cfg[0, update[which].word] = 1 << update[which].shift
-    assert run(s, "STOREIND", **f) == memory.SRC_BASE
-    s.cfg[:] = 0
+    s.gpr[0, 1] = 4 * (5 if which else 9)
+    s.gpr[0, 8] = 0x3F803F80
+    s.unpack_row[which, 0] = 32
+    s.thread_cfg[0, tf.SRCA_SET_SetOvrdWithAddr.word] = override << 2
+    f = {"addr_reg_index": 1, "reg_size_sel": which, "data_reg_index": 8, "offset_half_reg": 20}
     assert run(s, "STOREIND", **f) == status.DONE
+    assert np.argwhere(s.src[which, 0].any(axis=1)).tolist() == [[row]]
 
 
 def test_src_form_waits_for_the_bank_inside_the_scalar_unit() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pack_model import ADD, BFP, BITS, PAIRS, RAW, ROUNDED, Pack, Packer
 from pack_runner import execute, setup
+from unit_runner import view
 from unpack_model import put, put_thread
 
 from bhemu.tensix import config_fields as cf
@@ -212,6 +213,12 @@ def test_the_adder_of_l1_accumulation(fmt: int) -> None:
     add = accumulate.add
     for old, new in pairs:
         assert int(add(fmt, old, new)) == ADD[fmt](old, new), (hex(old), hex(new))
+    s = State()
+    for i in range(0, len(pairs), 64):
+        olds = np.array([old for old, _ in pairs[i : i + 64]], np.uint16 if fmt else np.uint32)
+        out = np.array([new for _, new in pairs[i : i + 64]], np.uint32)
+        accumulate._sums(view(s), fmt, olds, out)
+        assert out.tolist() == [ADD[fmt](old, new) for old, new in pairs[i : i + 64]]
 
 
 def test_counters_after_every_kind_of_address_mode() -> None:

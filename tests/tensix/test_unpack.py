@@ -290,9 +290,7 @@ REFUSED = [
     ("UNPACR-DST-ROWS", Unpack(fmt=8, out=8, to_dst=1, dest=64 + 1023 * 16, count=17), nothing),
     ("UNPACR-DST-SRCA-SET", DST, thread_field("SRCA_SET_SetOvrdWithAddr", 1)),
     ("UNPACR-SRCA-SET", Unpack(count=257), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
-    ("UNPACR-SRCA-BASE", Unpack(set_dat_valid=1), thread_field("SRCA_SET_Base", 1)),
-    ("UNPACR-SET-UPDATE", Unpack(), field("THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd", 1)),
-    ("UNPACR-SET-UPDATE", SRCB, field("THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd", 1)),
+    ("UNPACR-SRCB-BASE", Unpack(u=1, set_dat_valid=1), thread_field("SRCB_SET_Base", 1)),
     ("UNPACR-BURST", Unpack(dest=72, count=32), nothing),
 ]
 

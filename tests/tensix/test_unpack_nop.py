@@ -69,9 +69,9 @@ def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
     number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
     assert status.RULES[number].rule == "SRCA-ALREADY-VALID"
     assert np.array_equal(s.src, src)
-    put_thread(s, 0, tf.SRCA_SET_Base, 1)
-    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
-    assert status.RULES[number].rule == "UNPACR-SRCA-BASE"
+    put_thread(s, 0, tf.SRCB_SET_Base, 1)
+    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1, unpacker_select=1)
+    assert status.RULES[number].rule == "UNPACR-SRCB-BASE"
 
 
 @pytest.mark.parametrize("u", [0, 1])

@@ -6,11 +6,11 @@ for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 
 from typing import Any
 
-from bhemu.tensix import banks
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
+from bhemu.tensix.units.unpack.handover import hand_over
 
 X, Y, Z, W = 0, 1, 2, 3
 ENGINES = 3  # unpacker 0, unpacker 1, packer: bits 0, 1, 2 of cnt_set_mask
@@ -338,7 +338,7 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
         for which in range(2):
             if (setvalid >> which) & 1:
                 held = s.src_fmt[which, (s.unpack_bank[which] ^ 1) & 1]
-                status = banks.hand_over(s, which, held)
+                status = hand_over(s, t, which, held)
                 if status:
                     return status
         return DONE

@@ -6,11 +6,10 @@ import numpy as np
 
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, code_pages, config, gate, mmio
-from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.jit import l1_word
-from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.words import l1_halves, l1_words
 
@@ -42,13 +41,6 @@ SRC_ROW = error(
     UB,
     "STOREIND to row {0} of a source register: there are {1}",
     "the row is address / 4, for SrcA minus 4",
-)
-SRC_BASE = error(
-    "STOREIND-SRC-BASE",
-    UNIMPLEMENTED,
-    "STOREIND to a source register while SRCA_SET_Base or SRCB_SET_Base is {0} or "
-    "Unpack_Src_Reg_Set_Upd is {1}: the unpackers' row offset is not kept",
-    "leave both 0; for SrcA, SRCA_SET_SetOvrdWithAddr does without the offset",
 )
 
 
@@ -172,34 +164,16 @@ def _cells_at(s: Any, t: Any, which: Any, row: Any, column: Any, register: Any) 
 
 
 @njit
-def _offset_kept(s: Any, t: Any, which: Any) -> Any:
-    """DONE while the row offset of the unpacker cannot differ from 0, else the error number."""
-    b = config.bank(s, t)
-    if which == banks.SRCA:
-        base = config.thread(s, t, tf.SRCA_SET_Base)
-        update = config.get(s, b, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
-    else:
-        base = config.thread(s, t, tf.SRCB_SET_Base)
-        update = config.get(s, b, cf.THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd)
-    s.detail[0], s.detail[1] = base, update
-    return SRC_BASE if base | update else DONE
-
-
-@njit
 def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
     """Row that an address names, or an error number (above -8 it is a row that nobody sees)."""
     row = (address >> 2) - (SRCA_OFFSET if which == banks.SRCA else 0)
-    rows = np.int64(SET_ROWS)
+    rows, offset = np.int64(SET_ROWS), s.unpack_row[which, t]
     if which == banks.SRCA and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
-        rows = np.int64(SRC_ROWS)
-    elif row >= 0:
-        status = _offset_kept(s, t, which)
-        if status:
-            return np.int64(status)
+        rows, offset = np.int64(SRC_ROWS), np.int64(0)
     if row >= rows:
         s.detail[0], s.detail[1] = row, rows
         return np.int64(SRC_ROW)
-    return np.int64(row)
+    return np.int64(row + offset if row >= 0 else row)
 
 
 @njit

@@ -155,6 +155,7 @@ def _add_sums_32(s: Any, first: Any, rows: Any, bias: Any) -> None:
             high[j] = np.uint16(_U(new >> _U(16)))
             low[j] = np.uint16(_U(new & _U(0xFFFF)))
         s.dst_valid[row] = 1
+        dest.written(s, row + LOW_HALF)
 
 
 @njit(inline="always")
@@ -203,6 +204,7 @@ def _add_terms_32(s: Any, first: Any, add_dst: Any) -> None:
             high[j] = np.uint16(_U(new >> _U(16)))
             low[j] = np.uint16(_U(new & _U(0xFFFF)))
         s.dst_valid[row] = 1
+        dest.written(s, row + LOW_HALF)
 
 
 @njit(inline="always")

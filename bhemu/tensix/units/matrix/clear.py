@@ -103,6 +103,12 @@ def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
 
 
 @njit
+def _flag(s: Any, row: Any, valid: Any) -> None:
+    # A row that becomes valid again holds what it held.
+    s.dst_valid[row] = s.dst_valid[row] | 1 if valid else 0
+
+
+@njit
 def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any:
     block = _block(s, t, where, wide)
     blocks = 32 if wide else 64
@@ -112,10 +118,8 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
             return status
         block &= 0xFF
     for i in range(16):
-        if wide:
-            dest.mark32(s, block * 16 + i, valid)
-        else:
-            dest.mark16(s, block * 16 + i, valid)
+        row = block * 16 + i
+        _flag(s, dest.adj32(row) if wide else row, valid)
     return DONE
 
 
@@ -127,7 +131,7 @@ def _zero_region(s: Any, where: Any, mode: Any, valid: Any) -> Any:
             return status
     first = (where & 1) * (dest.ROWS // 2) if mode == HALF else 0
     for row in range(first, first + dest.ROWS // (2 if mode == HALF else 1)):
-        s.dst_valid[row & (dest.ROWS - 1)] = valid
+        _flag(s, row & (dest.ROWS - 1), valid)
     return DONE
 
 

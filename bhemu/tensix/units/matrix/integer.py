@@ -39,6 +39,7 @@ def add(s: Any, first: Any, rows: Any, accumulate: Any) -> None:
             high[j] = np.uint16(new >> 16)
             low[j] = np.uint16(new & 0xFFFF)
         s.dst_valid[row] = 1
+        dest.written(s, row + LOW_HALF)
 
 
 @njit

@@ -115,7 +115,8 @@ def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
     for j in range(COLUMNS):
         high[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
         low[j] = np.uint16(_U(best[j] & _U(0xFFFF)))
-    dest.mark32(s, row, 1)
+    s.dst_valid[high_row] = 1
+    dest.written(s, high_row + LOW_HALF)
     for i in range(1, _ROWS):
         for j in range(COLUMNS):
             dest.write32(s, row + i, j, 0)

@@ -130,7 +130,9 @@ def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
     else:
         _put_32(s, kind, first, rows)
     for i in range(rows):
-        dest.mark32(s, (first + i) & (dest.ROWS - 1), 1)
+        row = dest.adj32((first + i) & (dest.ROWS - 1))
+        s.dst_valid[row] = s.dst_valid[row] | 1 if kind == PUT_LOW else 1
+        dest.written(s, row + LOW_HALF)
 
 
 @njit

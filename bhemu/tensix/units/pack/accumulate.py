@@ -13,7 +13,9 @@ from bhemu.tensix.cold import ACCUMULATE, cold
 from bhemu.tensix.formats import BF16, FP16, FP32, flush_32
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import geometry, modes
-from bhemu.tensix.words import l1_halves, l1_words
+from bhemu.tensix.words import l1_halves, l1_words, weights
+
+u32 = np.uint32
 
 _SIGN = 0x80000000
 _INF = 0x7F800000
@@ -113,17 +115,101 @@ def add(fmt: Any, old: Any, new: Any) -> Any:
     return _add_fp32(old, new)
 
 
+@njit(inline="always")
+def _flushed(v: Any) -> Any:
+    return v if v & u32(_INF) else u32(v & u32(_SIGN))
+
+
+@njit(inline="always")  # one caller
+def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any:
+    # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`; whether there are any.
+    some = u32(0)
+    for i in range(new.size):
+        a, b = u32(u32(old[i]) << u32(up)), u32(new[i] << u32(up))
+        most = max(u32(a & u32(_INF)), u32(b & u32(_INF)))
+        large[i] = u32(1) if most >= u32(254 << 23) else u32(0)
+        x[i] = u32(0) if most >= u32(254 << 23) else _flushed(a)
+        y[i] = u32(0) if most >= u32(254 << 23) else _flushed(b)
+        some |= large[i]
+    return some
+
+
+@njit(inline="always")  # one caller
+def _patterns_16(old: Any, new: Any, x: Any, y: Any) -> None:
+    for i in range(new.size):
+        a, b = u32(old[i]), new[i]
+        e, f = u32(a & u32(0x7FFF)), u32(b & u32(0x7FFF))
+        e = u32(u32(e << u32(13)) + u32(112 << 23)) if e >= u32(0x400) else u32(0)
+        f = u32(u32(f << u32(13)) + u32(112 << 23)) if f >= u32(0x400) else u32(0)
+        x[i] = u32(u32(u32(a & u32(0x8000)) << u32(16)) | e)
+        y[i] = u32(u32(u32(b & u32(0x8000)) << u32(16)) | f)
+
+
+@njit(inline="always")
+def _to_even(v: Any, drop: Any) -> Any:
+    odd = u32(u32(v >> u32(drop)) & u32(1))
+    return u32(u32(v + u32(u32((1 << (drop - 1)) - 1) + odd)) >> u32(drop))
+
+
+@njit(inline="always")  # one caller
+def _settle_32(fmt: Any, total: Any, large: Any, out: Any) -> None:
+    if fmt == BF16:
+        for i in range(out.size):
+            v = u32(_flushed(total[i]))
+            out[i] = out[i] if large[i] else _to_even(v, 16)
+    else:
+        for i in range(out.size):
+            out[i] = out[i] if large[i] else _flushed(total[i])
+
+
+@njit(inline="always")  # one caller
+def _settle_16(total: Any, x: Any, out: Any) -> None:
+    for i in range(out.size):
+        v = total[i]
+        sign, magnitude = u32(u32(v >> u32(16)) & u32(0x8000)), u32(v & u32(0x7FFFFFFF))
+        field = max(_to_even(magnitude, 13), u32(112 << 10))
+        field = min(u32(field - u32(112 << 10)), u32(0x7FFF))
+        large = u32(x[i] & u32(_INF)) >= u32(142 << 23)
+        low = u32(0x7FFF) if magnitude < u32(112 << 23) else u32(0)
+        low = (u32(0x7FFF) if large else u32(0)) if magnitude == u32(0) else low
+        out[i] = u32(sign | (field if magnitude >= u32(113 << 23) else low))
+
+
+@njit
+def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
+    # The sum of two short mantissas in fp32 is exact, or too far from a tie of the target to turn
+    # its rounding; one that is not normal in fp32 is exact.  So the host's adder does the work.
+    n = out.size
+    x, y, total = s.unpack_weight[:n], s.unpack_weight[n : 2 * n], s.unpack_weight[2 * n : 3 * n]
+    large, some = s.unpack_tmp[:n], u32(0)
+    if fmt == FP16:
+        _patterns_16(old, out, x, y)
+    else:
+        some = _patterns_32(old, out, np.int64(16 if fmt == BF16 else 0), x, y, large)
+    a, b, sums = weights(s)[:n], weights(s)[n : 2 * n], weights(s)[2 * n : 3 * n]
+    for i in range(n):
+        sums[i] = a[i] + b[i]
+    if fmt == FP16:
+        _settle_16(total, x, out)
+    else:
+        _settle_32(fmt, total, large, out)
+    if some:
+        for i in range(n):
+            if large[i]:
+                out[i] = u32(add(fmt, np.int64(old[i]), np.int64(out[i])))
+
+
 def _accumulate(s: Any, t: Any, n: Any) -> Any:
     # Adds what is in L1 to the first n datums of s.pack_tmp, before they are stored there.
     m = modes.mode_of(s, t)
     at = geometry.place_of(s, t, m).data
-    values = s.pack_tmp
-    for i in range(n):
-        if m.out == FP32:
-            old = np.int64(l1_words(s)[(at >> 2) + i])
-        else:
-            old = np.int64(l1_halves(s)[(at >> 1) + i])
-        values[i] = np.uint32(add(m.out, old, np.int64(values[i])))
+    out = s.pack_tmp[:n]
+    if m.out == FP32:
+        _sums(s, np.int64(FP32), l1_words(s)[at >> 2 : (at >> 2) + n], out)
+    elif m.out == BF16:
+        _sums(s, np.int64(BF16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
+    else:
+        _sums(s, np.int64(FP16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
     return np.int64(0)
 
 

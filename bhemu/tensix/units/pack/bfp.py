@@ -9,6 +9,8 @@ import numpy as np
 
 from bhemu.tensix.subset import njit
 
+u32 = np.uint32
+
 
 @njit
 def assemble(bits: Any, values: Any, data: Any) -> Any:
@@ -19,20 +21,27 @@ def assemble(bits: Any, values: Any, data: Any) -> Any:
     rounded to 7 bits, half up, and truncated to bits - 1; a zero magnitude has no sign, because
     the sign alone means minus infinity.
     """
-    shared = np.uint32(0)
+    shared = u32(0)
     for j in range(16):
-        shared = max(shared, (values[j] >> np.uint32(7)) & np.uint32(0xFF))
+        shared = max(shared, u32(u32(values[j] >> u32(7)) & u32(0xFF)))
+    cut, sign_at = u32(8 - bits), u32(bits - 1)
     for j in range(16):
-        v = np.int64(values[j])
-        e = (v >> 7) & 0xFF
-        d: Any = min(np.int64(shared) - e, 8)
-        m = v & 0x7F | (0x80 if e else 0)
-        m = min((m + (1 << d)) >> (d + 1), 127) >> (8 - bits)
-        values[j] = np.uint32(m | ((v >> 15) << (bits - 1) if m else 0))
-    per_byte = 8 // bits
-    for k in range(2 * bits):
-        byte = np.int64(0)
-        for j in range(per_byte):
-            byte |= np.int64(values[k * per_byte + j]) << (bits * j)
-        data[k] = np.uint8(byte)
+        v = values[j]
+        e = u32(u32(v >> u32(7)) & u32(0xFF))
+        d = min(u32(shared - e), u32(8))
+        m = u32(u32(v & u32(0x7F)) | (u32(0x80) if e else u32(0)))
+        m = u32(u32(m + u32(u32(1) << d)) >> u32(d + u32(1)))
+        m = u32(min(m, u32(127)) >> cut)
+        values[j] = u32(m | (u32(u32(v >> u32(15)) << sign_at) if m else u32(0)))
+    if bits == 8:
+        for j in range(16):
+            data[j] = np.uint8(values[j])
+    elif bits == 4:
+        for k in range(8):
+            data[k] = np.uint8(u32(values[2 * k] | u32(values[2 * k + 1] << u32(4))))
+    else:
+        for k in range(4):
+            low = u32(values[4 * k] | u32(values[4 * k + 1] << u32(2)))
+            high = u32(values[4 * k + 2] | u32(values[4 * k + 3] << u32(2)))
+            data[k] = np.uint8(u32(low | u32(high << u32(4))))
     return shared

@@ -1,8 +1,7 @@
 """From Dst cells to output datums: read, round to the intermediate format, ReLU, convert.
 
-`values` are the uint32 datums of one PACR, 16 of each row.  All 64 are computed, whatever the
-number that will be packed: loops of a known length are faster.  16-bit datums of Dst are read into
-the upper half of the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
+`values` are the uint32 datums of one PACR, 16 of each row.  16-bit datums of Dst are read into the
+upper half of the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
 becomes Inf where the format has one; Read_int8 keeps both.  Source: PACR, Blackhole ISA; packer
 FormatConversion, ExponentThresholding, Wormhole ISA; bit for bit after ttsim's Tensix model.
 """
@@ -34,7 +33,6 @@ from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack.geometry import row_of
 
 u32 = np.uint32
-DATUMS = 64
 _MAGNITUDE = 0x7FFFFFFF
 _INF = 0x7F800000
 
@@ -108,14 +106,14 @@ def _reading() -> npt.NDArray[np.int64]:
 _READING = _reading()
 
 
-@njit
+@njit(inline="always")
 def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
     p = _READING[kind]
     low, low_by, high, high_by = u32(p[0]), u32(p[1]), u32(p[2]), u32(p[3])
     kept, limit, cap, floor, half = u32(p[4]), u32(p[5]), u32(p[6]), u32(p[7]), u32(p[8])
     down, up, least = u32(p[9]), u32(p[10]), u32(p[11])
     in_place = u32(_MAGNITUDE >> (p[9] - p[10]))
-    for i in range(DATUMS):
+    for i in range(values.size):
         c = u32(upper[i])
         sign = u32(u32(c & u32(0x8000)) << u32(16))
         first = u32(u32(c & low) << low_by)
@@ -128,9 +126,26 @@ def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
         values[i] = u32(0) if u32(v & in_place) < least else v
 
 
-@njit
-def read(s: Any, m: Any, rows: Any, values: Any) -> None:
-    """Datums of the Rows in Mode `m`, rounded to the intermediate format.
+@njit(inline="always")
+def _flags(s: Any, m: Any, rows: Any, values: Any) -> Any:
+    # Clears what rows that are not valid hold; all flags of rows that count.
+    seen = np.int64(0)
+    for r in range(rows.number):
+        row = row_of(rows, r)
+        at = adj32(row) if m.wide else row
+        flag = s.dst_valid[at]
+        seen |= flag
+        if flag == 0:
+            for c in range(16):
+                values[16 * r + c] = u32(0)
+        elif m.wide:
+            seen |= s.dst_valid[at + LOW_HALF]
+    return seen
+
+
+@njit(inline="always")  # one caller
+def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
+    """Datums of the Rows in Mode `m`, rounded to the intermediate format; the rows' flags.
 
     For 32-bit datums the intermediate patterns of fp16 are tf32 (19 bits), those of int8 int32.
     """
@@ -143,10 +158,11 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> None:
     # Rows that follow each other in the storage are read where they are.
     together = rows.step == 1 and rows.mask & (rows.mask + 1) == 0
     together = together and (m.wide == 0 or (rows.first & 7) + rows.number <= 8)
-    if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - DATUMS:
+    n = values.size
+    if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - n:
         store = flat(s.dst)
         below = at + 16 * LOW_HALF
-        _unshuffle(store[at : at + DATUMS], store[below : below + DATUMS], kind, values)
+        _unshuffle(store[at : at + n], store[below : below + n], kind, values)
     else:
         for r in range(rows.number):
             row = row_of(rows, r)
@@ -154,22 +170,20 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> None:
             for c in range(16):
                 s.pack_cells[0, 16 * r + c] = s.dst[row, c]
                 s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]
-        _unshuffle(s.pack_cells[0, :DATUMS], s.pack_cells[1, :DATUMS], kind, values)
-    for r in range(rows.number):
-        row = row_of(rows, r)
-        if s.dst_valid[adj32(row) if m.wide else row] == 0:
-            for c in range(16):
-                values[16 * r + c] = u32(0)
+        _unshuffle(s.pack_cells[0, :n], s.pack_cells[1, :n], kind, values)
     if kind == _BF16_TO_FP16:
         _narrow(values, np.int64(13))
+    return _flags(s, m, rows, values)
 
 
 @njit
 def _narrow(values: Any, down: Any) -> None:
     # s e8 m10, `down` bits up in the word, to fp16; exponent 0 is not flushed.
-    for i in range(DATUMS):
-        v = np.int64(values[i]) >> down
-        values[i] = u32((v >> 3) & 0x8000 | formats.narrow_exponent(v & 0x3FFFF))
+    for i in range(values.size):
+        v = u32(values[i] >> u32(down))
+        em = max(u32(v & u32(0x3FFFF)), u32(112 << 10))
+        em = min(u32(em - u32(112 << 10)), u32(0x7FFF))
+        values[i] = u32(u32(u32(v >> u32(3)) & u32(0x8000)) | em)
 
 
 @njit
@@ -178,7 +192,7 @@ def _to_int8(s: Any, m: Any, values: Any) -> None:
     # bits of the magnitude; 16-bit Dst then has the sign only.
     unsigned = config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned)
     largest = 255 if unsigned else 127
-    for i in range(DATUMS):
+    for i in range(values.size):
         v: Any = np.int64(values[i])
         if m.raw:
             low = v & largest if m.wide else np.int64(0)
@@ -203,7 +217,7 @@ def relu(s: Any, m: Any, values: Any) -> None:
     above = u32(t + 1 if m.relu == 2 else 0)
     threshold = u32(t)
     limit = u32(t >> np.int64(down) if m.relu == 3 else 0xFFFFFFFF)
-    for i in range(DATUMS):
+    for i in range(values.size):
         v = values[i]
         v = u32(0) if (v & sign) or v < above else v
         values[i] = threshold if (v >> down) > limit else v
@@ -212,17 +226,17 @@ def relu(s: Any, m: Any, values: Any) -> None:
 @njit
 def _widen(values: Any) -> None:
     # fp16 to fp32; exponent 0 keeps its mantissa and is not rebiased.
-    for i in range(DATUMS):
-        v = np.int64(values[i])
-        em = v & 0x7FFF
-        em += (112 << 10) if em >= 0x400 else 0
-        values[i] = u32((v & 0x8000) << 16 | em << 13)
+    for i in range(values.size):
+        v = values[i]
+        em = u32(v & u32(0x7FFF))
+        em = u32(em + u32(112 << 10)) if em >= u32(0x400) else em
+        values[i] = u32(u32(u32(v & u32(0x8000)) << u32(16)) | u32(em << u32(13)))
 
 
 @njit
 def _truncate(values: Any) -> None:
     # fp32 to bf16; denormals become +0.
-    for i in range(DATUMS):
+    for i in range(values.size):
         v = values[i]
         values[i] = v >> u32(16) if v & u32(_INF) else u32(0)
 
@@ -230,14 +244,15 @@ def _truncate(values: Any) -> None:
 @njit
 def _to_fp8(values: Any) -> None:
     # fp16 to e4m3: exponents up to 8 give zero, from 24 the largest magnitude.
-    for i in range(DATUMS):
-        v: Any = np.int64(values[i])
-        em = v & 0x7FFF
-        em = 0 if em < 9 << 10 else min((em - (8 << 10)) >> 7, 0x7F)
-        values[i] = u32((v >> 8) & 0x80 | em)
+    for i in range(values.size):
+        v = values[i]
+        em = u32(v & u32(0x7FFF))
+        scaled = u32(u32(max(em, u32(8 << 10)) - u32(8 << 10)) >> u32(7))
+        em = min(scaled, u32(0x7F)) if em >= u32(9 << 10) else u32(0)
+        values[i] = u32(u32(u32(v >> u32(8)) & u32(0x80)) | em)
 
 
-@njit
+@njit(inline="always")
 def settle(s: Any, m: Any, values: Any) -> None:
     """The last step of the early conversion, for the formats whose ReLU sees more bits."""
     if m.fmt == INT8:
@@ -263,26 +278,26 @@ def threshold(s: Any, m: Any, values: Any) -> None:
     """Exponent threshold: datums with a smaller exponent become +0."""
     least = config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold)
     shift, mask = exponent_at(m.fmt)
-    for i in range(DATUMS):
+    for i in range(values.size):
         if (np.int64(values[i]) >> shift) & mask < least:
             values[i] = u32(0)
 
 
 @njit
 def _up(values: Any, by: Any) -> None:
-    for i in range(DATUMS):
+    for i in range(values.size):
         values[i] = u32(values[i] << u32(by))
 
 
 @njit
 def _magnitude_down(values: Any, by: Any, sign: Any) -> None:
     # fp16 patterns with `by` mantissa bits cut off; the sign bit goes to `sign`.
-    for i in range(DATUMS):
+    for i in range(values.size):
         v = values[i]
         values[i] = u32((v & u32(0x8000)) >> u32(15 - sign)) | u32((v & u32(0x7FFF)) >> u32(by))
 
 
-@njit
+@njit(inline="always")  # one caller
 def to_output(s: Any, m: Any, values: Any) -> None:
     """Convert settled patterns to the output format; bfp outputs stay s e m7 patterns."""
     if m.fmt == INT8 or m.fmt == INT32 or m.fmt == UINT16:

@@ -51,6 +51,18 @@ def _fp32_to_bf16(upper: Any, lower: Any, out: Any) -> None:
         out[i] = np.uint16(u32(0) if u32(v & u32(0x7FFF)) < u32(0x80) else v)
 
 
+@njit(inline="always")
+def _written(s: Any, at: Any) -> Any:
+    flags = s.dst_valid[at : at + 4]  # 1: valid and written
+    return flags[0] == 1 and flags[1] == 1 and flags[2] == 1 and flags[3] == 1
+
+
+@njit(inline="always")
+def _lower_written(s: Any, at: Any) -> Any:
+    flags = s.dst_valid[at : at + 4]
+    return (flags[0] | flags[1] | flags[2] | flags[3]) <= 1
+
+
 @njit
 def suits(s: Any, m: Any, rows: Any) -> Any:
     """True when `pack` can do the Rows in Mode `m`: four whole valid rows in one piece."""
@@ -64,8 +76,7 @@ def suits(s: Any, m: Any, rows: Any) -> Any:
         return False
     if rows.first & 3 or rows.mask != 15 or rows.step != 1 or rows.columns != 16:
         return False
-    valid = s.dst_valid[at] != 0 and s.dst_valid[at + 1] != 0
-    return valid and s.dst_valid[at + 2] != 0 and s.dst_valid[at + 3] != 0
+    return _written(s, at) and (m.wide == 0 or _lower_written(s, at + dest.LOW_HALF))
 
 
 @njit

@@ -13,7 +13,7 @@ from bhemu.tensix.cold import PACK, cold
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.status import DONE, MISSING, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.pack import convert, edges, geometry, histogram, modes, output
+from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
 
 _UNKNOWN = 3 << 2 | 3 << 13 | 7 << 18 | 3 << 21  # ctxt_ctrl, addr_cnt_context, row_pad_zero, ...
@@ -72,12 +72,18 @@ def _refused(s: Any, t: Any, m: Any, rows: Any, zeros: Any) -> Any:
 
 
 @njit(inline="always")  # one caller
-def _values(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> None:
+def _read(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> Any:
+    # Datums to `values`; 0, or the error of rows that nothing has written.
     if zeros:  # zero_write reads zeros instead of Dst, past masks and statistics
-        for i in range(convert.DATUMS):
+        for i in range(values.size):
             values[i] = np.uint32(0)
-        return
-    convert.read(s, m, rows, values)
+    elif convert.read(s, m, rows, values) > 1:
+        return leftover.refused(s, m, rows, s.unpack_tmp[: values.size])
+    return 0
+
+
+@njit(inline="always")  # one caller
+def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
     if edges.masked(s, m.bank):
         edges.clear(s, m, rows, values)
     if m.fmt == INT8:
@@ -103,8 +109,12 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
     status = geometry.place_refused(s, m, output.count_of(s, m, rows), place)
     if status:
         return status
-    values = s.pack_tmp
-    _values(s, m, rows, zeros, values)
+    values = s.pack_tmp[: 16 * rows.number]
+    status = _read(s, m, rows, zeros, values)
+    if status:
+        return status
+    if not zeros:
+        _stages(s, m, rows, values)
     n = output.chosen(s, m, rows, values)
     if m.accumulate:
         accumulate(s, t, n)

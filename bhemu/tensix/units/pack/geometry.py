@@ -112,16 +112,17 @@ def rows_of(s: Any, t: Any, m: Any, interfaces: Any, strided: Any) -> Any:
     )
 
 
-@njit
+def _set_bits(mask: int) -> list[int]:
+    return [i for i in range(4) if mask >> i & 1]
+
+
+_INTERFACES = np.array([(_set_bits(mask) + 4 * [0])[:4] for mask in range(16)], np.int64)
+
+
+@njit(inline="always")
 def row_of(rows: Any, k: Any) -> Any:
     """Dst row of the k-th of the Rows."""
-    if rows.step != 1:
-        return rows.first + k * rows.step
-    offset = np.int64(0)
-    while k or (rows.mask >> offset) & 1 == 0:
-        k -= (rows.mask >> offset) & 1
-        offset += 1
-    return rows.first + offset
+    return rows.first + (_INTERFACES[rows.mask & 15, k] if rows.step == 1 else k * rows.step)
 
 
 @njit
@@ -134,7 +135,7 @@ def counts_partly(s: Any, t: Any, m: Any) -> Any:
     )
 
 
-@njit
+@njit(inline="always")  # one caller
 def rows_refused(s: Any, t: Any, m: Any, rows: Any) -> Any:
     """0, or the error of the packer's channel 0 counters and strides."""
     b, size = m.bank, max(formats.datum_bits(m.fmt) >> 3, 1)

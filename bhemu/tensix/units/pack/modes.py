@@ -218,7 +218,7 @@ def intermediate(s: Any, b: Any) -> Any:
     return config.get(s, b, cf.ALU_FORMAT_SPEC_REG2_Dstacc)
 
 
-@njit
+@njit(inline="always")  # one caller
 def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats of Mode `m`."""
     s.detail[3] = intermediate(s, m.bank)

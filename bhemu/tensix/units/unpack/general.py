@@ -18,7 +18,7 @@ from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
-from bhemu.tensix.units.unpack.handover import handover_refused
+from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
 from bhemu.tensix.units.unpack.modes import (
     WIDE,
     formats_refused,
@@ -46,12 +46,6 @@ _DST_OVERRIDE = error(
     "unpacking to Dst while SRCA_SET_SetOvrdWithAddr is set",
     "write 0 to SRCA_SET before unpacking to Dst",
 )
-_SET_UPDATE = error(
-    "UNPACR-SET-UPDATE",
-    UNSUPPORTED,
-    "Unpack_Src_Reg_Set_Upd of unpacker {0} is set",
-    "hand banks over with set_dat_valid",
-)
 
 
 @njit
@@ -62,13 +56,15 @@ def _count_context(s: Any, t: Any, u: Any, k: Any) -> None:
 
 
 @njit
+def _updates_set(s: Any, m: Any) -> Any:
+    return section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
+
+
+@njit
 def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
     if m.to_dst and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
         return _DST_OVERRIDE
-    if set_dat_valid:
-        return handover_refused(s, t, m.unpacker)
-    update = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
-    return _SET_UPDATE if update else 0
+    return row_refused(s, t, m.unpacker) if set_dat_valid or _updates_set(s, m) else 0
 
 
 @njit(inline="always")  # one caller
@@ -93,6 +89,7 @@ def _to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
             low[i] = np.uint16(data[i] & np.uint32(0xFFFF))
         for row in range(start >> 4, (start + n + 15) >> 4):
             s.dst_valid[row] = 1
+            dest.written(s, row + dest.LOW_HALF)
         done += n
 
 
@@ -140,13 +137,18 @@ def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
     elif m.to_dst:
         _to_dst_32(s, src, first, count)
     else:
-        to_src(s, m, src, first, np.int64(max(-first, 0)), count)  # rows before the first drop
+        start = np.int64(max(-first, 0))  # rows before the first drop
+        to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
     if not m.to_dst:
         banks.changed(s, u, s.unpack_bank[u])
     counters.count_on(s, t, u, (word >> 15) & 0xFF)
     if m.counters != t:
         counters.count_on(s, m.counters, u, (word >> 15) & 0xFF)
-    return banks.hand_over(s, u, m.out) if set_dat_valid else DONE
+    if set_dat_valid:
+        return hand_over(s, t, u, m.out)
+    if _updates_set(s, m):
+        next_set(s, t, u)
+    return DONE
 
 
 def _general(s: Any, t: Any, word: Any) -> Any:

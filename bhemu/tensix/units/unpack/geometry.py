@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
@@ -184,6 +185,14 @@ def first_cell(s: Any, t: Any, m: Any) -> Any:
             first = 0
         first += half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Dest_cntx0_address)
     return first
+
+
+@njit
+def set_cells(s: Any, t: Any, m: Any) -> Any:
+    """Cells of a source register by which SrcRow moves the target of Mode `m`."""
+    if m.to_dst or (m.unpacker == 0 and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)):
+        return 0
+    return s.unpack_row[m.unpacker, t] * 16
 
 
 @njit

@@ -11,7 +11,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.unpack.handover import handover_refused
+from bhemu.tensix.units.unpack.handover import hand_over, row_refused
 from bhemu.tensix.units.unpack.modes import section
 
 _CLEAR_MINUS_INF = 0xFFFFE000  # all 19 bits: the most negative cell for GMPOOL
@@ -45,11 +45,11 @@ _VALUE = error(
 
 @njit
 def _hand_over(s: Any, t: Any, u: Any) -> Any:
-    status = handover_refused(s, t, u)
+    status = row_refused(s, t, u)
     if status:
         return status
     out = section(s, config.bank(s, t), u, cf.THCON_SEC0_REG2_Out_data_format)
-    return banks.hand_over(s, u, out)
+    return hand_over(s, t, u, out)
 
 
 @njit

@@ -102,7 +102,7 @@ def _rare(s: Any, t: Any, word: Any) -> Any:
     count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
     if (w >> 4) & 1:
         start = np.int64(0) if m.to_dst else np.int64(max(-first, 0))
-        _zeros(s, m, first + start, count - start)
+        _zeros(s, m, first + geometry.set_cells(s, t, m) + start, count - start)
         return np.int64(DONE)
     src = geometry.source(s, t, m)
     status = _exponents_refused(s, m, src, count)
@@ -111,7 +111,8 @@ def _rare(s: Any, t: Any, word: Any) -> Any:
     if m.to_dst:
         _to_dst_16(s, m, src, first, count)
     else:
-        to_src(s, m, src, first, np.int64(max(-first, 0)), count)
+        start = np.int64(max(-first, 0))
+        to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
     return np.int64(DONE)
 
 

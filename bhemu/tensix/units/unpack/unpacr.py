@@ -16,6 +16,7 @@ from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.convert import plain_cells
 from bhemu.tensix.units.unpack.general import general
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
+from bhemu.tensix.units.unpack.handover import hand_over, row_refused
 from bhemu.tensix.units.unpack.modes import mode_of, plain, zero_fields
 
 _SRC_CELLS = geometry.SRC_ROWS * 16
@@ -32,7 +33,7 @@ def _plain(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
         return _OTHER
     m = mode_of(s, t, u, 1, k, t)
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
-    if not plain(s, m) or override == 0 or config.thread(s, t, tf.SRCA_SET_Base):
+    if not plain(s, m) or override == 0 or s.unpack_row[u, t] or row_refused(s, t, u):
         return _OTHER
     first = geometry.first_cell(s, t, m)
     if u == 0:
@@ -49,7 +50,7 @@ def _plain(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
     banks.changed(s, u, bank)
     plain_cells(s, m, src, count, flat(s.src[u, bank])[first : first + count])
     counters.count_on(s, t, u, addr_mode)
-    return banks.hand_over(s, u, m.out) if set_dat_valid else DONE
+    return hand_over(s, t, u, m.out) if set_dat_valid else DONE
 
 
 class UNPACR(Instruction, opcode=0x42, unit="unpack", stall="B0,B3"):

@@ -78,7 +78,7 @@ def _valid_rows(s: Any, first: Any) -> Any:
     """Valid flags of four rows as uint32, bit j for row first + j."""
     flags = np.int64(0)
     for j in range(4):
-        flags |= s.dst_valid[first + j] << j
+        flags |= (s.dst_valid[first + j] & 1) << j
     return _U(flags)
 
 
@@ -257,15 +257,19 @@ def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
 
 
 @njit
-def _mark(s: Any, first: Any) -> None:
-    """A row becomes valid as soon as one of its lanes is stored, whatever the others hold."""
+def _mark(s: Any, first: Any, below: Any) -> None:
+    """A row becomes valid as soon as one of its lanes is stored, whatever the others hold.
+
+    So does, in the eyes of who asks what was written, the row `below` rows further on.
+    """
     for j in range(4):
-        if s.dst_valid[first + j] == 0:
+        if s.dst_valid[first + j] != 1 or s.dst_valid[first + below + j] == dest.UNWRITTEN:
             stored = lanes.unmasked(s)
             for k in range(8):
                 stored |= s.cc[8 * j + k]
             if stored != _ZERO:
                 s.dst_valid[first + j] = 1
+                dest.written(s, first + below + j)
 
 
 @njit
@@ -280,4 +284,4 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
         _scatter(s, first, column, _U(16))
     else:
         _scatter(s, first, column, _ZERO)
-    _mark(s, first)
+    _mark(s, first, dest.LOW_HALF * wide)

@@ -1,0 +1,130 @@
+"""A core stores to a Config word that a queued UNPACR or PACR of its own thread still reads.
+
+Nothing orders such a store and the words in front of it: an UNPACR that waits for a bank sees the
+new address or the old one.  Words known to be read: what a tile is, the formats, and the address of
+the context in use.  Another value of another context is no race: that is what contexts are for.
+Source: BackendConfiguration, UNPACR_Regular, PACR, ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.memmap import TENSIX_CFG_BASE
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.state import FIFO_DEPTH
+from bhemu.tensix.status import UB, error
+from bhemu.tensix.subset import njit
+
+IN_USE = error(
+    "CFG-IN-USE",
+    UB,
+    "{1:#x} stored to {0:#010x}, Config word {3}, while {2:#010x} is queued, which reads it: "
+    "whether it sees the old value or the new one is a race",
+    "wait until the thread has executed it (a load of TTSync, a semaphore), alternate contexts, or "
+    "write the word by WRCFG or RMWCIB",
+)
+
+_SECTION = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word
+_DESCRIPTOR = cf.THCON_SEC0_REG0_TileDescriptor.word  # and the next word
+_UNPACK_FORMATS = cf.THCON_SEC0_REG2_Out_data_format.word
+_UNPACK_BASE = cf.THCON_SEC0_REG3_Base_address.word  # and one word per further context
+_PACK_BASE = cf.THCON_SEC0_REG1_L1_Dest_addr.word
+_PACK_FORMATS = cf.THCON_SEC0_REG1_Out_data_format.word
+_STATE_ID = tf.CFG_STATE_ID_StateID.word
+_CONTEXTS = tf.UNPACK_MISC_CFG_CfgContextOffset_0.word
+_MOP, _PACR, _UNPACR, _SETC16 = 0x01, 0x41, 0x42, 0xB2
+_FLUSH, _COUNT_ONLY, _BY_COUNTER = 1 << 1, 1 << 13 | 1 << 1, 1 << 3  # bits of PACR and UNPACR
+
+
+@njit
+def _reads(word: Any, index: Any, contexts: Any) -> Any:
+    # Whether a Tensix word reads word `index` of a bank; `contexts` is UNPACK_MISC_CFG.
+    opcode = word >> 24
+    if opcode == _PACR:
+        return word & _FLUSH == 0 and (index == _PACK_BASE or index == _PACK_FORMATS)
+    if opcode != _UNPACR or word & _COUNT_ONLY:
+        return False
+    u = (word >> 23) & 1
+    at = index - _SECTION * u
+    if at == _DESCRIPTOR or at == _DESCRIPTOR + 1 or at == _UNPACK_FORMATS:
+        return True
+    if (word >> 7) & 1 == 0:
+        return at == _UNPACK_BASE
+    context = (((word >> 10) & 7) + (contexts >> (8 * u))) & 7
+    return word & _BY_COUNTER == 0 and at == _UNPACK_BASE + context
+
+
+@njit
+def _of_template(words: Any, index: Any, contexts: Any) -> Any:
+    # The first of the words of a MOP configuration that reads the word, or 0.
+    for i in range(2, 9):
+        if _reads(np.int64(words[i]), index, contexts):
+            return np.int64(words[i])
+    return np.int64(0)
+
+
+@njit
+def _changes(word: Any, register: Any) -> Any:
+    return word >> 16 == _SETC16 << 8 | register
+
+
+@njit
+def _expanded(s: Any, t: Any, index: Any, contexts: Any) -> Any:
+    # As `_of_template` for what the expanders of thread t still have to give.
+    for i in range(s.play_left[t]):
+        word = np.int64(s.replay[t, (s.play_at[t] + i) & 31])
+        if _reads(word, index, contexts):
+            return word
+    return _of_template(s.mop_live[t], index, contexts) if s.mop_on[t] else np.int64(0)
+
+
+@njit
+def _reader(s: Any, t: Any, index: Any) -> Any:
+    # The first word that thread t has not executed and that reads word `index`, or 0.  Words
+    # behind a change of the bank are left out.
+    contexts = np.int64(s.thread_cfg[t, _CONTEXTS])
+    at_gate = s.fifo_read[t] - 1
+    for i in range(at_gate, s.fifo_write[t]):
+        word = np.int64(s.gate_word[t] if i == at_gate else s.fifo[t, i % FIFO_DEPTH])
+        found = np.int64(0)
+        if i > at_gate or s.gate_full[t]:
+            if _changes(word, _STATE_ID):
+                return np.int64(0)
+            if _changes(word, _CONTEXTS):
+                contexts = word & 0xFFFF
+            elif word >> 24 == _MOP:
+                found = _of_template(s.mop_cfg[t], index, contexts)
+            elif _reads(word, index, contexts):
+                found = word
+        if i == at_gate and found == 0:
+            found = _expanded(s, t, index, contexts)
+        if found:
+            return found
+    return np.int64(0)
+
+
+@njit
+def refused(s: Any, c: Any, index: Any, value: Any) -> Any:
+    """0, or the error of trisc0-2 (core 1-3) storing `value` to word `index` of the Config space.
+
+    Its own thread has run until its head blocks.
+    """
+    t = c - 1
+    if s.gate_full[t] == 0 and s.fifo_read[t] == s.fifo_write[t]:
+        return 0
+    b, word = config.bank(s, t), index % CONFIG_WORDS
+    if index < 2 * CONFIG_WORDS and index // CONFIG_WORDS != b:
+        return 0
+    if np.int64(s.cfg[b, word]) == value & 0xFFFFFFFF:
+        return 0
+    reader = _reader(s, t, word)
+    if reader == 0:
+        return 0
+    s.detail[0], s.detail[1] = TENSIX_CFG_BASE + 4 * index, value
+    s.detail[2], s.detail[3] = reader, word
+    return violated(s, IN_USE)

@@ -1,0 +1,55 @@
+"""Whether a PACR would pack datums of Dst rows that nothing has written since power-up.
+
+Silicon packs what earlier programs left there; here such rows hold zeros.  Datums that an edge mask
+replaces, or that downsampling drops, do not count.  Source: Dst, Blackhole ISA.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import dest
+from bhemu.tensix.quirks import violated
+from bhemu.tensix.status import UB, error
+from bhemu.tensix.subset import njit
+from bhemu.tensix.units.pack import edges, output
+from bhemu.tensix.units.pack.geometry import row_of
+
+_UNWRITTEN = error(
+    "PACR-UNWRITTEN",
+    UB,
+    "PACR packs {2} datums of Dst rows that nothing has written since power-up, the first in row "
+    "{0} ({1}-bit datums): on silicon they are what an earlier program left there",
+    "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT",
+)
+
+
+@njit
+def _unwritten(s: Any, m: Any, row: Any) -> Any:
+    # Not 0 when the row counts and it, or its lower half, has not been written.
+    at = dest.adj32(row) if m.wide else row
+    below = dest.LOW_HALF if m.wide else 0
+    flag = s.dst_valid[at]
+    return (flag << 1) & (flag | s.dst_valid[at + below]) & (dest.UNWRITTEN - 1)
+
+
+@njit
+def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
+    """0, or the error of leftovers among the datums of the Rows in Mode `m`.
+
+    `values` (uint32) is scratch for the datums of the Rows.
+    """
+    first = np.int64(-1)
+    for k in range(rows.number):
+        row = row_of(rows, k)
+        mark = np.uint32(1 if _unwritten(s, m, row) else 0)
+        if mark and first < 0:
+            first = row
+        for i in range(16 * k, 16 * k + 16):
+            values[i] = mark
+    if edges.masked(s, m.bank):
+        edges.clear(s, m, rows, values)
+    s.detail[0], s.detail[1], s.detail[2] = first, 32 if m.wide else 16, 0
+    for i in range(output.chosen(s, m, rows, values)):
+        s.detail[2] += values[i] == 1
+    return violated(s, _UNWRITTEN) if s.detail[2] else 0

@@ -1,0 +1,122 @@
+"""Stores to Config words that a queued UNPACR or PACR of the core's own thread reads."""
+
+import pytest
+
+from bhemu.errors import Undefined
+from bhemu.memmap import MOP_CFG_BASE, TENSIX_CFG_BASE
+from bhemu.riscv.asm import A0, A1, PARK, code, li, sw, ttinsn
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.insn import assemble
+from bhemu.tensix.quirks import counted
+from bhemu.tensix.status import RULES
+from bhemu.tile import Tile
+
+START = 0x10000
+DONE = (0x100, 1)
+BASE = cf.THCON_SEC0_REG3_Base_address.word
+BASE_1 = cf.THCON_SEC0_REG3_Base_cntx1_address.word
+BASE_OF_B = cf.THCON_SEC1_REG3_Base_address.word
+DESCRIPTOR = cf.THCON_SEC0_REG0_TileDescriptor.word
+FORMATS = cf.THCON_SEC0_REG2_Out_data_format.word
+PACK_BASE = cf.THCON_SEC0_REG1_L1_Dest_addr.word
+PACK_FORMATS = cf.THCON_SEC0_REG1_Out_data_format.word
+UNRELATED = cf.STACC_RELU_ApplyRelu.word
+
+# Everything but the sync unit waits for a semaphore that nobody posts.
+STOP = assemble("SEMWAIT", stall_res=0x1FF, sem_sel=1, wait_sem_cond=1)
+UNPACR = assemble("UNPACR", ovrd_thread_id=1)
+UNPACR_1 = assemble("UNPACR", ovrd_thread_id=1, cfg_context_id=1)
+UNPACR_B = assemble("UNPACR", ovrd_thread_id=1, unpack_block_selection=1)
+SINGLE = assemble("UNPACR")
+COUNTED = assemble("UNPACR", ovrd_thread_id=1, auto_inc_context_id=1)
+FLUSH_CACHE = assemble("UNPACR", search_cache_flush=1)
+PACR = assemble("PACR")
+FLUSH = assemble("PACR", flush=1)
+CONTEXT_1 = assemble("SETC16", setc16_reg=41, setc16_value=1)
+OTHER_BANK = assemble("SETC16", setc16_reg=tf.CFG_STATE_ID_StateID.word, setc16_value=1)
+MOP = assemble("MOP", mop_type=1)
+
+
+def run(words: list[int], index: int, value: int = 5, ub: str = "error") -> Tile:
+    """trisc0 pushes the words behind one that waits, then stores to word `index` of Config."""
+    tile = Tile(ub=ub)
+    pushes = [ttinsn(word) for word in (STOP, *words)]
+    mop = [*li(A1, MOP_CFG_BASE), *li(A0, 1), sw(A0, A1), sw(A0, A1, 4)]
+    mop += [*li(A0, UNPACR), *(sw(A0, A1, 4 * i) for i in range(2, 9))]
+    store = [*li(A1, TENSIX_CFG_BASE + 4 * index), *li(A0, value), sw(A0, A1)]
+    done = [*li(A1, DONE[0]), *li(A0, DONE[1]), sw(A0, A1)]
+    tile.write(START, code(mop, pushes, store, done, PARK))
+    tile.core["trisc0"].set_reset_pc(START)
+    tile.core["trisc0"].release()
+    assert tile.run([DONE], limit=3000).reason == "until"
+    return tile
+
+
+RACES = [
+    ([UNPACR], BASE),
+    ([UNPACR], 2 * CONFIG_WORDS + BASE),
+    ([UNPACR], DESCRIPTOR),
+    ([UNPACR], DESCRIPTOR + 1),
+    ([UNPACR], FORMATS),
+    ([SINGLE], BASE),
+    ([UNPACR_1], BASE_1),
+    ([CONTEXT_1, UNPACR], BASE_1),
+    ([UNPACR_B], BASE_OF_B),
+    ([COUNTED], DESCRIPTOR),
+    ([PACR], PACK_BASE),
+    ([PACR], PACK_FORMATS),
+    ([FLUSH, CONTEXT_1, UNPACR_1, UNPACR], BASE_1),
+    ([MOP], BASE),
+]
+
+
+@pytest.mark.parametrize(("words", "index"), RACES)
+def test_a_store_to_a_word_that_a_queued_instruction_reads(words: list[int], index: int) -> None:
+    with pytest.raises(Undefined, match="is queued, which reads it") as caught:
+        run(words, index)
+    assert caught.value.rule == "CFG-IN-USE"
+    tile = run(words, index, ub="warn")
+    assert tile.tensix.cfg[0, index % CONFIG_WORDS] == 5
+    assert {RULES[number].rule: n for number, n in counted(tile.state).items()}["CFG-IN-USE"] == 1
+
+
+FINE = [
+    ([], BASE),
+    ([UNPACR], UNRELATED),
+    ([UNPACR], BASE_1),
+    ([UNPACR], BASE_OF_B),
+    ([UNPACR_1], BASE),
+    ([CONTEXT_1, UNPACR], BASE),
+    ([UNPACR], CONFIG_WORDS + BASE),  # the other bank
+    ([OTHER_BANK, UNPACR], BASE),
+    ([COUNTED], BASE),  # the counter is not followed
+    ([FLUSH_CACHE], BASE),
+    ([FLUSH], PACK_BASE),
+    ([PACR], BASE),
+    ([MOP], BASE_1),
+]
+
+
+@pytest.mark.parametrize(("words", "index"), FINE)
+def test_a_store_to_another_word(words: list[int], index: int) -> None:
+    tile = run(words, index)
+    assert tile.tensix.cfg[index // CONFIG_WORDS % 2, index % CONFIG_WORDS] == 5
+
+
+def test_a_store_of_the_same_value() -> None:
+    run([UNPACR], BASE, value=0)
+
+
+def test_a_word_that_waits_for_a_bank_is_at_the_wait_gate() -> None:
+    """Both SrcB banks belong to the matrix unit, so UNPACR cannot start."""
+    hand_over = assemble("UNPACR_NOP", unpacker_select=1) | 7
+    tile = Tile()
+    pushes = [ttinsn(word) for word in (hand_over, hand_over, UNPACR_B)]
+    store = [*li(A1, TENSIX_CFG_BASE + 4 * BASE_OF_B), *li(A0, 5), sw(A0, A1)]
+    tile.write(START, code(pushes, store, PARK))
+    tile.core["trisc0"].set_reset_pc(START)
+    tile.core["trisc0"].release()
+    with pytest.raises(Undefined, match="CFG-IN-USE"):
+        tile.run(limit=3000)
