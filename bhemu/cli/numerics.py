@@ -38,8 +38,9 @@ def command(**values: Any) -> int:
 
     In units of the last place (ULP) of the output's format, rounding included: 0.5 is the best that
     a format can do. For the first NaN or infinity of an output the program runs again until the
-    word is found that wrote it to L1, and the word that made it in Dst. Exit code 0 however far the
-    values are; otherwise those of run.
+    word is found that wrote it to L1, the word that made it in Dst and, if that is an SFPSTORE, the
+    vector instructions that made its value, back to the first. Exit code 0 however far the values
+    are; otherwise those of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
@@ -226,6 +227,10 @@ def _show_first(result: Measured) -> None:
     if found.made is not None and found.cell is not None:
         click.echo(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
         click.echo(line(found.made))
+    for number, link in enumerate(found.chain):
+        what = "from what was made in" if number else "its value was made in"
+        click.echo(f"{what} LReg[{link.register.number}], lane {link.register.lane} by")
+        click.echo(line(link.word))
     if found.written is not None:
         click.echo(f"written to L1 address {found.address:#x} by")
         click.echo(line(found.written))
