@@ -157,15 +157,13 @@ def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measu
     import numpy as np
 
     from bhemu import codecs, tensor
-    from bhemu.debug import origin, ulps
+    from bhemu.debug import ulps
     from bhemu.launch import resolve
 
     data = tile.read(resolve(tile, spec.at), spec.size)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
     first = ulps.first_not_finite(got)
-    source = None
-    if first is not None and origin.supported(spec.dtype):
-        source = finder.origin(spec, first)
+    source = None if first is None else finder.origin(spec, first)
     error = None if exact is None else ulps.distances(got, exact, fmt)
     finite = None if error is None else error[np.isfinite(error)]
     return Measured(
@@ -221,9 +219,7 @@ def _show_first(result: Measured) -> None:
     where = place(result.first, spec.shape, spec.layout)
     click.echo(f"{result.not_finite} not finite; the first is {result.value} at {where}")
     found = result.origin
-    if found is None:
-        click.echo(f"where it comes from is not told for {spec.dtype}: datums share exponents")
-        return
+    assert found is not None
     if found.made is not None and found.cell is not None:
         click.echo(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
         click.echo(line(found.made))

@@ -166,14 +166,7 @@ def _scheduled(word: TracedWord) -> str:
 
 def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int]:
     """(byte address of an element, mask of its bits in the aligned word that holds it)."""
-    fmt = codecs.FORMATS[spec.dtype]
-    count = int(np.prod(spec.shape))
-    order = np.arange(count, dtype=np.uint32).tobytes()
-    number = int(tensor.element_bits(order, spec.shape, "fp32", spec.layout)[index])
-    address = base + number * fmt.bits // 8
-    return address, ((1 << fmt.bits) - 1) << 8 * (address & 3)
-
-
-def supported(dtype: str) -> bool:
-    """Whether the datums of a format lie one by one, so that one of them can be watched."""
-    return codecs.FORMATS[dtype].kind != "bfp"
+    at = tensor.bit_offset(index, spec.shape, spec.dtype, spec.layout)
+    address = base + at // 8
+    bits = codecs.FORMATS[spec.dtype].bits
+    return address, ((1 << bits) - 1) << (8 * (address & 3) + at % 8)

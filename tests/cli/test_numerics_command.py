@@ -194,3 +194,17 @@ def test_a_program_without_outputs(write, bhemu) -> None:
 def test_a_run_that_fails_has_the_exit_code_of_run(bhemu) -> None:
     result = bhemu("numerics", ELFS / "sfpu", "--limit", 10)
     assert result.exit_code == 7
+
+
+def test_a_block_float_output_has_an_origin_too(write, bhemu) -> None:
+    """Sign without magnitude is minus infinity; nothing but the loader put it there."""
+    from bhemu.riscv.asm import PARK, tt
+
+    more = '[[output]]\nat = 0x20000\ndtype = "bfp8"\nlayout = "rows"\nshape = [1, 16]\n'
+    more += '[[set]]\nat = 0x20010\nvalues = ["u32:0x00800000"]\n'
+    result = bhemu("numerics", write(tt("NOP"), PARK, more=more), "--json")
+    assert result.exit_code == 0, result.output
+    first = json.loads(result.stdout)["outputs"][0]["first_not_finite"]
+    assert (first["index"], first["value"]) == ([0, 2], "-inf")
+    assert first["origin"]["address"] == 0x20012
+    assert "no Tensix word wrote it" in first["origin"]["note"]
