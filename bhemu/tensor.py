@@ -124,6 +124,18 @@ def locate(index: Sequence[int], shape: Sequence[int], layout: str) -> dict[str,
 # Layouts.
 
 
+def bit_offset(
+    index: tuple[int, ...], shape: Sequence[int], dtype: str, layout: str = "tile32"
+) -> int:
+    """Bits from the start of the tensor to the datum of an element (of bfp: sign and magnitude)."""
+    fmt, shape = format_of(dtype), tuple(shape)
+    blocks, datums = _block_shape(shape, fmt, layout)
+    order = np.arange(blocks * datums, dtype=np.uint32).reshape(blocks, datums)
+    block, number = divmod(int(_from_blocks(order, shape, layout)[index]), datums)
+    exponents = codecs.exponent_bytes(datums) if fmt.kind == "bfp" else 0
+    return 8 * (block * (exponents + datums * fmt.bits // 8) + exponents) + number * fmt.bits
+
+
 def _block_shape(shape: tuple[int, ...], fmt: Format, layout: str) -> tuple[int, int]:
     """(number of blocks, datums per block): a block is what has its own exponent section."""
     edge = _EDGE.get(_one_of("layout", layout, LAYOUTS))

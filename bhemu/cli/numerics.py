@@ -38,8 +38,9 @@ def command(**values: Any) -> int:
 
     In units of the last place (ULP) of the output's format, rounding included: 0.5 is the best that
     a format can do. For the first NaN or infinity of an output the program runs again until the
-    word is found that wrote it to L1, and the word that made it in Dst. Exit code 0 however far the
-    values are; otherwise those of run.
+    word is found that wrote it to L1, the word that made it in Dst and, if that is an SFPSTORE, the
+    vector instructions that made its value, back to the first. Exit code 0 however far the values
+    are; otherwise those of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
@@ -156,15 +157,13 @@ def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measu
     import numpy as np
 
     from bhemu import codecs, tensor
-    from bhemu.debug import origin, ulps
+    from bhemu.debug import ulps
     from bhemu.launch import resolve
 
     data = tile.read(resolve(tile, spec.at), spec.size)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
     first = ulps.first_not_finite(got)
-    source = None
-    if first is not None and origin.supported(spec.dtype):
-        source = finder.origin(spec, first)
+    source = None if first is None else finder.origin(spec, first)
     error = None if exact is None else ulps.distances(got, exact, fmt)
     finite = None if error is None else error[np.isfinite(error)]
     return Measured(
@@ -220,12 +219,14 @@ def _show_first(result: Measured) -> None:
     where = place(result.first, spec.shape, spec.layout)
     click.echo(f"{result.not_finite} not finite; the first is {result.value} at {where}")
     found = result.origin
-    if found is None:
-        click.echo(f"where it comes from is not told for {spec.dtype}: datums share exponents")
-        return
+    assert found is not None
     if found.made is not None and found.cell is not None:
         click.echo(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
         click.echo(line(found.made))
+    for number, link in enumerate(found.chain):
+        what = "from what was made in" if number else "its value was made in"
+        click.echo(f"{what} LReg[{link.register.number}], lane {link.register.lane} by")
+        click.echo(line(link.word))
     if found.written is not None:
         click.echo(f"written to L1 address {found.address:#x} by")
         click.echo(line(found.written))

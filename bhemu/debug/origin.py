@@ -1,24 +1,24 @@
 """Which executed word made a datum of an output what it is: found by running the program again.
 
 A run is repeated exactly, so that each question is one more run: which word last changed the datum
-in L1; which Dst cell that word read for it; which word made that cell a NaN or an infinity.
+in L1; which Dst cell that word read for it; which word made that cell a NaN or an infinity; which
+vector instructions made the value, if that is an SFPSTORE.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bhemu import codecs, tensor
+from bhemu.debug.chain import Chain, Link
 from bhemu.debug.trace import TracedWord, Tracer
+from bhemu.debug.trial import Trial
 from bhemu.launch import resolve
 from bhemu.program import OutputSpec, Program
-from bhemu.tensix import compile as tc
 from bhemu.tensix import watch
 from bhemu.tensix.insn import decode
-from bhemu.tensix.state import LOG_SIZE
+from bhemu.tensix.state import LOG_SIZE, State
 from bhemu.tile import Tile
 
 _CELL_EXPONENT = 0xFF  # of a bf16 cell, and of the upper half of a 32-bit one (see tensix/dest.py)
@@ -39,7 +39,8 @@ class Origin:
 
     `written`: the word that gave it its last value, None when no word did; `cell`: the Dst row and
     column it was read from, None when no single cell decides; `made`: the word that turned that
-    cell into a NaN or an infinity; `note`: what else must be said, "" for nothing.
+    cell into a NaN or an infinity; `chain`: if that is an SFPSTORE, the vector instructions that
+    made its value, the last first; `note`: what else must be said, "" for nothing.
     """
 
     address: int
@@ -47,13 +48,15 @@ class Origin:
     cell: tuple[int, int] | None
     made: TracedWord | None
     note: str
+    chain: tuple[Link, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values."""
         words = {"written": self.written, "made": self.made}
         shown = {name: None if w is None else w.as_dict() for name, w in words.items()}
         cell = None if self.cell is None else list(self.cell)
-        return {"address": self.address, "cell": cell, "note": self.note, **shown}
+        chain = [link.as_dict() for link in self.chain]
+        return {"address": self.address, "cell": cell, "note": self.note, **shown, "chain": chain}
 
 
 class Finder:
@@ -79,7 +82,33 @@ class Finder:
         made = [c.word for c in changes if c.word.number < writer.number and _became(c)]
         if not made or other > made[-1].number:
             return Origin(address, writer, cell, None, "no Tensix word made the Dst cell so")
-        return Origin(address, writer, cell, made[-1], _scheduled(made[-1]))
+        note = _scheduled(made[-1])
+        chain: tuple[Link, ...] = ()
+        if not note and _is_store(made[-1]):
+            chain, note = Chain(self._vector_words(), self._stopped).behind(made[-1], cell)
+        return Origin(address, writer, cell, made[-1], note, chain)
+
+    def _vector_words(self) -> list[TracedWord]:
+        """Every vector word of the run."""
+        words: list[TracedWord] = []
+
+        def keep(word: TracedWord) -> None:
+            cls = decode(word.word)
+            if cls is not None and cls.unit == "vector":
+                words.append(word)
+
+        Tracer(self._fresh(), self._program, keep).run()
+        return words
+
+    def _stopped(self, word: TracedWord) -> State:
+        """The state of a tile that stands before a word."""
+        tile = self._fresh()
+        state = tile.state
+        state.watch[watch.STOP_AT] = int(state.log_write[0]) + word.number
+        state.watch[watch.STOP_THREAD] = word.thread
+        Tracer(tile, self._program, lambda word: None).run()
+        state.watch[watch.STOP_AT] = -1
+        return state
 
     def _watched(
         self, tile: Tile, place: tuple[int, int, int], mask: int
@@ -107,43 +136,14 @@ class Finder:
 
     def _cell(self, writer: TracedWord, address: int, mask: int) -> tuple[int, int] | None:
         """The Dst cell without which `writer` would have written a finite datum to L1."""
-        tile = self._fresh()
-        state = tile.state
-        state.watch[watch.STOP_AT] = int(state.log_write[0]) + writer.number
-        state.watch[watch.STOP_THREAD] = writer.thread
-        Tracer(tile, self._program, lambda word: None).run()
-        state.watch[watch.STOP_AT] = -1
+        state = self._stopped(writer)
         cells = np.argwhere((state.dst & _CELL_EXPONENT) == _CELL_EXPONENT)
-        trial = _Trial(tile, writer, address, mask)
-        while len(cells) > 1:
-            half = cells[: len(cells) // 2]
-            cells = half if trial.changes(half) else cells[len(cells) // 2 :]
-        if not len(cells) or not trial.changes(cells):
-            return None
-        return int(cells[0, 0]), int(cells[0, 1])
 
+        def read(state: State) -> int:
+            return int(state.l1.view(np.uint32)[address >> 2]) & mask
 
-class _Trial:
-    """Executes one word on copies of the state in which some Dst cells are zero."""
-
-    def __init__(self, tile: Tile, writer: TracedWord, address: int, mask: int) -> None:
-        self._state, self._writer = tile.state, writer
-        self._word, self._mask = address >> 2, mask
-        self._kept = tile.state.buffer.copy()
-        self._plain = self._result(np.zeros((0, 2), np.int64))
-
-    def changes(self, cells: NDArray[Any]) -> bool:
-        """True when the datum becomes another with zeros in these cells."""
-        return self._result(cells) != self._plain
-
-    def _result(self, cells: NDArray[Any]) -> int:
-        state = self._state
-        state.dst[cells[:, 0], cells[:, 1]] = 0
-        state.trace[0] = 0
-        tc.execute(state, self._writer.thread, self._writer.word)
-        result = int(state.l1.view(np.uint32)[self._word]) & self._mask
-        state.buffer[:] = self._kept
-        return result
+        found = Trial(state, writer, read).deciding("dst", cells)
+        return (int(found[0, 0]), int(found[0, 1])) if len(found) == 1 else None
 
 
 def _became(change: Change) -> bool:
@@ -151,24 +151,22 @@ def _became(change: Change) -> bool:
     return change.before & _CELL_EXPONENT != _CELL_EXPONENT == change.after & _CELL_EXPONENT
 
 
+def _is_store(word: TracedWord) -> bool:
+    cls = decode(word.word)
+    return cls is not None and cls.name == "SFPSTORE"
+
+
 def _scheduled(word: TracedWord) -> str:
     """A note when the word itself cannot have written Dst."""
     cls = decode(word.word)
-    if cls is None or cls.unit in ("matrix", "unpack") or cls.name == "SFPSTORE":
+    if cls is None or cls.unit in ("matrix", "unpack") or _is_store(word):
         return ""
     return "an SFPSTORE that SFPLOADMACRO scheduled, in the cycle of the word shown"
 
 
 def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int]:
     """(byte address of an element, mask of its bits in the aligned word that holds it)."""
-    fmt = codecs.FORMATS[spec.dtype]
-    count = int(np.prod(spec.shape))
-    order = np.arange(count, dtype=np.uint32).tobytes()
-    number = int(tensor.element_bits(order, spec.shape, "fp32", spec.layout)[index])
-    address = base + number * fmt.bits // 8
-    return address, ((1 << fmt.bits) - 1) << 8 * (address & 3)
-
-
-def supported(dtype: str) -> bool:
-    """Whether the datums of a format lie one by one, so that one of them can be watched."""
-    return codecs.FORMATS[dtype].kind != "bfp"
+    at = tensor.bit_offset(index, spec.shape, spec.dtype, spec.layout)
+    address = base + at // 8
+    bits = codecs.FORMATS[spec.dtype].bits
+    return address, ((1 << bits) - 1) << (8 * (address & 3) + at % 8)

@@ -18,7 +18,7 @@ from numba.np.arrayobj import make_array, populate_array
 from bhemu.tensix import staging
 from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, MISSING, NCB, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 
 LANES = 32
@@ -66,11 +66,10 @@ MODE_RESERVED = error(
 MODE_UNDEFINED = error(
     "VECTOR-MODE-UNDEFINED", UB, "mode {0} ({0:#x}) is undefined for this instruction"
 )
-MODE_UNSUPPORTED = error(
-    "VECTOR-MODE", UNSUPPORTED, "mode {0} ({0:#x}) of this instruction has no model"
-)
-MODE_UNIMPLEMENTED = error(
-    "VECTOR-MODE-UNIMPLEMENTED", UNIMPLEMENTED, "mode {0} ({0:#x}) is not modelled yet"
+MODE_UNNAMED = error(
+    "VECTOR-MODE",
+    MISSING,
+    "mode {0} ({0:#x}) sets a bit to which the ISA text gives no meaning for this instruction",
 )
 IMMEDIATE = error(
     "VECTOR-IMMEDIATE",
@@ -193,6 +192,21 @@ def write_flags(s: Any) -> None:
     for lane in range(LANES):
         value, old = new[lane], flags[lane]
         flags[lane] = value if _U(old | on) != _ZERO else old
+
+
+@njit
+def write_result_flags(s: Any, dest: Any) -> None:
+    """As `write_flags`, unless the result goes to LReg[16], which leaves the flags alone."""
+    if target(s, dest) != staging.BONUS:
+        write_flags(s)
+
+
+@njit
+def complement_flags(s: Any) -> None:
+    """s.lane_tmp[FLAG] = the complement of the condition codes."""
+    flag, flags = s.lane_tmp[FLAG], s.cc
+    for lane in range(LANES):
+        flag[lane] = flags[lane] ^ _ONE
 
 
 @njit

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
@@ -43,10 +44,16 @@ _C_TO_CR_MIXED = error(
 
 
 @njit(inline="always")
+def dst_offset(s: Any, t: Any) -> Any:
+    """What configuration adds to RWC.Dst: the math offset of the thread, and DEST_REGW_BASE."""
+    base = config.get(s, config.bank(s, t), cf.DEST_REGW_BASE_Base)
+    return config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset) + base
+
+
+@njit(inline="always")
 def dst_row(s: Any, t: Any, field: Any) -> Any:
-    """Dst row of an instruction field: field + RWC.Dst + math offset, modulo 1024."""
-    offset = config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
-    return (field + s.rwc[t, DST] + offset) & (DST_ROWS - 1)
+    """Dst row of an instruction field: field + RWC.Dst + the offsets, modulo 1024."""
+    return (field + s.rwc[t, DST] + dst_offset(s, t)) & (DST_ROWS - 1)
 
 
 @njit(inline="always")

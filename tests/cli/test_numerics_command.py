@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bhemu as package
+from bhemu.tensix.insn import decode
 
 ELFS = Path(package.__file__).parent.parent / "elfs"
 RECIPROCAL, RELU = 2, 7
@@ -30,6 +31,12 @@ def sfpu(tmp_path: Path) -> Any:
         return folder
 
     return create
+
+
+def assemble_field(word: int, name: str) -> int:
+    cls = decode(word)
+    assert cls is not None
+    return cls.operands(word)[name]
 
 
 def numbers() -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -91,6 +98,15 @@ def test_a_nan_is_traced_to_the_store_that_brought_it_into_dst(sfpu, bhemu) -> N
     assert origin["made"]["file"].endswith("math.c")
     assert origin["written"]["mnemonic"] == "PACR"
     assert origin["made"]["number"] < origin["written"]["number"]
+    chain = origin["chain"]
+    lane = 5 // 2  # row 8 of the tile is the first of four, and lanes go by pairs of columns
+    assert {link["lane"] for link in chain} == {lane}
+    assert chain[0]["register"] == assemble_field(origin["made"]["word"], "lreg_ind")
+    assert [link["number"] for link in chain] == sorted(
+        (link["number"] for link in chain), reverse=True
+    )
+    assert chain[0]["number"] < origin["made"]["number"]
+    assert (chain[0]["mnemonic"], chain[-1]["mnemonic"]) == ("SFPMAD", "SFPARECIP")
     assert output["tiles"][0]["infinite"] == 0
     assert output["tiles"][1]["infinite"] == 1
 
@@ -133,6 +149,8 @@ def test_text_names_both_words(sfpu, bhemu) -> None:
     result = bhemu("numerics", folder, "--against", f"D={folder / 'exact.npy'}", "--tiles", 1)
     assert "the first is nan at tile (0, 0), face 0, row 1, column 1" in result.stdout
     assert "made in Dst row 1, column 1 by\n" in result.stdout
+    assert "its value was made in LReg[" in result.stdout
+    assert "from what was made in LReg[" in result.stdout and "SFPARECIP" in result.stdout
     assert "SFPSTORE" in result.stdout and "PACR" in result.stdout
     assert "1 more tiles, none worse" in result.stdout
 
@@ -176,3 +194,17 @@ def test_a_program_without_outputs(write, bhemu) -> None:
 def test_a_run_that_fails_has_the_exit_code_of_run(bhemu) -> None:
     result = bhemu("numerics", ELFS / "sfpu", "--limit", 10)
     assert result.exit_code == 7
+
+
+def test_a_block_float_output_has_an_origin_too(write, bhemu) -> None:
+    """Sign without magnitude is minus infinity; nothing but the loader put it there."""
+    from bhemu.riscv.asm import PARK, tt
+
+    more = '[[output]]\nat = 0x20000\ndtype = "bfp8"\nlayout = "rows"\nshape = [1, 16]\n'
+    more += '[[set]]\nat = 0x20010\nvalues = ["u32:0x00800000"]\n'
+    result = bhemu("numerics", write(tt("NOP"), PARK, more=more), "--json")
+    assert result.exit_code == 0, result.output
+    first = json.loads(result.stdout)["outputs"][0]["first_not_finite"]
+    assert (first["index"], first["value"]) == ([0, 2], "-inf")
+    assert first["origin"]["address"] == 0x20012
+    assert "no Tensix word wrote it" in first["origin"]["note"]

@@ -117,3 +117,24 @@ def test_an_element_is_found_in_memory() -> None:
             address, mask = datum(0x100, spec, index)
             word = int(memory[(address - 0x100) >> 2]) & mask
             assert word >> 8 * (address & 3) == bits[index]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "layout"), [("bfp8", "tile32"), ("bfp4", "tile32"), ("bfp2", "faces16")]
+)
+def test_a_datum_with_a_shared_exponent_is_found_in_memory(dtype: str, layout: str) -> None:
+    """Clearing the bits that `datum` names makes this element zero and no other one different."""
+    from bhemu.debug.origin import datum
+    from bhemu.program import OutputSpec
+
+    shape = (64, 32)
+    data = tensor.encode(np.full(shape, 1.5, np.float32), dtype, layout, "nearest")
+    before = tensor.decode(data, shape, dtype, layout)
+    spec = OutputSpec("C", 0x100, dtype, layout, shape)
+    for index in ((0, 0), (1, 17), (33, 5), (63, 31)):
+        memory = np.frombuffer(data, np.uint32).copy()
+        address, mask = datum(0x100, spec, index)
+        memory[(address - 0x100) >> 2] &= ~np.uint32(mask)
+        after = tensor.decode(memory.tobytes(), shape, dtype, layout)
+        assert [tuple(at) for at in np.argwhere(after != before).tolist()] == [index]
+        assert after[index] == 0

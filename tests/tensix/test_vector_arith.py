@@ -90,13 +90,13 @@ def test_reciprocal_at_the_ends_of_the_range() -> None:
 
 
 REFUSED = [
-    ("SFPADD", "VECTOR-MODE", {"instr_mod1": 4, "lreg_src_a": 10}),
+    ("SFPADD", "VECTOR-ADD-ONE", {"instr_mod1": 4, "lreg_src_a": 10}),
     ("SFPADD", "VECTOR-ADD-ONE", {"lreg_src_a": 1, "lreg_src_b": 2}),
-    ("SFPMUL", "VECTOR-MODE", {"instr_mod1": 2, "lreg_src_c": 9}),
     ("SFPMUL", "VECTOR-MUL-ZERO", {"lreg_src_c": 3}),
-    ("SFPADDI", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 1}),
-    ("SFPMULI", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 8}),
-    ("SFPARECIP", "VECTOR-MODE", {"instr_mod1": 1}),
+    ("SFPADDI", "VECTOR-MODE", {"instr_mod1": 1}),
+    ("SFPADDI", "VECTOR-MODE", {"instr_mod1": 14}),
+    ("SFPMULI", "VECTOR-MODE", {"instr_mod1": 4}),
+    ("SFPARECIP", "VECTOR-IMMEDIATE", {"instr_mod1": 2, "imm12_math": 3}),
     ("SFPARECIP", "VECTOR-IMMEDIATE", {"imm12_math": 3}),
 ]
 

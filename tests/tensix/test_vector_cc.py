@@ -3,9 +3,8 @@
 import random
 
 import pytest
+from matrix_reference import run
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
-
-from bhemu.tensix.state import State
 
 SEEDS = range(4)
 
@@ -64,12 +63,15 @@ def test_compc_stays_inside_the_enclosing_block(mask: str) -> None:
     same(s, "SFPCOMPC")
 
 
-def test_compc_below_unused_flags_is_not_modelled() -> None:
+def test_compc_below_unused_flags_clears_them() -> None:
+    """SFPCOMPC, Wormhole ISA: false unless both the current and the pushed flags are in use."""
     s = fresh(4, "unused")
-    assert refused("SFPCOMPC", s) == "VECTOR-COMPC-OFF"
-    same(s, "SFPPUSHC")
-    s.cc_en[0] = 1
-    assert refused("SFPCOMPC", s) == "VECTOR-COMPC-STACK"
+    assert s.cc.any()
+    assert run(s, "SFPPUSHC") == 0 == run(s, "SFPCOMPC")
+    assert not s.cc.any()
+    s.cc_en[0], s.cc[:] = 1, 0
+    assert run(s, "SFPCOMPC") == 0
+    assert not s.cc.any()
 
 
 def test_if_else_selects_every_lane_once() -> None:
@@ -99,32 +101,23 @@ def test_comparisons_order_all_patterns(name: str, mode: int, mask: str) -> None
             same(s, name, instr_mod1=mode, lreg_dest=d, lreg_c=c)
 
 
-def unused() -> State:
-    return fresh(3, "unused")
-
-
 REFUSED = [
-    ("SFPSETCC", "VECTOR-MODE", {"instr_mod1": 1}),
-    ("SFPSETCC", "VECTOR-MODE", {"instr_mod1": 8}),
+    ("SFPSETCC", "VECTOR-IMMEDIATE", {"instr_mod1": 9, "imm12_math": 1}),
     ("SFPSETCC", "VECTOR-IMMEDIATE", {"imm12_math": 1}),
-    ("SFPENCC", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 2}),
+    ("SFPENCC", "VECTOR-MODE", {"instr_mod1": 4}),
+    ("SFPENCC", "VECTOR-MODE", {"instr_mod1": 14}),
+    ("SFPENCC", "VECTOR-IMMEDIATE", {"instr_mod1": 1, "imm12_math": 1}),
     ("SFPENCC", "VECTOR-IMMEDIATE", {"imm12_math": 1}),
-    ("SFPPUSHC", "VECTOR-MODE", {"instr_mod1": 1}),
-    ("SFPPOPC", "VECTOR-MODE", {"instr_mod1": 1}),
-    ("SFPGT", "VECTOR-MODE", {"instr_mod1": 0}),
-    ("SFPGT", "VECTOR-MODE", {"instr_mod1": 9}),
-    ("SFPLE", "VECTOR-MODE", {"instr_mod1": 2}),
-    ("SFPLE", "VECTOR-DEST", {"instr_mod1": 1, "lreg_dest": 9}),
+    ("SFPPUSHC", "VECTOR-CC-TOP", {"instr_mod1": 1}),
+    ("SFPPUSHC", "VECTOR-CC-TOP", {"instr_mod1": 15}),
+    ("SFPLE", "VECTOR-DEST", {"instr_mod1": 8, "lreg_dest": 9}),
+    ("SFPGT", "VECTOR-DEST", {"instr_mod1": 9, "lreg_dest": 11}),
 ]
 
 
 @pytest.mark.parametrize(("name", "rule", "fields"), REFUSED)
 def test_refused_modes(name: str, rule: str, fields: dict[str, int]) -> None:
     assert refused(name, **fields) == rule
-
-
-def test_setcc_needs_flags_in_use() -> None:
-    assert refused("SFPSETCC", unused()) == "VECTOR-SETCC-OFF"
 
 
 @pytest.mark.parametrize("name", ["SFPSETCC", "SFPENCC", "SFPPUSHC", "SFPPOPC", "SFPCOMPC"])

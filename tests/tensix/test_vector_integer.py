@@ -97,10 +97,6 @@ def test_products_of_23_bits(mode: int, mask: str) -> None:
 
 
 REFUSED = [
-    ("SFPIADD", "VECTOR-MODE", {"instr_mod1": 3}),
-    ("SFPIADD", "VECTOR-MODE", {"instr_mod1": 7}),
-    ("SFPIADD", "VECTOR-MODE", {"instr_mod1": 11}),
-    ("SFPIADD", "VECTOR-MODE", {"instr_mod1": 12}),
     ("SFPSHFT", "VECTOR-SHIFT-MODE", {"instr_mod1": 4}),
     ("SFPSHFT", "VECTOR-SHIFT-MODE", {"instr_mod1": 6}),
     ("SFPSHFT", "VECTOR-SHIFT-MODE", {"instr_mod1": 8}),
@@ -110,10 +106,10 @@ REFUSED = [
     ("SFPOR", "VECTOR-MODE", {"instr_mod1": 3}),
     ("SFPOR", "VECTOR-BITS-REGISTER", {"imm12_math": 15}),
     ("SFPLZ", "VECTOR-MODE-RESERVED", {"instr_mod1": 1}),
-    ("SFPLZ", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 6}),
+    ("SFPLZ", "VECTOR-MODE-RESERVED", {"instr_mod1": 15}),
     ("SFPABS", "VECTOR-MODE-RESERVED", {"instr_mod1": 2}),
     ("SFPMUL24", "VECTOR-MODE-RESERVED", {"instr_mod1": 2, "lreg_src_c": 9}),
-    ("SFPMUL24", "VECTOR-MODE", {"instr_mod1": 4, "lreg_src_c": 9}),
+    ("SFPMUL24", "VECTOR-MODE-RESERVED", {"instr_mod1": 14, "lreg_src_c": 9}),
     ("SFPMUL24", "VECTOR-MUL24-ADDEND", {"lreg_src_c": 8}),
 ]
 NAMES = ("SFPIADD", "SFPSHFT", "SFPAND", "SFPOR", "SFPXOR", "SFPNOT", "SFPLZ", "SFPABS", "SFPMUL24")

@@ -24,6 +24,7 @@ D_C = ({"lreg_dest": 2, "lreg_c": 4}, {"lreg_dest": 5, "lreg_c": 5}, {"lreg_dest
 D_SRC = tuple({"lreg_dest": f["lreg_dest"], "lreg_src_c": f["lreg_c"]} for f in D_C)
 A_B = ({"lreg_src_a": 4, "lreg_src_b": 5}, {"lreg_src_a": 5, "lreg_src_b": 4})
 Fields = dict[str, int]
+ALL = tuple(range(16))
 
 
 def _cross(modes: tuple[int, ...], *axes: tuple[Fields, ...]) -> dict[int, list[Fields]]:
@@ -40,58 +41,75 @@ def _each(name: str, values: tuple[int, ...]) -> tuple[Fields, ...]:
 
 FLOATS16 = (0, 0x8000, 1, 0x3F80, 0xBF80, 0x3F81, 0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0x0080, 0x4B00)
 CASES: dict[str, dict[int, list[Fields]]] = {
-    "SFPMAD": _cross((0, 1, 2, 3), A_B, _each("lreg_src_c", (6, 5)), _each("lreg_dest", (2, 6))),
+    "SFPMAD": _cross(ALL, A_B, _each("lreg_src_c", (6, 5)), _each("lreg_dest", (2, 6))),
     "SFPADD": _cross(
-        (0, 1, 2, 3),
+        (0, 1, 2, 3, 8, 9, 10, 11),
         ({"lreg_src_a": 10, "lreg_src_b": 7}, {"lreg_src_a": 4, "lreg_src_b": 10}),
+        _each("lreg_src_c", (6,)),
+        _each("lreg_dest", (2, 6)),
+    )
+    | _cross(
+        (4, 5, 6, 7, 12, 13, 14, 15),
+        ({"lreg_src_a": 4, "lreg_src_b": 10},),
         _each("lreg_src_c", (6,)),
         _each("lreg_dest", (2, 6)),
     ),
     "SFPMUL": _cross(
-        (0, 1), A_B, ({"lreg_src_c": 9, "lreg_dest": 4}, {"lreg_src_c": 9, "lreg_dest": 0})
+        ALL, A_B, ({"lreg_src_c": 9, "lreg_dest": 4}, {"lreg_src_c": 9, "lreg_dest": 0})
     ),
-    "SFPMULI": _cross((0,), _each("imm16_math", FLOATS16), _each("lreg_dest", (4, 1))),
-    "SFPADDI": _cross((0,), _each("imm16_math", FLOATS16), _each("lreg_dest", (4, 1))),
-    "SFPMUL24": _cross((0, 1), A_B, ({"lreg_src_c": 9, "lreg_dest": 2},)),
+    "SFPMULI": _cross((0, 2, 8, 10), _each("imm16_math", FLOATS16), _each("lreg_dest", (4, 1))),
+    "SFPADDI": _cross((0, 2, 8, 10), _each("imm16_math", FLOATS16), _each("lreg_dest", (4, 1))),
+    "SFPMUL24": _cross((0, 1, 4, 5, 8, 9, 12, 13), A_B, ({"lreg_src_c": 9, "lreg_dest": 2},)),
     "SFPDIVP2": _cross((0, 1), _each("imm12_math", (0, 1, 2, 0x7F, 0xF80, 0xFFF)), D_C),
-    "SFPEXEXP": _cross((0, 1, 2, 10), D_C),
+    "SFPEXEXP": _cross((0, 1, 2, 3, 8, 9, 10, 11), D_C),
     "SFPEXMAN": _cross((0, 1), D_C),
-    "SFPIADD": _cross((0, 2, 4, 6, 8, 10), D_C)
-    | _cross((1, 5, 9), _each("imm12_math", IMMEDIATES), D_C),
+    "SFPIADD": _cross((0, 2, 4, 6, 8, 10, 12, 14), D_C)
+    | _cross((1, 3, 5, 7, 9, 11, 13, 15), _each("imm12_math", IMMEDIATES), D_C),
     "SFPSHFT": _cross((0, 2), D_C) | _cross((1, 3, 5, 7), _each("imm12_math", IMMEDIATES), D_C),
     "SFPAND": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (1, 5, 13))),
     "SFPOR": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (1, 5, 13))),
     "SFPXOR": _cross((-1,), D_C),
     "SFPNOT": _cross((-1,), D_C),
     "SFPABS": _cross((0, 1), D_C),
-    "SFPLZ": _cross((0, 2, 4), D_C),
+    "SFPLZ": _cross((0, 2, 4, 6, 8, 10, 12, 14), D_C),
     "SFPSETEXP": _cross((0, 2), D_C)
-    | _cross((1,), D_C, _each("imm12_math", (0, 1, 127, 254, 255))),
+    | _cross((1, 3), D_C, _each("imm12_math", (0, 1, 127, 254, 255))),
     "SFPSETMAN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", IMMEDIATES)),
     "SFPSETSGN": _cross((0,), D_C) | _cross((1,), D_C, _each("imm12_math", (0, 1))),
     "SFPCAST": _cross((0, 3), D_SRC),
     "SFP_STOCH_RND": _cross((1, 2, 3, 6, 7), D_SRC),
-    "SFPSETCC": _cross((0, 2, 4, 6), _each("lreg_c", (4, 1, 8, 9))),
-    "SFPGT": _cross((1, 8), D_C),
-    "SFPLE": _cross((1, 8), D_C),
+    "SFPSETCC": _cross((0, 2, 4, 6, *range(8, 16)), _each("lreg_c", (4, 1, 8, 9)))
+    | _cross((1, 3, 5, 7), _each("imm12_math", (0, 1))),
+    "SFPGT": _cross(ALL, D_C) | _cross((1, 3, 7), D_C, _each("lreg_dest", (3, 9, 11))),
+    "SFPLE": _cross(ALL, D_C) | _cross((1, 3, 7), D_C, _each("lreg_dest", (3, 8, 10))),
+    "SFPENCC": _cross((0, 1), ({},))
+    | _cross((2, 3, 8, 9, 10, 11), _each("imm12_math", (0, 1, 2, 3))),
+    "SFPPUSHC": _cross(ALL, ({}, {})),
+    "SFPPOPC": _cross(ALL, ({}, {})),
+    "SFPCOMPC": _cross((-1,), ({}, {})),
     "SFPSWAP": {
         mod: [
             *({"lreg_dest": 1, "lreg_src_c": 2, "lane_config": x} for x in (0, 0x100, 4, 0x104)),
             {"lreg_dest": 3, "lreg_src_c": 0},
             {"lreg_dest": 4, "lreg_src_c": 10},
+            {"lreg_dest": 5, "lreg_src_c": 2, "lane_config": 4},
+            {"lreg_dest": 1, "lreg_src_c": 13, "lane_config": 0x104},
         ]
-        for mod in (0, 1, 2, 3, 9)
+        for mod in range(10)
     },
-    "SFPLUT": _cross((4,), _each("lreg_ind", (3, 5))),
-    "SFPLUTFP32": _cross((2,), _each("lreg_dest", (3, 6))),
-    "SFPARECIP": _cross((0,), D_C),
+    "SFPLUT": _cross((0, 4, 8, 12), _each("lreg_ind", (3, 5))),
+    "SFPLUTFP32": _cross((0, 2, 3, 4, 6, 7, 8, 10, 12, 14), _each("lreg_dest", (3, 6))),
+    "SFPARECIP": _cross((0, *range(2, 16)), D_C) | _cross((1,), D_C, _each("imm12_math", (1, 13))),
     "SFPLOADI": _cross(
         (0, 1, 2, 4, 8, 10),
         _each("imm16", (*FLOATS16, 0x7BFF, 0x7C00, 0xFFFF)),
         _each("lreg_ind", (2,)),
     ),
-    "SFPMOV": _cross((0, 1, 2), D_C) | _cross((8,), ({"lreg_dest": 3, "lreg_c": 9},)),
-    "SFPSHFT2": _cross((3, 4), D_SRC) | _cross((5,), D_SRC, _each("imm12_math", (1, 5, 7))),
+    "SFPMOV": _cross((0, 1, 2, 3), D_C)
+    | _cross((8, 9, 10, 11), _each("lreg_dest", (3,)), _each("lreg_c", (0, 3, 4, 7, 8, 9, 10, 15))),
+    "SFPSHFT2": _cross((0, 1, 2, 3, 4), D_SRC)
+    | _cross((5,), D_SRC, _each("imm12_math", (1, 5, 7)))
+    | _cross((6,), D_SRC, _each("imm12_math", IMMEDIATES)),
 }
 
 
@@ -101,8 +119,15 @@ def _prepared(s: State, rng: random.Random, name: str, registers: list[list[int]
     s.lreg[8:15] = np.array(CONSTANTS, np.uint32)[:, None]
     s.lreg[15] = [2 * i for i in range(32)]
     s.prng[:] = [rng.getrandbits(32) for _ in range(32)]
-    s.cc_en[0] = 1 if name == "SFPSETCC" else rng.random() < 0.8
+    s.cc_en[0] = rng.random() < 0.8
     s.cc[:] = 1 if rng.random() < 0.4 else [rng.getrandbits(1) for _ in range(32)]
+    least = 1 if name == "SFPPUSHC" or name == "SFPPOPC" else 0
+    s.cc_depth[0] = rng.randint(least, 7)
+    s.cc_stack[:] = [[rng.getrandbits(1) for _ in range(32)] for _ in range(8)]
+    s.cc_stack_en[:] = [rng.getrandbits(1) for _ in range(8)]
+    for register in (s.macro_template, s.macro_sequence):
+        register[:] = [rng.getrandbits(32) for _ in range(4)]
+    s.macro_misc[0] = rng.getrandbits(12)
     return s
 
 
@@ -154,7 +179,7 @@ def _with_dst(
     ("SFPLOAD", (0, 1, 2, 3, 4, 6, 12, 14, 15)),
     ("SFPSTORE", (0, 1, 2, 3, 4, 6, 7, 9, 12, 14, 15)),
 ])  # fmt: skip
-@pytest.mark.parametrize(("fp32", "srcb"), [(0, 0), (0, 1), (0, 5), (0, 6), (0, 7), (0, 9), (1, 5)])
+@pytest.mark.parametrize(("fp32", "srcb"), [(1, 5), *((0, f) for f in (*range(12), 14, 15))])
 def test_loads_and_stores_agree_with_an_independent_reading(
     name: str, mods: tuple[int, ...], fp32: int, srcb: int
 ) -> None:

@@ -9,6 +9,8 @@ from sfpu_formats import LANES, M32, exponent
 from sfpu_reference import Model
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 
 MODES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15)  # 1, 5, 8, 11, 13: from the ISA text alone
@@ -117,26 +119,62 @@ def test_stores(mode: int, mask: str) -> None:
 
 @pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
 @pytest.mark.parametrize(
-    ("fmt", "mode"), [(0, 2), (1, 1), (5, 2), (6, 2), (7, 2), (9, 2), (15, 2), (None, 3)]
+    ("fmt", "mode"),
+    [
+        *((fmt, 2) for fmt in (0, 4, 5, 6, 7, 8, 9, 15)),
+        *((fmt, 1) for fmt in (1, 2, 3, 10, 11, 14)),
+        (None, 3),
+    ],
 )
 def test_mode_0_takes_the_format_of_srcb(name: str, fmt: int | None, mode: int) -> None:
     """Format None: ALU_ACC_CTRL_SFPU_Fp32_enabled, which wins over any format."""
     s = prepared(2, "some")
     s.cfg[0, 1] = FP32_ENABLED | 1 << FORMAT if fmt is None else fmt << FORMAT
-    if name == "SFPLOAD" and fmt == 15:
-        assert refused(name, s) == "VECTOR-IMPLIED-FORMAT"
-        return
     for base in (0, 6):
         for reg in (1, 2):
             check(s, name, mode, reg, base, base, 0)
 
 
-@pytest.mark.parametrize("fmt", [2, 3, 4, 8, 10, 11, 14])
-def test_mode_0_refuses_other_formats(fmt: int) -> None:
+@pytest.mark.parametrize("fmt", [12, 13])
+def test_mode_0_refuses_what_is_no_format(fmt: int) -> None:
     for name in ("SFPLOAD", "SFPSTORE"):
         s = fresh(1)
         s.cfg[0, 1] = fmt << FORMAT
         assert refused(name, s) == "VECTOR-IMPLIED-FORMAT"
+
+
+@pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
+@pytest.mark.parametrize(("override", "thread", "mode"), [(1, None, 1), (None, 1, 1), (1, 5, 2)])
+def test_mode_0_follows_the_overrides(
+    name: str, override: int | None, thread: int | None, mode: int
+) -> None:
+    """SFPLOAD: SFPU_DEST_FMT of the thread before SrcB_val before REG1_SrcB, here bf16."""
+    s = prepared(2, "some")
+    s.cfg[0, 1] = 5 << FORMAT
+    if override is not None:
+        s.cfg[0, cf.ALU_FORMAT_SPEC_REG_SrcB_val.word] = 0x200 | override << 5
+    if thread is not None:
+        s.thread_cfg[0, tf.SFPU_DEST_FMT_Base.word] = 1 | thread << 1
+    for base in (0, 6):
+        check(s, name, mode, 1, base, base, 0)
+
+
+@pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
+def test_the_configured_base_is_added_to_the_row(name: str) -> None:
+    """SFPLOAD: DstOffset = RWC.Dst + DEST_REGW_BASE, modulo 1024."""
+    s = prepared(3, "some")
+    s.cfg[0, cf.DEST_REGW_BASE_Base.word] = 1024 + 36
+    check(s, name, 2, 1, 36, 0, 2)
+
+
+def test_the_stack_base_is_refused() -> None:
+    for base, status in ((4, ""), (2, "VECTOR-STACK-BASE")):
+        s = fresh(1)
+        s.cfg[0, cf.DEST_SP_BASE_Base.word] = base
+        if status:
+            assert refused("SFPLOAD", s, instr_mod0=2) == status
+        else:
+            assert run(s, "SFPLOAD", instr_mod0=2) == 0
 
 
 def test_fp16_stores_saturate_and_truncate() -> None:
@@ -224,8 +262,8 @@ def test_store_and_load_keep_all_lanes_apart() -> None:
 
 
 REFUSED = [
-    ("SFPLOAD", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod0": 10}),
-    ("SFPSTORE", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod0": 10}),
+    ("SFPLOAD", "VECTOR-STACK", {"instr_mod0": 10}),
+    ("SFPSTORE", "VECTOR-STACK", {"instr_mod0": 10}),
     ("SFPLOAD", "VECTOR-TEMPLATE-LOAD", {"instr_mod0": 2, "lreg_ind": 12}),
     ("SFPSTORE", "VECTOR-TEMPLATE-LOAD", {"instr_mod0": 2, "lreg_ind": 15}),
     ("SFPLOAD", "VECTOR-DST-ODD", {"instr_mod0": 2, "dest_reg_addr": 3}),

@@ -64,10 +64,11 @@ def test_each_sixteenth_is_used_in_its_interval() -> None:
 
 
 def test_refused_modes() -> None:
-    assert refused("SFPLUT", instr_mod0=0) == "VECTOR-MODE"
+    assert refused("SFPLUT", instr_mod0=1) == refused("SFPLUT", instr_mod0=14) == "VECTOR-MODE"
     assert refused("SFPLUT", instr_mod0=4, lreg_ind=8) == "VECTOR-DEST"
     assert refused("SFPLUT", instr_mod0=4, lreg_ind=12) == "VECTOR-TEMPLATE-LOAD"
-    assert refused("SFPLUTFP32", instr_mod1=0) == "VECTOR-MODE"
+    for mod in (1, 5, 9, 11, 13, 15):
+        assert refused("SFPLUTFP32", instr_mod1=mod) == "VECTOR-MODE"
     assert refused("SFPLUTFP32", instr_mod1=2, lreg_dest=9) == "VECTOR-DEST"
 
 

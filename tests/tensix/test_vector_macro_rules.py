@@ -214,8 +214,8 @@ REFUSED = [
     ("VECTOR-MACRO-SWAP-READ", ALL_FOUR, sequence(byte(7)), [macro(0, 1, 0), LOAD]),
     ("VECTOR-MACRO-PORT", ALL_FOUR, sequence(byte(4)), [macro(0, 1, 0), LOAD]),
     ("VECTOR-MACRO-DST", ALL_FOUR, sequence(store=byte(3)), [macro(0, 2, 0), LOAD]),
-    ("VECTOR-MODE-UNIMPLEMENTED", ALL_FOUR, 0, [macro(0, 0, 0, 10)]),
-    ("VECTOR-MODE", [assemble("SFPSETCC", instr_mod1=1)], byte(4), [macro(0, 0, 0), NOP]),
+    ("VECTOR-STACK", ALL_FOUR, 0, [macro(0, 0, 0, 10)]),
+    ("VECTOR-MODE", [assemble("SFPENCC", instr_mod1=4)], byte(4), [macro(0, 0, 0), NOP]),
 ]
 
 
@@ -225,7 +225,7 @@ def test_refused(name: str, templates: list[int], sequence_0: int, words: list[i
 
 
 def test_the_error_shows_the_scheduled_instruction() -> None:
-    word = assemble("SFPSETCC", instr_mod1=1)
+    word = assemble("SFPENCC", instr_mod1=4)
     s = prepared([word], [byte(4)])
     assert refused(s, [macro(0, 3, 0), NOP]) == "VECTOR-MODE"
     assert int(s.gate_word[1]) >> 24 == word >> 24

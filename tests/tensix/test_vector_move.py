@@ -109,39 +109,28 @@ def test_shifts_of_a_third_register(mask: str) -> None:
 
 
 REFUSED = [
-    ("SFPMOV", "VECTOR-MODE-RESERVED", {"instr_mod1": 4}),
-    ("SFPMOV", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 3}),
-    ("SFPMOV", "VECTOR-RANDOM", {"instr_mod1": 8, "lreg_c": 8}),
+    ("SFPMOV", "VECTOR-MOV-MODE", {"instr_mod1": 4}),
+    ("SFPMOV", "VECTOR-MOV-MODE", {"instr_mod1": 12}),
     ("SFPMOV", "VECTOR-DEST", {"lreg_dest": 8}),
-    ("SFPSWAP", "VECTOR-MODE-UNIMPLEMENTED", {"instr_mod1": 4}),
     ("SFPSWAP", "VECTOR-SWAP-MODE", {"instr_mod1": 10}),
     ("SFPTRANSP", "VECTOR-DEST-ZERO", {"lreg_dest": 1}),
     ("SFPSHFT2", "VECTOR-MODE-UNDEFINED", {"instr_mod1": 7}),
-    ("SFPSHFT2", "VECTOR-MODE", {"instr_mod1": 2}),
-    ("SFPSHFT2", "VECTOR-MODE", {"instr_mod1": 6}),
+    ("SFPSHFT2", "VECTOR-IMMEDIATE", {"instr_mod1": 2, "imm12_math": 1}),
+    ("SFPSHFT2", "VECTOR-DEST", {"instr_mod1": 6, "lreg_dest": 9}),
     ("SFPSHFT2", "VECTOR-IMMEDIATE", {"instr_mod1": 3, "imm12_math": 1}),
     ("SFPSHFT2", "VECTOR-SHIFT2-SOURCE", {"instr_mod1": 5, "imm12_math": 16}),
     ("SFPSHFT2", "VECTOR-DEST", {"instr_mod1": 3, "lreg_dest": 8}),
-    ("SFPCONFIG", "VECTOR-MODE", {"instr_mod1": 2, "config_dest": 4}),
+    ("SFPCONFIG", "VECTOR-IMMEDIATE", {"instr_mod1": 6, "config_dest": 4, "imm16_math": 1}),
     ("SFPCONFIG", "VECTOR-CONFIG-CONSTANT", {"instr_mod1": 1, "config_dest": 10}),
-    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 0}),
-    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 8, "imm16_math": 4096}),
-    ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 12}),
+    ("SFPCONFIG", "VECTOR-CONFIG-LANES", {"config_dest": 5}),
+    ("SFPCONFIG", "VECTOR-CONFIG-DEFAULT", {"instr_mod1": 1, "config_dest": 12}),
     ("SFPCONFIG", "VECTOR-CONFIG-VALUE", {"instr_mod1": 1, "config_dest": 15, "imm16_math": 1}),
-    ("SFPCONFIG", "VECTOR-CONFIG-SOURCE", {"config_dest": 12}),
 ]
 
 
 @pytest.mark.parametrize(("name", "rule", "fields"), REFUSED)
 def test_refused_modes(name: str, rule: str, fields: dict[str, int]) -> None:
     assert refused(name, **fields) == rule
-
-
-def test_indexed_swaps_name_the_lower_registers() -> None:
-    s = fresh(1)
-    s.lane_config[:] = DEST_INDEX
-    for d, c in ((4, 0), (0, 4), (9, 1)):
-        assert refused("SFPSWAP", s, lreg_dest=d, lreg_src_c=c) == "VECTOR-SWAP-INDEX"
 
 
 def test_config_writes_constants_from_lane_0() -> None:
@@ -167,9 +156,12 @@ def test_config_writes_macro_and_lane_registers() -> None:
     assert s.lane_config.tolist() == [DEST_INDEX | EXCHANGE] * 32
 
 
-def test_config_needs_all_lanes() -> None:
-    s = fresh(1, "some")
-    assert refused("SFPCONFIG", s, config_dest=15, instr_mod1=1) == "VECTOR-CONFIG-LANES"
+def test_config_that_would_differ_between_lanes_is_refused() -> None:
+    s = fresh(1)
+    s.cc[3] = 0
+    fields = {"config_dest": 15, "instr_mod1": 1}
+    assert refused("SFPCONFIG", s, imm16_math=DEST_INDEX, **fields) == "VECTOR-CONFIG-LANES"
+    assert run(s, "SFPCONFIG", **fields) == 0  # nothing changes
 
 
 def test_nop_changes_nothing() -> None:

@@ -13,7 +13,6 @@ NAMED = (
     "VECTOR-MODE-RESERVED",
     "VECTOR-MODE-UNDEFINED",
     "VECTOR-MODE",
-    "VECTOR-MODE-UNIMPLEMENTED",
 )
 OTHERS = {"lreg_dest": 5, "lreg_c": 6, "lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 6}
 CLASSES = [

@@ -5,6 +5,8 @@ and the restrictions of the instruction list alone; it shares nothing with the p
 `sfpu_reference`, so that a misreading of the text shows as a difference between the two.
 """
 
+import math
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,6 +162,59 @@ def reciprocal(v: int) -> int:
     odd = 257 + 2 * (x >> 16 & 127)  # 256 * (1 + (i + 0.5) / 128)
     entry = (2 * 65536 + odd) // (2 * odd) - 128  # 128 * (512 / odd - 1), rounded
     return v & SIGN | (253 - exponent(x)) << 23 | entry << 16
+
+
+def exponential(x: int) -> int:
+    """e**x of a magnitude: the bf16 below e**(x cut to bf16), with the lower half of x."""
+    if x < 0x00800000:
+        return ONE
+    if x >= TWO:
+        return 0x40800000 | x & 0xFFFF
+    high = 0x3F81
+    if x >= 0x3C800000:
+        start = struct.unpack("<f", struct.pack("<I", x & 0xFFFF0000))[0]
+        high = struct.unpack("<I", struct.pack("<f", math.exp(start)))[0] >> 16
+    return high << 16 | x & 0xFFFF
+
+
+def shift_add(p: int, z: int) -> int:
+    """What SFPMUL24 adds to its product (Mul24ShiftAdd)."""
+    e = exponent(z)
+    if e == 0:
+        return p
+    top = max(129, e)
+    by, grown = top - e & 31, (1 << 23) + (z & FRACTION) << 3
+    p >>= top - 129 & 31
+    m = grown >> by
+    if m:
+        p += m + (1 << 16 if (m << by) ^ grown > 0xFFFF else 0)
+        p &= FRACTION
+    return p
+
+
+def bitwise(kind: int, old: int, new: int) -> int:
+    """MOD1_BITWISE_OR, AND and XOR of SFPCONFIG."""
+    return {0: new, 2: old | new, 4: old & new, 6: old ^ new}[kind]
+
+
+def boolean(mod: int, a: int, b: int) -> int:
+    """BooleanOp of SFPPUSHC and SFPPOPC."""
+    return int(
+        {
+            1: b,
+            2: not b,
+            3: a and b,
+            4: a or b,
+            5: a and not b,
+            6: a or not b,
+            7: not a and b,
+            8: not a or b,
+            9: not a and not b,
+            10: not a or not b,
+            11: a != b,
+            12: a == b,
+        }[mod]
+    )
 
 
 def lut_byte(b: int) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from vector_literal import Dst, fma
-from vector_literal_unit import Lane, Unit
+from vector_literal_lane import Lane
+from vector_literal_unit import Unit
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -16,6 +17,7 @@ from bhemu.tensix.state import State
 
 Triple = tuple[int, int, int]
 MEMBERS = ("lreg", "cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth", "lane_config", "prng")
+MEMBERS += ("macro_template", "macro_sequence", "macro_misc")
 MEMBERS += ("dst", "dst_valid", "rwc", "cfg", "thread_cfg")
 
 
@@ -27,7 +29,9 @@ def unit_of(p: dict[str, np.ndarray], t: int) -> Unit:
     """The model in the state of a snapshot, as thread `t` addresses Dst."""
     lreg = p["lreg"].T.tolist()
     state = zip(p["cc"].tolist(), p["prng"].tolist(), p["lane_config"].tolist(), strict=True)
-    lanes = [Lane(lreg[i], *lane) for i, lane in enumerate(state)]
+    special = dict(enumerate([*p["macro_template"], *p["macro_sequence"], *p["macro_misc"]]))
+    special = {number: int(value) for number, value in special.items()}
+    lanes = [Lane(lreg[i], *lane, special=special | {15: lane[2]}) for i, lane in enumerate(state)]
     word = int(p["cfg"][p["thread_cfg"][t, 0] & 1, cf.ALU_FORMAT_SPEC_REG1_SrcB.word])
     offset = int(p["thread_cfg"][t, tf.DEST_TARGET_REG_CFG_MATH_Offset.word]) & 0xFFF
     depth = int(p["cc_depth"][0])
@@ -46,6 +50,10 @@ def unit_of(p: dict[str, np.ndarray], t: int) -> Unit:
 def differences(unit: Unit, s: State) -> list[str]:
     """Registers, flags, generators and cells in which the package's state is another."""
     lines, registers = [], s.lreg.T.tolist()
+    special = [*s.macro_template.tolist(), *s.macro_sequence.tolist(), *s.macro_misc.tolist()]
+    for i, lane in enumerate(unit.lanes):
+        if [lane.special[number] for number in range(9)] != special:
+            lines.append(f"macro registers of lane {i}")
     others = zip(s.cc.tolist(), s.prng.tolist(), s.lane_config.tolist(), strict=True)
     for i, (lane, got, other) in enumerate(zip(unit.lanes, registers, others, strict=True)):
         for r in range(16) if lane.lreg != got else ():
@@ -62,6 +70,8 @@ def differences(unit: Unit, s: State) -> list[str]:
         lines.append("cc_en or depth of the stack")
     if [flags for _, flags in unit.stack] != s.cc_stack.tolist()[:depth]:
         lines.append("flags on the stack")
+    if [enabled for enabled, _ in unit.stack] != s.cc_stack_en.tolist()[:depth]:
+        lines.append("enables on the stack")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Second literal model of the vector unit: what each instruction does to the lanes and to Dst.
+"""Second literal model of the vector unit: what each instruction does to all lanes and to Dst.
 
 Written from the same text as `vector_literal`; a method is called as its instruction.
 """
@@ -7,210 +7,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace as Fields
 
 import vector_literal as v
-from vector_literal import FRACTION, M32, MAGNITUDE, ONE, SIGN, Dst, exponent, fma, key, signed
+from vector_literal import M32, Dst, key, signed
+from vector_literal_lane import Lane
 
 LANES = range(32)
-
-
-@dataclass
-class Lane:
-    """One lane: registers, flag, generator, LaneConfig."""
-
-    lreg: list[int]
-    cc: int = 1
-    prng: int = 0
-    config: int = 0
-
-    def SFPLOADI(self, f: Fields) -> None:
-        old, imm = self.lreg[f.lreg_ind], f.imm16
-        self.lreg[f.lreg_ind] = {
-            0: imm << 16,
-            1: (imm >> 15) << 31 | ((imm & 0x7FFF) + 112 * 1024) << 13,
-            2: imm,
-            4: imm | 0xFFFF0000 if imm & 0x8000 else imm,
-            8: imm << 16 | old & 0xFFFF,
-            10: old & 0xFFFF0000 | imm,
-        }[f.instr_mod0]
-
-    # Floating point
-
-    def SFPMAD(self, f: Fields) -> None:
-        a, b, c = (self.lreg[i] for i in (f.lreg_src_a, f.lreg_src_b, f.lreg_src_c))
-        a ^= SIGN if f.instr_mod1 & 1 else 0
-        c ^= SIGN if f.instr_mod1 & 2 else 0
-        self.lreg[f.lreg_dest] = fma(a, b, c)
-
-    SFPADD = SFPMAD
-
-    def SFPMUL(self, f: Fields) -> None:
-        a, b = self.lreg[f.lreg_src_a], self.lreg[f.lreg_src_b]
-        self.lreg[f.lreg_dest] = fma(a ^ (SIGN if f.instr_mod1 & 1 else 0), b, 0)
-
-    def SFPMULI(self, f: Fields) -> None:
-        self.lreg[f.lreg_dest] = fma(f.imm16_math << 16, self.lreg[f.lreg_dest], 0)
-
-    def SFPADDI(self, f: Fields) -> None:
-        self.lreg[f.lreg_dest] = fma(f.imm16_math << 16, ONE, self.lreg[f.lreg_dest])
-
-    def SFPLUT(self, f: Fields) -> None:
-        x = self.lreg[3]
-        magnitude = x & MAGNITUDE
-        entry = self.lreg[0 if magnitude < ONE else 1 if magnitude < v.TWO else 2]
-        a, c = v.lut_byte(entry >> 8 & 255), v.lut_byte(entry & 255)
-        self.lreg[f.lreg_ind] = x & SIGN | fma(a, magnitude, c) & MAGNITUDE
-
-    def SFPLUTFP32(self, f: Fields) -> None:
-        x = self.lreg[3] & MAGNITUDE
-        i = 0 if x < ONE else 1 if x < v.TWO else 2
-        low = x < (0x3F000000, 0x3FC00000, 0x40400000)[i]  # 0.5, 1.5, 3.0
-        a, c = (self.lreg[r] & 0xFFFF if low else self.lreg[r] >> 16 for r in (i, 4 + i))
-        self.lreg[f.lreg_dest] = fma(v.lut_half(a), x, v.lut_half(c))
-
-    def SFPARECIP(self, f: Fields) -> None:
-        self.lreg[f.lreg_dest] = v.reciprocal(self.lreg[f.lreg_c])
-
-    # Fields of a float
-
-    def SFPDIVP2(self, f: Fields) -> None:
-        c, imm = self.lreg[f.lreg_c], f.imm12_math & 255
-        e = exponent(c)
-        new = (e if e == 255 else (e + imm) & 255) if f.instr_mod1 == 1 else imm
-        self.lreg[f.lreg_dest] = c & ~(255 << 23) | new << 23
-
-    def SFPEXEXP(self, f: Fields) -> None:
-        d = exponent(self.lreg[f.lreg_c]) - (0 if f.instr_mod1 & 1 else 127)
-        self.lreg[f.lreg_dest] = d & M32
-        if f.instr_mod1 in (2, 10):
-            self.cc = int(d < 0 if f.instr_mod1 == 2 else d >= 0)
-
-    def SFPEXMAN(self, f: Fields) -> None:
-        fraction = self.lreg[f.lreg_c] & FRACTION
-        self.lreg[f.lreg_dest] = fraction if f.instr_mod1 else fraction + 0x800000
-
-    def SFPSETEXP(self, f: Fields) -> None:
-        c, d = self.lreg[f.lreg_c], self.lreg[f.lreg_dest]
-        new = {0: d & 255, 1: f.imm12_math & 255, 2: exponent(d)}[f.instr_mod1]
-        self.lreg[f.lreg_dest] = c & ~(255 << 23) | new << 23
-
-    def SFPSETMAN(self, f: Fields) -> None:
-        c, d = self.lreg[f.lreg_c], self.lreg[f.lreg_dest]
-        new = f.imm12_math << 11 if f.instr_mod1 else d & FRACTION
-        self.lreg[f.lreg_dest] = c & ~FRACTION | new
-
-    def SFPSETSGN(self, f: Fields) -> None:
-        c, d = self.lreg[f.lreg_c], self.lreg[f.lreg_dest]
-        new = f.imm12_math << 31 if f.instr_mod1 else d & SIGN
-        self.lreg[f.lreg_dest] = c & MAGNITUDE | new
-
-    def SFPABS(self, f: Fields) -> None:
-        c = self.lreg[f.lreg_c]
-        if f.instr_mod1 == 1:
-            self.lreg[f.lreg_dest] = c if c > 0xFF800000 else c & MAGNITUDE
-        else:
-            self.lreg[f.lreg_dest] = -c & M32 if c & SIGN else c
-
-    # Integers
-
-    def SFPIADD(self, f: Fields) -> None:
-        c, d, mod = self.lreg[f.lreg_c], self.lreg[f.lreg_dest], f.instr_mod1
-        if mod & 1:
-            d = v.signed12(f.imm12_math)
-        result = (c - d if mod & 2 else c + d) & M32
-        self.lreg[f.lreg_dest] = result
-        if mod & 8 or not mod & 4:
-            self.cc = int((result < SIGN) == bool(mod & 8))
-
-    def SFPMUL24(self, f: Fields) -> None:
-        a, b = self.lreg[f.lreg_src_a], self.lreg[f.lreg_src_b]
-        if f.instr_mod1 == 0:
-            self.lreg[f.lreg_dest] = a * b & FRACTION
-        else:
-            self.lreg[f.lreg_dest] = (a & FRACTION) * (b & FRACTION) >> 23
-
-    def SFPSHFT(self, f: Fields) -> None:
-        c, d, mod = self.lreg[f.lreg_c], self.lreg[f.lreg_dest], f.instr_mod1
-        amount = v.signed12(f.imm12_math) if mod & 1 else signed(c)
-        source = c if mod & 4 else d
-        if amount >= 0:
-            result = source << (amount & 31)
-        else:
-            result = (signed(source) if mod & 2 else source) >> (-amount & 31)
-        self.lreg[f.lreg_dest] = result & M32
-
-    def SFPAND(self, f: Fields) -> None:
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        self.lreg[f.lreg_dest] = self.lreg[other] & self.lreg[f.lreg_c]
-
-    def SFPOR(self, f: Fields) -> None:
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        self.lreg[f.lreg_dest] = self.lreg[other] | self.lreg[f.lreg_c]
-
-    def SFPXOR(self, f: Fields) -> None:
-        self.lreg[f.lreg_dest] ^= self.lreg[f.lreg_c]
-
-    def SFPNOT(self, f: Fields) -> None:
-        self.lreg[f.lreg_dest] = self.lreg[f.lreg_c] ^ M32
-
-    def SFPLZ(self, f: Fields) -> None:
-        c = self.lreg[f.lreg_c]
-        source = c & MAGNITUDE if f.instr_mod1 & 4 else c
-        self.lreg[f.lreg_dest] = 32 - source.bit_length()
-        if f.instr_mod1 & 2:
-            self.cc = int(source != 0)
-
-    # Conversions
-
-    def SFPCAST(self, f: Fields) -> None:
-        convert = {0: v.cast_float, 3: v.cast_complement}[f.instr_mod1]
-        self.lreg[f.lreg_dest] = convert(self.lreg[f.lreg_src_c])
-
-    def SFP_STOCH_RND(self, f: Fields) -> None:
-        c, mod = self.lreg[f.lreg_src_c], f.instr_mod1
-        self.lreg[f.lreg_dest] = v.to_bf16(c) if mod == 1 else v.to_integer(c, mod)
-        self.prng = v.prng_step(self.prng)
-
-    # Comparisons and moves
-
-    def SFPSETCC(self, f: Fields) -> None:
-        c = signed(self.lreg[f.lreg_c])
-        self.cc = int({0: c < 0, 2: c != 0, 4: c >= 0, 6: c == 0}[f.instr_mod1])
-
-    def _compared(self, f: Fields, holds: bool) -> None:
-        if f.instr_mod1 == 1:
-            self.cc = int(holds)
-        else:
-            self.lreg[f.lreg_dest] = M32 if holds else 0
-
-    def SFPGT(self, f: Fields) -> None:
-        self._compared(f, key(self.lreg[f.lreg_dest]) > key(self.lreg[f.lreg_c]))
-
-    def SFPLE(self, f: Fields) -> None:
-        self._compared(f, key(self.lreg[f.lreg_dest]) <= key(self.lreg[f.lreg_c]))
-
-    def SFPMOV(self, f: Fields) -> None:
-        if f.instr_mod1 == 8:
-            self.lreg[f.lreg_dest], self.prng = self.prng, v.prng_step(self.prng)
-        else:
-            self.lreg[f.lreg_dest] = self.lreg[f.lreg_c] ^ (SIGN if f.instr_mod1 == 1 else 0)
-
-    def swap(self, f: Fields, index: int) -> None:
-        c, d = f.lreg_src_c, f.lreg_dest
-        least = {1: True, 2: index < 16, 3: not index & 8, 9: False}.get(f.instr_mod1)
-        if least is not None:
-            least ^= bool(self.config & 0x100)
-            smaller = key(self.lreg[c]) < key(self.lreg[d])
-            if smaller != least:
-                return
-        self._exchange(c, d)
-        if self.config & 4:
-            self._exchange(4 + c, 4 + d)
-
-    def _exchange(self, c: int, d: int) -> None:
-        """A constant register gives its value and keeps it."""
-        values = self.lreg[d], self.lreg[c]
-        for register, value in zip((c, d), values, strict=True):
-            if register < 8:
-                self.lreg[register] = value
 
 
 @dataclass
@@ -230,6 +30,8 @@ class Unit:
         if hasattr(self, name):
             getattr(self, name)(f)
             return
+        for lane in self.lanes:
+            lane.used = self.cc_en
         for i in self._enabled() if (name, fields.get("instr_mod1")) != ("SFPMOV", 2) else LANES:
             getattr(self.lanes[i], name)(f)
 
@@ -241,11 +43,7 @@ class Unit:
             return mod
         if self.fp32:
             return 3
-        return (
-            1
-            if self.srcb == 1
-            else {0: 2, 5: 2, 6: 2, 7: 2, 9: 2, 15: 2 if store else -1}[self.srcb]
-        )
+        return 2 if self.srcb in (0, 4, 5, 6, 7, 8, 9, 15) else 1
 
     def _place(self, f: Fields, lane: int) -> tuple[int, int]:
         address = (self.base + f.dest_reg_addr) & 0x3FF
@@ -263,35 +61,80 @@ class Unit:
             self.dst.store(mod, *self._place(f, i), self.lanes[i].lreg[f.lreg_ind])
 
     def SFPENCC(self, f: Fields) -> None:
-        for lane in self.lanes:
-            lane.cc = f.imm12_math >> 1 if f.instr_mod1 == 10 else 1
-        if f.instr_mod1 == 10:
+        if f.instr_mod1 & 2:
             self.cc_en = f.imm12_math & 1
+        elif f.instr_mod1 & 1:
+            self.cc_en = 1 - self.cc_en
+        for lane in self.lanes:
+            lane.cc = f.imm12_math >> 1 if f.instr_mod1 & 8 else 1
 
     def SFPPUSHC(self, f: Fields) -> None:
-        self.stack.append((self.cc_en, [lane.cc for lane in self.lanes]))
+        flags, mod = [lane.cc for lane in self.lanes], f.instr_mod1
+        if mod == 0:
+            self.stack.append((self.cc_en, flags))
+            return
+        _, top = self.stack.pop()
+        if mod <= 12:
+            top = [v.boolean(mod, a, b) for a, b in zip(top, flags, strict=True)]
+        elif mod == 13:
+            for lane in self.lanes:
+                lane.cc = 1 - lane.cc
+            top = [lane.cc for lane in self.lanes]
+        else:
+            top = [15 - mod] * 32
+        self.stack.append((1 if mod >= 14 else self.cc_en, top))
 
     def SFPPOPC(self, f: Fields) -> None:
-        self.cc_en, flags = self.stack.pop()
+        enabled, top = self.stack[-1] if self.stack else (0, [0] * 32)
+        mod, flags = f.instr_mod1, [lane.cc for lane in self.lanes]
+        if mod == 0:
+            self.stack.pop()
+            flags = top
+        elif mod <= 12:
+            flags = [v.boolean(mod, a, b) for a, b in zip(flags, top, strict=True)]
+        else:
+            flags = [1 - a for a in flags] if mod == 13 else [15 - mod] * 32
+        if mod != 13:
+            self.cc_en = enabled if mod <= 12 else 1
         for lane, flag in zip(self.lanes, flags, strict=True):
             lane.cc = flag
 
     def SFPCOMPC(self, f: Fields) -> None:
-        top = self.stack[-1][1] if self.stack else [1] * 32
+        enabled, top = self.stack[-1] if self.stack else (1, [1] * 32)
         for lane, flag in zip(self.lanes, top, strict=True):
-            lane.cc = flag & (1 - lane.cc)
+            lane.cc = flag & (1 - lane.cc) if enabled and self.cc_en else 0
+
+    def _compare(self, f: Fields, greater: bool) -> None:
+        enabled, top = self._enabled(), self.stack[-1][1] if self.stack else None
+        for i, lane in enumerate(self.lanes):
+            holds = (key(lane.lreg[f.lreg_dest]) > key(lane.lreg[f.lreg_c])) == greater
+            flag = lane.compared(f, holds, i in enabled, None if top is None else top[i])
+            if top is not None and flag is not None:
+                top[i] = flag
+
+    def SFPGT(self, f: Fields) -> None:
+        self._compare(f, True)
+
+    def SFPLE(self, f: Fields) -> None:
+        self._compare(f, False)
 
     def SFPSWAP(self, f: Fields) -> None:
         for i in self._enabled():
             self.lanes[i].swap(f, i)
 
     def SFPSHFT2(self, f: Fields) -> None:
-        """Modes 3 and 4 move values between the lanes of a row of eight."""
+        """Modes 2 to 4 move values between the lanes of a row of eight, 1 between rows."""
         d, old = f.lreg_dest, [lane.lreg[f.lreg_src_c] for lane in self.lanes]
+        zeroth = [lane.lreg[0] for lane in self.lanes]
         for i in self._enabled():
             lreg, first = self.lanes[i].lreg, i & 7 == 0
-            if f.instr_mod1 == 5:
-                amount, source = signed(lreg[f.lreg_src_c]), lreg[f.imm12_math]
+            if f.instr_mod1 < 3:
+                above = zeroth[i + 8] if f.instr_mod1 == 1 and i < 24 else 0
+                last = old[i + 7 if first else i - 1] if f.instr_mod1 == 2 else above
+                lreg[0:4] = [lreg[1], lreg[2], lreg[3], last]
+            elif f.instr_mod1 >= 5:
+                amount, source = signed(lreg[f.lreg_src_c]), lreg[f.imm12_math & 15]
+                amount = v.signed12(f.imm12_math) if f.instr_mod1 == 6 else amount
                 left = source << (amount & 31) & M32
                 lreg[d] = left if amount >= 0 else source >> (-amount & 31)
             elif f.instr_mod1 == 4 and first:
@@ -308,12 +151,24 @@ class Unit:
                 self.lanes[lane].lreg[4 + i] = old[8 * i + k][4 + j]
 
     def SFPCONFIG(self, f: Fields) -> None:
-        first = self.lanes[0].lreg[0]
-        for lane in self.lanes:
-            if 11 <= f.config_dest <= 14:
-                lane.lreg[f.config_dest] = 0xBF800000 if f.instr_mod1 else first
-            elif f.config_dest == 15:
-                lane.config = f.imm16_math if f.instr_mod1 else first
+        """Lanes 0-7 give value and enable to the lanes below them."""
+        row, mod, d = self.lanes[:8], f.instr_mod1, f.config_dest
+        values, flags = [lane.lreg[0] for lane in row], [lane.cc for lane in row]
+        for i, lane in enumerate(self.lanes):
+            skipped = mod & 8 and not f.imm16_math >> 2 * (i & 7) & 1
+            if skipped or (self.cc_en and not flags[i & 7]):
+                continue
+            value = f.imm16_math if mod & 1 and d >= 4 else values[i & 7]
+            if 11 <= d <= 14:
+                default = {11: 0xBF800000, 13: 0xBF2CC4C7, 14: 0xBEB08FF9}
+                lane.lreg[d] = default[d] if mod & 1 else value
+            elif d < 8:
+                lane.special[d] = value
+            elif d == 8:
+                lane.special[8] = v.bitwise(mod & 6, lane.special[8], value) & 0xFFF
+            elif d == 15:
+                new = v.bitwise(mod & 6, lane.config, value) & 0x3FFFF
+                lane.config = new | (lane.config & ~0xFFFF if mod & 1 else 0)
 
     def SFPNOP(self, f: Fields) -> None:
         pass

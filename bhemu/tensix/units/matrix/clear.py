@@ -79,7 +79,7 @@ _INCRWC_CR = error(
 @njit
 def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
     b = config.bank(s, t)
-    row = where + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+    row = where + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
     if row >= dest.ROWS:
         return refuse(s, _ONE_ROW_RANGE, row, 0)
     if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):

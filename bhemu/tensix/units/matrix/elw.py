@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import banks, config, rwc
-from bhemu.tensix import thread_fields as tf
+from bhemu.tensix import banks, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import Instruction, bits
@@ -58,7 +57,7 @@ def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
 @njit
 def _dst_row(s: Any, t: Any, dst: Any) -> Any:
     """Dst row, not reduced modulo 1024."""
-    return dst + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+    return dst + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
 
 
 @njit

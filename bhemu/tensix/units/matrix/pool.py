@@ -6,7 +6,6 @@ import numpy as np
 
 from bhemu.tensix import banks, config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, bits
@@ -128,7 +127,7 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
     if status:
         return status
-    row = dst + s.rwc[t, rwc.DST] + config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset)
+    row = dst + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
     status = _refused(s, t, addr_mode, row)
     if status:
         return status

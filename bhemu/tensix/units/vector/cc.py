@@ -7,31 +7,20 @@ import numpy as np
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, UB, error
 from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
 _DEPTH = 8  # entries of the condition-code stack
 
-_NOT_IN_USE = error(
-    "VECTOR-SETCC-OFF",
-    UNSUPPORTED,
-    "SFPSETCC while condition codes are not in use",
-    "switch them on first (SFPENCC with instr_mod1 10 and bit 0 of the immediate)",
-)
-_COMPLEMENT_OFF = error(
-    "VECTOR-COMPC-OFF",
-    UNIMPLEMENTED,
-    "SFPCOMPC while condition codes are not in use",
-    "switch them on first (SFPENCC with instr_mod1 10 and bit 0 of the immediate)",
-)
-_COMPLEMENT_STACK = error(
-    "VECTOR-COMPC-STACK",
-    UNIMPLEMENTED,
-    "SFPCOMPC: the top of the stack was pushed while condition codes were not in use",
-    "switch condition codes on before SFPPUSHC",
-)
+# Mode bits of SFPENCC
+_INVERT_ENABLE, _SET_ENABLE, _SET_FLAGS = 1, 2, 8
+# Mode bits of SFPGT and SFPLE
+_SET_CC, _MUTATE_STACK, _MUTATE_OR, _SET_VD = 1, 2, 4, 8
+# Mode bits of SFPSETCC
+_IMMEDIATE, _CLEAR = 1, 8
+
 _OVERFLOW = error(
     "VECTOR-CC-OVERFLOW",
     UB,
@@ -44,10 +33,35 @@ _UNDERFLOW = error(
     "SFPPOPC with nothing on the condition-code stack",
     "match every SFPPOPC with an SFPPUSHC",
 )
+_NO_TOP = error(
+    "VECTOR-CC-TOP",
+    UB,
+    "SFPPUSHC mode {0} changes the top of the condition-code stack, which is empty",
+    "push first (mode 0)",
+)
+
+
+@njit
+def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
+    """SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes."""
+    if imm and mod & _CLEAR:
+        return refuse(s, lanes.IMMEDIATE, imm, mod)
+    if s.cc_en[0] == 0:
+        lanes.set_flags(s, 0)
+        return DONE
+    flag, value = s.lane_tmp[lanes.FLAG], _ZERO if mod & _CLEAR else _U(imm)
+    for lane in range(lanes.LANES):
+        flag[lane] = value
+    lanes.write_flags(s)
+    return DONE
 
 
 class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
-    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
+    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA).
+
+    Mode bit 0 takes imm12_math instead, bit 3 clears them; while they are not in use all are
+    cleared.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -60,12 +74,13 @@ class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
         status = lanes.claim_none(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 & 1 or instr_mod1 > 6:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        if instr_mod1 & (_IMMEDIATE | _CLEAR):
+            return _constant_flags(s, instr_mod1, imm12_math)
         if imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if s.cc_en[0] == 0:
-            return refuse(s, _NOT_IN_USE, 0, 0)
+            lanes.set_flags(s, 0)
+            return DONE
         x, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.FLAG]
         invert = _U(instr_mod1 == 4 or instr_mod1 == 2)
         if instr_mod1 & 2:
@@ -89,20 +104,62 @@ class SFPENCC(Instruction, opcode=0x8A, unit="vector", stall="B8"):
         status = lanes.claim_none(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 == 0:
-            if imm12_math:
-                return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-            lanes.set_flags(s, 1)
-        elif instr_mod1 == 10:
-            lanes.set_flags(s, (imm12_math >> 1) & 1)
+        if instr_mod1 & 4:
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+        if imm12_math and instr_mod1 & (_SET_ENABLE | _SET_FLAGS) == 0:
+            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
+        if instr_mod1 & _SET_ENABLE:
             s.cc_en[0] = imm12_math & 1
-        else:
-            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
+        elif instr_mod1 & _INVERT_ENABLE:
+            s.cc_en[0] = 1 - s.cc_en[0]
+        lanes.set_flags(s, (imm12_math >> 1) & 1 if instr_mod1 & _SET_FLAGS else 1)
         return DONE
 
 
+# What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b: bit 2 * a + b.
+_COMBINED = (0, 0xA, 0x5, 0x8, 0xE, 0x4, 0xD, 0x2, 0xB, 0x1, 0x7, 0x6, 0x9, 0x5, 0xF, 0x0)
+_TRUTH = np.array(_COMBINED, np.int64)
+_INVERT, _TRUE = 13, 14  # from 14 on both flag and enable become constants
+_NOT_A = 0x3
+
+
+@njit
+def _change_top(s: Any, mod: Any) -> Any:
+    """SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b)."""
+    if s.cc_depth[0] == 0:
+        return refuse(s, _NO_TOP, mod, 0)
+    top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
+    truth, flags, stacked = _U(_TRUTH[mod & 15]), s.cc, s.cc_stack[top]
+    for lane in range(lanes.LANES):
+        stacked[lane] = _U(truth >> _U(_U(stacked[lane] << _ONE) | flags[lane])) & _ONE
+    if mod == _INVERT:
+        for lane in range(lanes.LANES):
+            flags[lane] = stacked[lane]
+    s.cc_stack_en[top] = 1 if mod >= _TRUE else s.cc_en[0]
+    return DONE
+
+
+@njit
+def _peek(s: Any, mod: Any) -> None:
+    """SFPPOPC modes 1 to 15: the current flags (a) combined with the top of the stack (b).
+
+    An empty stack shows flags 0, not in use; mode 13 only inverts the current flags.
+    """
+    depth, flags = s.cc_depth[0], s.cc
+    top = (depth - 1) & (_DEPTH - 1)
+    stacked, held = s.cc_stack[top], _U(1 if depth else 0)
+    truth = _U(_NOT_A if mod == _INVERT else _TRUTH[mod & 15])
+    for lane in range(lanes.LANES):
+        b = _U(stacked[lane] & held)
+        flags[lane] = _U(truth >> _U(_U(flags[lane] << _ONE) | b)) & _ONE
+    if mod >= _TRUE:
+        s.cc_en[0] = 1
+    elif mod != _INVERT:
+        s.cc_en[0] = s.cc_stack_en[top] if depth else 0
+
+
 class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
-    """Push the condition codes (SFPPUSHC, Blackhole ISA)."""
+    """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -112,7 +169,7 @@ class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+            return _change_top(s, instr_mod1)
         depth = s.cc_depth[0]
         if depth >= _DEPTH:
             return refuse(s, _OVERFLOW, depth, 0)
@@ -124,7 +181,7 @@ class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
 
 
 class SFPPOPC(Instruction, opcode=0x88, unit="vector", stall="B8"):
-    """Pop the condition codes (SFPPOPC, Blackhole ISA)."""
+    """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -134,7 +191,8 @@ class SFPPOPC(Instruction, opcode=0x88, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+            _peek(s, instr_mod1)
+            return DONE
         if s.cc_depth[0] == 0:
             return refuse(s, _UNDERFLOW, 0, 0)
         top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
@@ -146,7 +204,10 @@ class SFPPOPC(Instruction, opcode=0x88, unit="vector", stall="B8"):
 
 
 class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8"):
-    """Complement the condition codes (SFPCOMPC, Blackhole ISA)."""
+    """Complement the condition codes (SFPCOMPC, Blackhole ISA).
+
+    All become 0 while they are not in use, or were not when the top of the stack was pushed.
+    """
 
     lreg_dest = bits(7, 4)
 
@@ -154,17 +215,15 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8"):
         status = lanes.claim_none(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        if s.cc_en[0] == 0:
-            return refuse(s, _COMPLEMENT_OFF, 0, 0)
         if s.cc_depth[0] == 0:
+            used = _U(1 if s.cc_en[0] else 0)
             for lane in range(lanes.LANES):
-                s.cc[lane] = _U(s.cc[lane] ^ _ONE)
+                s.cc[lane] = _U(_U(s.cc[lane] ^ _ONE) & used)
             return DONE
         top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
-        if s.cc_stack_en[top] == 0:
-            return refuse(s, _COMPLEMENT_STACK, 0, 0)
+        used = _U(1 if s.cc_en[0] and s.cc_stack_en[top] else 0)
         for lane in range(lanes.LANES):
-            s.cc[lane] = _U(s.cc_stack[top, lane] & _U(s.cc[lane] ^ _ONE))
+            s.cc[lane] = _U(_U(s.cc_stack[top, lane] & used) & _U(s.cc[lane] ^ _ONE))
         return DONE
 
 
@@ -172,13 +231,15 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8"):
 def _compare(s: Any, t: Any, mod: Any, dest: Any, c: Any, greater: Any) -> Any:
     """SFPGT (`greater` = 1) and SFPLE (0) of LReg[dest] with LReg[c].
 
-    Mode 1 sets the condition codes, mode 8 writes all ones or 0.
+    Mode bit 0 sets the condition codes, bit 3 writes all ones or 0, bit 1 changes the top of the
+    stack in all lanes, by and, or (bit 2) by or.
     """
-    status = lanes.claim(s, t, dest)
-    if status != lanes.GO:
-        return status
-    if mod != 1 and mod != 8:
-        return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
+    target = lanes.target(s, dest)
+    constant = lanes.WRITABLE <= target < lanes.TEMPLATES  # compared, not written
+    if mod & _SET_VD or not constant:
+        status = lanes.claim(s, t, dest)
+        if status != lanes.GO:
+            return status
     x, y, flag, out = (
         s.lreg[dest & 15],
         s.lreg[c & 15],
@@ -188,12 +249,18 @@ def _compare(s: Any, t: Any, mod: Any, dest: Any, c: Any, greater: Any) -> Any:
     above, other = _U(greater), _U(1 - greater)
     for lane in range(lanes.LANES):
         flag[lane] = above if lanes.order(x[lane]) > lanes.order(y[lane]) else other
-    if mod == 1:
-        lanes.write_flags(s)
-    else:
+    if mod & _SET_VD:
         for lane in range(lanes.LANES):
             out[lane] = _ALL if flag[lane] != _ZERO else _ZERO
         lanes.write(s, dest)
+    if mod & _MUTATE_STACK and s.cc_depth[0]:
+        top = s.cc_stack[(s.cc_depth[0] - 1) & (_DEPTH - 1)]
+        fill = _ONE if mod & _MUTATE_OR else _ZERO
+        for lane in range(lanes.LANES):
+            either, both = _U(top[lane] | flag[lane]), _U(top[lane] & flag[lane])
+            top[lane] = either if fill != _ZERO else both
+    if mod & _SET_CC:
+        lanes.write_flags(s)
     return DONE
 
 

@@ -76,7 +76,10 @@ class SFPDIVP2(Instruction, opcode=0x76, unit="vector", stall="B8"):
 
 
 class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
-    """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
+    """Extract the exponent (SFPEXEXP, Blackhole ISA).
+
+    Mode bit 0 keeps the bias, bit 1 sets the flags from the sign, bit 3 complements them.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -88,8 +91,6 @@ class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
             return status
         if instr_mod1 & 4:
             return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        if instr_mod1 > 2 and instr_mod1 != 10:
-            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
         x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         bias = _I(0 if instr_mod1 & 1 else _BIAS)
         positive = _U(instr_mod1 >> 3)  # flag when the sign bit is clear
@@ -97,9 +98,11 @@ class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
             value = _U(_I(_I(_U(x[lane] & _EXPONENT) >> _U(23)) - bias))
             out[lane] = value
             flag[lane] = _U(value >> _U(31)) ^ positive
+        if instr_mod1 & 2 == 0:
+            lanes.complement_flags(s)
         lanes.write(s, lreg_dest)
-        if instr_mod1 & 2:
-            lanes.write_flags(s)
+        if instr_mod1 & 10:
+            lanes.write_result_flags(s, lreg_dest)
         return DONE
 
 
@@ -135,11 +138,11 @@ class SFPSETEXP(Instruction, opcode=0x82, unit="vector", stall="B8"):
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 > 2:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
-        if instr_mod1 != 1 and imm12_math:
+        if instr_mod1 > 3:
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+        if instr_mod1 & 1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        if instr_mod1 == 1:
+        if instr_mod1 & 1:  # the immediate, whatever bit 1 says
             _insert(s, lreg_c, 0x807FFFFF, imm12_math << 23)
         elif instr_mod1 == 2:
             _merge(s, lreg_c, 0x807FFFFF, lreg_dest, 0x7F800000)
@@ -167,7 +170,7 @@ class SFPSETMAN(Instruction, opcode=0x83, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
         if instr_mod1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if instr_mod1:

@@ -113,8 +113,8 @@ def _same_datum(s: Any, t: Any, word: Any) -> Any:
     if opcode != OPCODE and opcode != _LOAD:
         return DONE
     slot = s.macro_slot[STORE, 0]
-    load = datums.load_mode(s, t, (word >> 16) & 15)
-    store = datums.store_mode(s, t, slot[MODE])
+    load = datums.concrete_mode(s, t, (word >> 16) & 15)
+    store = datums.concrete_mode(s, t, slot[MODE])
     row = rwc.dst_row(s, t, word & 0x3FF)
     if load < 0 or store < 0 or not datums.collide(s, t, load, row, store, slot[ROW]):
         return DONE
@@ -146,7 +146,7 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
     """The load of an SFPLOADMACRO; its Dst row is kept for the store that it may schedule."""
     if word & RESERVED:
         return refuse(s, RESERVED_BITS, word & RESERVED, 0)
-    mode = datums.load_mode(s, t, (word >> 16) & 15)
+    mode = datums.concrete_mode(s, t, (word >> 16) & 15)
     if mode < 0:
         return mode
     row, addr_mode = rwc.dst_row(s, t, word & 0x3FF), (word >> 13) & 7
@@ -162,7 +162,7 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
 @njit
 def _store(s: Any, t: Any) -> Any:
     slot = s.macro_slot[STORE, 0]
-    mode = datums.store_mode(s, t, slot[MODE])
+    mode = datums.concrete_mode(s, t, slot[MODE])
     if mode < 0:
         return mode
     reg = slot[DEST]

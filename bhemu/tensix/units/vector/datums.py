@@ -10,8 +10,9 @@ import numpy as np
 
 from bhemu.tensix import config, dest, formats, lanes, quirks
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UNIMPLEMENTED, error
+from bhemu.tensix.status import MISSING, UB, error
 from bhemu.tensix.subset import njit
 
 _U = np.uint32
@@ -21,48 +22,60 @@ _UPPER = _U(0xFFFF0000)
 
 _IMPLIED = error(
     "VECTOR-IMPLIED-FORMAT",
-    UNIMPLEMENTED,
-    "instr_mod0 0 takes the format from ALU_FORMAT_SPEC_REG1_SrcB, and format {0} has no model",
-    "name the format in instr_mod0",
+    UB,
+    "instr_mod0 0 takes the format from the configuration, and {0} is no format",
+    "name the format in instr_mod0, or set ALU_FORMAT_SPEC_REG1_SrcB",
+)
+_STACK = error(
+    "VECTOR-STACK",
+    MISSING,
+    "instr_mod0 10 (INT32_ALL) addresses Dst through the RWC Sp: the ISA text tells neither its"
+    " width nor what resets it",
+    "use instr_mod0 4 and the Dst counter",
+)
+_STACK_BASE = error(
+    "VECTOR-STACK-BASE",
+    MISSING,
+    "DEST_SP_BASE_Base is {0:#x}: its low two bits are added to the RWC Sp, which has no model",
+    "leave DEST_SP_BASE_Base 0",
 )
 
-# instr_mod0, as SFPLOAD and SFPSTORE name their formats; 10 (INT32_ALL) needs the Sp counters
+# instr_mod0, as SFPLOAD and SFPSTORE name their formats
 _SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range(10)
 _ZEROS, _INT32_SM, _INT8_COMP, _LO16_ONLY, _HI16_ONLY = 11, 12, 13, 14, 15
-_MODES = 0xFFFF & ~(1 << 10)
-_AS_BF16 = (formats.FP32, formats.BF16, formats.BFP8, formats.BFP4, formats.UINT16)
-_LOAD_AS_BF16 = sum(1 << f for f in _AS_BF16)
-_STORE_AS_BF16 = _LOAD_AS_BF16 | 1 << formats.BFP2
+_INT32_ALL = 10
+_AS_BF16 = (formats.FP32, formats.TF32, formats.BF16, formats.BFP8, formats.BFP4, formats.BFP2)
+_IMPLY_BF16 = sum(1 << f for f in (*_AS_BF16, formats.INT32, formats.UINT16))
+_NO_FORMAT = 1 << 12 | 1 << 13
 _WIDE_LOAD = 1 << _FP32 | 1 << _INT32 | 1 << _INT32_SM  # 32-bit datums
 _WIDE_STORE = _WIDE_LOAD | 1 << _HI16 | 1 << _LO16
 
 
 @njit
-def _concrete(s: Any, t: Any, mod: Any, as_bf16: Any) -> Any:
-    """Concrete mode of instr_mod0, or an error."""
-    if (_MODES >> mod) & 1 == 0:
-        return refuse(s, lanes.MODE_UNIMPLEMENTED, mod, 0)
-    if mod != _SRCB:
-        return mod
-    b = config.bank(s, t)
+def _implied(s: Any, t: Any, b: Any) -> Any:
+    """Concrete mode of instr_mod0 0 in Config bank `b`, or an error."""
     if config.get(s, b, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled):
         return _FP32
     fmt = config.get(s, b, cf.ALU_FORMAT_SPEC_REG1_SrcB)
-    if (as_bf16 >> fmt) & 1:
-        return _BF16
-    return _FP16 if fmt == formats.FP16 else refuse(s, _IMPLIED, fmt, 0)
+    if config.get(s, b, cf.ALU_FORMAT_SPEC_REG_SrcB_override):
+        fmt = config.get(s, b, cf.ALU_FORMAT_SPEC_REG_SrcB_val)
+    if config.thread(s, t, tf.SFPU_DEST_FMT_Enable):
+        fmt = config.thread(s, t, tf.SFPU_DEST_FMT_Base)
+    if (_NO_FORMAT >> fmt) & 1:
+        return refuse(s, _IMPLIED, fmt, 0)
+    return _BF16 if (_IMPLY_BF16 >> fmt) & 1 else _FP16
 
 
 @njit
-def load_mode(s: Any, t: Any, mod: Any) -> Any:
-    """Concrete mode of an SFPLOAD's instr_mod0, or an error."""
-    return _concrete(s, t, mod, np.int64(_LOAD_AS_BF16))
-
-
-@njit
-def store_mode(s: Any, t: Any, mod: Any) -> Any:
-    """Concrete mode of an SFPSTORE's instr_mod0, or an error."""
-    return _concrete(s, t, mod, np.int64(_STORE_AS_BF16))
+def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
+    """Concrete mode of the instr_mod0 of an SFPLOAD or SFPSTORE, or an error."""
+    b = config.bank(s, t)
+    base = config.get(s, b, cf.DEST_SP_BASE_Base)
+    if base & 3:
+        return refuse(s, _STACK_BASE, base, 0)
+    if mod == _INT32_ALL:
+        return refuse(s, _STACK, mod, 0)
+    return mod if mod != _SRCB else _implied(s, t, b)
 
 
 @njit

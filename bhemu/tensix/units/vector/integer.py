@@ -6,33 +6,25 @@ import numpy as np
 
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
 _SIGN = _U(0x80000000)
-_LOW12 = _U(0xFFF)
-_LOW23 = _U(0x7FFFFF)
-_LREG_ZERO = 9
 
 _SHIFT_MODE = error(
     "VECTOR-SHIFT-MODE",
     NCB,
     "SFPSHFT mode {0}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) exist",
+    "silicon ignores bit 3, and bit 2 without bit 0",
 )
 _NO_REGISTER = error(
     "VECTOR-BITS-REGISTER",
     UNSUPPORTED,
     "imm12_math is {0}, which mode {1} does not read",
     "set instr_mod1 to 1 to name the register in imm12_math, or leave it 0",
-)
-_NO_ADDEND = error(
-    "VECTOR-MUL24-ADDEND",
-    NCB,
-    "SFPMUL24 names LReg[{0}] as lreg_src_c: it must be LReg[9], the constant 0",
-    "name LReg[9] as lreg_src_c",
 )
 
 
@@ -43,7 +35,8 @@ def _wrap(x: Any) -> Any:
 
 
 @njit
-def _signed12(imm: Any) -> Any:
+def signed12(imm: Any) -> Any:
+    """A 12-bit immediate as a signed integer."""
     return imm - ((imm & 0x800) << 1)
 
 
@@ -57,7 +50,7 @@ def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
         s.lane_tmp[lanes.FLAG],
     )
     if mod & 1:
-        second = _signed12(imm)
+        second = signed12(imm)
         for lane in range(lanes.LANES):
             out[lane] = _wrap(np.int64(x[lane]) + second)
     elif mod & 2:
@@ -72,7 +65,11 @@ def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
 
 
 class SFPIADD(Instruction, opcode=0x79, unit="vector", stall="B8"):
-    """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
+    """Integer addition and subtraction (SFPIADD, Blackhole ISA).
+
+    Mode bit 0 adds the immediate, bit 1 alone subtracts; flags: the sign unless bit 2 is set, then
+    complemented by bit 3.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -90,12 +87,12 @@ class SFPIADD(Instruction, opcode=0x79, unit="vector", stall="B8"):
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 > 10 or instr_mod1 & 3 == 3:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
         _sum(s, instr_mod1, lreg_dest, lreg_c, imm12_math)
         lanes.write(s, lreg_dest)
+        if instr_mod1 >= 12:
+            lanes.complement_flags(s)
         if instr_mod1 & 8 or instr_mod1 & 4 == 0:
-            lanes.write_flags(s)
+            lanes.write_result_flags(s, lreg_dest)
         return DONE
 
 
@@ -135,13 +132,17 @@ class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 3 and instr_mod1 != 5 and instr_mod1 != 7:
-            return refuse(s, _SHIFT_MODE, instr_mod1, 0)
+            s.detail[0] = instr_mod1
+            status = violated(s, _SHIFT_MODE)
+            if status:
+                return status
+            instr_mod1 &= 7
         if instr_mod1 & 1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        source = lreg_c if instr_mod1 & 4 else lreg_dest
+        source = lreg_c if instr_mod1 & 5 == 5 else lreg_dest
         amounts = s.lreg[lreg_c & 15]
         if instr_mod1 & 1:
-            amounts, same = s.lane_tmp[lanes.FLAG], _wrap(_signed12(imm12_math))
+            amounts, same = s.lane_tmp[lanes.FLAG], _wrap(signed12(imm12_math))
             for lane in range(lanes.LANES):
                 amounts[lane] = same
         shift(s, source, amounts, instr_mod1 & 2)
@@ -156,7 +157,7 @@ def _bits_refused(s: Any, t: Any, mod: Any, dest: Any, imm: Any) -> Any:
     if status != lanes.GO:
         return status
     if mod > 1:
-        return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
+        return refuse(s, lanes.MODE_UNNAMED, mod, 0)
     if mod == 0 and imm:
         return refuse(s, _NO_REGISTER, imm, mod)
     return lanes.GO
@@ -251,7 +252,10 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
 
 
 class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
-    """Count leading zeros (SFPLZ, Blackhole ISA)."""
+    """Count leading zeros (SFPLZ, Blackhole ISA).
+
+    Mode bit 2 leaves the sign out, bit 1 sets the flags where a bit is set, bit 3 complements them.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -263,17 +267,17 @@ class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
             return status
         if instr_mod1 & 1:
             return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        if instr_mod1 > 4:
-            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
         x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-        keep = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF)
+        keep, zero = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF), _U(instr_mod1 >> 3)
         for lane in range(lanes.LANES):
             value = _U(x[lane] & keep)
             out[lane] = lanes.leading_zeros(value)
-            flag[lane] = _ONE if value != _ZERO else _ZERO
+            flag[lane] = _U(_ONE if value != _ZERO else _ZERO) ^ zero
+        if instr_mod1 & 2 == 0:
+            lanes.complement_flags(s)
         lanes.write(s, lreg_dest)
-        if instr_mod1 & 2:
-            lanes.write_flags(s)
+        if instr_mod1 & 10:
+            lanes.write_result_flags(s, lreg_dest)
         return DONE
 
 
@@ -297,52 +301,5 @@ class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
         else:
             for lane in range(lanes.LANES):
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
-        lanes.write(s, lreg_dest)
-        return DONE
-
-
-@njit(inline="always")
-def _product23(a: Any, b: Any, high: Any) -> Any:
-    """Low 23 bits of the product of two 23-bit integers, or (high = 1) the 23 bits above them."""
-    ah, al = _U(_U(a & _LOW23) >> _U(12)), _U(a & _LOW12)
-    bh, bl = _U(_U(b & _LOW23) >> _U(12)), _U(b & _LOW12)
-    low = _U(al * bl)
-    middle = _U(_U(ah * bl) + _U(al * bh) + _U(low >> _U(12)))
-    above = _U(_U(_U(ah * bh) << _ONE) + _U(middle >> _U(11)))
-    below = _U(_U(_U(middle & _U(0x7FF)) << _U(12)) | _U(low & _LOW12))
-    return above if high != _ZERO else below
-
-
-class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
-    """Multiply 24-bit integers (SFPMUL24, Blackhole ISA)."""
-
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
-    lreg_src_b = bits(15, 12)
-    lreg_src_a = bits(19, 16)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_src_c: Any,
-        lreg_src_b: Any,
-        lreg_src_a: Any,
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
-        if status != lanes.GO:
-            return status
-        if instr_mod1 & 2:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
-        if lreg_src_c != _LREG_ZERO:
-            return refuse(s, _NO_ADDEND, lreg_src_c, 0)
-        x, y, out = s.lreg[lreg_src_a & 15], s.lreg[lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
-        high = _ONE if instr_mod1 else _ZERO
-        for lane in range(lanes.LANES):
-            out[lane] = _product23(x[lane], y[lane], high)
         lanes.write(s, lreg_dest)
         return DONE

@@ -56,7 +56,7 @@ class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8"):
     def execute(
         s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
     ) -> Any:
-        mode = datums.load_mode(s, t, instr_mod0)
+        mode = datums.concrete_mode(s, t, instr_mod0)
         if mode < 0:
             return mode
         row = rwc.dst_row(s, t, dest_reg_addr)
@@ -80,7 +80,7 @@ class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8"):
     def execute(
         s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
     ) -> Any:
-        mode = datums.store_mode(s, t, instr_mod0)
+        mode = datums.concrete_mode(s, t, instr_mod0)
         if mode < 0:
             return mode
         row = rwc.dst_row(s, t, dest_reg_addr)

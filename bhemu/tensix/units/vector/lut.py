@@ -9,6 +9,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
 from bhemu.tensix.subset import njit
+from bhemu.tensix.units.vector import indirect
 from bhemu.tensix.units.vector.arith import fma_rows
 
 _U = np.uint32
@@ -17,7 +18,8 @@ _ZERO = _U(0)
 _SIGN = _U(0x80000000)
 _MAGNITUDE = _U(0x7FFFFFFF)
 _HALF, _ONE, _ONE_AND_HALF = _U(0x3F000000), _U(0x3F800000), _U(0x3FC00000)
-_TWO, _THREE = _U(0x40000000), _U(0x40400000)
+_TWO, _THREE, _FOUR = _U(0x40000000), _U(0x40400000), _U(0x40800000)
+_KEEP_SIGN, _THREE_HALVES = 4, 10  # mode bits
 
 
 @njit(inline="always")
@@ -36,8 +38,19 @@ def _from_byte(x: Any) -> Any:
     return _ZERO if byte == _U(0xFF) else value
 
 
+@njit
+def _with_sign_of_x(s: Any) -> None:
+    """The scratch value with the sign of LReg[3]."""
+    x, out = s.lreg[3], s.lane_tmp[lanes.VALUE]
+    for lane in range(lanes.LANES):
+        out[lane] = _U(_U(out[lane] & _MAGNITUDE) | _U(x[lane] & _SIGN))
+
+
 class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
-    """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA)."""
+    """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA).
+
+    Mode bit 2 gives the result the sign of LReg[3]; LReg[7] names the destination with bit 3.
+    """
 
     instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
@@ -48,8 +61,12 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
         status = lanes.claim(s, t, lreg_ind)
         if status != lanes.GO:
             return status
-        if instr_mod0 != 4:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod0, 0)
+        if instr_mod0 & 3:
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod0, 0)
+        if instr_mod0 & indirect.VD:
+            status = indirect.refused(s)
+            if status != DONE:
+                return status
         first, second, third, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
         out, size = s.lane_tmp[lanes.VALUE], s.lane_tmp[_SIZE]
         slope, offset = s.lane_tmp[_SLOPE], s.lane_tmp[_OFFSET]
@@ -60,9 +77,9 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
             slope[lane] = _from_byte(_U(out[lane] >> _U(8)))
             offset[lane] = _from_byte(out[lane])
         fma_rows(s, slope, size, offset, _ZERO, _ZERO)
-        for lane in range(lanes.LANES):
-            out[lane] = _U(_U(out[lane] & _MAGNITUDE) | _U(x[lane] & _SIGN))
-        lanes.write(s, lreg_ind)
+        if instr_mod0 & _KEEP_SIGN:
+            _with_sign_of_x(s)
+        indirect.write(s, instr_mod0, lreg_ind)
         return DONE
 
 
@@ -76,25 +93,55 @@ def _from_half(x: Any) -> Any:
 
 
 @njit(inline="always")
-def _upper_half(x: Any) -> Any:
+def _upper_half(x: Any, cut: Any) -> Any:
     """16 when the magnitude is in the upper part of its piece of the table, else 0."""
-    limit = _piece(x, _HALF, _ONE_AND_HALF, _THREE)
+    limit = _piece(x, _HALF, _ONE_AND_HALF, cut)
     return _U(16) if x >= limit else _ZERO
 
 
 @njit
-def _select16(s: Any, first: Any, row: Any) -> None:
-    """Scratch `row` = the fp16 table value of each magnitude, from LReg[first] and the next two."""
+def _select(s: Any, first: Any, row: Any) -> None:
+    """Scratch `row` = the table word of each magnitude, from LReg[first] and the next two."""
     x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
     a, b, c = s.lreg[first & 15], s.lreg[(first + 1) & 15], s.lreg[(first + 2) & 15]
     for lane in range(lanes.LANES):
-        out[lane] = _U(_piece(x[lane], a[lane], b[lane], c[lane]) >> _upper_half(x[lane]))
+        out[lane] = _piece(x[lane], a[lane], b[lane], c[lane])
+
+
+@njit
+def _halves(s: Any, row: Any, cut: Any) -> None:
+    """Scratch `row`: table words to the fp16 half that the magnitude selects, as fp32."""
+    x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
+    for lane in range(lanes.LANES):
+        out[lane] = _U(out[lane] >> _upper_half(x[lane], cut))
     for lane in range(lanes.LANES):
         out[lane] = _from_half(out[lane])
 
 
+@njit
+def _table(s: Any, mod: Any) -> None:
+    """Scratch `_SLOPE` and `_OFFSET` from the table that bits 0, 1 and 3 of the mode say."""
+    _select(s, 0, _SLOPE)
+    if mod & 10 == _THREE_HALVES:
+        slope, offset = s.lane_tmp[_SLOPE], s.lane_tmp[_OFFSET]
+        for lane in range(lanes.LANES):
+            offset[lane] = _from_half(slope[lane])
+            slope[lane] = _from_half(_U(slope[lane] >> _U(16)))
+        return
+    _select(s, 4, _OFFSET)
+    if mod & 2:
+        cut = _FOUR if mod & 1 else _THREE
+        _halves(s, _SLOPE, cut)
+        _halves(s, _OFFSET, cut)
+
+
 class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
-    """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
+    """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA).
+
+    Modes 0: three fp32 pieces; 2 and 3: six fp16 pieces, the last from 3.0 or 4.0 on; 10: three
+    fp16 pieces.  Bit 2 gives the result the sign of LReg[3]; LReg[7] names the destination with
+    bit 3, which mode 10 has as well.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -103,13 +150,18 @@ class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
         status = lanes.claim(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 != 2:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        if instr_mod1 & 1 and instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+        if instr_mod1 & indirect.VD:
+            status = indirect.refused(s)
+            if status != DONE:
+                return status
         x, size = s.lreg[3], s.lane_tmp[_SIZE]
         for lane in range(lanes.LANES):
             size[lane] = _U(x[lane] & _MAGNITUDE)
-        _select16(s, 0, _SLOPE)
-        _select16(s, 4, _OFFSET)
+        _table(s, instr_mod1)
         fma_rows(s, s.lane_tmp[_SLOPE], size, s.lane_tmp[_OFFSET], _ZERO, _ZERO)
-        lanes.write(s, lreg_dest)
+        if instr_mod1 & _KEEP_SIGN:
+            _with_sign_of_x(s)
+        indirect.write(s, instr_mod1, lreg_dest)
         return DONE

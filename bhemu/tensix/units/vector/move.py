@@ -6,43 +6,25 @@ import numpy as np
 
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.vector.integer import shift
+from bhemu.tensix.units.vector.integer import shift, signed12
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
-_MINUS_ONE = 0xBF800000
-_LANE_CONFIG_BITS = lanes.ENABLE_DEST_INDEX | lanes.EXCHANGE_SRCB_SRCC
 
-_CONFIG_LANES = error(
-    "VECTOR-CONFIG-LANES",
-    UNSUPPORTED,
-    "SFPCONFIG while some lanes are disabled",
-    "enable all lanes first (SFPENCC)",
+_MOV_MODE = error(
+    "VECTOR-MOV-MODE",
+    NCB,
+    "SFPMOV mode {0:#x} sets bit 2, which is reserved",
+    "leave bit 2 of instr_mod1 0; silicon ignores it",
 )
-_CONFIG_SOURCE = error(
-    "VECTOR-CONFIG-SOURCE",
-    UNSUPPORTED,
-    "SFPCONFIG from LReg[0] whose lanes differ (lane {0} is not lane 0)",
-    "load the same value into all lanes",
-)
-_CONFIG_VALUE = error(
-    "VECTOR-CONFIG-VALUE", UNSUPPORTED, "SFPCONFIG of register {0} with {1:#x} has no model"
-)
-_CONFIG_CONSTANT = error(
-    "VECTOR-CONFIG-CONSTANT", NCB, "SFPCONFIG of register {0}: 9 and 10 are fixed constants"
-)
-_RANDOM_SOURCE = error(
-    "VECTOR-RANDOM", UNIMPLEMENTED, "SFPMOV mode 8 reads the random state through LReg[9], not {0}"
-)
-_SWAP_MODE = error("VECTOR-SWAP-MODE", NCB, "SFPSWAP mode {0} is outside the contract (0-9)")
-_SWAP_INDEX = error(
-    "VECTOR-SWAP-INDEX",
-    UNSUPPORTED,
-    "SFPSWAP of LReg[{0}] and LReg[{1}] with LaneConfig.ENABLE_DEST_INDEX set",
-    "name only LReg[0] to LReg[3], or clear bit 2 of LaneConfig with SFPCONFIG",
+_SWAP_MODE = error(
+    "VECTOR-SWAP-MODE",
+    NCB,
+    "SFPSWAP mode {0} is outside the contract (0-9)",
+    "silicon does what mode 9 does",
 )
 _SHIFT_SOURCE = error(
     "VECTOR-SHIFT2-SOURCE",
@@ -53,6 +35,8 @@ _SHIFT_SOURCE = error(
 
 # Scratch rows besides lanes.VALUE and lanes.FLAG
 _FIRST = 2
+# Registers of SFPCONFIG, and what SFPMOV reads instead of 9
+_MISC, RANDOM, _LANE_CONFIG = 8, 9, 15
 
 
 @njit
@@ -72,8 +56,31 @@ def _random(s: Any) -> None:
             s.prng[lane] = _U(prng.step(np.int64(s.prng[lane])))
 
 
+@njit
+def _special(s: Any, register: Any) -> None:
+    """Scratch value = the configuration register that SFPCONFIG would write, or the random state.
+
+    10 to 14 read as 0.
+    """
+    if register == RANDOM:
+        _random(s)
+        return
+    out, value = s.lane_tmp[lanes.VALUE], _ZERO
+    if register < 4:
+        value = s.macro_template[register & 3]
+    elif register < 8:
+        value = s.macro_sequence[register & 3]
+    elif register == _MISC:
+        value = s.macro_misc[0]
+    for lane in range(lanes.LANES):
+        out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
+
+
 class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
-    """Copy a register (SFPMOV, Blackhole ISA)."""
+    """Copy a register (SFPMOV, Blackhole ISA).
+
+    Mode 0 plain, 1 with the sign flipped, 2 in all lanes, 3 as 1; bit 3 reads configuration.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -84,15 +91,15 @@ class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
-        if instr_mod1 > 2 and instr_mod1 != 8:
-            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
-        if instr_mod1 == 8 and lreg_c != 9:
-            return refuse(s, _RANDOM_SOURCE, lreg_c, 0)
-        if instr_mod1 == 8:
-            _random(s)
+            s.detail[0] = instr_mod1
+            status = violated(s, _MOV_MODE)
+            if status:
+                return status
+            instr_mod1 &= ~4
+        if instr_mod1 & 8:
+            _special(s, lreg_c)
         else:
-            flip = _U(0x80000000 if instr_mod1 == 1 else 0)
+            flip = _U(0x80000000 if instr_mod1 & 1 else 0)
             x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
             for lane in range(lanes.LANES):
                 out[lane] = x[lane] ^ flip
@@ -106,14 +113,12 @@ class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
         return DONE
 
 
-@njit
-def _greater_lanes(mod: Any) -> Any:
-    """Lanes (bit mask) in which LReg[lreg_dest] receives the greater value."""
-    if mod == 2:
-        return 0xFFFF0000
-    if mod == 3:
-        return 0xFF00FF00
-    return 0xFFFFFFFF if mod == 9 else 0
+# Lanes (bit mask) in which LReg[lreg_dest] receives the greater value, by mode.
+_GREATER = (
+    *(0, 0, 0xFFFF0000, 0xFF00FF00, 0x00FFFF00),
+    *(0xFFFFFF00, 0xFFFF00FF, 0xFF00FFFF, 0x00FFFFFF, 0xFFFFFFFF),
+)
+_MAXIMUM_IN = np.array(_GREATER, np.uint32)
 
 
 @njit
@@ -125,10 +130,9 @@ def _choose(s: Any, mod: Any, d: Any, c: Any) -> None:
         for lane in range(lanes.LANES):
             flag[lane] = _U(flags[lane] | on)
         return
-    flip = np.int64(0)
+    inverted = _MAXIMUM_IN[min(mod, 9)]
     if s.lane_config[0] & _U(lanes.EXCHANGE_SRCB_SRCC):
-        flip = np.int64(0xFFFFFFFF)
-    inverted = _U(_greater_lanes(mod) ^ flip)
+        inverted = _U(~inverted)
     for lane in range(lanes.LANES):
         less = _ONE if lanes.order(x[lane]) < lanes.order(y[lane]) else _ZERO
         swap = _U(less ^ _U(_U(inverted >> _U(lane)) & _ONE))
@@ -136,18 +140,21 @@ def _choose(s: Any, mod: Any, d: Any, c: Any) -> None:
 
 
 @njit
-def _exchange(s: Any, d: Any, c: Any) -> None:
-    """Exchange LReg[d] and LReg[c] where the scratch flag is set; constants stay."""
+def _exchange(s: Any, d: Any, c: Any, writable: Any) -> None:
+    """Exchange LReg[d] and LReg[c] where the scratch flag is set; from `writable` on they stay."""
     _save(s, d, _FIRST)
     _save(s, c, _FIRST + 1)
-    if c < lanes.WRITABLE:
+    if c < writable:
         lanes.write_where(s, c, _FIRST)
-    if d < lanes.WRITABLE:
+    if d < writable:
         lanes.write_where(s, d, _FIRST + 1)
 
 
 class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
-    """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA)."""
+    """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
+
+    With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -156,18 +163,27 @@ class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
     def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any) -> Any:
         if lreg_dest >= lanes.TEMPLATES:
             return lanes.claim(s, t, lreg_dest)
-        index = s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX)
-        if index and (lreg_dest > 3 or lreg_src_c > 3):
-            return refuse(s, _SWAP_INDEX, lreg_dest, lreg_src_c)
         if instr_mod1 > 9:
-            return refuse(s, _SWAP_MODE, instr_mod1, 0)
-        if instr_mod1 > 3 and instr_mod1 != 9:
-            return refuse(s, lanes.MODE_UNIMPLEMENTED, instr_mod1, 0)
+            s.detail[0] = instr_mod1
+            status = violated(s, _SWAP_MODE)
+            if status:
+                return status
+            instr_mod1 = np.int64(9)
         _choose(s, instr_mod1, lreg_dest, lreg_src_c)
-        _exchange(s, lreg_dest, lreg_src_c)
-        if index:
-            _exchange(s, 4 + lreg_dest, 4 + lreg_src_c)
+        if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
+            _exchange(s, lreg_dest, lreg_src_c, 4)
+            _exchange(s, 4 + (lreg_dest & 3), 4 + (lreg_src_c & 3), lanes.WRITABLE)
+        else:
+            _exchange(s, lreg_dest, lreg_src_c, lanes.WRITABLE)
         return DONE
+
+
+@njit
+def _enabled_flags(s: Any) -> None:
+    """Scratch flag = 1 in the enabled lanes."""
+    flag, flags, on = s.lane_tmp[lanes.FLAG], s.cc, lanes.unmasked(s)
+    for lane in range(lanes.LANES):
+        flag[lane] = _U(flags[lane] | on)
 
 
 class SFPTRANSP(Instruction, opcode=0x8C, unit="vector", stall="B8"):
@@ -179,9 +195,7 @@ class SFPTRANSP(Instruction, opcode=0x8C, unit="vector", stall="B8"):
         status = lanes.claim_none(s, t, lreg_dest)
         if status != lanes.GO:
             return status
-        flag, flags, on = s.lane_tmp[lanes.FLAG], s.cc, lanes.unmasked(s)
-        for lane in range(lanes.LANES):
-            flag[lane] = _U(flags[lane] | on)
+        _enabled_flags(s)
         for group in range(2):
             for i in range(4):
                 for j in range(4):
@@ -202,8 +216,42 @@ def _rotate(s: Any, reg: Any, around: Any) -> None:
         out[8 * j] = x[8 * j + 7] if around else _ZERO
 
 
+@njit
+def _copy4(s: Any, mod: Any, c: Any) -> None:
+    """LReg[0] to LReg[2] = LReg[1] to LReg[3]; LReg[3] = by mode.
+
+    0: zero; 1: LReg[0] of the lane eight further on, or zero; 2: LReg[c] rotated as in mode 3.
+    """
+    last = s.lane_tmp[lanes.VALUE]
+    if mod == 2:
+        _rotate(s, c, True)
+    else:
+        first = s.lreg[0]
+        for lane in range(lanes.LANES):
+            last[lane] = first[lane + 8] if mod == 1 and lane < lanes.LANES - 8 else _ZERO
+    for register in range(1, 4):
+        _save(s, np.int64(register), _FIRST + register)
+    _enabled_flags(s)
+    for register in range(3):
+        lanes.write_where(s, np.int64(register), _FIRST + 1 + register)
+    lanes.write_where(s, np.int64(3), lanes.VALUE)
+
+
+@njit
+def _shift_by_immediate(s: Any, c: Any, imm: Any) -> None:
+    """SFPSHFT2 mode 6; the low bits of the immediate name the source too, unless scheduled."""
+    amounts, same = s.lane_tmp[lanes.FLAG], _U(signed12(imm) & 0xFFFFFFFF)
+    for lane in range(lanes.LANES):
+        amounts[lane] = same
+    shift(s, c if s.macro_dest[0] else imm & 15, amounts, 0)
+
+
 class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
-    """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
+    """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA).
+
+    Modes 0 to 2 move LReg[1] to LReg[3] down by one, 3 and 4 move lanes up by one within each 8, 5
+    and 6 shift by a register or the immediate.
+    """
 
     instr_mod1 = bits(3, 0, mode=True)
     lreg_dest = bits(7, 4)
@@ -213,20 +261,24 @@ class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
     def execute(
         s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any, imm12_math: Any
     ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
-        if status != lanes.GO:
-            return status
+        if instr_mod1 > 2 or lanes.target(s, lreg_dest) >= lanes.TEMPLATES:
+            status = lanes.claim(s, t, lreg_dest)
+            if status != lanes.GO:
+                return status
         if instr_mod1 > 6:
             return refuse(s, lanes.MODE_UNDEFINED, instr_mod1, 0)
-        if instr_mod1 < 3 or instr_mod1 > 5:
-            return refuse(s, lanes.MODE_UNSUPPORTED, instr_mod1, 0)
+        if instr_mod1 == 5 and imm12_math > 15:
+            return refuse(s, _SHIFT_SOURCE, imm12_math, 0)
+        if instr_mod1 < 5 and imm12_math:
+            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
+        if instr_mod1 < 3:
+            _copy4(s, instr_mod1, lreg_src_c)
+            return DONE
         if instr_mod1 == 5:
-            if imm12_math > 15:
-                return refuse(s, _SHIFT_SOURCE, imm12_math, 0)
             shift(s, imm12_math & 15, s.lreg[lreg_src_c & 15], 0)
+        elif instr_mod1 == 6:
+            _shift_by_immediate(s, lreg_src_c, imm12_math)
         else:
-            if imm12_math:
-                return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
             _rotate(s, lreg_src_c, instr_mod1 == 3)
         lanes.write(s, lreg_dest)
         return DONE
@@ -236,62 +288,4 @@ class SFPNOP(Instruction, opcode=0x8F, unit="vector", stall="B8"):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
     def execute(s: Any, t: Any) -> Any:
-        return DONE
-
-
-@njit
-def _config_source(s: Any, mod: Any, imm: Any) -> Any:
-    """DONE when the source of a register write is one the golden model accepts."""
-    if mod == 0:
-        for lane in range(1, lanes.LANES):
-            if s.lreg[0, lane] != s.lreg[0, 0]:
-                return refuse(s, _CONFIG_SOURCE, lane, 0)
-        if imm:
-            return refuse(s, lanes.IMMEDIATE, imm, mod)
-    return DONE if lanes.all_enabled(s) else refuse(s, _CONFIG_LANES, 0, 0)
-
-
-@njit
-def _config_refused(s: Any, mod: Any, register: Any, imm: Any) -> Any:
-    """DONE, or why SFPCONFIG of `register` (0-15) is refused."""
-    if mod > 1:
-        return refuse(s, lanes.MODE_UNSUPPORTED, mod, 0)
-    status = _config_source(s, mod, imm)
-    if status != DONE:
-        return status
-    value = imm if mod else np.int64(s.lreg[0, 0])
-    if register == 9 or register == 10:
-        return refuse(s, _CONFIG_CONSTANT, register, 0)
-    bad = register < 4 and mod == 1
-    bad = bad or (register == 8 and (mod == 0 or imm > 0xFFF))
-    bad = bad or (11 <= register <= 14 and mod == 1 and (imm != 0 or register != 11))
-    bad = bad or (register == 15 and (value & ~_LANE_CONFIG_BITS) != 0)
-    return refuse(s, _CONFIG_VALUE, register, value) if bad else DONE
-
-
-class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
-    """Write constants, lane configuration and macro registers (SFPCONFIG, Blackhole ISA)."""
-
-    instr_mod1 = bits(3, 0, mode=True)
-    config_dest = bits(7, 4)
-    imm16_math = bits(23, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, config_dest: Any, imm16_math: Any) -> Any:
-        status = _config_refused(s, instr_mod1, config_dest, imm16_math)
-        if status != DONE:
-            return status
-        value = imm16_math if instr_mod1 else np.int64(s.lreg[0, 0])
-        if config_dest < 4:
-            s.macro_template[config_dest] = _U(value)
-        elif config_dest < 8:
-            s.macro_sequence[config_dest - 4] = _U(value)
-        elif config_dest == 8:
-            s.macro_misc[0] = _U(value)
-        elif config_dest < 15:
-            constant = np.int64(_MINUS_ONE) if instr_mod1 else value
-            for lane in range(lanes.LANES):
-                s.lreg[config_dest, lane] = _U(constant)
-        else:
-            for lane in range(lanes.LANES):
-                s.lane_config[lane] = _U(value)
         return DONE

@@ -12,9 +12,24 @@ from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.vector import arith, cc, convert, integer, loadstore, lut, move, rounding
+from bhemu.tensix.units.vector import (
+    approx,
+    arith,
+    cc,
+    configure,
+    convert,
+    indirect,
+    integer,
+    loadstore,
+    lut,
+    move,
+    mul24,
+    rounding,
+)
 
-assert all((arith, cc, convert, integer, loadstore, lut, move, rounding))  # they declare
+assert all(
+    (approx, arith, cc, configure, convert, integer, loadstore, lut, move, mul24, rounding)
+)  # declared
 
 # Sub-units, in the order of the bytes of a sequence; the load sub-unit takes nothing scheduled.
 SIMPLE, MAD, ROUND, STORE, LOAD, ELSEWHERE = range(6)
@@ -61,9 +76,20 @@ SUB_UNIT = _by_opcode(
     ELSEWHERE,
 )
 FORM = _by_opcode(_FORMS, _ALIAS)
-_ARECIP, _MAD = arith.SFPARECIP.opcode, arith.SFPMAD.opcode
+# Bit of the word with which LReg[7] names the first factor, or the destination
+_NAMES_FIRST = _by_opcode({indirect.VA: "SFPMAD SFPADD SFPMUL SFPMUL24"}, 0)
+_NAMES_DEST = _by_opcode(
+    {
+        indirect.VD: "SFPMAD SFPADD SFPMUL SFPMUL24 SFPADDI SFPMULI SFPLUTFP32",
+        indirect.VD << 16: "SFPLUT",
+    },
+    0,
+)
+_COPIED = 0xF  # LRegs that SFPSHFT2 modes 0 to 2 move
+_SHIFT_BY_IMMEDIATE = 6  # mode of SFPSHFT2
+_ARECIP = approx.SFPARECIP.opcode
 _IADD, _SHFT = integer.SFPIADD.opcode, integer.SFPSHFT.opcode
-_STORE_OPCODE, _CONFIG_OPCODE = loadstore.SFPSTORE.opcode, move.SFPCONFIG.opcode
+_STORE_OPCODE, _CONFIG_OPCODE = loadstore.SFPSTORE.opcode, configure.SFPCONFIG.opcode
 _MOV, _SHFT2, _SWAP_OPCODE = move.SFPMOV.opcode, move.SFPSHFT2.opcode, move.SFPSWAP.opcode
 _TRANSP = move.SFPTRANSP.opcode
 _CAST, _STOCH_RND = rounding.SFPCAST.opcode, rounding.SFP_STOCH_RND.opcode
@@ -120,7 +146,8 @@ def _operands(word: Any, form: Any, use_vb: Any, loaded: Any, dest: Any) -> Any:
     """`word` with the loaded LReg as VB (`use_vb`) or VC.
 
     An instruction with an implied operand takes it from its own lreg_dest field, [7:4], which is
-    free for that: the destination is in the slot.
+    free for that: the destination is in the slot.  SFPSHFT2 by an immediate, which also names its
+    source, takes it from lreg_src_c.
     """
     template_vd = _field(word, 4)
     if form == _ALIAS:
@@ -132,6 +159,9 @@ def _operands(word: Any, form: Any, use_vb: Any, loaded: Any, dest: Any) -> Any:
         return _replaced(word, 20, 0)
     if form == _NONE:
         return _replaced(word, 4, 0)
+    if word >> 24 == _SHFT2 and word & 15 == _SHIFT_BY_IMMEDIATE:
+        source = loaded if use_vb else _field(word, 12)
+        return _replaced(_replaced(word, 8, source), 4, 0)
     if form == _SWAP:
         word = word if use_vb else _replaced(word, 8, loaded)
         return _replaced(word, 4, dest)
@@ -199,7 +229,7 @@ def draws(word: Any) -> Any:
     mode = word & 15
     if opcode == _CAST:
         return mode == 1
-    return opcode == _MOV and mode == 8
+    return opcode == _MOV and mode & 8 and _field(word, 8) == move.RANDOM
 
 
 @njit
@@ -225,7 +255,7 @@ def _bit(register: Any) -> Any:
 @njit
 def writes(word: Any) -> Any:
     """LRegs (bit mask) that a regular instruction of the MAD sub-unit writes, as stalls see it."""
-    if word >> 24 == _MAD and word & 8:
+    if word & _NAMES_DEST[word >> 24]:
         return np.int64(0xFF)
     return _bit(_field(word, 20 if FORM[word >> 24] == _TABLE else 4))
 
@@ -248,7 +278,9 @@ def reads(word: Any) -> Any:
     if form == _THREE or form == _LOGIC:
         mask = _bit(_field(word, 8)) | _bit(_field(word, 12))
         mask |= _bit(_field(word, 16)) if unit == MAD else _bit(_field(word, 4))
-        return np.int64(0xFF) if opcode == _MAD and word & 4 else mask
+        if opcode == _SHFT2 and word & 15 < 2:
+            return mask | _COPIED
+        return np.int64(0xFF) if word & _NAMES_FIRST[opcode] else mask
     return _bit(_field(word, 4)) | (0 if form == _IMMEDIATE else _bit(_field(word, 8)))
 
 
@@ -268,16 +300,28 @@ def unseen_reads(word: Any) -> Any:
     if opcode == _SWAP_OPCODE:
         return c | d if mode else np.int64(0)
     if opcode == _SHFT2:
-        return b if mode == 5 else c
+        return _unseen_of_shift(mode, b, c)
     return np.int64(0)
 
 
 @njit
+def _unseen_of_shift(mode: Any, b: Any, c: Any) -> Any:
+    """The same of SFPSHFT2; the immediate of mode 6 names its source where `b` is."""
+    if mode < 2:
+        return np.int64(0)
+    if mode == 2:
+        return c | _COPIED
+    return b if mode >= 5 else c
+
+
+@njit
 def overwrites(word: Any) -> Any:
-    """LReg (bit mask) that a regular word names as its destination."""
+    """LRegs (bit mask) that a regular word writes, as its fields say."""
     opcode = word >> 24
     if opcode == NOP or SUB_UNIT[opcode] == STORE:
         return np.int64(0)
     if SUB_UNIT[opcode] == LOAD or FORM[opcode] == _TABLE:
         return _bit(_field(word, 20))
+    if opcode == _SHFT2 and word & 15 < 3:
+        return np.int64(_COPIED)
     return _bit(_field(word, 4))

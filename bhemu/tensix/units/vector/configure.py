@@ -1,0 +1,163 @@
+"""Vector unit (SFPU): SFPCONFIG, which writes constants, LaneConfig and the macro registers.
+
+A value is taken from the first eight lanes and given to the lanes below each of them.  LaneConfig
+and macro registers that differ from lane to lane have no model.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.tensix import lanes
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
+from bhemu.tensix.subset import njit
+
+_U = np.uint32
+_ZERO, _ONE = _U(0), _U(1)
+_COLUMNS = 8
+# Registers
+_SEQUENCE, _MISC, _FIXED, _CONSTANTS, _LANE_CONFIG = 4, 8, 9, 11, 15
+_TWELVE = 12
+# Mode bits
+_IMMEDIATE, _OR, _AND, _XOR, _LANE_MASK = 1, 2, 4, 6, 8
+_LANE_CONFIG_BITS = lanes.ENABLE_DEST_INDEX | lanes.EXCHANGE_SRCB_SRCC
+_MISC_BITS = 0xFFF
+# What the immediate form writes to LReg[11] to LReg[14], whatever the immediate.
+_DEFAULTS = np.array([0xBF800000, 0, 0xBF2CC4C7, 0xBEB08FF9], np.uint32)
+
+_DIFFERS = error(
+    "VECTOR-CONFIG-LANES",
+    UNSUPPORTED,
+    "SFPCONFIG would leave register {0} different in lanes 0 and {1}, which has no model",
+    "enable lanes 0 to 7 (SFPENCC), and load the same value into them",
+)
+_VALUE = error(
+    "VECTOR-CONFIG-VALUE",
+    UNSUPPORTED,
+    "SFPCONFIG of LaneConfig with {1:#x}: only bits 2 and 8 have a model",
+)
+_DEFAULT = error(
+    "VECTOR-CONFIG-DEFAULT",
+    MISSING,
+    "SFPCONFIG of LReg[12] with its default: the ISA text and ttsim disagree about its value",
+    "load the value into LReg[0] and use instr_mod1 0",
+)
+_CONSTANT = error(
+    "VECTOR-CONFIG-CONSTANT",
+    NCB,
+    "SFPCONFIG of register {0}: 9 and 10 are fixed constants",
+    "silicon does nothing",
+)
+
+
+@njit
+def _taken(s: Any, mod: Any, imm: Any) -> None:
+    """Scratch flag = 1 in the lanes that are written: by the flags of lanes 0-7 and the mask."""
+    flag, on = s.lane_tmp[lanes.FLAG], lanes.unmasked(s)
+    for lane in range(lanes.LANES):
+        column = lane & (_COLUMNS - 1)
+        masked = mod & _LANE_MASK and (imm >> (2 * column)) & 1 == 0
+        flag[lane] = _ZERO if masked else _U(s.cc[column] | on)
+
+
+@njit
+def _sources(s: Any, mod: Any, imm: Any) -> None:
+    """Scratch value = the immediate, or LReg[0] of lanes 0-7 below each other."""
+    out, x = s.lane_tmp[lanes.VALUE], s.lreg[0]
+    for lane in range(lanes.LANES):
+        out[lane] = _U(imm) if mod & _IMMEDIATE else x[lane & (_COLUMNS - 1)]
+
+
+@njit
+def _combined(mod: Any, old: Any, value: Any) -> Any:
+    """What the mode makes of the old value and the new one."""
+    kind = mod & 6
+    if kind == _OR:
+        return _U(old | value)
+    if kind == _AND:
+        return _U(old & value)
+    return _U(old ^ value) if kind == _XOR else _U(value)
+
+
+@njit
+def _old(s: Any, register: Any) -> Any:
+    """A register that is the same in all lanes."""
+    if register < _SEQUENCE:
+        return s.macro_template[register & 3]
+    if register < _MISC:
+        return s.macro_sequence[register & 3]
+    return s.macro_misc[0] if register == _MISC else s.lane_config[0]
+
+
+@njit
+def _uniform(s: Any, mod: Any, register: Any) -> Any:
+    """Scratch value = what all lanes of a macro register or LaneConfig become; DONE or an error."""
+    out, flag, old = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG], _old(s, register)
+    bitwise = mod if register == _MISC or register == _LANE_CONFIG else 0
+    keep = _U(0xFFFF0000 if register == _LANE_CONFIG and mod & _IMMEDIATE else 0)
+    for lane in range(lanes.LANES):
+        value = _U(_combined(bitwise, old, out[lane]) | _U(old & keep))
+        value = _U(value & _U(_MISC_BITS)) if register == _MISC else value
+        out[lane] = value if flag[lane] != _ZERO else old
+    for lane in range(1, lanes.LANES):
+        if out[lane] != out[0]:
+            return refuse(s, _DIFFERS, register, lane)
+    if register == _LANE_CONFIG and out[0] & ~_U(_LANE_CONFIG_BITS):
+        return refuse(s, _VALUE, register, np.int64(out[0]))
+    return DONE
+
+
+@njit
+def _store(s: Any, register: Any) -> None:
+    value = s.lane_tmp[lanes.VALUE, 0]
+    if register < _SEQUENCE:
+        s.macro_template[register & 3] = value
+    elif register < _MISC:
+        s.macro_sequence[register & 3] = value
+    elif register == _MISC:
+        s.macro_misc[0] = value
+    else:
+        for lane in range(lanes.LANES):
+            s.lane_config[lane] = value
+
+
+@njit
+def _constant(s: Any, mod: Any, register: Any) -> Any:
+    """LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error."""
+    if mod & _IMMEDIATE:
+        if register == _TWELVE:
+            return refuse(s, _DEFAULT, 0, 0)
+        out = s.lane_tmp[lanes.VALUE]
+        for lane in range(lanes.LANES):
+            out[lane] = _DEFAULTS[(register - _CONSTANTS) & 3]
+    lanes.write_where(s, register, lanes.VALUE)
+    return DONE
+
+
+class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
+    """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA).
+
+    Mode bit 0 takes the immediate, bits 1 and 2 combine with the old value (or, and, xor; registers
+    8 and 15 only), bit 3 takes every second bit of the immediate as a mask of columns.
+    """
+
+    instr_mod1 = bits(3, 0, mode=True)
+    config_dest = bits(7, 4)
+    imm16_math = bits(23, 8)
+
+    def execute(s: Any, t: Any, instr_mod1: Any, config_dest: Any, imm16_math: Any) -> Any:
+        if imm16_math and instr_mod1 & (_IMMEDIATE | _LANE_MASK) == 0:
+            return refuse(s, lanes.IMMEDIATE, imm16_math, instr_mod1)
+        if config_dest == _FIXED or config_dest == _FIXED + 1:
+            s.detail[0] = config_dest
+            return violated(s, _CONSTANT)
+        _taken(s, instr_mod1, imm16_math)
+        _sources(s, instr_mod1 if config_dest >= _SEQUENCE else 0, imm16_math)
+        if config_dest >= _CONSTANTS and config_dest != _LANE_CONFIG:
+            return _constant(s, instr_mod1, config_dest)
+        status = _uniform(s, instr_mod1, config_dest)
+        if status == DONE:
+            _store(s, config_dest)
+        return status
