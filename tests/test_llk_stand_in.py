@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from llk_runner import ADD, ELFS, PARAMS, UNPACK_A, UNPACK_AB, A, B, C, Params, params
 
 from bhemu.cli import main
-from bhemu.errors import InputError, NoProgress, NotModelled, Undefined
+from bhemu.errors import GuestFault, InputError, NoProgress, NotModelled, Undefined
 from bhemu.llk import device, harness
 from bhemu.riscv.asm import EBREAK, code
 
@@ -113,6 +113,49 @@ def test_a_kernel_that_never_ends_is_said_and_leaves_nothing_behind(lib: ModuleT
         suite.run(four_banks)
     assert "trisc0" in json.dumps(caught.value.as_dict())
     assert suite.run(addition()) == THREE
+
+
+def failed_once(lib: Any) -> Suite:
+    """A suite whose second test failed, before anything else is asked of the tile."""
+    suite = Suite(lib)
+    suite.run(addition())
+    wrong = addition()
+    wrong.src = 1
+    with pytest.raises(Undefined):
+        suite.run(wrong)
+    return suite
+
+
+def test_a_power_up_keeps_the_start_addresses(lib: ModuleType) -> None:
+    """tt-llk loads ELFs, which sets where kernels start, only when they are not in place already;
+    on Blackhole its BRISC sets nothing (tests/helpers/include/boot.h)."""
+    suite = failed_once(lib)
+    suite.command(harness.RESET_TRISCS)
+    store = suite.registers()
+    names = [f"RISCV_DEBUG_REG_TRISC{i}_RESET_PC" for i in range(3)]
+    assert [store.read_register(name) for name in names] == [0x6000, 0xB000, 0x10000]
+    assert store.read_register("RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE") == 7
+
+
+@pytest.mark.parametrize("start", [0, 0xA000, 0xB004])
+def test_a_kernel_that_starts_elsewhere_is_named(lib: ModuleType, start: int) -> None:
+    """What lies there may run on, fail in any way or seem to end: no other error hides this."""
+    suite = failed_once(lib)
+    lib.write_words_to_device("0,0", 0x4004, start)  # BRISC's staged reset_pc[1]
+    with pytest.raises(GuestFault, match=rf"trisc1 was released at {start:#x}") as caught:
+        suite.run(addition())
+    assert caught.value.rule == "LLK-START"
+    assert "its ELF starts at 0xb000" in str(caught.value)
+
+
+def test_a_kernel_without_an_elf_is_named(lib: ModuleType) -> None:
+    """Nothing was loaded for the TRISCs: they would run what L1 holds at their fixed addresses."""
+    suite = Suite(lib)
+    store = suite.registers()
+    lib.load_elf(str(ELFS / "brisc.elf"), "0,0", "brisc")
+    store.write_register(SOFT_RESET, store.read_register(SOFT_RESET) & ~BRISC)
+    with pytest.raises(GuestFault, match="no ELF was loaded"):
+        suite.command(harness.START_TRISCS)
 
 
 def test_an_llk_assert_is_found_by_asking_for_it(lib: ModuleType) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu import loader, memmap
-from bhemu.errors import BhemuError, InputError
+from bhemu.devices.debug_regs import reset_pc
+from bhemu.errors import BhemuError, GuestFault, InputError
 from bhemu.llk import harness
 from bhemu.tile import Tile
 
@@ -21,6 +22,7 @@ BUDGET: Final = 5_000_000  # clock units a read waits for its word to change
 _DEFAULTS: Final = {"reference": "llk"}
 _NUMBERS: Final = ("quantum", "seed", "livelock")
 _QUIET: Final = ("parked", "reset", "assert")
+_STARTS: Final = (*(f"TRISC{i}_RESET_PC" for i in range(3)), "TRISC_RESET_PC_OVERRIDE")
 
 
 def options(text: str | None = None) -> dict[str, Any]:
@@ -55,6 +57,7 @@ class Device:
         self.tile = Tile(**options())
         self._commands = 0  # that the host has sent to BRISC
         self._failed = False
+        self._entries: dict[str, int] = {}  # start addresses of the ELFs in place
 
     # Memory and registers
 
@@ -109,6 +112,7 @@ class Device:
         chosen = self.tile.core[core]
         chosen.set_reset_pc(image.entry)
         chosen.images[:] = [image.symbols]
+        self._entries[core] = image.entry
         return image.entry
 
     def is_ebreak_hit(self, core: str) -> bool:
@@ -138,21 +142,46 @@ class Device:
                 self.tile.run(until, limit=limit)
         except BhemuError as problem:
             self._failed = True
+            self._check_starts(problem)
             if problem.category != "Assert":  # the tests ask for ebreak when they time out
                 raise
+        else:
+            self._check_starts(None)
+
+    def _check_starts(self, problem: BhemuError | None) -> None:
+        """GuestFault when a kernel runs from elsewhere than where its ELF starts.
+
+        Such a kernel executes whatever lies there; `problem` is what came of it.
+        """
+        for name in harness.KERNELS:
+            core = self.tile.core[name]
+            start, entry = reset_pc(self.tile.state, core.index), self._entries.get(name)
+            if core.state != "reset" and start != entry:
+                wanted = "no ELF was loaded" if entry is None else f"its ELF starts at {entry:#x}"
+                self._failed = True
+                raise GuestFault(
+                    f"{name} was released at {start:#x}, but {wanted}",
+                    rule="LLK-START",
+                    where=core.where(),
+                    hint="the reset PC registers are set by load_elf, or by BRISC before START",
+                ) from problem
 
     def _quiet(self) -> bool:
         return all(self.tile.core[core].state in _QUIET for core in harness.KERNELS)
 
     def _power_up(self) -> None:
-        """A fresh tile with this one's L1; BRISC boots and counts as many commands as before.
+        """A fresh tile with this one's L1 and start addresses; BRISC boots and counts on.
 
-        On hardware the state of a test that failed would leak into the next.
+        On hardware the state of a test that failed would leak into the next. A suite loads a
+        kernel's ELF, which sets where it starts, only when it differs from the test's before.
         """
         l1 = self.tile.read(0, memmap.L1_SIZE)
+        starts = {name: self.read_register(name) for name in _STARTS}
         images = {name: list(core.images) for name, core in self.tile.core.items()}
         self.tile.reset()
         self.tile.write(0, l1)
+        for name, value in starts.items():
+            self.write_register(name, value)
         for name, kept in images.items():
             self.tile.core[name].images[:] = kept
         harness.boot(self.tile)
