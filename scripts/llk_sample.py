@@ -47,8 +47,10 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_exception_interact(call: Any) -> None:
+def pytest_runtest_makereport(call: Any) -> None:
     """Keep the exception itself: tt-llk's report has its text only."""
+    if call.excinfo is None:
+        return
     problem = call.excinfo.value
     _cause["type"] = type(problem).__name__
     _cause["text"] = str(problem)[:2000]
