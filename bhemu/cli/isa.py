@@ -151,6 +151,8 @@ def _explain(cls: "type[Instruction]") -> list[str]:
     lines += [f"  [{f.hi:>2}:{f.lo:>2}]  {f.name}" for f in reversed(cls.fields)]
     if cls.reserved:
         lines.append(f"  reserved bits {cls.reserved:#08x} must be 0")
+    if cls.unread:
+        lines.append(f"  bits {cls.unread:#08x} are not read: kernels set them without effect")
     cases = ", ".join(_coverage().get(cls.name, ()))
     reason = cls.refused if status(cls) == "refused" else cases
     return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]

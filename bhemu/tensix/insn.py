@@ -36,6 +36,7 @@ class Instruction:
     A subclass states `opcode`, `unit`, `stall`, its bit fields and, once modelled,
     `execute(s, t, *fields) -> status` with the fields in the order they are declared.
     `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
+    `unread`: bits that belong to no field and that kernels proven on silicon set all the same.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
     simulator can execute it; `wakes`: see WAKES.
     `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every
@@ -49,6 +50,7 @@ class Instruction:
     stall_mask: ClassVar[int]
     fields: ClassVar[tuple[Bits, ...]]
     reserved: ClassVar[int]
+    unread: ClassVar[int]
     oracle: ClassVar[bool]
     refused: ClassVar[str]
     wakes: ClassVar[int]
@@ -73,6 +75,7 @@ class Instruction:
         stall: str,
         oracle: bool = True,
         uncertain: bool = False,
+        unread: int = 0,
         refused: str = "",
         wakes: int | None = None,
     ) -> None:
@@ -88,7 +91,9 @@ class Instruction:
             assert not used & field.mask, f"{cls.name}.{field.name} overlaps"
             used |= field.mask
         assert used < 1 << 24, f"{cls.name}: a field reaches into the opcode"
-        cls.reserved = 0 if uncertain else 0xFFFFFF & ~used
+        assert not used & unread, f"{cls.name}: a field has bits that are not read"
+        cls.unread = unread
+        cls.reserved = 0 if uncertain else 0xFFFFFF & ~(used | unread)
         if cls.execute is not None:
             want = ["s", "t", *(f.name for f in cls.fields)]
             got = list(inspect.signature(cls.execute).parameters)
@@ -139,4 +144,6 @@ def disassemble(word: int) -> str:
     shown = [f"{name}={value:#x}" for name, value in cls.operands(word).items() if value]
     if word & cls.reserved:
         shown.append(f"reserved bits {word & cls.reserved:#x}")
+    if word & cls.unread:
+        shown.append(f"unread bits {word & cls.unread:#x}")
     return " ".join([cls.name, *shown])

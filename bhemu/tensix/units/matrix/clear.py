@@ -293,8 +293,11 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
         return DONE
 
 
-class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6"):
-    """Increment row counters (INCRWC, Wormhole ISA)."""
+class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6", unread=1 << 21):
+    """Increment row counters (INCRWC, Wormhole ISA).
+
+    Bit 21: tt-llk's eltwise multiplication gives rwc_cr the value 8, meant as an increment.
+    """
 
     rwc_a = bits(9, 6)
     rwc_b = bits(13, 10)

@@ -19,6 +19,7 @@ _U = np.uint32
 _ZERO = _U(0)
 _HALF = _U(0xFFFF)
 _UPPER = _U(0xFFFF0000)
+_ABOVE = 0x1C00  # the rest of tt-llk's 13-bit address: negative ones count modulo 1024
 
 _ODD_ADDRESS = error(
     "VECTOR-DST-ODD",
@@ -45,7 +46,7 @@ def _refused(s: Any, t: Any, reg: Any, address: Any, row: Any, addr_mode: Any) -
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
-class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8"):
+class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8", unread=_ABOVE):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
     dest_reg_addr = bits(9, 0)
@@ -69,7 +70,7 @@ class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8"):
+class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8", unread=_ABOVE):
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
 
     dest_reg_addr = bits(9, 0)
