@@ -11,6 +11,7 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import instruction_debug, rules
 from bhemu.errors import Internal
+from bhemu.tensix.dest import HALVES
 from bhemu.tensix.state import CFG0_RESET, RESET, RUNNING, State
 from bhemu.tensix.subset import njit
 
@@ -117,12 +118,13 @@ class Register:
 
 
 class FeatureDisable(Register):
-    """DBG_FEATURE_DISABLE: only 0 has no effect on results."""
+    """DBG_FEATURE_DISABLE: bit 11 changes what 16-bit Dst is (dest.py); other bits are refused."""
 
     def write(self, core: int, offset: int, size: int, value: int) -> None:
-        """Refuse anything but 0."""
-        if value:
+        """Bit 11 takes effect at once."""
+        if value & ~HALVES:
             raise Refused(rules.FIELD)
+        super().write(core, offset, size, value)
 
 
 class ConfigPort(Register):

@@ -58,10 +58,10 @@ def _width(fmt: Any) -> Any:
 
 
 @njit
-def _row(fmt: Any, offset: Any) -> Any:
+def _row(s: Any, fmt: Any, offset: Any) -> Any:
     """Storage row of the datum at `offset` whose valid flag counts."""
     row = offset // _width(fmt) // dest.COLUMNS
-    return dest.adj32(row) if fmt <= _INT32 else row
+    return dest.adj32(row) if fmt <= _INT32 else dest.row16(s, row)
 
 
 @njit
@@ -81,7 +81,7 @@ def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
     if fmt == _INT8 and offset >= _ONE_BYTE_END:
         s.access[0] = ROWS
         return True
-    row = _row(fmt, offset)  # an aligned access of up to a word stays in one row
+    row = _row(s, fmt, offset)  # an aligned access of up to a word stays in one row
     if s.dst_valid[row] == 0:
         s.detail[1], s.access[0] = row, CLEARED
         return True

@@ -10,6 +10,10 @@ The flag of a row is 0 (ZEROACC marked it as zero), 1 (valid) or UNWRITTEN: vali
 written the row since power-up.  Whoever writes cells of a row leaves 1 there, for 32-bit datums in
 both rows, so that PACR can tell leftovers from results; bit 0 alone says whether cells count.
 
+With bit 11 of DBG_FEATURE_DISABLE a 16-bit datum of row r is the high half of 32-bit row r instead,
+and writing it leaves something unpredictable in the low half, which counts as UNWRITTEN; tt-llk's
+kernels set it around moves between Src and 32-bit Dst.  ttsim refuses the bit.
+
 The encodings take and give int64 or uint32 values alike, so that loops over lanes or columns can
 use them; in compiled code the result must be stored or cast to uint32 to stay vectorised.
 """
@@ -18,12 +22,17 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.tensix.subset import njit
 
 ROWS = 1024
 COLUMNS = 16
 LOW_HALF = 8  # rows between the high and the low half of a 32-bit datum
 UNWRITTEN = 3  # flag of a row that holds what it held at power-up
+HALVES = 1 << 11  # bit of DBG_FEATURE_DISABLE: 16-bit datums are high halves
+UNPREDICTABLE = 0xBAD1  # what such a write leaves in the low half: any value is right
+
+_FEATURES = RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2
 
 
 @njit(inline="always")
@@ -69,9 +78,32 @@ def adj32(row: Any) -> Any:
 
 
 @njit(inline="always")
+def halves(s: Any) -> Any:
+    """Whether 16-bit datums are the high halves of 32-bit datums."""
+    return s.debug[_FEATURES] & HALVES != 0
+
+
+@njit(inline="always")
+def row16(s: Any, row: Any) -> Any:
+    """Storage row of 16-bit row `row`, taken modulo 1024; rows of a group of 8 stay together."""
+    return adj32(row & 0x3FF) if halves(s) else row & 0x3FF
+
+
+@njit
+def spoil(s: Any, row: Any, rows: Any) -> None:
+    """What writing `rows` 16-bit rows does to low halves."""
+    if halves(s):
+        for r in range(rows):
+            low = adj32((row + r) & 0x3FF) + LOW_HALF
+            s.dst_valid[low] = UNWRITTEN
+            for col in range(COLUMNS):
+                s.dst[low, col] = np.uint16(UNPREDICTABLE)
+
+
+@njit(inline="always")
 def valid16(s: Any, row: Any) -> Any:
     """Valid flag (0 or 1) of 16-bit row `row`, taken modulo 1024."""
-    return s.dst_valid[row & 0x3FF] & 1
+    return s.dst_valid[row16(s, row)] & 1
 
 
 @njit(inline="always")
@@ -83,7 +115,7 @@ def valid32(s: Any, row: Any) -> Any:
 @njit(inline="always")
 def mark16(s: Any, row: Any, valid: Any) -> None:
     """Set the valid flag of 16-bit row `row`, taken modulo 1024."""
-    s.dst_valid[row & 0x3FF] = valid
+    s.dst_valid[row16(s, row)] = valid
 
 
 @njit(inline="always")
@@ -101,7 +133,7 @@ def written(s: Any, row: Any) -> None:
 @njit(inline="always")
 def read16(s: Any, row: Any, col: Any) -> Any:
     """16-bit cell as int64; 0 when the row is not valid."""
-    r = row & 0x3FF
+    r = row16(s, row)
     return np.int64(s.dst[r, col & 15]) * (s.dst_valid[r] & 1)
 
 
@@ -115,8 +147,12 @@ def write16(s: Any, row: Any, col: Any, cell: Any) -> None:
 @njit(inline="always")
 def put16(s: Any, row: Any, col: Any, cell: Any) -> None:
     """Store a 16-bit cell and leave the row as valid as it is."""
-    s.dst[row & 0x3FF, col & 15] = np.uint16(cell & 0xFFFF)
-    written(s, row & 0x3FF)
+    r = row16(s, row)
+    s.dst[r, col & 15] = np.uint16(cell & 0xFFFF)
+    if halves(s):
+        s.dst[r + LOW_HALF, col & 15] = np.uint16(UNPREDICTABLE)
+        s.dst_valid[r + LOW_HALF] = UNWRITTEN
+    written(s, r)
 
 
 @njit(inline="always")

@@ -67,6 +67,28 @@ def test_datacopy(into: str, out: str) -> None:
     assert np.array_equal(decoded(got, out), x)
 
 
+@pytest.mark.parametrize("into", ["bf16", "fp16", "bfp8"])
+@pytest.mark.parametrize("kind", ["copy", "multiply", "matmul", "pool", "vector", "untilize"])
+def test_16_bit_datums_in_high_halves(into: str, kind: str) -> None:
+    """With bit 11 of DBG_FEATURE_DISABLE every unit finds 16-bit Dst in high halves (Dst, ISA)."""
+    kinds = {
+        "copy": {"unpack": UNPACK_A, "math": COPY},
+        "multiply": {"unpack": UNPACK_AB, "math": MUL, "phases": 2},
+        "matmul": {"unpack": UNPACK_AB, "math": MATMUL},
+        "pool": {"unpack": UNPACK_REDUCE, "math": REDUCE},
+        "vector": {"unpack": UNPACK_A, "math": COPY, "sfpu": SFPU_SQUARE},
+        "untilize": {"unpack": UNPACK_A, "math": COPY, "pack": PACK_UNTILIZE},
+    }
+    dst = family(into)
+    chosen = params(kinds[kind], into, into, dst, dst)
+    a, b = (tensor.encode(small(-3, 3), into) for _ in range(2))
+    plain, halves = loaded(), loaded()
+    halves.write32(0xFFB12068, 1 << 11)
+    want = run(plain, chosen, a, b)
+    assert run(halves, chosen, a, b) == want
+    assert not np.array_equal(halves.state.dst, plain.state.dst)
+
+
 @pytest.mark.parametrize(
     ("op", "phases"), [(ADD, 1), (SUB, 1), *((MUL, phases) for phases in (1, 2, 3, 4))]
 )

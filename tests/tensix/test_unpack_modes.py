@@ -90,6 +90,25 @@ def test_16_bit_datums_to_dst(fmt: int, out: int, dest: int) -> None:
         agree(with_exponents(case, 3), case)
 
 
+@pytest.mark.parametrize(("count", "zeros"), [(37, 0), (200, 0), (40, 1)])
+def test_16_bit_datums_to_dst_as_high_halves(count: int, zeros: int) -> None:
+    """Bit 11 of DBG_FEATURE_DISABLE: what goes to row r goes to 32-bit row r (Dst, ISA)."""
+    case = Unpack(fmt=5, out=5, to_dst=1, dest=67, count=count, zeros=zeros)
+    plain, halves = fresh(), fresh()
+    halves.debug[0x068 >> 2] = 1 << 11
+    before = halves.dst.copy()
+    for s in (plain, halves):
+        case.program(s)
+        assert execute(s, UNPACR, **case.operands()) == 0
+    for row in range(256):
+        high = (row & 0x1F8) << 1 | row & 7
+        changed = plain.dst[row] != before[row]
+        assert np.array_equal(halves.dst[high][changed], plain.dst[row][changed])
+        assert (halves.dst[high + 8][changed] == 0xBAD1).all()
+        assert plain.dst_valid[row] == halves.dst_valid[high] or not changed.any()
+    assert (halves.dst != before).any()
+
+
 def test_tf32_to_dst_is_fp32() -> None:
     agree(fresh(), Unpack(fmt=4, out=4, to_dst=1))
 

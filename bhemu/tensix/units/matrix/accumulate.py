@@ -117,7 +117,7 @@ def _group(total: Any, exponent: Any, bias: Any, least: Any) -> Any:
 def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
     least = max(bias, _I(0))
     for r in range(rows):
-        row, at = (first + r) & (dest.ROWS - 1), (r & 7) * COLUMNS
+        row, at = dest.row16(s, first + r), (r & 7) * COLUMNS
         cells, keep = s.dst[row], _ALL if s.dst_valid[row] else _ZERO
         for j in range(COLUMNS):
             s0, x0, m0 = _group(s.term_sum[0, at + j], s.term_exponent[0, at + j], bias, least)
@@ -132,6 +132,7 @@ def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
             t = _plus(t, _cut(_aligned(m1, s1, _I(x - x1)), s1), s1 != sign)
             cells[j] = _cell_16(c, sign, x, t)
         s.dst_valid[row] = 1
+    dest.spoil(s, first, rows)
 
 
 @njit
@@ -170,7 +171,7 @@ def add_sums(s: Any, wide: Any, five_bit: Any, first: Any, rows: Any, bias: Any)
 @njit
 def _add_terms_16(s: Any, c: Any, first: Any, add_dst: Any) -> None:
     for r in range(8):
-        row, at = (first + r) & (dest.ROWS - 1), r * COLUMNS
+        row, at = dest.row16(s, first + r), r * COLUMNS
         cells, keep = s.dst[row], _ALL if add_dst and s.dst_valid[row] else _ZERO
         for j in range(COLUMNS):
             s0, x0 = _U(s.term_sum[0, at + j]), _I(s.term_exponent[0, at + j])
@@ -183,6 +184,7 @@ def _add_terms_16(s: Any, c: Any, first: Any, add_dst: Any) -> None:
             m0 = _cut(_aligned(s.term_magnitude[at + j], s0, _I(x - x0)), s0)
             cells[j] = _cell_16(c, sign, x, _plus(t, m0, s0 != sign))
         s.dst_valid[row] = 1
+    dest.spoil(s, first, np.int64(8))
 
 
 @njit

@@ -72,8 +72,8 @@ def _changed(s: Any, first: Any, style: Any, wide: Any) -> Any:
     """The first of 8 rows from `first` that adding zero would change, or -1."""
     for r in range(_ROWS):
         row = first + r
-        at = dest.adj32(row) if wide else row
-        if not s.dst_valid[at & (dest.ROWS - 1)]:
+        at = dest.adj32(row) if wide else dest.row16(s, row)
+        if not s.dst_valid[at]:
             return row
         for j in range(COLUMNS):
             cell = dest.read32(s, row, j) if wide else dest.read16(s, row, j) << 16

@@ -89,14 +89,15 @@ def _maxima(s: Any, best: Any, row: Any, mask: Any) -> None:
 
 @njit
 def _pool_16(s: Any, row: Any, row_a: Any, mask: Any) -> None:
-    best, cells = s.lane_tmp[0, :COLUMNS], s.dst[row & (dest.ROWS - 1)]
-    fill = _ZERO if s.dst_valid[row & (dest.ROWS - 1)] else _ALL
+    best, cells = s.lane_tmp[0, :COLUMNS], s.dst[dest.row16(s, row)]
+    fill = _ZERO if dest.valid16(s, row) else _ALL
     for j in range(COLUMNS):
         best[j] = _U(_U(dest.dec_bf16(_U(_U(cells[j]) | fill))) << _U(16))
     _maxima(s, best, row_a, mask)
     for j in range(COLUMNS):
         cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
     dest.mark16(s, row, 1)
+    dest.spoil(s, row, 1)
     for i in range(1, _ROWS):
         for j in range(COLUMNS):
             dest.write16(s, row + i, j, 0)

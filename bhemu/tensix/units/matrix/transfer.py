@@ -76,7 +76,7 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
 def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
     cells = flat(s.dst)
     scratch = flat(s.lane_tmp)
-    start = (first & (dest.ROWS - 1)) * COLUMNS
+    start = dest.row16(s, first) * COLUMNS
     if kind == PUT_BF16:
         for i in range(rows * COLUMNS):
             cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
@@ -87,6 +87,7 @@ def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
             cells[start + i] = np.uint16(dest.enc_fp16(fp16))
     for i in range(rows):
         dest.mark16(s, first + i, 1)
+    dest.spoil(s, first, rows)
 
 
 @njit
@@ -156,9 +157,9 @@ def _get_cells(s: Any, kind: Any, start: Any, count: Any) -> None:
 @njit
 def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """`rows` Dst rows from row `first` to scratch, in one of the GET ways; not valid: zeros."""
-    row = first & (dest.ROWS - 1)
+    row = dest.row16(s, first)
     if kind != GET_BF16 and kind != GET_FP16:
-        row = dest.adj32(row)
+        row = dest.adj32(first & (dest.ROWS - 1))
     offset = LOW_HALF if kind == GET_LOW else 0
     _get_cells(s, kind, (row + offset) * COLUMNS, rows * COLUMNS)
     scratch = flat(s.lane_tmp)

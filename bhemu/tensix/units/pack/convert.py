@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.dest import LOW_HALF, adj32
+from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
 from bhemu.tensix.flat import flat
 from bhemu.tensix.formats import (
     BF16,
@@ -132,7 +132,7 @@ def _flags(s: Any, m: Any, rows: Any, values: Any) -> Any:
     seen = np.int64(0)
     for r in range(rows.number):
         row = row_of(rows, r)
-        at = adj32(row) if m.wide else row
+        at = adj32(row) if m.wide else row16(s, row)
         flag = s.dst_valid[at]
         seen |= flag
         if flag == 0:
@@ -149,7 +149,7 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
 
     For 32-bit datums the intermediate patterns of fp16 are tf32 (19 bits), those of int8 int32.
     """
-    at = (adj32(rows.first) if m.wide else rows.first) * 16
+    at = (adj32(rows.first) if m.wide else row16(s, rows.first)) * 16
     kind = 16 * m.wide + m.fmt
     if m.round_fp16 and m.wide == 0:
         kind = _BF16_TO_FP16
@@ -157,7 +157,8 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
         kind += _RAW_KINDS
     # Rows that follow each other in the storage are read where they are.
     together = rows.step == 1 and rows.mask & (rows.mask + 1) == 0
-    together = together and (m.wide == 0 or (rows.first & 7) + rows.number <= 8)
+    apart = m.wide != 0 or halves(s)  # groups of eight rows lie apart
+    together = together and (not apart or (rows.first & 7) + rows.number <= 8)
     n = values.size
     if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - n:
         store = flat(s.dst)
@@ -166,7 +167,7 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
     else:
         for r in range(rows.number):
             row = row_of(rows, r)
-            row = adj32(row) if m.wide else row
+            row = adj32(row) if m.wide else row16(s, row)
             for c in range(16):
                 s.pack_cells[0, 16 * r + c] = s.dst[row, c]
                 s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]

@@ -68,7 +68,7 @@ def suits(s: Any, m: Any, rows: Any) -> Any:
     """True when `pack` can do the Rows in Mode `m`: four whole valid rows in one piece."""
     if m.fmt != m.out or m.relu | m.accumulate | m.raw | m.round_fp16:
         return False
-    at = dest.adj32(rows.first) if m.wide else rows.first
+    at = dest.adj32(rows.first) if m.wide else dest.row16(s, rows.first)
     if m.wide:
         if not (m.fmt == BF16 or m.fmt == FP32):
             return False
@@ -82,7 +82,7 @@ def suits(s: Any, m: Any, rows: Any) -> Any:
 @njit
 def pack(s: Any, m: Any, rows: Any, place: Any) -> None:
     """Pack the Rows to the Place in Mode `m`, for which `suits` was true."""
-    at = dest.adj32(rows.first) if m.wide else rows.first
+    at = dest.adj32(rows.first) if m.wide else dest.row16(s, rows.first)
     store = flat(s.dst)
     upper = store[at * 16 : at * 16 + _DATUMS]
     if m.fmt == FP32:

@@ -27,7 +27,7 @@ _UNWRITTEN = error(
 @njit
 def _unwritten(s: Any, m: Any, row: Any) -> Any:
     # Not 0 when the row counts and it, or its lower half, has not been written.
-    at = dest.adj32(row) if m.wide else row
+    at = dest.adj32(row) if m.wide else dest.row16(s, row)
     below = dest.LOW_HALF if m.wide else 0
     flag = s.dst_valid[at]
     return (flag << 1) & (flag | s.dst_valid[at + below]) & (dest.UNWRITTEN - 1)

@@ -68,10 +68,15 @@ def _to_dst_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
                 v = sign | dest.enc_fp16(v >> 13 & 0x7FFF)
             else:
                 v = dest.enc_bf16(v >> 16)
-            store[first + done + i] = np.uint16(v)
+            at = first + done + i
+            store[16 * dest.row16(s, at >> 4) + (at & 15)] = np.uint16(v)
+            if dest.halves(s):
+                low = dest.adj32(at >> 4) + dest.LOW_HALF
+                s.dst[low, at & 15] = np.uint16(dest.UNPREDICTABLE)
+                s.dst_valid[low] = dest.UNWRITTEN
         done += n
     for row in range(first >> 4, (first + count + 15) >> 4):
-        s.dst_valid[row] = 1
+        dest.mark16(s, row, 1)
 
 
 @njit(inline="always")  # one caller

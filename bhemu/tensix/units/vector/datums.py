@@ -168,7 +168,7 @@ def _decode_rare(s: Any, mode: Any) -> None:
 def _first_row(s: Any, t: Any, mode: Any, row: Any, wide: Any) -> Any:
     """Storage row of the first of four Dst rows; of a 32-bit datum that of the high half."""
     first = row & ~3
-    return dest.adj32(first) if wide or _high_half(s, t, mode) else first
+    return dest.adj32(first) if wide or dest.halves(s) or _high_half(s, t, mode) else first
 
 
 @njit
@@ -180,7 +180,7 @@ def collide(s: Any, t: Any, load: Any, load_row: Any, store: Any, store_row: Any
     x = _first_row(s, t, load, load_row, wide_load)
     y = _first_row(s, t, store, store_row, wide_store)
     same = x == y or (wide_load and x + dest.LOW_HALF == y)
-    return same or (wide_store and y + dest.LOW_HALF == x)
+    return same or ((wide_store or dest.halves(s)) and y + dest.LOW_HALF == x)
 
 
 @njit
@@ -297,4 +297,9 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
         _scatter(s, first, column, _U(16))
     else:
         _scatter(s, first, column, _ZERO)
+        if dest.halves(s):
+            s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
+            _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+            for j in range(4):
+                s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
     _mark(s, first, dest.LOW_HALF * wide)
