@@ -18,6 +18,7 @@ static void wait_ticks(uint32_t ticks) {
  * semaphore's maximum, which is 0 until the last of them. */
 static void prepare_tensix(void) {
     TTP_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 0);
+    TTP_SEMINIT(SEM_SEL(SEMAPHORE_UNPACK_TO_DST), 0, 1);
     TTP_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */
     TTP_SFPENCC(10, 0, 3); /* all lanes on */
     TTP_NOP();

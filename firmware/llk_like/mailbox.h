@@ -18,3 +18,6 @@ extern volatile struct mailboxes mailboxes;
 #define COMMAND_IDLE 0u
 #define COMMAND_START_TRISCS 1u
 #define COMMAND_RESET_TRISCS 2u
+
+#define SEMAPHORE_UNPACK_TO_DST 2u /* tiles that the unpacker itself wrote to Dst */
+#define WAIT_SRCB_VALID 0x100u

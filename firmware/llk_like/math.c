@@ -13,6 +13,8 @@
 #define NEXT_INNER 6u /* matmul: A1 with B2, C0 again */
 
 #define MOVE_8_ROWS 2u
+#define MOVE_4_ROWS_D2B 2u
+#define MOVE_4_ROWS_B2D 4u
 
 static void configure(void) {
     ADDR_MODE(STAY, 0, 0);
@@ -36,12 +38,33 @@ static void release_banks(void) {
     TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA_SRCB);
 }
 
-static void copy_faces(void) {
+static void copy_faces(uint32_t row) {
     for (uint32_t face = 0; face < FACES; face++) {
-        TTP_MOVA2D(16 * face, MOVE_8_ROWS, STAY, 0, 0);
-        TTP_MOVA2D(16 * face + 8, MOVE_8_ROWS, STAY, 8, 0);
+        TTP_MOVA2D(row + 16 * face, MOVE_8_ROWS, STAY, 0, 0);
+        TTP_MOVA2D(row + 16 * face + 8, MOVE_8_ROWS, STAY, 8, 0);
         release_banks();
     }
+}
+
+/* Each face of Dst by way of SrcB's rows 16 to 31; moves from Dst do not wait for the bank. */
+static void transpose_faces(void) {
+    TTI_STALLWAIT(WAIT_SRCB_VALID, STALL_MATH);
+    for (uint32_t face = 0; face < FACES; face++) {
+        for (uint32_t row = 0; row < 16; row += 4) {
+            TTP_MOVD2B(16 * face + row, MOVE_4_ROWS_D2B, STAY, 16 + row, 0);
+        }
+        TTI_TRNSPSRCB();
+        for (uint32_t row = 0; row < 16; row += 4) {
+            TTP_MOVB2D(16 * face + row, MOVE_4_ROWS_B2D, STAY, 16 + row, 0);
+        }
+    }
+    release_banks();
+}
+
+/* The unpacker writes Dst itself, and tells when. */
+static void await_unpacker(void) {
+    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_UNPACK_TO_DST), STALL_SYNC | STALL_MATH);
+    TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_TO_DST));
 }
 
 /* SrcA holds 32 rows of 32 datums, two of its rows each; Dst shall hold four faces. */
@@ -53,7 +76,8 @@ static void copy_row_major(void) {
     release_banks();
 }
 
-/* ELWADD and ELWSUB replace Dst, ELWMUL adds to it; the three share addr_mode's place. */
+/* ELWADD and ELWSUB replace Dst unless told to add to it, ELWMUL always adds; the three share
+ * addr_mode's place. */
 static void eltwise(uint32_t word) {
     for (uint32_t phase = 0; phase < runtime_args.phases; phase++) {
         for (uint32_t i = 0; i < 7; i++) {
@@ -100,13 +124,21 @@ static void reduce(void) {
 
 static void combine(uint32_t operation) {
     if (operation == MATH_COPY) {
-        copy_faces();
+        copy_faces(0);
+    } else if (operation == MATH_COPY_TWO) {
+        copy_faces(0);
+        copy_faces(TILE_ROWS);
+    } else if (operation == MATH_TRANSPOSE) {
+        copy_faces(0);
+        transpose_faces();
+    } else if (operation == MATH_NOTHING) {
+        await_unpacker();
     } else if (operation == MATH_TILIZE) {
         copy_row_major();
     } else if (operation == MATH_ADD) {
-        eltwise(TTO_ELWADD);
+        eltwise(TTO_ELWADD | TTF_ELWADD_dest_accum_en(runtime_args.accumulate));
     } else if (operation == MATH_SUB) {
-        eltwise(TTO_ELWSUB);
+        eltwise(TTO_ELWSUB | TTF_ELWSUB_dest_accum_en(runtime_args.accumulate));
     } else if (operation == MATH_MUL) {
         eltwise(TTO_ELWMUL);
     } else if (operation == MATH_MATMUL) {

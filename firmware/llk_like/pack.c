@@ -12,6 +12,11 @@ static uint32_t has_exponents(uint32_t format) {
 static void configure(void) {
     uint32_t exponents = has_exponents(runtime_args.out) ? TILE_DATUMS / 16 / 16 : 0;
     configure_pack_registers();
+    cfg_write(STACC_RELU_ApplyRelu_ADDR32,
+              CFG(STACC_RELU_ApplyRelu, runtime_args.relu & 15) |
+                  CFG(STACC_RELU_ReluThreshold, runtime_args.relu >> 16));
+    cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32,
+              CFG(THCON_SEC0_REG1_Pack_L1_Acc, runtime_args.l1_acc));
     cfg_write(THCON_SEC0_REG1_Row_start_section_size_ADDR32,
               CFG(THCON_SEC0_REG1_Exp_section_size, exponents));
     cfg_write(PCK_DEST_RD_CTRL_Read_32b_data_ADDR32,
@@ -74,7 +79,8 @@ static void pack_tile(uint32_t address, uint32_t half) {
 int main(void) {
     configure();
     for (uint32_t i = 0; i < runtime_args.tiles; i++) {
-        pack_tile(runtime_args.c + i * runtime_args.out_bytes, i % 2);
+        uint32_t at = runtime_args.l1_acc ? 0 : i;
+        pack_tile(runtime_args.c + at * runtime_args.out_bytes, i % 2);
     }
     complete(2);
     return 0;

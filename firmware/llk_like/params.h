@@ -4,8 +4,28 @@
 #include "lib/types.h"
 
 /* Operation of each kernel. */
-enum { UNPACK_A, UNPACK_AB, UNPACK_A_TRANSPOSED, UNPACK_TILIZE, UNPACK_REDUCE };
-enum { MATH_COPY, MATH_ADD, MATH_SUB, MATH_MUL, MATH_MATMUL, MATH_TILIZE, MATH_REDUCE };
+enum {
+    UNPACK_A,
+    UNPACK_AB,
+    UNPACK_A_TRANSPOSED,
+    UNPACK_TILIZE,
+    UNPACK_REDUCE,
+    UNPACK_A_EXCHANGED, /* faces 0 2 1 3, each as it is */
+    UNPACK_A_THEN_B,    /* a tile of A, then one of B, both to SrcA */
+    UNPACK_TO_DST,      /* 32-bit datums to Dst */
+};
+enum {
+    MATH_COPY,
+    MATH_ADD,
+    MATH_SUB,
+    MATH_MUL,
+    MATH_MATMUL,
+    MATH_TILIZE,
+    MATH_REDUCE,
+    MATH_TRANSPOSE,   /* copy, then each face of Dst by way of SrcB */
+    MATH_COPY_TWO,    /* two tiles, one behind the other */
+    MATH_NOTHING,
+};
 enum { PACK_TILE, PACK_UNTILIZE };
 
 /* Data formats are the hardware's numbers: 0 fp32, 1 fp16, 4 tf32, 5 bf16, 6 bfp8, 8 int32... */
@@ -22,6 +42,9 @@ struct params {
     uint32_t a, b, c;           /* byte addresses in L1, multiples of 16 */
     uint32_t in_bytes;          /* bytes of an input tile, headers included */
     uint32_t out_bytes;         /* bytes of an output tile */
+    uint32_t accumulate;        /* sums add to Dst, over `inner` tiles */
+    uint32_t relu;              /* the packer's relu mode, and its threshold above bit 16 */
+    uint32_t l1_acc;            /* all output tiles are added to the one at c */
 };
 
 /* The linker script fixes the address, 0x20000. */

@@ -2,15 +2,27 @@
 #pragma once
 
 #include "lib/math_half.h"
+#include "lib/tile.h"
 
 #define SFPU_NEXT 7u /* address mode of SFPSTORE: two Dst rows on */
 
-enum { SFPU_NONE, SFPU_ABS, SFPU_NEGATE, SFPU_SQUARE, SFPU_UINT16_TO_BF16 };
+enum {
+    SFPU_NONE,
+    SFPU_ABS,
+    SFPU_NEGATE,
+    SFPU_SQUARE,
+    SFPU_UINT16_TO_BF16,
+    SFPU_ADD_TWO, /* from here: of the datum and that of the next tile in Dst */
+    SFPU_MUL_TWO,
+    SFPU_MAX_TWO,
+    SFPU_WHERE_TWO, /* the datum where it is not negative, else the other */
+};
 
 #define LOAD_DEFAULT 0u /* by the format of Dst */
 #define LOAD_BF16 2u
 #define LOAD_UINT16 6u
 #define LREG_ZERO 9u
+#define LREG_ONE 10u
 
 static inline void sfpu_word(uint32_t operation) {
     switch (operation) {
@@ -23,6 +35,23 @@ static inline void sfpu_word(uint32_t operation) {
     case SFPU_SQUARE:
         TTI_SFPMUL(0, 0, LREG_ZERO, 0, 0);
         TTI_SFPNOP(); /* SFPMUL takes two cycles */
+        break;
+    case SFPU_ADD_TWO:
+        TTI_SFPADD(0, 0, 0, 1, LREG_ONE);
+        TTI_SFPNOP();
+        break;
+    case SFPU_MUL_TWO:
+        TTI_SFPMUL(0, 0, LREG_ZERO, 0, 1);
+        TTI_SFPNOP();
+        break;
+    case SFPU_MAX_TWO:
+        TTI_SFPSWAP(1, 1, 0); /* the greater to LReg 0 */
+        TTI_SFPNOP();
+        break;
+    case SFPU_WHERE_TWO:
+        TTI_SFPSETCC(0, 0, 0, 0); /* LReg 0 < 0 */
+        TTI_SFPMOV(0, 0, 1);
+        TTI_SFPENCC(10, 0, 3);
         break;
     default:
         TTI_SFPCAST(0, 0, 0); /* sign and magnitude to fp32, nearest even */
@@ -40,6 +69,9 @@ static inline void sfpu_tile(uint32_t operation) {
     TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
     for (uint32_t i = 0; i < 32; i++) {
         TTP_SFPLOAD(0, 0, from, 0);
+        if (operation >= SFPU_ADD_TWO) {
+            TTP_SFPLOAD(TILE_ROWS, 0, from, 1);
+        }
         sfpu_word(operation);
         TTP_SFPSTORE(0, SFPU_NEXT, to, 0);
     }

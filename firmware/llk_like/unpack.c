@@ -18,6 +18,7 @@ static uint32_t row_units(void) { return runtime_args.in_bytes / 32 / 16; }
 
 static void configure_formats(void) {
     uint32_t src = runtime_args.src;
+    uint32_t to_dst = runtime_args.unpack == UNPACK_TO_DST;
     uint32_t x_dim = is_tilize() ? TILE_DATUMS : FACE_DATUMS;
     uint32_t z_dim = is_tilize() ? 1 : FACES;
     uint32_t descriptor = runtime_args.in | 1u << 4 | x_dim << 16;
@@ -48,7 +49,9 @@ static void configure_formats(void) {
                   CFG(THCON_SEC1_REG2_Throttle_mode, 2));
     cfg_write(THCON_SEC0_REG2_Disable_zero_compress_cntx0_ADDR32,
               CFG(THCON_SEC0_REG2_Disable_zero_compress_cntx0, 1) |
-                  CFG(THCON_SEC0_REG2_Disable_zero_compress_cntx1, 1));
+                  CFG(THCON_SEC0_REG2_Disable_zero_compress_cntx1, 1) |
+                  CFG(THCON_SEC0_REG2_Unpack_if_sel_cntx0, to_dst) |
+                  CFG(THCON_SEC0_REG2_Unpack_if_sel_cntx1, to_dst));
     cfg_write(THCON_SEC1_REG2_Disable_zero_compress_cntx0_ADDR32,
               CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx0, 1) |
                   CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx1, 1));
@@ -56,7 +59,8 @@ static void configure_formats(void) {
 
 static void configure_addresses(void) {
     uint32_t x_dim = is_tilize() ? TILE_DATUMS : FACE_DATUMS;
-    uint32_t whole = runtime_args.unpack == UNPACK_AB || is_tilize();
+    uint32_t to_dst = runtime_args.unpack == UNPACK_TO_DST;
+    uint32_t whole = runtime_args.unpack == UNPACK_AB || is_tilize() || to_dst;
     /* The destination index of unpacker 0 counts from four rows before SrcA. */
     cfg_write(THCON_SEC0_REG5_Dest_cntx0_address_ADDR32,
               CFG(THCON_SEC0_REG5_Dest_cntx0_address, 4 * 16) |
@@ -65,7 +69,7 @@ static void configure_addresses(void) {
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, x_dim) |
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, x_dim));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
+    TTP_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, !to_dst), SRCA_SET_SetOvrdWithAddr_ADDR32);
     TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
     TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
     TTP_SETADCXX(0, (whole ? TILE_DATUMS : FACE_DATUMS) - 1, UNPACKER0);
@@ -129,10 +133,18 @@ static void unpack_tile(uint32_t a, uint32_t b) {
         unpack_srca_alone();
     } else if (mode == UNPACK_REDUCE) {
         unpack_faces(!(runtime_args.reduce & 1), 1);
+    } else if (mode == UNPACK_TO_DST) {
+        TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0);
     } else {
-        unpack_faces(mode == UNPACK_A_TRANSPOSED, 0);
+        unpack_faces(mode == UNPACK_A_TRANSPOSED || mode == UNPACK_A_EXCHANGED, 0);
+        if (mode == UNPACK_A_EXCHANGED) { /* a bank of SrcB for math's own use */
+            unpack_srca_alone();
+        }
     }
     end();
+    if (mode == UNPACK_TO_DST) {
+        TTI_SEMPOST(SEM_SEL(SEMAPHORE_UNPACK_TO_DST));
+    }
 }
 
 int main(void) {
@@ -143,6 +155,9 @@ int main(void) {
         uint32_t offset = i * runtime_args.in_bytes;
         uint32_t scaler = runtime_args.unpack == UNPACK_REDUCE ? 0 : offset;
         unpack_tile(runtime_args.a + offset, runtime_args.b + scaler);
+        if (runtime_args.unpack == UNPACK_A_THEN_B) {
+            unpack_tile(runtime_args.b + offset, runtime_args.b + offset);
+        }
     }
     complete(0);
     return 0;

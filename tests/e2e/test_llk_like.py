@@ -11,20 +11,30 @@ import pytest
 from llk_runner import (
     ADD,
     COPY,
+    COPY_TWO,
     MATMUL,
     MUL,
+    NOTHING,
     PACK_UNTILIZE,
     REDUCE,
     SFPU_ABS,
+    SFPU_ADD_TWO,
+    SFPU_MAX_TWO,
+    SFPU_MUL_TWO,
     SFPU_NEGATE,
     SFPU_SQUARE,
     SFPU_UINT16_TO_BF16,
+    SFPU_WHERE_TWO,
     SUB,
+    TRANSPOSE,
     UNPACK_A,
+    UNPACK_A_EXCHANGED,
+    UNPACK_A_THEN_B,
     UNPACK_A_TRANSPOSED,
     UNPACK_AB,
     UNPACK_REDUCE,
     UNPACK_TILIZE,
+    UNPACK_TO_DST,
     loaded,
     params,
     run,
@@ -198,3 +208,112 @@ def test_typecast_by_the_vector_unit() -> None:
         loaded(), params(kind, "uint16", "uint16", "bf16", "bf16"), tensor.encode(x, "uint16")
     )
     assert np.array_equal(decoded(got, "bf16"), x)
+
+
+@pytest.mark.parametrize("into", ["bf16", "fp16"])
+def test_sums_in_dst(into: str) -> None:
+    """dest_accum_en: three pairs of tiles add up to one, in two output tiles."""
+    a, b = RNG.integers(-7, 8, (2, 2, 3, 32, 32)).astype(np.float32)
+    for op, sign in ((ADD, 1), (SUB, -1)):
+        kind = {"unpack": UNPACK_AB, "math": op, "tiles": 2, "inner": 3, "accumulate": 1}
+        chosen = params(kind, into, into, into, into)
+        pile = [tensor.encode(m.reshape(192, 32), into) for m in (a, b)]
+        got = run(loaded(), chosen, *pile)
+        for i in range(2):
+            tile = decoded(got[i * chosen.out_bytes : (i + 1) * chosen.out_bytes], into)
+            assert np.array_equal(tile, (a[i] + sign * b[i]).sum(0))
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        (SFPU_ADD_TWO, np.add),
+        (SFPU_MUL_TWO, np.multiply),
+        (SFPU_MAX_TWO, np.maximum),
+        (SFPU_WHERE_TWO, lambda a, b: np.where(np.signbit(a), b, a)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("into", "src"), [("bf16", "bf16"), ("fp16", "fp16"), ("bfp8", "bfp8"), ("fp32", "tf32")]
+)
+def test_sfpu_binary(
+    into: str, src: str, op: int, function: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> None:
+    """Two tiles of Dst, one behind the other, become one."""
+    a, b = small(-7, 7), small(-7, 7)
+    dst = "fp32" if into == "fp32" else family(into)
+    kind = {"unpack": UNPACK_A_THEN_B, "math": COPY_TWO, "sfpu": op}
+    chosen = params(kind, into, src, dst, dst, dst32=int(dst == "fp32"))
+    got = run(loaded(), chosen, tensor.encode(a, into), tensor.encode(b, into))
+    assert np.array_equal(decoded(got, dst), function(a, b))
+
+
+@pytest.mark.parametrize("into", ["bf16", "fp16", "bfp8"])
+def test_transposed_in_dst(into: str) -> None:
+    """Faces 0 2 1 3, each transposed by MOVD2B, TRNSPSRCB and MOVB2D."""
+    x, dst = small(), family(into)
+    chosen = params({"unpack": UNPACK_A_EXCHANGED, "math": TRANSPOSE}, into, into, dst, dst)
+    assert np.array_equal(decoded(run(loaded(), chosen, tensor.encode(x, into)), dst), x.T)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int32"])
+def test_32_bit_datums_by_way_of_dst_alone(dtype: str) -> None:
+    """The unpacker writes Dst; every bit comes through."""
+    x = RNG.integers(-(1 << 30), 1 << 30, TILE)
+    if dtype == "fp32":
+        x = (x / 3).astype(np.float32)
+    kind = {"unpack": UNPACK_TO_DST, "math": NOTHING}
+    chosen = params(kind, dtype, dtype, dtype, dtype, dst32=1)
+    data = tensor.encode(x, dtype)
+    assert run(loaded(), chosen, data) == data
+
+
+@pytest.mark.parametrize("out", ["bf16", "fp32"])
+def test_sums_in_l1(out: str) -> None:
+    """Four output tiles are added to one another by the packer."""
+    x = RNG.integers(-16, 17, (4, 32, 32)).astype(np.float32)
+    kind = {"unpack": UNPACK_A, "math": COPY, "tiles": 4, "l1_acc": 1}
+    chosen = params(kind, "bf16", "bf16", "bf16", out)
+    got = run(loaded(), chosen, tensor.encode(x.reshape(128, 32), "bf16"))
+    assert np.array_equal(decoded(got, out), x.sum(0))
+
+
+@pytest.mark.parametrize(
+    ("mode", "threshold", "function"),
+    [
+        (1, 0, lambda x: np.maximum(x, 0)),
+        (2, 0x40A0, lambda x: np.where(x <= 5, 0, x)),
+        (3, 0x40A0, lambda x: np.clip(x, 0, 5)),
+    ],
+)
+@pytest.mark.parametrize("out", ["bf16", "fp32"])
+def test_pack_relu(
+    out: str, mode: int, threshold: int, function: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Zero below 0, zero up to a threshold, and between 0 and a threshold (ReLU, packers)."""
+    x = small()
+    kind = {"unpack": UNPACK_A, "math": COPY, "relu": mode | threshold << 16}
+    got = run(loaded(), params(kind, "bf16", "bf16", "bf16", out), tensor.encode(x, "bf16"))
+    assert np.array_equal(decoded(got, out), function(x))
+
+
+@pytest.mark.parametrize("op", [ADD, MUL, MATMUL])
+def test_int8(op: int) -> None:
+    """8-bit integers, sign and magnitude, into 32-bit Dst, exactly."""
+    a, b = RNG.integers(-127, 128, TILE), RNG.integers(-127, 128, TILE)
+    kind = {"unpack": UNPACK_AB, "math": op, "phases": 1 if op == ADD else 4}
+    chosen = params(kind, "int8", "int8", "int32", "int32", dst32=1, int8=1)
+    operands = (b, a) if op == MATMUL else (a, b)
+    got = run(loaded(), chosen, *(tensor.encode(m, "int8") for m in operands))
+    want = {ADD: a + b, MUL: a * b, MATMUL: a @ b}[op]
+    assert np.array_equal(decoded(got, "int32"), want)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "fp8_e5m2", "bfp8a", "bfp4a", "bfp2a", "bfp2"])
+def test_datacopy_of_rarer_formats(dtype: str) -> None:
+    """What the format holds comes back, byte for byte."""
+    dst = {"uint16": "uint16", "bfp2": "bf16"}.get(dtype, "fp16")
+    x = RNG.integers(0, 1 << 16, TILE) if dtype == "uint16" else small(-1, 1)
+    data = tensor.encode(x, dtype)
+    chosen = params({"unpack": UNPACK_A, "math": COPY}, dtype, dtype, dst, dtype)
+    assert run(loaded(), chosen, data) == data

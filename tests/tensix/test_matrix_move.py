@@ -29,6 +29,8 @@ FP32, FP16, BFP8A, TF32, BF16, BFP8, INT32, UINT16, FP8, INT8, BFP2 = (
     14,
     15,
 )
+BFP4A, BFP2A, BFP4 = 3, 11, 7
+FIVE_BIT = (FP16, FP8, BFP8A, BFP4A, BFP2A, INT8)
 A, B = 0, 1
 LLK = 1
 
@@ -89,12 +91,12 @@ class Model:
         """One row of flushed and masked Src cells into Dst."""
         high = high_row(row)
         readable = self.valid[high]
-        wide &= fmt not in (FP16, FP8)
+        wide &= fmt not in FIVE_BIT
         for col, v in enumerate(cells):
             if fmt == TF32 or (wide and not low):
                 self.dst[high][col] = bf16_cell(v >> 16)
                 self.dst[high + 8][col] = v & 0xFFFF | (bf16_cell(v >> 16) if low else 0)
-            elif fmt in (FP16, FP8):
+            elif fmt in FIVE_BIT:
                 self.dst[row][col] = v >> 31 << 15 | (v >> 13 & 1023) << 5 | v >> 23 & 31
             elif low:
                 self.dst[high][col] *= readable
@@ -109,7 +111,7 @@ class Model:
         cells = []
         for col in range(16):
             c, lo = self.dst[r][col], self.dst[r + 8][col] if in_32 else 0
-            if fmt == FP16:
+            if fmt in FIVE_BIT:
                 v = c >> 15 << 31 | (c & 31) << 23 | (c >> 5 & 1023) << 13
             elif fmt == TF32:
                 v = (bf16_of(c) << 16 | lo) & 0xFFFFE000
@@ -135,7 +137,7 @@ ANY_HALF = (FP32, BF16, BFP8, INT32, UINT16, BFP2)
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize(
     ("fmt", "low"),
-    [*((f, half) for f in ANY_HALF for half in (0, 1)), (FP16, 0), (TF32, 0), (FP8, 0)],
+    [*((f, half) for f in ANY_HALF for half in (0, 1)), (TF32, 0), *((f, 0) for f in FIVE_BIT)],
 )
 def test_mova2d(fmt: int, keep: int, low: int) -> None:
     s = filled(fmt, fmt)
@@ -165,6 +167,8 @@ def b2d(seed: int, fmt_a: int, fmt_b: int, mode: int, low: int, llk: bool = Fals
     section(s, 1)
     model = Model(s)
     mask = {FP16: 0x8FFFE000, TF32: 0xFFFFFFFF}.get(fmt_b, 0xFFFF0000)
+    if fmt_a == fmt_b and fmt_a in FIVE_BIT:
+        mask = 0x8FFFE000
     for i in range(8 if mode in (2, 3) else 4):
         row = model.src[B][0][8 + 16 + (i if mode >= 4 else 0)]
         cells = [v & mask for v in flushed(row, 0)]
@@ -195,6 +199,13 @@ def test_movb2d_writes_32_bit_datums_by_the_tests_of_tt_llk(mode: int) -> None:
     b2d(50 + mode, FP16, FP16, mode, 0, llk=True)  # 5-bit exponents stay 16-bit datums
 
 
+@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+@pytest.mark.parametrize("fmt", [*FIVE_BIT, BFP2, BFP4, UINT16])
+def test_movb2d_of_formats_that_ttsim_refuses(fmt: int, mode: int) -> None:
+    """Both formats the same: the bits of the SrcB cell that Dst has room for (MOVB2D, ISA)."""
+    b2d(60 + mode, fmt, fmt, mode, 0)
+
+
 def test_movb2d_takes_both_formats_from_the_srcb_bank() -> None:
     s = filled(3, FP16)
     s.src_fmt[A] = TF32
@@ -205,7 +216,17 @@ def test_movb2d_takes_both_formats_from_the_srcb_bank() -> None:
     model.check(s)
 
 
-D2 = [(FP16, 0, 0), (BF16, 0, 0), (FP32, 0, 0), (BFP8, 1, 0), (TF32, 1, 0), (BF16, 1, 0)]
+D2 = [
+    *((fmt, 0, 0) for fmt in (*FIVE_BIT[1:], INT32, UINT16, BFP2)),
+    (BFP2, 1, 0),
+    (UINT16, 1, 0),
+    (FP16, 0, 0),
+    (BF16, 0, 0),
+    (FP32, 0, 0),
+    (BFP8, 1, 0),
+    (TF32, 1, 0),
+    (BF16, 1, 0),
+]
 
 
 @pytest.mark.parametrize("int8", [0, 1])
@@ -294,7 +315,7 @@ REFUSED = [
     ("MOVA2D", {"instr_mod": 2, "dst": 4}, BF16, "MOV-DST-ROW", [4, 8]),
     ("MOVA2D", {"instr_mod": 2, "src": 4}, BF16, "MOV-SRC-ROW", [4, 8]),
     ("MOVA2D", {"instr_mod": 2, "addr_mode": 7}, BF16, "ADDR-MOD-BIAS", [7, 1]),
-    ("MOVA2D", {"instr_mod": 2}, INT8, "MOV-FORMAT", [INT8]),
+    ("MOVA2D", {"instr_mod": 2}, 12, "MOV-FORMAT", [12]),
     ("MOVA2D", {"instr_mod": 2, "dest_32b_lo": 1}, FP8, "MOV-FP16-LOW", [FP8]),
     ("MOVA2D", {"instr_mod": 2, "dest_32b_lo": 1}, TF32, "MOV-TF32-LOW", []),
     ("MOVB2D", {"movb2d_instr_mod": 1}, BF16, "MOV-MODE", [1]),
@@ -302,7 +323,7 @@ REFUSED = [
     ("MOVB2D", {"movb2d_instr_mod": 2, "dst": 4}, BF16, "MOV-DST-ROW", [4, 8]),
     ("MOVB2D", {"movb2d_instr_mod": 5, "src": 2}, BF16, "MOV-SRC-ROW", [2, 4]),
     ("MOVB2D", {"movb2d_instr_mod": 5, "addr_mode": 7}, BF16, "ADDR-MOD-BIAS", [7, 1]),
-    ("MOVB2D", {"movb2d_instr_mod": 4}, FP8, "MOV-FORMAT", [FP8]),
+    ("MOVB2D", {"movb2d_instr_mod": 4}, 13, "MOV-FORMAT", [13]),
     ("MOVB2D", {"movb2d_instr_mod": 4, "dest_32b_lo": 1}, FP16, "MOV-FP16-LOW", [FP16]),
     ("MOVB2D", {"movb2d_instr_mod": 4, "dest_32b_lo": 1}, TF32, "MOV-TF32-LOW", []),
     ("MOVB2A", {"instr_mod": 0}, BF16, "MOV-MODE", [0]),
@@ -310,13 +331,13 @@ REFUSED = [
     ("MOVB2A", {"instr_mod": 2, "srcb": 2}, BF16, "MOV-SRC-ROW", [2, 4]),
     ("MOVD2A", {"instr_mod": 0}, BF16, "MOV-MODE", [0]),
     ("MOVD2A", {"instr_mod": 2, "dst": 2}, BF16, "MOV-DST-ROW", [2, 4]),
-    ("MOVD2A", {"instr_mod": 2}, UINT16, "MOV-FORMAT", [UINT16]),
+    ("MOVD2A", {"instr_mod": 2}, 12, "MOV-FORMAT", [12]),
     ("MOVD2A", {"instr_mod": 2, "dest_32b_lo": 1}, BF16, "MOV-LOW-OF-16", []),
     ("MOVD2A", {"instr_mod": 2}, TF32, "MOV-TF32-OF-16", []),
     ("MOVD2B", {"instr_mod": 1}, BF16, "MOV-MODE", [1]),
     ("MOVD2B", {"instr_mod": 2, "src": 1}, BF16, "MOV-SRC-ROW", [1, 4]),
     ("MOVD2B", {"instr_mod": 0, "dest_32b_lo": 1}, BF16, "MOV-LOW-OF-16", []),
-    ("MOVD2B", {"instr_mod": 2}, BFP8A, "MOV-FORMAT", [BFP8A]),
+    ("MOVD2B", {"instr_mod": 2}, 13, "MOV-FORMAT", [13]),
 ]
 
 

@@ -8,19 +8,32 @@ from bhemu.tensix import banks, config, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, FP8, FP16, FP32, INT32, TF32, UINT16
+from bhemu.tensix.formats import (
+    BF16,
+    BFP2,
+    BFP2A,
+    BFP4,
+    BFP4A,
+    BFP8,
+    BFP8A,
+    FP8,
+    FP16,
+    FP32,
+    INT8,
+    INT32,
+    TF32,
+    UINT16,
+)
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import follows_llk, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import transfer
 
-# Formats that each move accepts, as bit masks over the format codes.
-_D2A = 1 << FP32 | 1 << FP16 | 1 << TF32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4
-_D2B = _D2A | 1 << INT32
-_B2D = _D2B | 1 << UINT16
-_A2D = _B2D | 1 << FP8 | 1 << BFP2
-_FIVE_BIT = 1 << FP16 | 1 << FP8  # of these, the formats with a 5-bit exponent
+# Bit masks over the format codes: 5-bit exponents, and all that the ISA names (ttsim takes fewer).
+_FIVE_BIT = 1 << FP16 | 1 << FP8 | 1 << BFP8A | 1 << BFP4A | 1 << BFP2A | 1 << INT8
+_EIGHT_BIT = 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2 | 1 << INT32 | 1 << UINT16
+_NAMED = _FIVE_BIT | _EIGHT_BIT | 1 << TF32
 
 _NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
 
@@ -105,9 +118,9 @@ def _unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
 
 
 @njit
-def _put_kind(s: Any, fmt: Any, accepted: Any, low: Any) -> Any:
+def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
     """How a move stores format `fmt` into Dst, or the error."""
-    if not (accepted >> fmt) & 1:
+    if not (_NAMED >> fmt) & 1:
         return refuse(s, _FORMAT, fmt, 0)
     if fmt == TF32:
         if low:
@@ -120,14 +133,14 @@ def _put_kind(s: Any, fmt: Any, accepted: Any, low: Any) -> Any:
 
 
 @njit
-def _get_kind(s: Any, t: Any, fmt: Any, accepted: Any, low: Any, low_ok: Any) -> Any:
+def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     """How a move reads Dst for format `fmt`, or the error."""
-    if not (accepted >> fmt) & 1:
+    if not (_NAMED >> fmt) & 1:
         return refuse(s, _FORMAT, fmt, 0)
     b = config.bank(s, t)
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
     if wide | config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
-        if fmt == FP16 or (low and (fmt == TF32 or not low_ok)):
+        if (_FIVE_BIT >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
             return refuse(s, _FROM_32, fmt, low)
         if fmt == TF32:
             return transfer.GET_TF32
@@ -136,7 +149,7 @@ def _get_kind(s: Any, t: Any, fmt: Any, accepted: Any, low: Any, low_ok: Any) ->
         return _LOW_OF_16
     if fmt == TF32:
         return _TF32_OF_16
-    return transfer.GET_FP16 if fmt == FP16 else transfer.GET_BF16
+    return transfer.GET_FP16 if (_FIVE_BIT >> fmt) & 1 else transfer.GET_BF16
 
 
 class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
@@ -155,7 +168,7 @@ class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
             return refuse(s, _MODE, instr_mod, 0)
         if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
             return _OVERRIDE
-        kind = _get_kind(s, t, banks.format_a(s, t, SRCA), _D2A, dest_32b_lo, False)
+        kind = _get_kind(s, t, banks.format_a(s, t, SRCA), dest_32b_lo, False)
         if kind < 0:
             return kind
         first = rwc.dst_row(s, t, dst)
@@ -184,7 +197,7 @@ class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
     ) -> Any:
         if instr_mod & 1:
             return refuse(s, _MODE, instr_mod, 0)
-        kind = _get_kind(s, t, banks.format_a(s, t, SRCB), _D2B, dest_32b_lo, True)
+        kind = _get_kind(s, t, banks.format_a(s, t, SRCB), dest_32b_lo, True)
         if kind < 0:
             return kind
         first = rwc.dst_row(s, t, dst)
@@ -254,7 +267,7 @@ def _a2d(s: Any, t: Any, dst: Any, rows: Any, addr_mode: Any, src: Any, low: Any
     status = _unaligned(s, dst | first, src | row, rows) or rwc.addr_mod_refused(s, t, addr_mode)
     if status:
         return status
-    kind = _put_kind(s, fmt, _A2D, low)
+    kind = _put_kind(s, fmt, low)
     if kind < 0:
         return kind
     transfer.fetch(s, SRCA, row, rows, _NO_MASK, transfer.smallest_exponent(s, t))
@@ -328,7 +341,7 @@ def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
 
     Its SrcA format is that of the SrcB bank.  The tests cover formats with an 8-bit exponent only.
     """
-    kind = _put_kind(s, banks.format_a(s, t, SRCB), _B2D, low)
+    kind = _put_kind(s, banks.format_a(s, t, SRCB), low)
     if kind == transfer.PUT_BF16 and follows_llk(s):
         if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled):
             return transfer.PUT_32
@@ -337,9 +350,9 @@ def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
 
 @njit
 def _b2d_mask(s: Any, t: Any) -> Any:
-    """Bits of a SrcB cell that its own format has."""
+    """Bits of a SrcB cell that count: in ttsim's way those of its own format where ttsim moves it."""
     fmt = banks.format_b(s, t)
-    if fmt == FP16:
+    if fmt == FP16 or (_FIVE_BIT & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
         return _FP16_MASK
     return _NO_MASK if fmt == TF32 else _BF16_MASK
 

@@ -28,7 +28,8 @@ ELEMENT_A = PRODUCT_A | 1 << formats.BFP2
 ELEMENT_B = PRODUCT_B | 1 << formats.INT32 | 1 << formats.BFP2
 INT8_ONLY = 1 << formats.INT8
 INT8_OR_BFP2 = 1 << formats.INT8 | 1 << formats.BFP2
-_FIVE_BIT_FORMATS = 1 << formats.FP16 | 1 << formats.FP8
+_FIVE_BIT_FORMATS = 1 << formats.FP16 | 1 << formats.FP8  # ttsim takes these two
+_FIVE_BIT_FORMATS |= 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
 
 _HINT = f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.CODES}"
 
