@@ -350,7 +350,7 @@ def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
 
 @njit
 def _b2d_mask(s: Any, t: Any) -> Any:
-    """Bits of a SrcB cell that count: in ttsim's way those of its own format where ttsim moves it."""
+    """Bits of a SrcB cell that are moved; where ttsim moves it, those that its own format has."""
     fmt = banks.format_b(s, t)
     if fmt == FP16 or (_FIVE_BIT & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
         return _FP16_MASK
