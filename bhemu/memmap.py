@@ -138,9 +138,30 @@ BLOCKS = (
 )
 
 
+# Parts of the tile control block without a model (offsets from DEBUG_BASE)
+UNMODELLED = (
+    (0x000, 0x040, "performance counters"),
+    (0x048, 0x054, "DBG_L1_MEM_REG0-2: debug daisy chain, writes to L1"),
+    (0x054, 0x058, "DBG_BUS_CTRL: debug daisy chain"),
+    (0x05C, 0x060, "DBG_RD_DATA: debug daisy chain"),
+    (0x080, 0x090, "RISC_DBG_CNTL and STATUS: debug interface of the cores"),
+    (0x0AC, 0x0B4, "masks of stochastic rounding"),
+    (0x0B4, 0x0B8, "FPU_STICKY_BITS"),
+    (0x0F0, 0x128, "performance counters"),
+    (0x1D0, 0x1D8, "ECC control and status"),
+    (0x1E0, 0x1EC, "watchdog"),
+    (0x1FC, 0x218, "timestamp dump"),
+    (0x218, 0x21C, "performance counters"),
+    (0x21C, 0x224, "L1 readback offset and LFSR mask"),
+    (0x224, 0x228, "DISABLE_RESET"),
+)
+
+
 def block_name(address: int) -> str:
-    """Name of the block that holds `address`, or "unmapped"."""
+    """Name of the block that holds `address`, with its part if that has no model; or "unmapped"."""
     for low, high, name in BLOCKS:
         if low <= address < high:
-            return name
+            at = address - DEBUG_BASE
+            parts = [part for first, end, part in UNMODELLED if first <= at < end]
+            return ": ".join([name, *parts])
     return "unmapped"
