@@ -1,7 +1,7 @@
 """Three threads in a ring of semaphores, stopped everywhere: L1, counters and trace are the same.
 
-Each thread takes what the one before it gave, adds to a word of L1 (ATINCGET), and gives to the next; its
-core counts turns in L1 too and waits for the thread at the end (SyncUnit, ATINCGET, ManualTTSync).
+Each thread takes what the one before it gave, adds to a word of L1 (ATINCGET), and gives to the
+next; its core counts turns in L1 too and waits for the thread at the end (SyncUnit, ManualTTSync).
 """
 
 import functools
