@@ -60,6 +60,7 @@ RISCV_DEBUG_REG_SOFT_RESET_0 = 0x1B0
 RISCV_DEBUG_REG_WALL_CLOCK_0 = 0x1F0
 RISCV_DEBUG_REG_WALL_CLOCK_1_LIVE = 0x1F4
 RISCV_DEBUG_REG_WALL_CLOCK_1 = 0x1F8
+RISCV_DEBUG_REG_DISABLE_RESET = 0x224
 RISCV_DEBUG_REG_TRISC0_RESET_PC = 0x228
 RISCV_DEBUG_REG_TRISC1_RESET_PC = 0x22C
 RISCV_DEBUG_REG_TRISC2_RESET_PC = 0x230
@@ -138,9 +139,29 @@ BLOCKS = (
 )
 
 
+# Parts of the tile control block without a model (offsets from DEBUG_BASE)
+UNMODELLED = (
+    (0x000, 0x040, "performance counters"),
+    (0x048, 0x054, "DBG_L1_MEM_REG0-2: debug daisy chain, writes to L1"),
+    (0x054, 0x058, "DBG_BUS_CTRL: debug daisy chain"),
+    (0x05C, 0x060, "DBG_RD_DATA: debug daisy chain"),
+    (0x080, 0x090, "RISC_DBG_CNTL and STATUS: debug interface of the cores"),
+    (0x0AC, 0x0B4, "masks of stochastic rounding"),
+    (0x0B4, 0x0B8, "FPU_STICKY_BITS"),
+    (0x0F0, 0x128, "performance counters"),
+    (0x1D0, 0x1D8, "ECC control and status"),
+    (0x1E0, 0x1EC, "watchdog"),
+    (0x1FC, 0x218, "timestamp dump"),
+    (0x218, 0x21C, "performance counters"),
+    (0x21C, 0x224, "L1 readback offset and LFSR mask"),
+)
+
+
 def block_name(address: int) -> str:
-    """Name of the block that holds `address`, or "unmapped"."""
+    """Name of the block that holds `address`, with its part if that has no model; or "unmapped"."""
     for low, high, name in BLOCKS:
         if low <= address < high:
-            return name
+            at = address - DEBUG_BASE
+            parts = [part for first, end, part in UNMODELLED if first <= at < end]
+            return ": ".join([name, *parts])
     return "unmapped"

@@ -22,6 +22,7 @@ _CLOCK_LOW = mm.RISCV_DEBUG_REG_WALL_CLOCK_0
 _CLOCK_LIVE = mm.RISCV_DEBUG_REG_WALL_CLOCK_1_LIVE
 _CLOCK_HIGH = mm.RISCV_DEBUG_REG_WALL_CLOCK_1
 _DST = 2
+_KEEP_LOCAL = (6, 0, 2, 4, 8)  # bits of DISABLE_RESET: brisc, trisc0-2, ncrisc
 ELSEWHERE = 1 << 40  # the register is one of those in Python
 
 
@@ -181,16 +182,18 @@ class SoftReset(Register):
         s.pc[c] = reset_pc(s, c)
         s.cfg0[c] = CFG0_RESET
         s.fresh[c] = s.flush[c] = 1
+        if 1 <= c <= 3:
+            s.pcbuf_read[c - 1] = s.pcbuf_write[c - 1]
 
     def _hold(self, c: int) -> None:
         """Words that the core pushed and nobody took are dropped."""
         s = self._s
         s.core_state[c] = RESET
         s.attention[0] |= 1
-        s.local[c] = 0
+        if not int(s.debug[mm.RISCV_DEBUG_REG_DISABLE_RESET >> 2]) >> _KEEP_LOCAL[c] & 1:
+            s.local[c] = 0
         if 1 <= c <= 3:
             s.fifo_read[c - 1] = s.fifo_write[c - 1]
-            s.pcbuf_read[c - 1] = s.pcbuf_write[c - 1]
         if c <= 3:
             s.mailbox_read[c] = s.mailbox_write[c]
 
@@ -203,6 +206,7 @@ def windows(s: State) -> list[tuple[int, int, str, Register]]:
         (mm.RISCV_DEBUG_REG_CFGREG_RDDATA, 4, "CFGREG_RDDATA", ConfigPort),
         (mm.RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE, 4, "TRISC_PC_BUF_OVERRIDE", Register),
         (mm.RISCV_DEBUG_REG_SOFT_RESET_0, 4, "SOFT_RESET_0", SoftReset),
+        (mm.RISCV_DEBUG_REG_DISABLE_RESET, 4, "DISABLE_RESET", Register),
         (mm.RISCV_DEBUG_REG_TRISC0_RESET_PC, 0x18, "RESET_PC registers", Register),
     )
     return [(mm.DEBUG_BASE + at, size, name, kind(s, at)) for at, size, name, kind in plain]

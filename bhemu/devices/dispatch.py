@@ -34,10 +34,22 @@ _TENSIX = mm.GPR_BASE
 _HOST = mm.HOST
 
 
+_BLOCKS = tuple((low, high) for low, high, _ in mm.BLOCKS if low >= mm.DEVICE_BASE)
+
+
+@njit
+def _in_a_block(address: Any, rule: Any) -> Any:
+    """The rule that an access of a block breaks; between the blocks there is nothing to access."""
+    for low, high in _BLOCKS:
+        if low <= address < high:
+            return rule
+    return np.int64(rules.UNMAPPED)
+
+
 @njit
 def _tensix_read(s: Any, c: Any, address: Any) -> Any:
     if c == _HOST:
-        s.access[0] = rules.WRONG_CORE
+        s.access[0] = _in_a_block(address, np.int64(rules.WRONG_CORE))
         return np.int64(0)
     if address < mm.GPR_END:
         return gpr_window.read(s, c, address - mm.GPR_BASE)
@@ -55,7 +67,7 @@ def _tensix_read(s: Any, c: Any, address: Any) -> Any:
 @njit
 def _tensix_write(s: Any, c: Any, address: Any, value: Any) -> None:
     if c == _HOST:
-        s.access[0] = rules.WRONG_CORE
+        s.access[0] = _in_a_block(address, np.int64(rules.WRONG_CORE))
     elif mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
         insn_fifo.write(s, c, address - mm.INSTRN_BUF_BASE, value)
     elif address < mm.GPR_END:
@@ -137,7 +149,7 @@ def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
         return dst_window.read(s, c, address - mm.DST_WINDOW_BASE, size)
     if size != 4 and mm.NOC0_BASE <= address < mm.GPR_BASE:
-        s.access[0] = rules.LOAD_SIZE
+        s.access[0] = _in_a_block(address, np.int64(rules.LOAD_SIZE))
         return np.int64(0)
     word = _word(s, c, address & ~3, size)
     return (word >> (8 * (address & 3))) & ((1 << (8 * size)) - 1)
@@ -184,7 +196,7 @@ def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     elif mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
         dst_window.write(s, c, address - mm.DST_WINDOW_BASE, size, value)
     elif size != 4:
-        s.access[0] = rules.STORE_SIZE
+        s.access[0] = _in_a_block(address, np.int64(rules.STORE_SIZE))
     else:
         _store_word(s, c, address, size, value)
     return np.int64(0)
