@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 from mutations import ROOT, TENSIX, Mutant, changed
 
-LONGEST = 25.0  # seconds of a test that takes part
 IDLE = 400  # lines of a function without a new one after which a test is not watched there
 SAMPLE = 6  # sets of parameters of a test that are measured, at least if it has as many
-PATIENCE = 20.0  # seconds beyond ten times what a test takes before it counts as endless
+WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
+PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
 
@@ -40,6 +40,7 @@ class Cover:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        self.ended = False  # whether the last test was ended, so that it failed
         self._seen: set[tuple[str, int]] = set()
         self._left: dict[CodeType, set[int]] = {}
         self._idle: dict[CodeType, int] = {}
@@ -60,9 +61,9 @@ class Cover:
             groups[item.nodeid.partition("[")[0]].append(item)
         measured = []
         for group in groups.values():
-            begin, chosen = time.monotonic(), group[:: max(1, len(group) // SAMPLE)]
+            begin, chosen = time.process_time(), group[:: max(1, len(group) // SAMPLE)]
             places = self._executed(chosen)
-            spent = (time.monotonic() - begin) / len(chosen)
+            spent = (time.process_time() - begin) / len(chosen)
             tests = [item.nodeid for item in group]
             measured.append({"tests": tests, "seconds": spent, "places": sorted(places)})
         self.files[str(test_file)] = {"text": _digest(test_file), "groups": measured}
@@ -73,13 +74,21 @@ class Cover:
         for item in items:
             self._seen.clear()
             self._left.clear()
+            self.ended = False
+            signal.signal(signal.SIGPROF, self._end)
+            signal.setitimer(signal.ITIMER_PROF, WATCHED)
             sys.settrace(self._call)
             try:
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             finally:
                 sys.settrace(None)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             places |= {_place(name, _text(name, line)) for name, line in self._seen}
         return places
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self.ended = True
+        raise TimeoutError(f"watched for {WATCHED} s")
 
     def _call(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
@@ -111,11 +120,11 @@ class Cover:
         return {test: group["seconds"] for group in found for test in group["tests"]}
 
     def _groups(self) -> dict[str, list[Any]]:
-        """Groups of tests by place, without those that take too long."""
+        """Groups of tests by place."""
         if not self._by_place:
             for entry in self.files.values():
                 for group in entry["groups"]:
-                    for place in group["places"] if group["seconds"] <= LONGEST else ():
+                    for place in group["places"]:
                         self._by_place.setdefault(place, []).append(group)
         return self._by_place
 
@@ -194,7 +203,7 @@ class Forks:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember a failure."""
-        if report.failed:
+        if report.failed and not self._cover.ended:
             self._failed = report.nodeid
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -242,10 +251,12 @@ class Forks:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             os.dup2(null, 2)
+            self._cover.ended = False
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
             if replace(mutant, self._living[str(ROOT / mutant.path)]):
                 code = ALIVE
                 for test in spent:
-                    signal.setitimer(signal.ITIMER_REAL, PATIENCE + 10 * spent[test])
+                    signal.setitimer(signal.ITIMER_PROF, PATIENCE + 10 * spent[test])
                     item = self._items[test]
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                     if self._failed:
