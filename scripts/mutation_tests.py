@@ -109,14 +109,14 @@ class Cover:
         return self._line if left and self._idle[code] < IDLE else None
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Tests of the changed statement with their seconds; all of the module if none has it."""
+        """Tests of the changed statement with their seconds.
+
+        None has what runs when the module is imported: a fresh process must decide that.
+        """
         path = ROOT / mutant.path
         lines = {_place(str(path), _text(str(path), line)) for line in _statement(path, mutant)}
         groups = self._groups()
         found = [group for place in lines for group in groups.get(place, [])]
-        if not found:
-            of_module = [place for place in groups if place.startswith(f"{mutant.path}:")]
-            found = [group for place in of_module for group in groups[place]]
         return {test: group["seconds"] for group in found for test in group["tests"]}
 
     def _groups(self) -> dict[str, list[Any]]:
@@ -216,6 +216,7 @@ class Forks:
                 self._cover.measure(path, items)
                 print(f"\nmeasured {path.name}", flush=True)
                 assert not self._failed, f"{self._failed} fails without a change"
+        session.testsfailed = 0  # those that were ended
         self._items = {item.nodeid: item for item in session.items}
         self._living = living_functions()
         gc.freeze()  # what exists is not looked through again in every fork
