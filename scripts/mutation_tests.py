@@ -109,14 +109,17 @@ class Cover:
         return self._line if left and self._idle[code] < IDLE else None
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Tests of the changed statement with their seconds.
+        """Tests of the changed statement, or else function, with their seconds.
 
         None has what runs when the module is imported: a fresh process must decide that.
         """
-        path = ROOT / mutant.path
-        lines = {_place(str(path), _text(str(path), line)) for line in _statement(path, mutant)}
-        groups = self._groups()
-        found = [group for place in lines for group in groups.get(place, [])]
+        path, groups = ROOT / mutant.path, self._groups()
+        for kind in (ast.stmt, ast.FunctionDef):  # a line behind a long loop is not watched
+            lines = _around(path, mutant, kind)
+            places = {_place(str(path), _text(str(path), line)) for line in lines}
+            found = [group for place in places for group in groups.get(place, [])]
+            if found:
+                break
         return {test: group["seconds"] for group in found for test in group["tests"]}
 
     def _groups(self) -> dict[str, list[Any]]:
@@ -146,12 +149,12 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _statement(path: Path, mutant: Mutant) -> range:
-    """Lines of the innermost statement around the change; of a compound one, its head."""
+def _around(path: Path, mutant: Mutant, kind: type[ast.stmt]) -> range:
+    """Lines of the innermost statement or function around the change; of a loop, its head."""
     best = range(mutant.line, mutant.line + 1)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.stmt) and node.lineno <= mutant.line <= (node.end_lineno or 0):
-            body = getattr(node, "body", None)
+        if isinstance(node, kind) and node.lineno <= mutant.line <= (node.end_lineno or 0):
+            body = getattr(node, "body", None) if kind is ast.stmt else None
             last = body[0].lineno - 1 if body else node.end_lineno or 0
             if mutant.line <= last:
                 best = range(node.lineno, last + 1)

@@ -1,4 +1,4 @@
-"""PACR where a limit or a default is met exactly (PACR, Blackhole ISA; Wormhole's packer stages)."""
+"""PACR where a limit or a default is met exactly (PACR, Blackhole ISA; the packer's stages)."""
 
 import pytest
 from pack_model import Pack
