@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 from mutations import ROOT, TENSIX, Mutant, changed
 
-LONGEST = 25.0  # seconds of a test that takes part
 IDLE = 400  # lines of a function without a new one after which a test is not watched there
 SAMPLE = 6  # sets of parameters of a test that are measured, at least if it has as many
-PATIENCE = 20.0  # seconds beyond ten times what a test takes before it counts as endless
+WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
+PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
 
@@ -40,6 +40,7 @@ class Cover:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        self.ended = False  # whether the last test was ended, so that it failed
         self._seen: set[tuple[str, int]] = set()
         self._left: dict[CodeType, set[int]] = {}
         self._idle: dict[CodeType, int] = {}
@@ -60,9 +61,9 @@ class Cover:
             groups[item.nodeid.partition("[")[0]].append(item)
         measured = []
         for group in groups.values():
-            begin, chosen = time.monotonic(), group[:: max(1, len(group) // SAMPLE)]
+            begin, chosen = time.process_time(), group[:: max(1, len(group) // SAMPLE)]
             places = self._executed(chosen)
-            spent = (time.monotonic() - begin) / len(chosen)
+            spent = (time.process_time() - begin) / len(chosen)
             tests = [item.nodeid for item in group]
             measured.append({"tests": tests, "seconds": spent, "places": sorted(places)})
         self.files[str(test_file)] = {"text": _digest(test_file), "groups": measured}
@@ -73,13 +74,21 @@ class Cover:
         for item in items:
             self._seen.clear()
             self._left.clear()
+            self.ended = False
+            signal.signal(signal.SIGPROF, self._end)
+            signal.setitimer(signal.ITIMER_PROF, WATCHED)
             sys.settrace(self._call)
             try:
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             finally:
                 sys.settrace(None)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             places |= {_place(name, _text(name, line)) for name, line in self._seen}
         return places
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self.ended = True
+        raise TimeoutError(f"watched for {WATCHED} s")
 
     def _call(self, frame: FrameType, event: str, _: object) -> Any:
         code = frame.f_code
@@ -100,22 +109,25 @@ class Cover:
         return self._line if left and self._idle[code] < IDLE else None
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Tests of the changed statement with their seconds; all of the module if none has it."""
-        path = ROOT / mutant.path
-        lines = {_place(str(path), _text(str(path), line)) for line in _statement(path, mutant)}
-        groups = self._groups()
-        found = [group for place in lines for group in groups.get(place, [])]
-        if not found:
-            of_module = [place for place in groups if place.startswith(f"{mutant.path}:")]
-            found = [group for place in of_module for group in groups[place]]
+        """Tests of the changed statement, or else function, with their seconds.
+
+        None has what runs when the module is imported: a fresh process must decide that.
+        """
+        path, groups = ROOT / mutant.path, self._groups()
+        for kind in (ast.stmt, ast.FunctionDef):  # a line behind a long loop is not watched
+            lines = _around(path, mutant, kind)
+            places = {_place(str(path), _text(str(path), line)) for line in lines}
+            found = [group for place in places for group in groups.get(place, [])]
+            if found:
+                break
         return {test: group["seconds"] for group in found for test in group["tests"]}
 
     def _groups(self) -> dict[str, list[Any]]:
-        """Groups of tests by place, without those that take too long."""
+        """Groups of tests by place."""
         if not self._by_place:
             for entry in self.files.values():
                 for group in entry["groups"]:
-                    for place in group["places"] if group["seconds"] <= LONGEST else ():
+                    for place in group["places"]:
                         self._by_place.setdefault(place, []).append(group)
         return self._by_place
 
@@ -137,12 +149,12 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _statement(path: Path, mutant: Mutant) -> range:
-    """Lines of the innermost statement around the change; of a compound one, its head."""
+def _around(path: Path, mutant: Mutant, kind: type[ast.stmt]) -> range:
+    """Lines of the innermost statement or function around the change; of a loop, its head."""
     best = range(mutant.line, mutant.line + 1)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.stmt) and node.lineno <= mutant.line <= (node.end_lineno or 0):
-            body = getattr(node, "body", None)
+        if isinstance(node, kind) and node.lineno <= mutant.line <= (node.end_lineno or 0):
+            body = getattr(node, "body", None) if kind is ast.stmt else None
             last = body[0].lineno - 1 if body else node.end_lineno or 0
             if mutant.line <= last:
                 best = range(node.lineno, last + 1)
@@ -194,7 +206,7 @@ class Forks:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember a failure."""
-        if report.failed:
+        if report.failed and not self._cover.ended:
             self._failed = report.nodeid
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -207,6 +219,7 @@ class Forks:
                 self._cover.measure(path, items)
                 print(f"\nmeasured {path.name}", flush=True)
                 assert not self._failed, f"{self._failed} fails without a change"
+        session.testsfailed = 0  # those that were ended
         self._items = {item.nodeid: item for item in session.items}
         self._living = living_functions()
         gc.freeze()  # what exists is not looked through again in every fork
@@ -242,10 +255,12 @@ class Forks:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             os.dup2(null, 2)
+            self._cover.ended = False
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
             if replace(mutant, self._living[str(ROOT / mutant.path)]):
                 code = ALIVE
                 for test in spent:
-                    signal.setitimer(signal.ITIMER_REAL, PATIENCE + 10 * spent[test])
+                    signal.setitimer(signal.ITIMER_PROF, PATIENCE + 10 * spent[test])
                     item = self._items[test]
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                     if self._failed:

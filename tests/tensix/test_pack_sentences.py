@@ -137,6 +137,7 @@ def test_a_field_that_must_be_zero_is_shown_with_its_value(name: str, value: int
     change(name, value)(s)
     number = execute(s, last=1)
     assert status.RULES[number].rule == f"PACR-{name}"
+    assert f" {name}=" in status.RULES[number].text
     assert numbers(s, number) == [value]
 
 

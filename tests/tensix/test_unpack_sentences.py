@@ -112,6 +112,10 @@ def test_the_sentence_shows_what_is_wrong(
     number = execute(s, UNPACR, **case.operands())
     assert status.RULES[number].rule == rule
     assert numbers(s, number) == shown
+    if "THCON" in rule:  # the field that must be zero
+        assert rule.removeprefix("UNPACR-").removesuffix("-2").removesuffix("-3") in (
+            status.RULES[number].text
+        )
 
 
 @pytest.mark.parametrize("u", [0, 1])
