@@ -47,8 +47,8 @@ SHORT = """## Where the model falls short
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.
-* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero, and every mode that ttsim refuses
-  follow the ISA text alone; bits of a mode to which it gives no meaning are refused (VECTOR-MODE).
+* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero and every mode that ttsim
+  refuses follow the ISA text alone; a mode bit to which it gives no meaning is refused.
   Refused too: SFPLOAD and SFPSTORE mode 10, which address through the RWC Sp (no text); LaneConfig
   other than bits 2 and 8, and what SFPCONFIG would make different from lane to lane; the default of
   LReg12. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
