@@ -47,9 +47,14 @@ SHORT = """## Where the model falls short
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.
-* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero, SFPCAST modes 1 and 2, SFPMAD
-  through LReg 7 and the formats of SFPLOAD and SFPSTORE that ttsim refuses follow the ISA text
-  alone. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
+* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero and every mode that ttsim
+  refuses follow the ISA text alone; a mode bit to which it gives no meaning is refused.
+  Refused too: SFPLOAD and SFPSTORE mode 10, which address through the RWC Sp (no text); LaneConfig
+  other than bits 2 and 8, and what SFPCONFIG would make different from lane to lane; the default of
+  LReg12. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
+  Outside macros every instruction is complete before the next: the hazards that the hardware does
+  not notice after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next
+  cycle reads the old value) are not seen.
 * UNPACR refuses compressed tiles, row search, srcb_bcast, upsampling, an input that wraps
   (Unpack_fifo_size), SRCB_SET_Base, and a burst over more than one 16-row set.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),

@@ -33,6 +33,9 @@ PLAIN = {
     "UNPACR": {"last": 1, "ovrd_thread_id": 1},
     "GAPOOL": {"instr_mod19": 1},
     "GMPOOL": {"instr_mod19": 1},
+    "SFPADD": {"lreg_src_a": 10, "lreg_src_b": 10},
+    "SFPMUL": {"lreg_src_c": 9},
+    "SFPMUL24": {"lreg_src_c": 9},
 }
 Setup = Callable[[Any], None]
 
@@ -44,7 +47,8 @@ def put(s: Any, field: Field, value: int) -> None:
 
 
 def prepare(s: Any) -> None:
-    """Banks valid, bf16 everywhere, one face of 16 rows to unpack or pack."""
+    """Banks valid, bf16 everywhere, one face of 16 rows to unpack or pack, flags on the stack."""
+    s.cc_depth[0] = 1
     s.src_valid[:] = 1
     s.src_fmt[:] = BF16
     s.thread_cfg[:, tf.SRCA_SET_SetOvrdWithAddr.word] |= 1 << tf.SRCA_SET_SetOvrdWithAddr.shift

@@ -99,6 +99,18 @@ TABLE: tuple[Divergence, ...] = (
         r"stallwait: invalid opcode bits",
     ),
     Divergence(
+        "STOCH-RND-BIT-3",
+        ALWAYS,
+        "SFP_STOCH_RND modes 8 to 11, 14 and 15: bhemu does what modes 0 to 3, 6 and 7 do, ttsim"
+        " calls them undefined",
+        "ISA text (SFPSTOCHRND, Blackhole: the mode has three bits, bit 3 is UseImm5)",
+        "only modes 4 and 5 shift, so only they read UseImm5; tt-llk's exponential uses mode 14",
+        ("SFP_STOCH_RND",),
+        ("done", "error"),
+        (("SFP_STOCH_RND", {"instr_mod1": 14, "lreg_dest": 1}),),
+        r"sfp_stoch_rnd: instr_mod1=(8|9|10|11|14|15)\b",
+    ),
+    Divergence(
         "MOVB2D-WIDE",
         LLK,
         "MOVB2D with ALU_ACC_CTRL_Fp32_enabled: bhemu writes a 32-bit datum, ttsim a 16-bit one"

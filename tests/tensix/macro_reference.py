@@ -140,7 +140,9 @@ class Scheduler:
                 vd = self.model.reg[7][lane] & 15 if indirect else insn.vd
                 if vd < 8 or vd == BONUS:
                     self.writes.append(Write(vd, lane, work.reg[out][lane], left))
-        if insn.name in EXECUTES[SIMPLE]:
+        # SFPIADD, SFPEXEXP, SFPLZ: flags only "if (VD < 8)"
+        keeps = insn.vd == BONUS and insn.name in ("SFPIADD", "SFPEXEXP", "SFPLZ")
+        if insn.name in EXECUTES[SIMPLE] and not keeps:
             after.cc, after.cc_en, after.stack = work.cc, work.cc_en, work.stack
         if work.prng != self.model.prng:
             after.prng = work.prng

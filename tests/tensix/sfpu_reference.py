@@ -129,7 +129,7 @@ class Model:
 
     def SFPLZ(self, m: int, d: int, c: int) -> None:
         source = [x & MAGNITUDE if m & 4 else x for x in self.reg[c]]
-        flags = [x != 0 for x in source]
+        flags = [(x != 0) != bool(m & 8) for x in source]
         self.put(d, [32 - x.bit_length() for x in source], flags if m & 2 else None)
 
     def SFPABS(self, m: int, d: int, c: int) -> None:

@@ -196,6 +196,12 @@ REFUSED = [
     ("VECTOR-MACRO-STORE", ALL_FOUR, sequence(store=byte(2)), [macro(0, 0, 0)]),
     ("VECTOR-MACRO-STORE", ALL_FOUR, sequence(store=byte(4)), [macro(0, 0, 0)]),
     ("VECTOR-MACRO-CONFIG", [CONFIG], sequence(simple=byte(4)), [macro(0, 0, 0)]),
+    (
+        "VECTOR-MACRO-MIRROR",
+        ALL_FOUR,
+        sequence(byte(4, 4)),
+        [macro(0, 0, 0), assemble("SFPLUTFP32", instr_mod1=8, lreg_dest=1)],
+    ),
     ("VECTOR-MACRO-OPERAND", [AND], sequence(simple=byte(4, bonus=True)), [macro(0, 0, 0)]),
     ("VECTOR-MACRO-ROUND", ALL_FOUR, sequence(byte(4), rounding=byte(6)), [macro(0, 0, 0), NOP]),
     (

@@ -11,9 +11,9 @@ import numpy as np
 from bhemu.tensix import rwc, staging
 from bhemu.tensix.jit import call_entry
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, RESERVED_BITS, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, MISSING, RESERVED_BITS, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.vector import datums, loadstore, move, schedule
+from bhemu.tensix.units.vector import datums, indirect, loadstore, lut, move, schedule
 from bhemu.tensix.units.vector.schedule import (
     DEST,
     ELSEWHERE,
@@ -35,6 +35,7 @@ MAD_WRITES, BUSY, LOAD_ROW = 0, 1, 2  # of s.macro_last: what the last cycle lef
 _REGULAR_BUSY, _SCHEDULED_BUSY = 1, 2
 _LOAD = loadstore.SFPLOAD.opcode
 _SWAP = move.SFPSWAP.opcode
+_LUTFP32 = lut.SFPLUTFP32.opcode
 
 _PORTS = error(
     "VECTOR-MACRO-ROUND",
@@ -87,6 +88,16 @@ _STALL = error(
     "word {0:#010x} overwrites LReg[{1}] the cycle after a MAD instruction: whether it stalls while"
     " scheduled instructions count cycles is not told",
     "insert SFPNOP, or let the sub-units count instructions (SFPCONFIG register 8)",
+)
+
+
+_MIRROR = error(
+    "VECTOR-MACRO-MIRROR",
+    MISSING,
+    "word {0:#010x}, SFPLUTFP32 with the destination in LReg[7], while instructions are scheduled:"
+    " for which registers the next word stalls depends on a copy of its mode, Mod1Mirror, of which"
+    " the ISA text does not give the place",
+    "insert SFPNOP until nothing is scheduled",
 )
 
 
@@ -247,6 +258,8 @@ def stalls(s: Any, word: Any, counting: Any) -> Any:
     """
     if word >> 24 == NOP:
         return np.int64(0)
+    if word >> 24 == _LUTFP32 and word & indirect.VD:
+        return refuse(s, _MIRROR, word, 0)
     if s.macro_last[BUSY] == _REGULAR_BUSY:
         return np.int64(1)
     pending = s.macro_last[MAD_WRITES]

@@ -10,7 +10,7 @@ import numpy as np
 from bhemu.tensix import staging
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, MISSING, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector import (
     approx,
@@ -108,8 +108,9 @@ _STORE_ONLY = error(
 )
 _SCHEDULED_CONFIG = error(
     "VECTOR-MACRO-CONFIG",
-    UNSUPPORTED,
-    "SFPCONFIG as a scheduled instruction has no model: its latency is not told",
+    MISSING,
+    "SFPCONFIG as a scheduled instruction rewrites the macro configuration, and the ISA text gives"
+    " its latency only as up to two cycles",
     "execute SFPCONFIG by itself",
 )
 _BONUS_OPERAND = error(
