@@ -247,6 +247,7 @@ def _literal(s: Any, t: Any, word: Any) -> Any:
     upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     if m.tileize and (upsampled or whole == 0):
         return np.int64(_TILEIZE)
+    s.detail[2] = m.fmt
     if whole == 0 and formats.datum_bits(m.fmt) < 4:
         return np.int64(_TWO_BITS)
     q = _stream(s, t, m, (w >> 2) & 1)
