@@ -63,7 +63,9 @@ SHORT = """## Where the model falls short
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
-  (PACR-UNWRITTEN, selectable); other readers do not notice.
+  (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
+  DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
+  not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
 * First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
   for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.
