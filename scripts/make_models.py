@@ -44,6 +44,9 @@ SHORT = """## Where the model falls short
   rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs.
+* A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that
+  have not executed when it takes place, for UNPACR (descriptor, formats, base of the context) and
+  PACR (formats, L1_Dest_addr); not for other words and instructions, nor between threads.
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.
@@ -55,15 +58,19 @@ SHORT = """## Where the model falls short
   Outside macros every instruction is complete before the next: the hazards that the hardware does
   not notice after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next
   cycle reads the old value) are not seen.
-* UNPACR refuses compressed tiles, row search, srcb_bcast, upsampling, an input that wraps
-  (Unpack_fifo_size), SRCB_SET_Base, and a burst over more than one 16-row set.
+* UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, compressed tiles
+  of 2-bit datums, and a burst over more than one 16-row set. Compressed tiles, row search,
+  upsampling, the W dimension, headers of more than 16 bytes, SRCA_SET_Base and
+  Unpack_Src_Reg_Set_Upd follow the ISA text alone.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
   ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding, and strided reads of other
   interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
-  (PACR-UNWRITTEN, selectable); other readers do not notice.
+  (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
+  DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
+  not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
 * First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
   for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.

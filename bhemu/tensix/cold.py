@@ -13,14 +13,20 @@ from bhemu.tensix.jit import JIT, call_entry
 from bhemu.tensix.state import COLD_SLOTS
 from bhemu.tensix.subset import njit
 
-UNPACK, PACK, UNPACK_RARE, ACCUMULATE = range(4)  # slots; numbers are part of compiled code
+UNPACK, PACK, UNPACK_RARE, ACCUMULATE, UNPACK_LITERAL = range(
+    5
+)  # slots; numbers are part of compiled code
 NAMES = {
     UNPACK: "UNPACR, other modes",
     PACK: "PACR, other modes",
     UNPACK_RARE: "UNPACR, rare modes",
     ACCUMULATE: "PACR, L1 accumulation",
+    UNPACK_LITERAL: "UNPACR, datum by datum",
 }
-SLOTS = {0x42: (UNPACK, UNPACK_RARE), 0x41: (PACK, ACCUMULATE)}  # of opcodes that have any
+SLOTS = {
+    0x42: (UNPACK, UNPACK_RARE, UNPACK_LITERAL),
+    0x41: (PACK, ACCUMULATE),
+}  # of opcodes that have any
 
 ENTRIES: dict[int, Callable[..., Any]] = {}
 

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import code_pages, prng
+from bhemu.tensix import code_pages, dest, prng
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.config_fields import STATE_RESET_EN, PRNG_SEED_Seed_Val
+from bhemu.tensix.config_fields import (
+    STATE_RESET_EN,
+    DEST_ACCESS_CFG_remap_addrs,
+    DEST_ACCESS_CFG_swizzle_32b,
+    PRNG_SEED_Seed_Val,
+)
 from bhemu.tensix.subset import njit
 
 CONFIG_WORDS = 224
@@ -20,6 +25,9 @@ IC_INVALIDATE = 185  # RISCV_IC_INVALIDATE: one bit per core, in the order brisc
 
 _STATE_RESET = STATE_RESET_EN.word
 _PRNG_SEED = PRNG_SEED_Seed_Val.word
+_DST_ORDER = DEST_ACCESS_CFG_remap_addrs.word
+_DST_ORDER_BITS = 1 << DEST_ACCESS_CFG_remap_addrs.shift | 1 << DEST_ACCESS_CFG_swizzle_32b.shift
+assert DEST_ACCESS_CFG_swizzle_32b.word == _DST_ORDER
 _UNPACK_MISC = tf.UNPACK_MISC_CFG_CfgContextCntReset_0.word
 
 
@@ -53,6 +61,8 @@ def _store(s: Any, b: Any, word: Any, value: Any) -> None:
 @njit
 def write(s: Any, b: Any, word: Any, value: Any) -> None:
     """Store one Config word of bank `b` (index < 224), with the side effects of the word."""
+    if word == _DST_ORDER and (np.int64(s.cfg[0, word]) ^ value) & _DST_ORDER_BITS:
+        dest.reorder(s)
     _store(s, b, word, value)
     if word == _STATE_RESET:
         for i in range(SHARED):

@@ -8,7 +8,8 @@ in ttsim's Tensix model.
 
 The flag of a row is 0 (ZEROACC marked it as zero), 1 (valid) or UNWRITTEN: valid, and nothing has
 written the row since power-up.  Whoever writes cells of a row leaves 1 there, for 32-bit datums in
-both rows, so that PACR can tell leftovers from results; bit 0 alone says whether cells count.
+both rows, so that PACR can tell leftovers from results; REORDERED is another mark for PACR.  Bit 0
+alone says whether cells count.
 
 With bit 11 of DBG_FEATURE_DISABLE a 16-bit datum of row r is the high half of 32-bit row r instead,
 and writing it leaves something unpredictable in the low half, which counts as UNWRITTEN; tt-llk's
@@ -29,6 +30,7 @@ ROWS = 1024
 COLUMNS = 16
 LOW_HALF = 8  # rows between the high and the low half of a 32-bit datum
 UNWRITTEN = 3  # flag of a row that holds what it held at power-up
+REORDERED = 4  # bit of the flag: DEST_ACCESS_CFG has changed the order of rows since it was written
 HALVES = 1 << 11  # bit of DBG_FEATURE_DISABLE: 16-bit datums are high halves
 UNPREDICTABLE = 0xBAD1  # what such a write leaves in the low half: any value is right
 
@@ -128,6 +130,17 @@ def mark32(s: Any, row: Any, valid: Any) -> None:
 def written(s: Any, row: Any) -> None:
     """Storage row `row` (0-1023) holds written cells now; whether they count stays as it is."""
     s.dst_valid[row] &= 1
+
+
+@njit
+def reorder(s: Any) -> None:
+    """Rows that count go by other numbers from now on; which ones is not followed.
+
+    Everyone goes by the numbers of the present order here, so rows are right until it changes.
+    """
+    for row in range(ROWS):
+        if s.dst_valid[row]:
+            s.dst_valid[row] |= REORDERED
 
 
 @njit(inline="always")

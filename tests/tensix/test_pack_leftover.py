@@ -12,12 +12,12 @@ from matrix_reference import BF16, FP16, TF32, filled
 from pack_model import Pack
 from pack_runner import execute, setup
 from test_unpack import fresh as unpack_state
-from unit_runner import WARN, count, run, sentence
+from unit_runner import WARN, count, run, sentence, view
 from unpack_model import Unpack, put
 
 from bhemu.riscv.asm import A1, PARK, ZERO, code, li, sw
+from bhemu.tensix import config, status
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
 from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import leftover
@@ -195,3 +195,26 @@ def test_datums_that_an_edge_mask_clears_do_not_count(rows: list[int], refused: 
     put(s, cf.PCK_EDGE_OFFSET_SEC1_mask, 0xFFFF)
     put(s, cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0, 1)
     assert execute(s) == (RULE if refused else status.DONE)
+
+
+ORDER = [cf.DEST_ACCESS_CFG_remap_addrs, cf.DEST_ACCESS_CFG_swizzle_32b]
+
+
+@pytest.mark.parametrize("field", ORDER)
+@pytest.mark.parametrize(("p", "rows"), [(Pack(offset=4), [5]), (Pack(wide=1, fmt=0, out=0), [9])])
+def test_rows_written_in_another_order(field: cf.Field, p: Pack, rows: list[int]) -> None:
+    """Adj16 and Adj32 of the page give rows other numbers; what ZEROACC marked is zero in any."""
+    s = packed(p, [])
+    s.dst_valid[:] = 0
+    s.dst_valid[rows] = 1
+    if p.wide:
+        s.dst_valid[[0, 1, 2, 3]] = 1
+    config.write(view(s), 0, field.word, 1 << field.shift)
+    assert status.RULES[execute(s)].rule == "PACR-REORDERED"
+    s.dst_valid[:] = 1  # written again
+    config.write(view(s), 0, field.word, 1 << field.shift | 1 << 9)  # another field of the word
+    assert execute(s) == status.DONE
+    config.write(view(s), 0, field.word, 0)
+    assert status.RULES[execute(s)].rule == "PACR-REORDERED"
+    assert run(s, "ZEROACC", clear_mode=3) == status.DONE
+    assert execute(s) == status.DONE

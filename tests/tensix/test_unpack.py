@@ -227,9 +227,8 @@ def nothing(s: State) -> None:
 
 DST = Unpack(fmt=0, out=0, to_dst=1)
 SRCB = Unpack(u=1)
-ZERO = "REG2_Upsample_rate", "REG2_Upsample_and_interleave", "REG2_Context_count_non_log2_en"
+ZERO = "REG2_Context_count_non_log2_en", "REG2_Unpack_fifo_size"
 REFUSED = [
-    ("UNPACR-FIELDS", Unpack(fields={"row_search": 1}), nothing),
     ("UNPACR-FIELDS", Unpack(fields={"srcb_bcast": 1}), nothing),
     ("UNPACR-ADC-CONTEXT", Unpack(fields={"addr_cnt_context_id": 3}), nothing),
     ("UNPACR-CONTEXT", Unpack(u=1), thread_field("UNPACK_MISC_CFG_CfgContextOffset_1", 2)),
@@ -243,12 +242,10 @@ REFUSED = [
     ("UNPACR-CONVERSION", Unpack(fmt=12, out=12, to_dst=1), nothing),
     ("UNPACR-SRC-FORMAT", Unpack(fmt=0, out=0), nothing),
     ("UNPACR-SRC-FORMAT", Unpack(u=1, fmt=8, out=8), nothing),
-    ("UNPACR-COMPRESSED", Unpack(), field("THCON_SEC0_REG2_Disable_zero_compress_cntx0", 0)),
-    ("UNPACR-COMPRESSED", Unpack(fields={"ovrd_thread_id": 0}), nothing),
     *(
         (f"UNPACR-THCON_SEC{u}_{name}", Unpack(u=u), field(f"THCON_SEC{u}_{name}", 1))
         for u in (0, 1)
-        for name in (*ZERO, "REG2_Unpack_fifo_size")
+        for name in ZERO
     ),
     *(
         (
@@ -257,15 +254,6 @@ REFUSED = [
             field(f"UNP{u}_ADDR_BASE_REG_1_Base", 1),
         )
         for u in (0, 1)
-    ),
-    *(
-        (
-            f"UNPACR-THCON_SEC{u}_REG0_TileDescriptor-{i}",
-            Unpack(u=u),
-            lambda s, u=u, i=i: s.cfg[0].__setitem__(64 + 48 * u + i, 1),
-        )
-        for u in (0, 1)
-        for i in (2, 3)
     ),
     ("UNPACR-COLUMN-SHIFT", DST, field("THCON_SEC0_REG2_Shift_amount_cntx0", 1)),
     ("UNPACR-HALOIZE-SRCB", Unpack(u=1, haloize=1), nothing),

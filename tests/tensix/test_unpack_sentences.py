@@ -25,8 +25,7 @@ def numbers(s: State, rule: int) -> list[int]:
 
 DST = Unpack(fmt=0, out=0, to_dst=1)
 CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
-    ("UNPACR-FIELDS", [1, 0], Unpack(fields={"row_search": 1}), nothing),
-    ("UNPACR-FIELDS", [0, 1], Unpack(u=1, fields={"srcb_bcast": 1}), nothing),
+    ("UNPACR-FIELDS", [1], Unpack(u=1, fields={"srcb_bcast": 1}), nothing),
     ("UNPACR-CONTEXT", [2], Unpack(u=1), thread_field("UNPACK_MISC_CFG_CfgContextOffset_1", 2)),
     ("UNPACR-FORMATS", [0, 5, 1], Unpack(fmt=5, out=1), nothing),
     ("UNPACR-FORMATS", [1, 6, 7], Unpack(u=1, fmt=6, out=7), nothing),
@@ -34,28 +33,9 @@ CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
     ("UNPACR-SRC-FORMAT", [0, 0], Unpack(fmt=0, out=0), nothing),
     ("UNPACR-SRC-FORMAT", [1, 8], Unpack(u=1, fmt=8, out=8), nothing),
     *(
-        (
-            "UNPACR-COMPRESSED",
-            [u, 1],
-            Unpack(u=u, k=1),
-            field(f"THCON_SEC{u}_REG2_Disable_zero_compress_cntx1", 0),
-        )
-        for u in (0, 1)
-    ),
-    *(
         (f"UNPACR-THCON_SEC{u}_{name}", [value], Unpack(u=u), field(f"THCON_SEC{u}_{name}", value))
         for u in (0, 1)
-        for name, value in (("REG2_Upsample_rate", 3), ("REG2_Unpack_fifo_size", 0x123))
-    ),
-    *(
-        (
-            f"UNPACR-THCON_SEC{u}_REG0_TileDescriptor-{i}",
-            [0x1234],
-            Unpack(u=u),
-            lambda s, u=u, i=i: s.cfg[0].__setitem__(64 + 48 * u + i, 0x1234),
-        )
-        for u in (0, 1)
-        for i in (2, 3)
+        for name, value in (("REG2_Context_count_non_log2_en", 1), ("REG2_Unpack_fifo_size", 0x123))
     ),
     ("UNPACR-COLUMN-SHIFT", [0], DST, field("THCON_SEC0_REG2_Shift_amount_cntx0", 1)),
     ("UNPACR-TILEIZE-FORMAT", [7], Unpack(fmt=7, out=7, stride=64), nothing),
@@ -118,24 +98,37 @@ def test_the_sentence_shows_what_is_wrong(
         )
 
 
-@pytest.mark.parametrize("u", [0, 1])
-def test_the_unpacker_whose_set_update_is_on(u: int) -> None:
-    s = fresh()
-    case = Unpack(u=u)
-    case.program(s)
-    field(f"THCON_SEC{u}_REG2_Unpack_Src_Reg_Set_Upd", 1)(s)
-    number = execute(s, UNPACR, **case.operands())
-    assert (status.RULES[number].rule, numbers(s, number)) == ("UNPACR-SET-UPDATE", [u])
-
-
 @pytest.mark.parametrize("base", [1, 3])
-def test_the_base_of_srca_that_is_handed_over(base: int) -> None:
+def test_the_base_of_srcb_that_is_handed_over(base: int) -> None:
     s = fresh()
-    case = Unpack(set_dat_valid=1)
+    case = Unpack(u=1, set_dat_valid=1)
     case.program(s)
-    thread_field("SRCA_SET_Base", base)(s)
+    thread_field("SRCB_SET_Base", base)(s)
     number = execute(s, UNPACR, **case.operands())
-    assert (status.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCA-BASE", [base])
+    assert (status.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCB-BASE", [base])
+
+
+UPSAMPLED = field("THCON_SEC0_REG2_Upsample_rate", 1)
+ODD: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
+    ("UNPACR-TILEIZE-MODES", [0], Unpack(stride=64), UPSAMPLED),
+    (
+        "UNPACR-COMPRESSED-BFP2",
+        [0, 15],
+        Unpack(fmt=15, out=15),
+        field("THCON_SEC0_REG2_Disable_zero_compress_cntx0", 0),
+    ),
+    ("UNPACR-STORED-L1", [0, 0x180000], Unpack(base=0x17FFE, count=32), UPSAMPLED),
+    ("UNPACR-NOTHING", [0, 0], Unpack(count=1, fields={"row_search": 1}), nothing),
+    ("UNPACR-SET-START", [1], Unpack(dest=80, count=16), UPSAMPLED),
+    ("UNPACR-BFP-EXPONENT", [0, 2], Unpack(fmt=2, out=2, forced=32, count=16), UPSAMPLED),
+]
+
+
+@pytest.mark.parametrize(("rule", "shown", "case", "change"), ODD)
+def test_compression_row_search_and_upsampling(
+    rule: str, shown: list[int], case: Unpack, change: Callable[[State], None]
+) -> None:
+    test_the_sentence_shows_what_is_wrong(rule, shown, case, change, 0)
 
 
 @pytest.mark.parametrize(

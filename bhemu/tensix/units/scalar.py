@@ -20,7 +20,8 @@ SIGNALS = error(
     UNIMPLEMENTED,
     "SETDMAREG with set_signals_mode 1 and source {0}: the packer's tile sizes and zero flags "
     "(sources 0 to 5 and 8) are not kept",
-    "sources 6, 7, 9 (exponents), 10 to 15 (zero) and the immediate form are modelled",
+    "the ISA text names them and not what they count; sources 6, 7, 9 (exponents), 10 to 15 (zero) "
+    "and the immediate form are modelled",
 )
 NO_PACKER = error(
     "THCON-PACKER",

@@ -1,7 +1,8 @@
 """Whether a PACR would pack datums of Dst rows that nothing has written since power-up.
 
 Silicon packs what earlier programs left there; here such rows hold zeros.  Datums that an edge mask
-replaces, or that downsampling drops, do not count.  Source: Dst, Blackhole ISA.
+replaces, or that downsampling drops, do not count.  Nor does PACR read rows whose numbers have
+changed since they were written.  Source: Dst, Blackhole ISA.
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from bhemu.tensix import dest
 from bhemu.tensix.quirks import violated
-from bhemu.tensix.status import UB, error
+from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import edges, output
 from bhemu.tensix.units.pack.geometry import row_of
@@ -22,6 +23,28 @@ _UNWRITTEN = error(
     "{0} ({1}-bit datums): on silicon they are what an earlier program left there",
     "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT",
 )
+
+
+_REORDERED = error(
+    "PACR-REORDERED",
+    UNIMPLEMENTED,
+    "PACR reads Dst row {0} ({1}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or "
+    "swizzle_32b changed: which row that now is, is not followed",
+    "change them before Dst is written, or clear Dst with ZEROACC in between",
+)
+
+
+@njit
+def _reordered(s: Any, m: Any, rows: Any) -> Any:
+    for k in range(rows.number):
+        row = row_of(rows, k)
+        at = dest.adj32(row) if m.wide else row
+        below = dest.LOW_HALF if m.wide else 0
+        both = s.dst_valid[at] | s.dst_valid[at + below]
+        if s.dst_valid[at] and both & dest.REORDERED and both & (dest.UNWRITTEN - 1) == 0:
+            s.detail[0] = row
+            return True
+    return False
 
 
 @njit
@@ -39,6 +62,9 @@ def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
 
     `values` (uint32) is scratch for the datums of the Rows.
     """
+    s.detail[1] = 32 if m.wide else 16
+    if _reordered(s, m, rows):
+        return _REORDERED
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
@@ -49,7 +75,7 @@ def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
             values[i] = mark
     if edges.masked(s, m.bank):
         edges.clear(s, m, rows, values)
-    s.detail[0], s.detail[1], s.detail[2] = first, 32 if m.wide else 16, 0
+    s.detail[0], s.detail[2] = first, 0
     for i in range(output.chosen(s, m, rows, values)):
         s.detail[2] += values[i] == 1
     return violated(s, _UNWRITTEN) if s.detail[2] else 0

@@ -143,7 +143,9 @@ def _must_be_zero() -> list[tuple[Field, int]]:
                 f"PACR-{name}",
                 UNSUPPORTED,
                 f"PACR with {name}={{3:#x}} is not modelled",
-                "stochastic rounding has no specification" if "srnd" in name else "must be 0",
+                "the ISA text tells that stochastic rounding is biased, not which bits it gives"
+                if "srnd" in name
+                else "must be 0",
             ),
         )
         for name in unsupported.split()

@@ -19,11 +19,13 @@ from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
 from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
+from bhemu.tensix.units.unpack.literal import literal
 from bhemu.tensix.units.unpack.modes import (
     WIDE,
     formats_refused,
     modes_refused,
     section,
+    uncompressed,
     zero_refused,
 )
 from bhemu.tensix.units.unpack.rare import rare
@@ -34,8 +36,8 @@ from bhemu.tensix.words import l1_words
 _FIELDS = error(
     "UNPACR-FIELDS",
     UNSUPPORTED,
-    "UNPACR with row_search {0} or srcb_bcast {1} is not modelled",
-    "row_search needs blobs or compressed tiles; of srcb_bcast there is no specification",
+    "UNPACR with srcb_bcast {1} is not modelled",
+    "the ISA text has 0 there, and no source says what it does",
 )
 _ADC_CONTEXT = error(
     "UNPACR-ADC-CONTEXT", UB, "UNPACR with addr_cnt_context_id 3: there are counters of 3 threads"
@@ -112,12 +114,37 @@ def _rarely(m: Any, word: Any) -> Any:
     return (word >> 4) & 1 or (m.to_dst and not wide) or (formats.is_bfp(m.fmt) and m.fmt & 4 == 0)
 
 
+@njit
+def _by_datum(s: Any, m: Any, word: Any) -> Any:
+    # Modes whose code is in literal.py: row search, upsampling, compressed tiles.
+    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    return (word >> 2) & 1 or upsampled or uncompressed(s, m) == 0
+
+
+@njit
+def _after(s: Any, t: Any, m: Any, word: Any) -> Any:
+    u, set_dat_valid = m.unpacker, (word >> 6) & 1
+    if not m.to_dst:
+        banks.changed(s, u, s.unpack_bank[u])
+    counters.count_on(s, t, u, (word >> 15) & 0xFF)
+    if m.counters != t:
+        counters.count_on(s, m.counters, u, (word >> 15) & 0xFF)
+    if set_dat_valid:
+        return hand_over(s, t, u, m.out)
+    if _updates_set(s, m):
+        next_set(s, t, u)
+    return DONE
+
+
 @njit(inline="always")  # one caller
 def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
     u, set_dat_valid = m.unpacker, (word >> 6) & 1
     status = _refused(s, t, m, set_dat_valid)
     if status:
         return status
+    if _by_datum(s, m, word):
+        status = literal(s, t, word)
+        return _after(s, t, m, word) if status == DONE else status
     target = geometry.first_cell(s, t, m)
     if target < 0:
         return target
@@ -139,16 +166,7 @@ def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
     else:
         start = np.int64(max(-first, 0))  # rows before the first drop
         to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
-    if not m.to_dst:
-        banks.changed(s, u, s.unpack_bank[u])
-    counters.count_on(s, t, u, (word >> 15) & 0xFF)
-    if m.counters != t:
-        counters.count_on(s, m.counters, u, (word >> 15) & 0xFF)
-    if set_dat_valid:
-        return hand_over(s, t, u, m.out)
-    if _updates_set(s, m):
-        next_set(s, t, u)
-    return DONE
+    return _after(s, t, m, word)
 
 
 def _general(s: Any, t: Any, word: Any) -> Any:
@@ -156,7 +174,7 @@ def _general(s: Any, t: Any, word: Any) -> Any:
     u, multi = (w >> 23) & 1, (w >> 7) & 1
     s.detail[0] = (w >> 2) & 1
     s.detail[1] = (w >> 5) & 1
-    if s.detail[0] | s.detail[1]:
+    if s.detail[1]:
         return np.int64(_FIELDS)
     if (w >> 13) & 1:  # cfg_context_cnt_inc: nothing is unpacked
         _count_context(s, t, u, s.unpack_context[u, t])

@@ -8,6 +8,8 @@ Source: UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsi
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -19,6 +21,7 @@ from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_X,
     DESCRIPTOR_Y,
     DESCRIPTOR_Z,
+    SECTION_WORDS,
     half_of_context,
     section,
     word_of_context,
@@ -81,6 +84,15 @@ _BURST = error(
 )
 
 
+class Dimensions(NamedTuple):
+    """Of a tile in L1, datums."""
+
+    x: int
+    y: int
+    z: int
+    w: int
+
+
 class Source(NamedTuple):
     """What is read: bits of a datum, bit address of the first datum, 16 times the address of its
     exponent byte (or -1 - the forced exponent), datums of a row, bytes from row to row."""
@@ -93,17 +105,35 @@ class Source(NamedTuple):
 
 
 @njit
-def _base(s: Any, m: Any) -> Any:
-    k = m.context
-    base = word_of_context(s, m.bank, m.unpacker, k, cf.THCON_SEC0_REG3_Base_address)
-    f = cf.THCON_SEC0_REG7_Offset_address
-    offset = word_of_context(s, m.bank, m.unpacker, k & 3, f) & 0xFFFF
-    return ((base + offset + 1) << 4) & 0xFFFFFFFF
+def descriptor(s: Any, m: Any, i: Any) -> Any:
+    """Word `i` (0-3) of the tile descriptor."""
+    return np.int64(s.cfg[m.bank, DESCRIPTOR_X.word + SECTION_WORDS * m.unpacker + i])
 
 
 @njit
-def _data_of_bfp(s: Any, m: Any, elements: Any, data: Any, first: Any) -> Any:
-    # (address of the data section, 16 times the address of the first datum's exponent).
+def dimensions(s: Any, m: Any) -> Any:
+    """The Dimensions that the tile descriptor, or the context of unpacker 0, gives."""
+    b, u = m.bank, m.unpacker
+    x = section(s, b, u, DESCRIPTOR_X)
+    if m.multi and u == 0:
+        x = half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Tile_x_dim_cntx0)
+    z = max(section(s, b, u, DESCRIPTOR_Z), 1)
+    return Dimensions(x, section(s, b, u, DESCRIPTOR_Y), z, max(descriptor(s, m, 2) & 0xFF, 1))
+
+
+@njit
+def base(s: Any, m: Any) -> Any:
+    """Byte address behind the header of a tile: 16 bytes, and DigestSize times as many."""
+    k = m.context
+    first = word_of_context(s, m.bank, m.unpacker, k, cf.THCON_SEC0_REG3_Base_address)
+    f = cf.THCON_SEC0_REG7_Offset_address
+    offset = word_of_context(s, m.bank, m.unpacker, k & 3, f) & 0xFFFF
+    return ((first + offset + 1 + (descriptor(s, m, 3) >> 24)) << 4) & 0xFFFFFFFF
+
+
+@njit
+def data_of_bfp(s: Any, m: Any, elements: Any, data: Any, first: Any) -> Any:
+    """(address of the data section, 16 times the address of the first datum's exponent)."""
     b, u = m.bank, m.unpacker
     if section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp):
         f0, f1 = cf.UNP0_FORCED_SHARED_EXP_shared_exp, cf.UNP1_FORCED_SHARED_EXP_shared_exp
@@ -115,18 +145,14 @@ def _data_of_bfp(s: Any, m: Any, elements: Any, data: Any, first: Any) -> Any:
 def source(s: Any, t: Any, m: Any) -> Any:
     """Source of thread `t`'s UNPACR in Mode `m`; not checked against L1."""
     b, u = m.bank, m.unpacker
-    x = section(s, b, u, DESCRIPTOR_X)
-    if m.multi and u == 0:
-        x = half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Tile_x_dim_cntx0)
-    y = section(s, b, u, DESCRIPTOR_Y)
-    z = max(section(s, b, u, DESCRIPTOR_Z), 1)
+    d = dimensions(s, m)
     xy, zw = s.adc[m.counters, u, 0], s.adc[t, u, 0]
-    first = xy[X] + x * (xy[Y] + y * (zw[Z] + z * zw[W]))
+    first = xy[X] + d.x * (xy[Y] + d.y * (zw[Z] + d.z * zw[W]))
     bits = formats.datum_bits(m.fmt)
-    data = _base(s, m)
+    data = base(s, m)
     exponent = (data << 4) + first
     if formats.is_bfp(m.fmt):
-        data, exponent = _data_of_bfp(s, m, x * y * z, data, first)
+        data, exponent = data_of_bfp(s, m, d.x * d.y * d.z * d.w, data, first)
     row = 16 if bits <= 8 else 32
     step = bits * row >> 3
     if m.tileize:
@@ -137,11 +163,26 @@ def source(s: Any, t: Any, m: Any) -> Any:
 
 
 @njit
+def start_refused(s: Any, m: Any, bit: Any) -> Any:
+    """0, or the error of a first datum at bit address `bit`, or of a missing exponent section."""
+    b, u = m.bank, m.unpacker
+    s.detail[2] = bit >> 3
+    if (m.tileize or (m.haloize and u == 0)) and bit & 127:
+        return _MISALIGNED
+    forced = section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp)
+    if formats.is_bfp(m.fmt) and formats.datum_bits(m.fmt) < 8 and forced == 0:
+        # the bit has no effect on 8-bit formats
+        if section(s, b, u, DESCRIPTOR_NO_EXPONENTS):
+            return _NO_EXPONENTS
+    return 0
+
+
+@njit
 def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
     """0, or the error of reading `count` datums from Source `src`."""
-    s.detail[2] = src.data >> 3
-    if (m.tileize or (m.haloize and m.unpacker == 0)) and src.data & 127:
-        return _MISALIGNED
+    status = start_refused(s, m, src.data)
+    if status:
+        return status
     full = (count - 1) // src.row
     end = src.data + 8 * src.step * full + src.bits * (count - full * src.row)
     if full:  # rows overlap when the step is small: the last but one may reach further
@@ -150,9 +191,6 @@ def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
         s.detail[3] = (end + 7) >> 3
         return _L1_END
     if formats.is_bfp(m.fmt) and src.exponent >= 0:
-        # the bit has no effect on 8-bit formats
-        if src.bits < 8 and section(s, m.bank, m.unpacker, DESCRIPTOR_NO_EXPONENTS):
-            return _NO_EXPONENTS
         end = (src.exponent + count + 15) >> 4
         if end > L1_SIZE:
             s.detail[2] = src.exponent >> 4
@@ -210,14 +248,8 @@ def _burst_rows(s: Any, m: Any, bits: Any) -> Any:
 
 
 @njit
-def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
-    """0, or the error of writing `count` datums from target datum `first` (FIRST_CELL taken off).
-
-    `override`: SRCA_SET_SetOvrdWithAddr of the thread.
-    """
-    s.detail[2] = s.adc[m.counters, m.unpacker, 0, X]
-    if count <= 0:
-        return _X_RANGE
+def extent_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
+    """0, or the error of cells of `count` datums from target datum `first` that do not exist."""
     s.detail[2] = -first
     if m.to_dst and first < 0:
         return _DEST_LOW
@@ -227,8 +259,21 @@ def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any
         return _SRCB_ROWS if last >= SRC_ROWS else 0
     if m.to_dst:
         return _DST_ROWS if last >= dest.ROWS else 0
-    if override == 0 and last >= 16:
-        return _NO_OVERRIDE
+    return _NO_OVERRIDE if override == 0 and last >= 16 else 0
+
+
+@njit
+def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
+    """0, or the error of writing `count` datums from target datum `first` (FIRST_CELL taken off).
+
+    `override`: SRCA_SET_SetOvrdWithAddr of the thread.
+    """
+    s.detail[2] = s.adc[m.counters, m.unpacker, 0, X]
+    if count <= 0:
+        return _X_RANGE
+    status = extent_refused(s, m, first, count, override)
+    if status or m.unpacker or m.to_dst:
+        return status
     if count > 16:
         burst = _burst_rows(s, m, formats.datum_bits(m.fmt))
         s.detail[2] = first >> 4

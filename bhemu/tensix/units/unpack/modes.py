@@ -41,6 +41,7 @@ _FIRST = cf.THCON_SEC0_REG0_TileDescriptor.word
 DESCRIPTOR_FORMAT = cf.Field(_FIRST, 0, 0xF)
 DESCRIPTOR_UNCOMPRESSED = cf.Field(_FIRST, 4, 1)
 DESCRIPTOR_NO_EXPONENTS = cf.Field(_FIRST, 5, 1)
+DESCRIPTOR_BLOBS = cf.Field(_FIRST, 8, 7)
 DESCRIPTOR_X = cf.Field(_FIRST, 16, 0xFFFF)
 DESCRIPTOR_Y = cf.Field(_FIRST + 1, 0, 0xFF)
 DESCRIPTOR_Z = cf.Field(_FIRST + 1, 16, 0xFF)
@@ -94,13 +95,6 @@ _ONLY_TO_DST = error(
     "unpacker {0}: a source register cannot hold Out_data_format {3}",
     "set Unpack_if_sel_cntx to unpack fp32 (0) and int32 (8) to Dst, or unpack as tf32 (4)",
 )
-_COMPRESSED = error(
-    "UNPACR-COMPRESSED",
-    UNSUPPORTED,
-    "unpacker {0}: compressed tiles are not modelled (Disable_zero_compress_cntx{1} is 0)",
-    "set Disable_zero_compress of the context in use; without OvrdThreadId, bit 4 of the tile "
-    "descriptor",
-)
 _SHIFTED_DST = error(
     "UNPACR-COLUMN-SHIFT",
     UB,
@@ -121,13 +115,11 @@ _TILEIZE_FORMAT = error(
 
 
 def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
-    # Each field that must be zero, with its rule; words that have no name by their index.
-    first = SECTION_WORDS * u
+    # Each field that must be zero, with its rule.
     names = {
-        f"THCON_SEC{u}_REG2_Upsample_rate": "upsampling: the texts disagree on how many zeros",
-        f"THCON_SEC{u}_REG2_Upsample_and_interleave": "upsampling",
         f"THCON_SEC{u}_REG2_Context_count_non_log2_en": "there is no specification of it",
-        f"THCON_SEC{u}_REG2_Unpack_fifo_size": "the input of an unpacker does not wrap",
+        f"THCON_SEC{u}_REG2_Unpack_fifo_size": "the input wraps after rows of 16 datums in the ISA "
+        "text, and rows of Blackhole have 32",
         f"UNP{u}_ADDR_BASE_REG_1_Base": "Blackhole does not have it",
     }
     rules = [
@@ -139,14 +131,6 @@ def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
         )
         for name, why in names.items()
     ]
-    for i in (2, 3):
-        rule = error(
-            f"UNPACR-THCON_SEC{u}_REG0_TileDescriptor-{i}",
-            UNSUPPORTED,
-            f"word {i} of THCON_SEC{u}_REG0_TileDescriptor is {{3:#x}}",
-            "w dimension, blobs and header size are not modelled; must be 0",
-        )
-        rules.append((cf.Field(_FIRST + first + i, 0, 0xFFFFFFFF), rule))
     return rules
 
 
@@ -249,22 +233,24 @@ def formats_refused(s: Any, m: Any) -> Any:
 
 
 @njit
-def modes_refused(s: Any, m: Any) -> Any:
-    """0, or the error of a mode; asked once the formats are in order."""
+def uncompressed(s: Any, m: Any) -> Any:
+    """0 when Mode `m` reads a compressed tile."""
     b, u = m.bank, m.unpacker
     if m.multi:
-        whole = per_context(s, b, u, m.context, cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0)
-    else:
-        whole = section(s, b, u, DESCRIPTOR_UNCOMPRESSED)
-    if whole == 0:
-        return _COMPRESSED
+        return per_context(s, b, u, m.context, cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0)
+    return section(s, b, u, DESCRIPTOR_UNCOMPRESSED)
+
+
+@njit
+def modes_refused(s: Any, m: Any) -> Any:
+    """0, or the error of a mode; asked once the formats are in order."""
     if m.haloize and m.to_dst:
         return _HALOIZE_DST
     if m.to_dst and column_shift(s, m):
         return _SHIFTED_DST
     if m.tileize and formats.datum_bits(m.fmt) < 8:
         return _TILEIZE_FORMAT
-    if m.haloize and u:
+    if m.haloize and m.unpacker:
         return violated(s, _HALOIZE_SRCB)
     return 0
 

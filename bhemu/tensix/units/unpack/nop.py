@@ -39,7 +39,7 @@ _VALUE = error(
     "UNPACR-NOP-VALUE",
     MISSING,
     "UNPACR_NOP with src_clr_val_ctrl {0} (one, or UNP_NOP_REG_CLR_VAL) is not modelled",
-    "0 (zero) and 1 (all ones) are specified",
+    "0 (zero) and 1 (all ones) are specified; of the others no source gives the bits",
 )
 
 

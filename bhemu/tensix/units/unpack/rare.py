@@ -24,7 +24,7 @@ _PIECE = 1024  # datums converted at a time
 _FIVE = 1 << formats.FP16 | 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
 _FIVE |= 1 << formats.FP8 | 1 << formats.INT8
 
-_EXPONENT = error(
+EXPONENT = error(
     "UNPACR-BFP-EXPONENT",
     UB,
     "unpacker {0}: an exponent of format {2}, less the leading zeros of its datum, is not in 0 to "
@@ -45,15 +45,22 @@ def _exponents_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
             n = min(n, src.row - done % src.row)
         if to_cells(s, m, src, done, n, s.unpack_tmp[:n]):
             s.detail[2] = m.fmt
-            return _EXPONENT
+            return EXPONENT
         done += n
     return 0
+
+
+@njit(inline="always")
+def dst_cell_16(m: Any, cell: Any) -> Any:
+    """16-bit Dst cell (int64) of a Src cell (int64) in Mode `m`."""
+    if (_FIVE >> m.out) & 1:
+        return (cell >> 16 & 0x8000) | dest.enc_fp16(cell >> 13 & 0x7FFF)
+    return dest.enc_bf16(cell >> 16)
 
 
 @njit(inline="always")  # one caller
 def _to_dst_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
     store = flat(s.dst)
-    five = (_FIVE >> m.out) & 1
     done = np.int64(0)
     while done < count:
         n = min(count - done, _PIECE)
@@ -62,14 +69,9 @@ def _to_dst_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
         cells = s.unpack_tmp[:n]
         to_cells(s, m, src, done, n, cells)
         for i in range(n):
-            v = np.int64(cells[i])
-            sign = v >> 16 & 0x8000
-            if five:
-                v = sign | dest.enc_fp16(v >> 13 & 0x7FFF)
-            else:
-                v = dest.enc_bf16(v >> 16)
             at = first + done + i
-            store[16 * dest.row16(s, at >> 4) + (at & 15)] = np.uint16(v)
+            cell = np.uint16(dst_cell_16(m, np.int64(cells[i])))
+            store[16 * dest.row16(s, at >> 4) + (at & 15)] = cell
             if dest.halves(s):
                 low = dest.adj32(at >> 4) + dest.LOW_HALF
                 s.dst[low, at & 15] = np.uint16(dest.UNPREDICTABLE)
