@@ -89,8 +89,10 @@ def _resolve(tile: Any, status: int) -> Stop | None:
     if status == loop.STOP_FLUSH:
         engine.flush(c)
         return None
-    if status == loop.STOP_FETCH:
-        raise report.fetch_error(tile, c)
+    if status == loop.STOP_CODE_PAGE:
+        if not engine.make_executable(c, int(s.pc[c])):
+            raise report.fetch_error(tile, c)
+        return None
     if status == loop.STOP_ENGINE:
         raise report.engine_error(tile)
     if status == loop.STOP_ASSERT:

@@ -42,21 +42,21 @@ from bhemu.tensix.jit import call_access, l1_word
 from bhemu.tensix.loop import (
     STOP_ASSERT,
     STOP_BREAKPOINT,
+    STOP_CODE_PAGE,
     STOP_ENGINE,
-    STOP_FETCH,
     STOP_FLUSH,
     STOP_LIMIT,
     STOP_STEP,
     STOP_UNTIL,
     until_holds,
 )
-from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PAGE_BITS, PARKED, RUNNING
+from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PAGE, PARKED, RUNNING
 from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
 _FETCH_UNMAPPED = 8
-_FETCH_PROT = 14  # the engine's error for memory that holds no code
+_FETCH_PROT = 14  # the engine's error for a page that is not executable yet
 _ILLEGAL_CAUSE = 2
 _PUSH = 0xFFE40000
 _JUMP_SELF = 0x0000006F
@@ -173,7 +173,6 @@ def on_code(s: Any, address: Any) -> None:
     """Before every instruction that the engine can decode."""
     c = s.core[0]
     s.pc[c] = np.uint32(address)
-    s.code_page[address >> PAGE_BITS] = 1
     if s.fuel[c] <= 0 or s.attention[0] != 0:
         kind = _must_stop(s, c, address)
         if kind != NONE:
@@ -210,7 +209,8 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
     while word & 3 != 3 and address < L1_SIZE:
         if address != start:
             s.pc[c] = np.uint32(address)
-            s.code_page[address >> PAGE_BITS] = 1
+            if address & (PAGE - 1) == 0:
+                break  # the engine asks whether the next page may be executed
             if s.fuel[c] <= 0 or s.attention[0] != 0:
                 kind = _must_stop(s, c, address)
                 if kind != NONE:
@@ -319,7 +319,7 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
         if engine_error == _FETCH_PROT:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
             s.detail[0] = c
-            return np.int64(STOP_FETCH)
+            return np.int64(STOP_CODE_PAGE)
         if engine_error in _ACCESS_ERRORS:
             s.fuel[c] += 1  # the load or store did not retire
         elif engine_error == _FETCH_UNMAPPED:

@@ -138,7 +138,9 @@ class UnicornEngine:
         self._uc = [_new_core() for _ in range(CORES)]
         self._keep: list[Any] = []
         for core, uc in enumerate(self._uc):
-            uc.mem_map_ptr(0, mm.L1_SIZE, unicorn.UC_PROT_ALL, s.base)
+            # Pages become executable when they are fetched: loads and stores are slower where a
+            # page may hold code.
+            uc.mem_map_ptr(0, mm.L1_SIZE, _READ_WRITE, s.base)
             local = s.local[core].ctypes.data
             uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], _READ_WRITE, local)
             if JIT:
@@ -207,6 +209,14 @@ class UnicornEngine:
         """Drop translated code: what L1 holds now is what runs next."""
         self._uc[core].ctl_flush_tb()
         self._s.flush[core] = self._s.translated[core] = 0
+
+    def make_executable(self, core: int, address: int) -> bool:
+        """Allow execution of the page that holds `address`; False outside L1."""
+        if address >= mm.L1_SIZE:
+            return False
+        self._s.code_page[address // PAGE] = 1
+        self._uc[core].mem_protect(address & -PAGE, PAGE, unicorn.UC_PROT_ALL)
+        return True
 
     # Interpreted twins of primitives.py
 

@@ -30,7 +30,7 @@ STOP_ASSERT = 1007
 STOP_LOG = 1008  # the trace ring is nearly full
 STOP_ENGINE = 1009  # the engine stopped by itself: detail[0] = its error, detail[1] = core
 STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs on
-STOP_FETCH = 1011  # a core fetches where no code may be: detail[0] = core
+STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
 STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
 
 _ALL = 0b111  # the threads, as a mask

@@ -16,8 +16,7 @@ from bhemu.tensix.dest import UNWRITTEN
 
 L1_SIZE = 0x180000
 LOCAL_SIZE = 0x2000
-PAGE_BITS = 12
-PAGE = 1 << PAGE_BITS
+PAGE = 4096
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
 THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state

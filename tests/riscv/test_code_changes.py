@@ -128,3 +128,15 @@ def test_executed_pages_are_known_and_data_pages_are_not() -> None:
     tile = calls([])
     assert results(tile) == (1, 1)
     assert list(np.flatnonzero(tile.state.code_page)) == [START // PAGE, FUNCTION // PAGE]
+
+
+@quanta
+def test_pages_behind_the_first_of_a_run_of_pushed_words(quantum: int) -> None:
+    """2500 .ttinsn words reach over two page ends: every page is known as code, no word is lost."""
+    tile = Tile(quantum=quantum)
+    released(tile, "trisc0", START, code([tt("NOP")] * 2500, PARK))
+    assert tile.run(timeout_s=60).reason == "idle"
+    assert list(tile.state.executed) == [2500, 0, 0]
+    first = START // PAGE
+    assert list(tile.state.code_page[first - 1 : first + 4]) == [0, 1, 1, 1, 0]
+    assert tile.core["trisc0"].retired == 2500
