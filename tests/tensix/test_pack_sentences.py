@@ -10,6 +10,7 @@ import pytest
 from pack_model import Pack
 from pack_runner import execute, setup
 from test_pack_rules import change, columns, counter, nothing, plane
+from unit_runner import view
 
 from bhemu.tensix import status
 from bhemu.tensix.state import State
@@ -145,4 +146,4 @@ def test_a_field_that_must_be_zero_is_shown_with_its_value(name: str, value: int
 def test_only_the_bank_in_use_is_looked_at(bank: int) -> None:
     s, _ = setup(Pack())
     change("PCK0_ADDR_BASE_REG_0_Base", 1)(s)  # of bank 0
-    assert (zero_refused(s, bank) == 0) == bool(bank)
+    assert (zero_refused(view(s), bank) == 0) == bool(bank)

@@ -11,11 +11,13 @@ import numpy as np
 
 from bhemu.tensix.cold import ACCUMULATE, cold
 from bhemu.tensix.formats import BF16, FP16, FP32, flush_32
+from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.pack import geometry, modes
 from bhemu.tensix.words import l1_halves, l1_words, weights
 
 u32 = np.uint32
+_COUNT_AT, _FORMAT_AT = 21, 28  # of the word that the second entry takes: address, count, format
+assert L1_SIZE <= 1 << _COUNT_AT
 
 _SIGN = 0x80000000
 _INF = 0x7F800000
@@ -123,13 +125,17 @@ def _flushed(v: Any) -> Any:
 @njit(inline="always")  # one caller
 def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any:
     # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`; whether there are any.
-    some = u32(0)
+    # What is Inf in L1, or in bf16 NaN, stays Inf whatever is added but another Inf or NaN.
+    some, kept = u32(0), u32(0xFFFFFFFF if up == 0 else _SIGN | _INF)
     for i in range(new.size):
         a, b = u32(u32(old[i]) << u32(up)), u32(new[i] << u32(up))
-        most = max(u32(a & u32(_INF)), u32(b & u32(_INF)))
-        large[i] = u32(1) if most >= u32(254 << 23) else u32(0)
-        x[i] = u32(0) if most >= u32(254 << 23) else _flushed(a)
-        y[i] = u32(0) if most >= u32(254 << 23) else _flushed(b)
+        e, f = u32(a & u32(_INF)), u32(b & u32(_INF))
+        inf = u32(a & kept) if e == u32(_INF) and f != u32(_INF) else u32(0)
+        at_inf = u32(inf & u32(0x7FFFFFFF)) == u32(_INF)
+        far = max(e, f) >= u32(254 << 23)
+        large[i] = u32(1) if far and not at_inf else u32(0)
+        x[i] = inf if at_inf else (u32(0) if far else _flushed(a))
+        y[i] = u32(0) if far else _flushed(b)
         some |= large[i]
     return some
 
@@ -199,18 +205,24 @@ def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
                 out[i] = u32(add(fmt, np.int64(old[i]), np.int64(out[i])))
 
 
-def _accumulate(s: Any, t: Any, n: Any) -> Any:
-    # Adds what is in L1 to the first n datums of s.pack_tmp, before they are stored there.
-    m = modes.mode_of(s, t)
-    at = geometry.place_of(s, t, m).data
+def _accumulate(s: Any, t: Any, word: Any) -> Any:
+    # Adds what is in L1 to the first datums of s.pack_tmp, before they are stored there.
+    w = np.int64(word)
+    at, n, fmt = w & 0x1FFFFF, (w >> _COUNT_AT) & 0x7F, w >> _FORMAT_AT
     out = s.pack_tmp[:n]
-    if m.out == FP32:
+    if fmt == FP32:
         _sums(s, np.int64(FP32), l1_words(s)[at >> 2 : (at >> 2) + n], out)
-    elif m.out == BF16:
+    elif fmt == BF16:
         _sums(s, np.int64(BF16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
     else:
         _sums(s, np.int64(FP16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
     return np.int64(0)
 
 
-accumulate = cold(ACCUMULATE, _accumulate)
+_entry = cold(ACCUMULATE, _accumulate)
+
+
+@njit
+def accumulate(s: Any, t: Any, fmt: Any, at: Any, n: Any) -> None:
+    """Add the `n` (up to 64) datums of format `fmt` at L1 `at` to those of s.pack_tmp."""
+    _entry(s, t, at | n << _COUNT_AT | fmt << _FORMAT_AT)

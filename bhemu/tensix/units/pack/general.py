@@ -117,7 +117,7 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
         _stages(s, m, rows, values)
     n = output.chosen(s, m, rows, values)
     if m.accumulate:
-        accumulate(s, t, n)
+        accumulate(s, t, m.out, place.data, n)
     output.store(s, m, n, place, values)
     edges.advance(s, m.bank, rows.number, rows.columns)
     output.advance(s, m, n, place, w & 1)
