@@ -27,11 +27,13 @@ SHORT = """## Where the model falls short
 
 * Block windows without a model: PIC; TDMA-RISC but for the mover's commands and status (packer
   tile sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs,
-  wall clock, config read port, Dst array port, PCBuf overrides and debug pushes: performance
-  counters, daisy chain, watchdog, ECC, timestamp dump and DISABLE_RESET are refused.
+  wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET and debug pushes:
+  performance counters, daisy chain, watchdog, ECC and timestamp dump are refused by name. A core's
+  local memory is cleared when it enters reset, on silicon when it leaves it; the reset bits of the
+  coprocessor's units are refused.
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
-  destinations beyond Config are refused. Only the mover's and the host's writes to L1 are noticed
-  as new code; code written by packer or scalar unit needs RISCV_IC_INVALIDATE, as on silicon.
+  destinations beyond Config are refused. What the host and the coprocessor write to L1 is noticed
+  as new code; what a core stores there needs RISCV_IC_INVALIDATE, as on silicon.
 * The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8),
   and the largest exponent (9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
   unsupported on Blackhole, are errors unless undefined behaviour is tolerated.
@@ -40,8 +42,7 @@ SHORT = """## Where the model falls short
 * NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
   are translation tables, router debug and the counters of requests that arrive.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
-* A misaligned load or store of L1 or local memory is executed as the engine does it (it should be
-  rule RV-ALIGN); a misaligned device access is split by the engine before it is seen.
+* A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs.
 * A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that

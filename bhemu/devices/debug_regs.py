@@ -13,8 +13,15 @@ from bhemu.devices import instruction_debug, rules
 from bhemu.errors import Internal
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.state import CFG0_RESET, RESET, RUNNING, State
+from bhemu.tensix.status import UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 
+ARRAY = error(
+    "DEBUG-ARRAY",
+    UNIMPLEMENTED,
+    "the debug array port is read with array {1}, select {2}, row {3}, or while it is not enabled",
+    "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023",
+)
 _ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN
 _ARRAY_CMD = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD
 _ARRAY_DATA = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_DATA
@@ -42,10 +49,12 @@ def now(s: Any, c: Any) -> Any:
 def _array_data(s: Any) -> Any:
     """Two raw Dst cells, columns 2*select and 2*select+1; ignores the row's zero flag."""
     command = np.int64(s.debug[_ARRAY_CMD >> 2])
-    if s.debug[_ARRAY_EN >> 2] != np.uint32(1) or (command >> 16) != _DST:
-        s.access[0] = rules.NOT_MODELLED
+    array, select, row = command >> 16, (command >> 12) & 0xF, command & 0xFFF
+    if s.debug[_ARRAY_EN >> 2] != np.uint32(1) or array != _DST or select > 7 or row > 1023:
+        s.access[0] = ARRAY
+        s.detail[1], s.detail[2], s.detail[3] = array, select, row
         return np.int64(0)
-    row, column = command & 0x3FF, 2 * ((command >> 12) & 7)
+    column = 2 * select
     return np.int64(s.dst[row, column]) | (np.int64(s.dst[row, column + 1]) << 16)
 
 

@@ -48,6 +48,8 @@ def debug(at: int, store: bool) -> str:
         return READ_ONLY if store else OK
     if at in ARRAY:
         return OK if store else NOT_MODELLED
+    if at == ARRAY_DATA and not store:
+        return "DEBUG-ARRAY"  # not enabled
     return NOT_MODELLED
 
 
