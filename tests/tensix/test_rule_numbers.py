@@ -43,10 +43,13 @@ def stack_of_flags(entries: int) -> Callable[[State], None]:
 
 Case = tuple[str, list[int], str, dict[str, int], Callable[[State], None]]
 VECTOR: list[Case] = [
+    ("VECTOR-IMPLIED-FORMAT", [13], "SFPLOAD", {}, srcb(13)),
+    ("VECTOR-IMPLIED-FORMAT", [12], "SFPSTORE", {}, srcb(12)),
+    ("VECTOR-STACK-BASE", [6], "SFPSTORE", {}, lambda s: put(s, cf.DEST_SP_BASE_Base, 6)),
+    ("VECTOR-MODE", [9, 9], "SFPADDI", {"instr_mod1": 9}, nothing),
     ("VECTOR-IMPLIED-FORMAT", [12], "SFPLOAD", {}, srcb(12)),
     ("VECTOR-IMPLIED-FORMAT", [13], "SFPSTORE", {}, srcb(13)),
     ("VECTOR-STACK-BASE", [3], "SFPLOAD", {}, stack_base(3)),
-    ("VECTOR-STACK-BASE", [6], "SFPSTORE", {"instr_mod0": 4}, stack_base(6)),
     ("VECTOR-TEMPLATE-LOAD", [13], "SFPLOAD", {"instr_mod0": 2, "lreg_ind": 13}, nothing),
     ("VECTOR-DST-ODD", [7], "SFPLOAD", {"instr_mod0": 2, "dest_reg_addr": 7}, nothing),
     (
@@ -93,7 +96,17 @@ VECTOR: list[Case] = [
         {"instr_mod1": 1, "imm8_math": 6},
         nothing,
     ),
+    ("VECTOR-CC-TOP", [13], "SFPPUSHC", {"instr_mod1": 13}, nothing),
+    ("VECTOR-MOV-MODE", [5], "SFPMOV", {"instr_mod1": 5}, nothing),
     ("VECTOR-CONFIG-CONSTANT", [9], "SFPCONFIG", {"config_dest": 9, "instr_mod1": 1}, nothing),
+    ("VECTOR-CONFIG-LANES", [4, 6], "SFPCONFIG", {"config_dest": 4}, item("lreg", (0, 6), 9)),
+    (
+        "VECTOR-CONFIG-VALUE",
+        [0x13],
+        "SFPCONFIG",
+        {"config_dest": 15, "instr_mod1": 1, "imm16_math": 0x13},
+        nothing,
+    ),
 ]
 
 
