@@ -97,7 +97,7 @@ def _pool_16(s: Any, row: Any, row_a: Any, mask: Any) -> None:
     for j in range(COLUMNS):
         cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
     dest.mark16(s, row, 1)
-    dest.spoil(s, row, 1)
+    dest.spoil(s, row, np.int64(1))
     for i in range(1, _ROWS):
         for j in range(COLUMNS):
             dest.write16(s, row + i, j, 0)
