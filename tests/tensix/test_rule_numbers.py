@@ -41,6 +41,16 @@ def stack_of_flags(entries: int) -> Callable[[State], None]:
     return alter
 
 
+def one_lane(lane: int) -> Callable[[State], None]:
+    """LReg0 is equal in all lanes but one."""
+
+    def put_lanes(s: State) -> None:
+        s.lreg[0] = 0
+        s.lreg[0, lane] = 9
+
+    return put_lanes
+
+
 Case = tuple[str, list[int], str, dict[str, int], Callable[[State], None]]
 VECTOR: list[Case] = [
     ("VECTOR-IMPLIED-FORMAT", [13], "SFPLOAD", {}, srcb(13)),
@@ -99,7 +109,7 @@ VECTOR: list[Case] = [
     ("VECTOR-CC-TOP", [13], "SFPPUSHC", {"instr_mod1": 13}, nothing),
     ("VECTOR-MOV-MODE", [5], "SFPMOV", {"instr_mod1": 5}, nothing),
     ("VECTOR-CONFIG-CONSTANT", [9], "SFPCONFIG", {"config_dest": 9, "instr_mod1": 1}, nothing),
-    ("VECTOR-CONFIG-LANES", [4, 6], "SFPCONFIG", {"config_dest": 4}, item("lreg", (0, 6), 9)),
+    ("VECTOR-CONFIG-LANES", [4, 6], "SFPCONFIG", {"config_dest": 4}, one_lane(6)),
     (
         "VECTOR-CONFIG-VALUE",
         [0x13],
