@@ -25,6 +25,8 @@ import llvmlite.binding
 import numba
 import numpy as np
 
+from bhemu.errors import InputError
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
 RECORD = f"{_NAME}.tensix.jit"  # what every entry is compiled with: the record type
@@ -96,16 +98,32 @@ def key(modules: list[Path], text: str = "") -> str:
 
 @functools.cache
 def root() -> Path:
-    """$BHEMU_CACHE_DIR, else the user's cache folder, else a temporary folder."""
-    chosen = os.environ.get("BHEMU_CACHE_DIR")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bhemu"
-    folder = Path(chosen) if chosen else base
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    """$BHEMU_CACHE_DIR, else the user's cache folder, else a temporary folder.
+
+    InputError when the folder of the environment variable cannot be written.
+    """
+    if chosen := os.environ.get("BHEMU_CACHE_DIR"):
+        if problem := _unusable(Path(chosen)):
+            raise InputError(
+                f"BHEMU_CACHE_DIR: {chosen}: {problem}",
+                hint="name a folder that can be written, or unset it",
+            )
+        return Path(chosen)
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bhemu"
+    if _unusable(folder):
         folder = Path(tempfile.gettempdir()) / f"bhemu-{os.getuid()}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def _unusable(folder: Path) -> str:
+    """Why nothing can be kept in a folder, which is made when there is none; "" when it can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    return ""
 
 
 class BusyError(Exception):

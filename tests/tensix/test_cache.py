@@ -1,5 +1,6 @@
 """Compiled code is found again exactly as long as nothing it is made from has changed."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -67,3 +68,25 @@ def test_an_edited_callee_is_compiled_again(tmp_path: Path) -> None:
     neighbour = tmp_path / "bhemu" / "tensix" / "units" / "adc.py"
     neighbour.write_text(neighbour.read_text() + "\n# a comment\n")
     assert run() == ["0", "3", "1"]
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/nowhere"])
+def test_a_chosen_folder_that_cannot_be_written_is_bad_input(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, "-m", "bhemu.cli", "run", str(PACKAGE.parent / "elfs" / "add1")]
+    environment = {**os.environ, "BHEMU_CACHE_DIR": str(tmp_path / place)}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: BHEMU_CACHE_DIR: {tmp_path / place}: ")
+    assert "name a folder that can be written, or unset it" in done.stderr
+
+
+def test_without_a_folder_of_its_own_the_cache_is_temporary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.delenv("BHEMU_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert cache.root.__wrapped__() == tmp_path / f"bhemu-{os.getuid()}"
