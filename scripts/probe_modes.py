@@ -49,7 +49,7 @@ def put(s: Any, field: Field, value: int) -> None:
 def prepare(s: Any) -> None:
     """Banks valid, bf16 everywhere, one face of 16 rows to unpack or pack, flags on the stack."""
     s.cc_depth[0] = 1
-    s.src_valid[:] = 1
+    s.dst_valid[:] = s.src_valid[:] = 1
     s.src_fmt[:] = BF16
     s.thread_cfg[:, tf.SRCA_SET_SetOvrdWithAddr.word] |= 1 << tf.SRCA_SET_SetOvrdWithAddr.shift
     for u in range(2):
