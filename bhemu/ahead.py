@@ -1,7 +1,7 @@
 """Compiles in other processes what a program will need next, while this one compiles the rest.
 
-The loop comes first in this process and the device bus last, so that the others begin with the bus
-and go on with the program's own instructions.  An entry that somebody compiles already is left to
+This process begins with the loop and comes to loads of the device bus last; the others begin with
+stores to the bus and go on with the program's own instructions.  An entry that somebody compiles already is left to
 them (cache.alone); who needs it waits for it.
 """
 
@@ -57,7 +57,8 @@ def missing(needed: Iterable[int]) -> list[str]:
     order = {unit: i for i, unit in enumerate(_LONGEST)}
     lacking = [op for op in needed if not is_cached(op)]
     lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
-    return [*(() if _bus_is_cached() else BUS), *(REGISTRY[op].name for op in lacking)]
+    store, load = ((), ()) if _bus_is_cached() else (BUS[:1], BUS[1:])
+    return [*store, *(REGISTRY[op].name for op in lacking), *load]
 
 
 def start(parts: Sequence[str]) -> None:

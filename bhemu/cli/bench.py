@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from bhemu.bench.measure import Row
     from bhemu.bench.profile import Share
 
-_HEAD = (
-    f"{'benchmark':<34}{'median':>10}{'lowest':>10}{'highest':>10}{'ttsim':>10}{'ratio':>8}  unit"
-)
+_HEAD = f"{'median':>10}{'lowest':>10}{'highest':>10}{'ttsim':>10}{'ratio':>8}  unit"
+_NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
 
 
 @click.command("bench")
@@ -60,17 +59,18 @@ def command(
         _profile(elfs, names, as_json)
         return
     library = find(ttsim) if ttsim else None
+    width = _NAMES[formats]
     if not as_json:
-        click.echo(_HEAD)
+        click.echo(f"{'benchmark':<{width}}{_HEAD}")
     rows = []
     for row in measure.run(elfs, names, library, formats):
         rows.append(row)
         if not as_json:
-            click.echo(_line(row))
+            click.echo(_line(row, width))
     if as_json:
         click.echo(json.dumps({"rows": [r.as_dict() for r in rows]}, indent=2))
     if markdown is not None:
-        markdown.write_text(_markdown(rows, elfs), encoding="utf-8")
+        markdown.write_text(_markdown(rows, elfs, formats), encoding="utf-8")
 
 
 def _profile(elfs: Path, names: tuple[str, ...], as_json: bool) -> None:
@@ -106,9 +106,9 @@ def _figures(row: "Row") -> list[str]:
     return [*(f"{value:.1f}" for value in (row.rate, row.low, row.high)), *golden]
 
 
-def _line(row: "Row") -> str:
+def _line(row: "Row", width: int) -> str:
     cells = zip(_figures(row), (10, 10, 10, 10, 8), strict=True)
-    return f"{row.name:<34}{''.join(f'{text:>{width}}' for text, width in cells)}  {row.unit}"
+    return f"{row.name:<{width}}{''.join(f'{text:>{width}}' for text, width in cells)}  {row.unit}"
 
 
 def _processor() -> str:
@@ -120,14 +120,15 @@ def _processor() -> str:
     return f"{names[0]}, {len(names)} processors" if names else platform.machine()
 
 
-def _markdown(rows: "list[Row]", elfs: Path) -> str:
+def _markdown(rows: "list[Row]", elfs: Path, formats: bool) -> str:
     from bhemu.bench.measure import select
 
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
     versions = f"bhemu {__version__}, CPython {platform.python_version()}, {tools}"
+    by = "bhemu bench --formats" if formats else "make bench"
     lines = [
-        "<!-- Written by `make bench`; do not edit. -->",
-        "# Benchmarks",
+        f"<!-- Written by `{by}`; do not edit. -->",
+        f"# Benchmarks{' of formats' if formats else ''}",
         "",
         f"{datetime.date.today().isoformat()}; {_processor()}; {versions}.",
         "Medians of samples of at least 0.3 s after one warm-up run; every run starts with cold"
