@@ -1,8 +1,8 @@
 """Compiles in other processes what a program will need next, while this one compiles the rest.
 
 This process begins with the loop and comes to loads of the device bus last; the others begin with
-stores to the bus and go on with the program's own instructions.  An entry that somebody compiles already is left to
-them (cache.alone); who needs it waits for it.
+stores to the bus and go on with the program's own instructions.  An entry that somebody compiles
+already is left to them (cache.alone); who needs it waits for it.
 """
 
 import os
