@@ -122,5 +122,5 @@ def run(
     formats: bool = False,
 ) -> Iterator[Row]:
     """Rows one by one, as `select` gives them."""
-    for benchmark in select(elfs, names, formats):
-        yield measure(benchmark, library)
+    chosen = select(elfs, names, formats)  # an unknown name is said before anything runs
+    return (measure(benchmark, library) for benchmark in chosen)

@@ -59,11 +59,12 @@ def command(
         _profile(elfs, names, as_json)
         return
     library = find(ttsim) if ttsim else None
+    measured = measure.run(elfs, names, library, formats)
     width = _NAMES[formats]
     if not as_json:
         click.echo(f"{'benchmark':<{width}}{_HEAD}")
     rows = []
-    for row in measure.run(elfs, names, library, formats):
+    for row in measured:
         rows.append(row)
         if not as_json:
             click.echo(_line(row, width))
