@@ -1,24 +1,25 @@
 """The code that runs a tile's record: compiled through pointers, or interpreted as plain Python."""
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices import dispatch
+from bhemu.devices import dispatch, rare
 from bhemu.memmap import HOST
 from bhemu.riscv import callbacks
 from bhemu.riscv.unicorn_engine import UnicornEngine, bus_entries, native
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
-from bhemu.tensix.jit import JIT
+from bhemu.tensix.jit import ACCESS, JIT, compiled
 from bhemu.tensix.state import State
 
 # (core, address, size with dispatch.WRITE for a store, value) -> loaded value
 PythonAccess = Callable[[int, int, int, int], int]
 
-_RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _DEVICE = range(1, 7)
+_RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _DEVICE, _RARE = range(1, 8)
 _INT = ctypes.c_int64
 _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
@@ -27,6 +28,16 @@ _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
 def core_is_fresh() -> bool:
     """Compile or load the loop and the engine's callbacks; whether any had to be compiled now."""
     return any(part.fresh for part in (*tc.loop_entries().values(), *native().values()))
+
+
+@functools.cache
+def _compile_rare(which: int) -> Any:
+    return compiled(ACCESS, rare.ENTRIES[which])
+
+
+def rare_entry(which: int) -> tuple[Any, float]:
+    """(compiled entry of devices/rare.py, seconds spent compiling it now; 0 = not now)."""
+    return tc.timed(_compile_rare, which)
 
 
 class Backend:
@@ -42,6 +53,9 @@ class Backend:
             address = ctypes.cast(self._callback, ctypes.c_void_p).value
             assert address is not None
             s.device[0] = address
+            self._rare = [_ACCESS(functools.partial(self._on_rare, i)) for i in rare.ENTRIES]
+            for i, escape in enumerate(self._rare):
+                s.rare[i] = ctypes.cast(escape, ctypes.c_void_p).value or 0
             self._rounds = _STEP(tc.loop_entries()["rounds"].address)
             entries = bus_entries()
             self._read, self._write = (_ACCESS(e.address) for e in entries)
@@ -54,6 +68,7 @@ class Backend:
             )
             for name, token in tokens:
                 getattr(s, name)[0] = token
+            s.rare[:] = [_RARE + i for i in rare.ENTRIES]
 
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds from the current position; 0 or why it stopped."""
@@ -96,6 +111,21 @@ class Backend:
             self._s.access[0] = tc.FAILED
             return 0
 
+    def _on_rare(
+        self, which: int, base: int, core: int, address: int, size: int, value: int
+    ) -> int:
+        """First access of a kind that few programs make: compile its entry, then make it."""
+        try:
+            entry, seconds = rare_entry(which)
+            if seconds:
+                self.table.compiled("a device access", seconds)
+            self._s.rare[which] = entry.address
+            return int(_ACCESS(entry.address)(base, core, address, size, value))
+        except BaseException as problem:  # must not cross the compiled frames
+            self._failure = problem
+            self._s.access[0] = tc.FAILED
+            return 0
+
     # Interpreted twins of the pointer calls (tensix/jit.py)
 
     def entry(self, t: int, word: int) -> int:
@@ -115,6 +145,8 @@ class Backend:
         """Call the ACCESS entry behind a token."""
         if token == _DEVICE:
             return self._on_device(0, int(core), int(address), int(size), int(value))
+        if token >= _RARE:
+            return rare.ENTRIES[token - _RARE](self._s, core, address, size, value)
         function = dispatch.read_entry if token == _BUS_READ else dispatch.write_entry
         return function(self._s, core, address, size, value)
 

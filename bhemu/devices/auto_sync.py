@@ -148,6 +148,12 @@ def _declares(s: Any, t: Any) -> Any:
 
 
 @njit
+def tracks(s: Any, c: Any) -> Any:
+    """Whether core 1-3 may have to wait at all."""
+    return np.int64(s.thread_cfg[c - 1, _CONTROL]) & _TRACK_WORDS != 0
+
+
+@njit
 def check(s: Any, c: Any, address: Any, store: Any) -> None:
     """Set `access` when trisc0-2 (core 1-3) must wait before its access to `address`."""
     t = c - 1

@@ -13,7 +13,6 @@ from bhemu.devices import (
     auto_sync,
     cfg_window,
     debug_regs,
-    dst_window,
     gpr_window,
     insn_fifo,
     local_ram,
@@ -22,6 +21,7 @@ from bhemu.devices import (
     niu,
     own_thread,
     pcbuf,
+    rare,
     rules,
     tdma,
 )
@@ -130,7 +130,8 @@ def _before(s: Any, c: Any, address: Any, store: Any) -> None:
     """The core's thread may run first; Auto TTSync may make the access wait."""
     own_thread.offer(s, c)
     if s.access[0] == 0 and 1 <= c <= 3:
-        auto_sync.check(s, c, address, store)
+        if auto_sync.tracks(s, c):
+            rare.call(s, rare.SYNC, c, address, np.int64(4), np.int64(store))
 
 
 @njit
@@ -147,7 +148,7 @@ def read(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
         s.access[0] = rules.MISALIGNED
         return np.int64(0)
     if mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
-        return dst_window.read(s, c, address - mm.DST_WINDOW_BASE, size)
+        return rare.call(s, rare.DST_READ, c, address, size, value)
     if size != 4 and mm.NOC0_BASE <= address < mm.GPR_BASE:
         s.access[0] = _in_a_block(address, np.int64(rules.LOAD_SIZE))
         return np.int64(0)
@@ -166,9 +167,8 @@ def _store_word(s: Any, c: Any, address: Any, size: Any, value: Any) -> None:
     elif mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         mop_cfg.write(s, c, address - mm.MOP_CFG_BASE, value)
     elif mm.TDMA_BASE <= address < mm.DEBUG_BASE:
-        offset = address - mm.TDMA_BASE
-        if not tdma.write(s, c, offset, value):
-            _python(s, c, address, size | WRITE, value & tdma.kept(offset))
+        if rare.call(s, rare.TDMA_WRITE, c, address, size, value):
+            _python(s, c, address, size | WRITE, value & tdma.kept(address - mm.TDMA_BASE))
     elif mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
         s.access[0] = rules.READ_ONLY
     elif not (mm.DEBUG_BASE <= address < mm.PIC_BASE) or not debug_regs.write(
@@ -194,7 +194,7 @@ def write(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     elif mm.LOCAL_SLOW_BASE <= address < mm.LOCAL_SLOW_END:
         local_ram.write(s, c, address - mm.LOCAL_SLOW_BASE, value, size)
     elif mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_END:
-        dst_window.write(s, c, address - mm.DST_WINDOW_BASE, size, value)
+        rare.call(s, rare.DST_WRITE, c, address, size, value)
     elif size != 4:
         s.access[0] = _in_a_block(address, np.int64(rules.STORE_SIZE))
     else:

@@ -63,21 +63,26 @@ def entry_source(cls: type[Instruction]) -> str:
 _LOADED: dict[int, int] = {}  # opcode -> address of its entry, once this process has it
 
 
+def timed(compiling: Any, which: int) -> tuple[Any, float]:
+    """(what a cached function gives, seconds it spent compiling now; 0 = not now)."""
+    begin = time.perf_counter()
+    before = compiling.cache_info().misses
+    function = compiling(which)
+    new = compiling.cache_info().misses > before and function.fresh
+    return function, time.perf_counter() - begin if new else 0.0
+
+
 @functools.cache
-def _compile_entry(opcode: int) -> tuple[Any, bool]:
+def _compile_entry(opcode: int) -> Any:
     cls = REGISTRY[opcode]
     function = compiled_text(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
     _LOADED[opcode] = function.address
-    return function, bool(function.fresh)
+    return function
 
 
 def entry(opcode: int) -> tuple[Any, float]:
     """(compiled entry of an executable opcode, seconds spent compiling it now; 0 = not now)."""
-    begin = time.perf_counter()
-    before = _compile_entry.cache_info().misses
-    function, fresh = _compile_entry(opcode)
-    new = _compile_entry.cache_info().misses > before and fresh
-    return function, time.perf_counter() - begin if new else 0.0
+    return timed(_compile_entry, opcode)
 
 
 def is_cached(opcode: int) -> bool:
@@ -103,11 +108,7 @@ def _compile_cold(slot: int) -> Any:
 
 def cold_entry(slot: int) -> tuple[Any, float]:
     """(compiled second entry of a slot of cold.py, seconds spent compiling it now; 0 = not now)."""
-    begin = time.perf_counter()
-    before = _compile_cold.cache_info().misses
-    function = _compile_cold(slot)
-    new = _compile_cold.cache_info().misses > before and function.fresh
-    return function, time.perf_counter() - begin if new else 0.0
+    return timed(_compile_cold, slot)
 
 
 def refusal(opcode: int) -> int:
@@ -153,8 +154,7 @@ class Table:
                 return refusal(opcode)
             function, seconds = entry(opcode)
             if seconds:
-                self.seconds += seconds
-                self._progress(REGISTRY[opcode].name, seconds)
+                self.compiled(REGISTRY[opcode].name, seconds)
             call = _ENTRY_TYPE(function.address)
             if self._watch is None:
                 self._s.table[opcode] = function.address
@@ -163,6 +163,11 @@ class Table:
         except BaseException as problem:  # must not cross the compiled frames
             self.failure = problem
             return FAILED
+
+    def compiled(self, name: str, seconds: float) -> None:
+        """Something was compiled within a run: no time of the program's."""
+        self.seconds += seconds
+        self._progress(name, seconds)
 
     def observe(self, before: Before, after: After) -> None:
         """Call `before` and `after` around every word; words run through Python from now on."""
@@ -185,7 +190,7 @@ class Table:
         try:
             function, seconds = cold_entry(slot)
             if seconds:
-                self._progress(cold.NAMES[slot], seconds)
+                self.compiled(cold.NAMES[slot], seconds)
             self._s.cold[slot] = function.address
             return int(_ENTRY_TYPE(function.address)(base, t, word))
         except BaseException as problem:  # must not cross the compiled frames

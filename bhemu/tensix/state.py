@@ -262,6 +262,7 @@ MEMBERS = (
     Member("run_thread", _u64, (1,), "entry that lets one thread run"),
     Member("bus_read", _u64, (1,), "entry that performs a core's device load"),
     Member("bus_write", _u64, (1,), "entry that performs a core's device store"),
+    Member("rare", _u64, (4,), "entries of device accesses that few programs make"),
     Member("device", _u64, (1,), "entry of devices that live in Python"),
     # where time goes, see tensix/profile.py (never architectural)
     Member("profile_table", _u64, (262,), "wrapped entry of each opcode and part"),
@@ -287,7 +288,7 @@ def _layout() -> np.dtype[np.void]:
 
 POINTERS = (
     *("host", "engine", "registers", "table", "cold", "run_core", "run_tensix", "run_thread"),
-    *("bus_read", "bus_write", "device", "profile_table"),
+    *("bus_read", "bus_write", "rare", "device", "profile_table"),
 )
 DTYPE = _layout()
 FIELDS = DTYPE.fields
