@@ -60,9 +60,12 @@ SHORT = """## Where the model falls short
   not notice after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next
   cycle reads the old value) are not seen.
 * UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, compressed tiles
-  of 2-bit datums, and a burst over more than one 16-row set. Compressed tiles, row search,
-  upsampling, the W dimension, headers of more than 16 bytes, SRCA_SET_Base and
-  Unpack_Src_Reg_Set_Upd follow the ISA text alone.
+  of 2-bit datums. In a burst of UNPACR over the boundary of a 16-row set of SrcA the silicon may
+  drop rows. ttsim refuses the UNPACR, bhemu executes it: every row is written, all rows of the
+  burst but its first are noted, and who reads one of them before it is written again is refused
+  (UNPACR-BURST); transposed such a burst is refused. Compressed tiles, row search, upsampling, the
+  W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
+  ISA text alone.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
   ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding, and strided reads of other
   interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.

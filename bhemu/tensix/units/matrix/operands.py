@@ -114,10 +114,12 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
 
 @njit(inline="always")
 def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
-    """0, or the error of a row counter: SrcA in steps of `rows_a`, SrcB of 8."""
+    """0, or the error of a row counter (SrcA in steps of `rows_a`, SrcB of 8) or of SrcA's rows."""
     if s.rwc[t, rwc.SRCA] & (rows_a - 1):
         return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCA], rows_a)
-    return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8) if s.rwc[t, rwc.SRCB] & 7 else 0
+    if s.rwc[t, rwc.SRCB] & 7:
+        return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8)
+    return banks.doubtful(s, s.rwc[t, rwc.SRCA], rows_a)
 
 
 @njit(inline="always")
