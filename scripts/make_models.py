@@ -67,8 +67,9 @@ SHORT = """## Where the model falls short
   W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
   ISA text alone.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
-  ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding, and strided reads of other
-  interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.
+  ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding (but for conversions that the ISA
+  text calls identity, bitcast or truncation), and strided reads of other interfaces than all, 1
+  and 3. Compression is never done, whatever Disable_zero_compress says.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
