@@ -79,7 +79,8 @@ SHORT = """## Where the model falls short
 * First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
   for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.
-* Matrix unit: SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
+* Matrix unit: stochastic rounding of sums is refused (FPU-STOCHASTIC; the text names no random
+  bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
   refused where that would show; no oracle executes the legacy group, the shifts and MOVDBGA2D.
 * Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what

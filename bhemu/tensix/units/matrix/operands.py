@@ -75,6 +75,12 @@ _MIXED = error(
     "SrcA format {0} has 5-bit exponents, so SrcB needs the same format (is {1})",
     _HINT,
 )
+_STOCHASTIC = error(
+    "FPU-STOCHASTIC",
+    UNSUPPORTED,
+    "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en) is not modelled",
+    "clear the bit: no source says which random bits it takes",
+)
 
 
 @njit(inline="always")
@@ -105,6 +111,8 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
         return INT8 if fits else refuse(s, _INT8_FORMATS, a, b)
+    if config.get(s, config.bank(s, t), cf.ALU_ROUNDING_MODE_Fpu_srnd_en):
+        return _STOCHASTIC
     if (_FIVE_BIT_FORMATS >> a) & 1:
         return FIVE_BIT if a == b else refuse(s, _MIXED, a, b)
     if (accepted_a >> a) & (accepted_b >> b) & 1:
