@@ -146,9 +146,12 @@ static void unpack_faces(uint32_t exchange, uint32_t with_b) {
 static void unpack_row_by_row(void) {
     for (uint32_t row = 0; row < 32; row++) {
         TTP_SETADCZW(1, row >> 4 << 1, 0, 0, 0, UNPACKER0);
-        TTP_SETADCXY(2, 0, row & 15, 0, 0, UNPACKER0);
+        if ((row & 15) == 0) {
+            TTI_SETADCXY(2, 0, 0, 0, 0, UNPACKER0);
+        }
         TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x41, 0); /* next face, next row of SrcA */
         TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x41, 0);
+        TTI_INCADCXY(0, 1, 0, 0, UNPACKER0);
         if ((row & 7) == 7) {
             unpack_srca_alone();
             TTI_SETADCXY(8, 0, 0, 0, 0, UNPACKER0);

@@ -147,7 +147,7 @@ def test_tilize(into: str) -> None:
 
 
 @pytest.mark.parametrize("into", ["bf16", "fp16", "bfp8"])
-def test_unpack_untilize(into: str) -> None:
+def test_untilize_row_by_row(into: str) -> None:
     """Bursts over the boundary of 16 rows of SrcA, of which only the first row is read."""
     x, out = small(), family(into)
     chosen = params({"unpack": UNPACK_UNTILIZE, "math": COPY}, into, into, out, out, tiles=2)
