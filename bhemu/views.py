@@ -63,8 +63,8 @@ NAMED = (
     Named("srcb", "SrcB rows in the format of their bank", ("src", "src_fmt")),
     Named(
         "src_banks",
-        "owner and format of the Src banks, row that SHIFTXA would shift",
-        ("src_valid", "src_fmt", "unpack_bank", "matrix_bank", "srca_row"),
+        "owner, format and doubtful rows of the Src banks, row that SHIFTXA would shift",
+        ("src_valid", "src_fmt", "src_doubt", "unpack_bank", "matrix_bank", "srca_row"),
     ),
     Named("dst", "Dst rows decoded", ("dst", "dst_valid")),
     Named("dst_valid", "Dst rows that ZEROACC cleared", ("dst_valid",)),

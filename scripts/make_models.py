@@ -60,12 +60,16 @@ SHORT = """## Where the model falls short
   not notice after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next
   cycle reads the old value) are not seen.
 * UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, compressed tiles
-  of 2-bit datums, and a burst over more than one 16-row set. Compressed tiles, row search,
-  upsampling, the W dimension, headers of more than 16 bytes, SRCA_SET_Base and
-  Unpack_Src_Reg_Set_Upd follow the ISA text alone.
+  of 2-bit datums. In a burst of UNPACR over the boundary of a 16-row set of SrcA the silicon may
+  drop rows. ttsim refuses the UNPACR, bhemu executes it: every row is written, all rows of the
+  burst but its first are noted, and who reads one of them before it is written again is refused
+  (UNPACR-BURST); transposed such a burst is refused. Compressed tiles, row search, upsampling, the
+  W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
+  ISA text alone.
 * PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
-  ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding, and strided reads of other
-  interfaces than all, 1 and 3. Compression is never done, whatever Disable_zero_compress says.
+  ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding (but for conversions that the ISA
+  text calls identity, bitcast or truncation), and strided reads of other interfaces than all, 1
+  and 3. Compression is never done, whatever Disable_zero_compress says.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
@@ -75,7 +79,8 @@ SHORT = """## Where the model falls short
 * First use compiles: the core takes 12 s, MVMUL 6 s, PACR and UNPACR 2 s each and 1 to 6 s more
   for other formats and modes, most others below 1 s of processor time on the machine of
   docs/benchmarks.md.
-* Matrix unit: SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
+* Matrix unit: stochastic rounding of sums is refused (FPU-STOCHASTIC; the text names no random
+  bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
   refused where that would show; no oracle executes the legacy group, the shifts and MOVDBGA2D.
 * Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what

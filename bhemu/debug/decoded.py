@@ -187,6 +187,9 @@ def _src_banks(s: Snapshot, view: View) -> Iterator[Row]:
                 for role, banks in (("unpacked", s.unpack_bank), ("read", s.matrix_bank))
                 if banks[which] == b
             )
+            doubt = [i for i in range(64) if which == 0 and s.src_doubt[b, i >> 4] >> (i & 15) & 1]
+            if doubt:
+                cells["may be lost"] = "rows " + ", ".join(str(i) for i in doubt)
             yield Row(f"Src{'AB'[which]} bank {b}", cells, index=b)
     row = int(s.srca_row[0])
     yield Row("SrcA row of the last matrix word", {"row": "not known" if row < 0 else row})

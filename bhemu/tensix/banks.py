@@ -8,11 +8,13 @@ ISA; implied formats of Blackhole in ttsim's Tensix model.
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import violated
-from bhemu.tensix.status import NCB, condition, error
+from bhemu.tensix.status import NCB, UNSUPPORTED, condition, error
 from bhemu.tensix.subset import njit
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
@@ -53,6 +55,14 @@ _HAND_OVER = tuple(
     )
     for unit, name in enumerate(("SrcA", "SrcB"))
 )
+_LOST = error(
+    "UNPACR-BURST",
+    UNSUPPORTED,
+    "SrcA row {0} is read, but the UNPACR that wrote it did so in one burst with rows of another "
+    "set of 16: the silicon may have dropped the row",
+    "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or "
+    "write the row again: only the first row of such a burst is certain",
+)
 
 
 @njit
@@ -86,6 +96,47 @@ def unpack_ready(s: Any, which: Any) -> Any:
 def changed(s: Any, which: Any, bank: Any) -> None:
     """Every writer of cells of a bank calls this: what was prepared from them is forgotten."""
     s.src_prepared[which, bank & 1] = STALE
+
+
+@njit(inline="always")
+def any_doubt(s: Any, bank: Any) -> Any:
+    """Not 0 when a row of bank `bank` of SrcA may be lost."""
+    doubt = s.src_doubt[bank]
+    return doubt[0] | doubt[1] | doubt[2] | doubt[3]
+
+
+@njit(inline="always")
+def doubtful(s: Any, row: Any, rows: Any) -> Any:
+    """0, or the error of reading SrcA rows of which one may be lost, in the matrix unit's bank.
+
+    The rows lie in one set of 16; `row` counts modulo 64.
+    """
+    doubt = s.src_doubt[s.matrix_bank[SRCA] & 1, (row >> 4) & 3]
+    return _doubt_refused(s, doubt, row, rows) if doubt else 0
+
+
+@njit
+def _doubt_refused(s: Any, doubt: Any, row: Any, rows: Any) -> Any:
+    for i in range(row & 63, (row & 63) + rows):
+        if (doubt >> (i & 15)) & 1:
+            s.detail[0] = i
+            return _LOST
+    return 0
+
+
+@njit
+def settle(s: Any, bank: Any, row: Any, rows: Any) -> None:
+    """`rows` whole rows of SrcA from `row` are written for certain."""
+    for i in range(row, row + rows):
+        s.src_doubt[bank, (i >> 4) & 3] &= ~(np.int64(1) << (i & 15))
+
+
+@njit
+def settled(s: Any, which: Any, bank: Any) -> None:
+    """So is the whole bank of SRCA; of SRCB nothing is ever in doubt."""
+    if which == SRCA:
+        for i in range(4):
+            s.src_doubt[bank, i] = 0
 
 
 @njit

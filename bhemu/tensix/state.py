@@ -67,6 +67,7 @@ MEMBERS = (
     Member("src", _u32, (2, 2, 64, 16), "SrcA and SrcB cells"),
     Member("src_valid", _i64, (2, 2), "1 = the bank belongs to the matrix unit"),
     Member("src_fmt", _i64, (2, 2), "format recorded when the bank was handed over"),
+    Member("src_doubt", _i64, (2, 4), "rows of SrcA, see unpack/bursts.py [bank][16 rows]: bits"),
     Member("unpack_bank", _i64, (2,), "bank the unpacker writes next"),
     Member("matrix_bank", _i64, (2,), "bank the matrix unit reads next"),
     Member("srca_row", _i64, (1,), "SrcA row of the last matrix instruction, -1 = not known"),

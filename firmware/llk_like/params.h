@@ -13,6 +13,7 @@ enum {
     UNPACK_A_EXCHANGED, /* faces 0 2 1 3, each as it is */
     UNPACK_A_THEN_B,    /* a tile of A, then one of B, both to SrcA */
     UNPACK_TO_DST,      /* 32-bit datums to Dst */
+    UNPACK_UNTILIZE,    /* row by row: 16 rows of SrcA are 8 rows of the row-major tile */
 };
 enum {
     MATH_COPY,

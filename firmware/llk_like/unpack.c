@@ -16,12 +16,24 @@ static uint32_t is_tilize(void) { return runtime_args.unpack == UNPACK_TILIZE; }
 /* Bytes of 32 datums, one row of a row-major tile, in units of 16. */
 static uint32_t row_units(void) { return runtime_args.in_bytes / 32 / 16; }
 
+static uint32_t is_untilize(void) { return runtime_args.unpack == UNPACK_UNTILIZE; }
+
+static uint32_t x_dimension(void) {
+    return is_tilize() ? TILE_DATUMS : is_untilize() ? 16 : FACE_DATUMS;
+}
+
+/* Bytes of a row of SrcA, as unpacker 0 counts its target in the source format. */
+static uint32_t srca_row_bytes(void) {
+    uint32_t width = runtime_args.src & 3;
+    return 16 * (width == 0 ? 4 : width == 1 ? 2 : 1);
+}
+
 static void configure_formats(void) {
     uint32_t src = runtime_args.src;
     uint32_t to_dst = runtime_args.unpack == UNPACK_TO_DST;
-    uint32_t x_dim = is_tilize() ? TILE_DATUMS : FACE_DATUMS;
+    uint32_t y_dim = is_untilize() ? 16 : 1;
     uint32_t z_dim = is_tilize() ? 1 : FACES;
-    uint32_t descriptor = runtime_args.in | 1u << 4 | x_dim << 16;
+    uint32_t descriptor = runtime_args.in | 1u << 4 | x_dimension() << 16;
     uint32_t transposed = runtime_args.unpack == UNPACK_A_TRANSPOSED ||
                           (runtime_args.unpack == UNPACK_REDUCE && (runtime_args.reduce & 1));
     cfg_write(ALU_FORMAT_SPEC_REG0_SrcA_ADDR32,
@@ -34,7 +46,7 @@ static void configure_formats(void) {
     cfg_write(ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32,
               CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src, src == FORMAT_UINT16));
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor);
-    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, 1u | z_dim << 16);
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, y_dim | z_dim << 16);
     cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor);
     cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32 + 1, 1u | z_dim << 16);
     cfg_write(THCON_SEC0_REG2_Out_data_format_ADDR32,
@@ -58,7 +70,7 @@ static void configure_formats(void) {
 }
 
 static void configure_addresses(void) {
-    uint32_t x_dim = is_tilize() ? TILE_DATUMS : FACE_DATUMS;
+    uint32_t x_dim = x_dimension();
     uint32_t to_dst = runtime_args.unpack == UNPACK_TO_DST;
     uint32_t whole = runtime_args.unpack == UNPACK_AB || is_tilize() || to_dst;
     /* The destination index of unpacker 0 counts from four rows before SrcA. */
@@ -69,6 +81,10 @@ static void configure_addresses(void) {
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, x_dim) |
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, x_dim));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
+    cfg_write(UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr_ADDR32,
+              CFG(UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr, is_untilize()));
+    cfg_write(UNP0_ADDR_CTRL_XY_REG_1_Ystride_ADDR32,
+              CFG(UNP0_ADDR_CTRL_XY_REG_1_Ystride, is_untilize() ? srca_row_bytes() : 0));
     TTP_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, !to_dst), SRCA_SET_SetOvrdWithAddr_ADDR32);
     TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
     TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
@@ -124,6 +140,25 @@ static void unpack_faces(uint32_t exchange, uint32_t with_b) {
     }
 }
 
+/* One row of the left face and one of the right make a row of the tile. Every word unpacks a whole
+ * face's worth of datums from its row on; all but the first 16 are overwritten by the next words.
+ * The last word, 16 rows further on, only hands the bank over. */
+static void unpack_row_by_row(void) {
+    for (uint32_t row = 0; row < 32; row++) {
+        TTP_SETADCZW(1, row >> 4 << 1, 0, 0, 0, UNPACKER0);
+        if ((row & 15) == 0) {
+            TTI_SETADCXY(2, 0, 0, 0, 0, UNPACKER0);
+        }
+        TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x41, 0); /* next face, next row of SrcA */
+        TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x41, 0);
+        TTI_INCADCXY(0, 1, 0, 0, UNPACKER0);
+        if ((row & 7) == 7) {
+            unpack_srca_alone();
+            TTI_SETADCXY(8, 0, 0, 0, 0, UNPACKER0);
+        }
+    }
+}
+
 static void unpack_tile(uint32_t a, uint32_t b) {
     uint32_t mode = runtime_args.unpack;
     begin(a, b);
@@ -131,6 +166,8 @@ static void unpack_tile(uint32_t a, uint32_t b) {
         unpack_pair();
     } else if (mode == UNPACK_TILIZE) {
         unpack_srca_alone();
+    } else if (mode == UNPACK_UNTILIZE) {
+        unpack_row_by_row();
     } else if (mode == UNPACK_REDUCE) {
         unpack_faces(!(runtime_args.reduce & 1), 1);
     } else if (mode == UNPACK_TO_DST) {

@@ -211,3 +211,14 @@ def test_a_saved_state_comes_back_whole(tile, tmp_path) -> None:
 def test_minus_zero_is_not_nothing() -> None:
     assert Row("r", {"0": 0.0, "1": ""}).empty
     assert not Row("r", {"0": -0.0}).empty
+
+
+def test_doubtful_rows_of_srca_are_named(tile) -> None:
+    tile.state.src_doubt[1] = (0, 6, 0, 1 << 15)
+    lines = shown(tile, "src_banks", every=True)
+    assert [line.partition("may be lost ")[2] for line in lines[:4]] == [
+        "",
+        "rows 17, 18, 63",
+        "",
+        "",
+    ]

@@ -35,6 +35,7 @@ from llk_runner import (
     UNPACK_REDUCE,
     UNPACK_TILIZE,
     UNPACK_TO_DST,
+    UNPACK_UNTILIZE,
     loaded,
     params,
     run,
@@ -143,6 +144,18 @@ def test_tilize(into: str) -> None:
     x = small()
     chosen = params({"unpack": UNPACK_TILIZE, "math": MATH_TILIZE}, into, into, into, into)
     assert np.array_equal(decoded(run(loaded(), chosen, tensor.encode(x, into, "rows")), into), x)
+
+
+@pytest.mark.parametrize("into", ["bf16", "fp16", "bfp8"])
+def test_untilize_row_by_row(into: str) -> None:
+    """Bursts over the boundary of 16 rows of SrcA, of which only the first row is read."""
+    x, out = small(), family(into)
+    chosen = params({"unpack": UNPACK_UNTILIZE, "math": COPY}, into, into, out, out, tiles=2)
+    y = small()
+    got = run(loaded(), chosen, tensor.encode(x, into) + tensor.encode(y, into))
+    for i, tile in enumerate((x, y)):
+        rows = got[i * chosen.out_bytes : (i + 1) * chosen.out_bytes]
+        assert np.array_equal(tensor.decode(rows, TILE, out, "rows"), tile)
 
 
 @pytest.mark.parametrize(("into", "out"), [("bf16", "bf16"), ("fp16", "fp16"), ("bf16", "fp32")])

@@ -8,6 +8,7 @@ import re
 import pytest
 from matrix_reference import BF16, BFP2, FP8, FP16, INT8, INT32, UINT16, A, B, filled, rule, run
 
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix.state import State
 
@@ -79,3 +80,35 @@ def test_the_formats_of_integers(name: str) -> None:
         s = filled(0, INT8, False)
         s.src_fmt[A], s.src_fmt[B] = pair
         assert refused(s, name) == ("FPU-INT8-FORMATS", list(pair))
+
+
+@pytest.mark.parametrize("fmt", [BF16, FP16])
+@pytest.mark.parametrize("name", [*ELEMENT, *PRODUCT, "GAPOOL", "CONV3S1", "APOOL3S1"])
+def test_stochastic_rounding_of_sums(name: str, fmt: int) -> None:
+    """What the matrix unit would round; ttsim refuses to write the bit."""
+    s = filled(0, fmt, False)
+    s.cfg[0, cf.ALU_ROUNDING_MODE_Fpu_srnd_en.word] = 1
+    before = s.dst.copy()
+    assert refused(s, name) == ("FPU-STOCHASTIC", [])
+    assert (s.dst == before).all()
+
+
+@pytest.mark.parametrize("name", [*ELEMENT, *PRODUCT])
+def test_integers_do_not_round(name: str) -> None:
+    results = []
+    for stochastic in (0, 1):
+        s = filled(1, INT8, True)
+        s.cfg[0, cf.ALU_ACC_CTRL_INT8_math_enabled.word] = (
+            1 << cf.ALU_ACC_CTRL_INT8_math_enabled.shift
+        )
+        s.cfg[0, cf.ALU_ROUNDING_MODE_Fpu_srnd_en.word] |= stochastic
+        assert run(s, name) == status.DONE
+        results.append(s.dst.copy())
+    assert (results[0] == results[1]).all()
+
+
+def test_gmpool_does_not_round() -> None:
+    s = filled(0, BF16, False)
+    s.src[B] = 0x3F800000
+    s.cfg[0, cf.ALU_ROUNDING_MODE_Fpu_srnd_en.word] = 1
+    assert run(s, "GMPOOL", instr_mod19=1) == status.DONE

@@ -72,7 +72,7 @@ REFUSED: list[tuple[str, Pack, Callable[[State], None], dict[str, int]]] = [
             *("PCK_EDGE_TILE_FACE_SET_SELECT_enable", "PCK0_ADDR_BASE_REG_0_Base"),
             "THCON_SEC0_REG9_Pack_0_2_fifo_size",
             *(f"ALU_ROUNDING_MODE_{name}" for name in ("GS_LF", "Bfp8_HF")),
-            *(f"ALU_ROUNDING_MODE_{name}_srnd_en" for name in ("Gasket", "Packer")),
+            "ALU_ROUNDING_MODE_Gasket_srnd_en",
         )
     ),
     ("PACR-DSTACC", Pack(), change("ALU_FORMAT_SPEC_REG2_Dstacc", 6), {}),

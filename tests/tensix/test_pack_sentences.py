@@ -14,7 +14,7 @@ from unit_runner import view
 
 from bhemu.tensix import status
 from bhemu.tensix.state import State
-from bhemu.tensix.units.pack.modes import zero_refused
+from bhemu.tensix.units.pack.modes import mode_of, zero_refused
 
 
 def numbers(s: State, rule: int) -> list[int]:
@@ -129,7 +129,7 @@ def test_the_sentence_shows_what_is_wrong(
         ("THCON_SEC0_REG1_Row_start_section_size", 0x1234),
         ("THCON_SEC0_REG1_Downsample_rate", 5),
         ("PCK0_ADDR_BASE_REG_0_Base", 0x2A5A),
-        ("ALU_ROUNDING_MODE_Packer_srnd_en", 1),
+        ("ALU_ROUNDING_MODE_Gasket_srnd_en", 1),
     ],
 )
 def test_a_field_that_must_be_zero_is_shown_with_its_value(name: str, value: int) -> None:
@@ -146,4 +146,5 @@ def test_a_field_that_must_be_zero_is_shown_with_its_value(name: str, value: int
 def test_only_the_bank_in_use_is_looked_at(bank: int) -> None:
     s, _ = setup(Pack())
     change("PCK0_ADDR_BASE_REG_0_Base", 1)(s)  # of bank 0
-    assert (zero_refused(view(s), bank) == 0) == bool(bank)
+    mode = mode_of(view(s), 0)._replace(bank=bank)
+    assert (zero_refused(view(s), mode) == 0) == bool(bank)

@@ -75,7 +75,8 @@ CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
     ("UNPACR-SRCB-ROWS", [64], Unpack(u=1, count=1025), nothing),
     ("UNPACR-DST-ROWS", [1024], Unpack(fmt=8, out=8, to_dst=1, dest=64 + 16368, count=17), nothing),
     ("UNPACR-SRCA-SET", [16], Unpack(count=257), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
-    ("UNPACR-BURST", [4, 8], Unpack(fmt=6, out=6, dest=64 + 64, count=32), nothing),
+    ("UNPACR-BURST-MODE", [0, 4], Unpack(dest=64 + 8, count=32), nothing),
+    ("UNPACR-BURST-MODE", [60, 8], Unpack(fmt=6, out=6, dest=64 + 960, count=80), nothing),
 ]
 
 

@@ -183,6 +183,7 @@ def _zero_bank(s: Any, which: Any, bank: Any) -> None:
     for row in range(rwc.SRC_ROWS):
         for col in range(dest.COLUMNS):
             s.src[which, bank & 1, row, col] = np.uint32(0)
+    banks.settled(s, which, bank & 1)
 
 
 class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):

@@ -267,6 +267,9 @@ def _a2d(s: Any, t: Any, dst: Any, rows: Any, addr_mode: Any, src: Any, low: Any
     status = _unaligned(s, dst | first, src | row, rows) or rwc.addr_mod_refused(s, t, addr_mode)
     if status:
         return status
+    status = banks.doubtful(s, row, rows)
+    if status:
+        return status
     kind = _put_kind(s, fmt, low)
     if kind < 0:
         return kind

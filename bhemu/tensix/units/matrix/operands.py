@@ -75,6 +75,12 @@ _MIXED = error(
     "SrcA format {0} has 5-bit exponents, so SrcB needs the same format (is {1})",
     _HINT,
 )
+_STOCHASTIC = error(
+    "FPU-STOCHASTIC",
+    UNSUPPORTED,
+    "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en) is not modelled",
+    "clear the bit: no source says which random bits it takes",
+)
 
 
 @njit(inline="always")
@@ -105,6 +111,8 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
         return INT8 if fits else refuse(s, _INT8_FORMATS, a, b)
+    if config.get(s, config.bank(s, t), cf.ALU_ROUNDING_MODE_Fpu_srnd_en):
+        return _STOCHASTIC
     if (_FIVE_BIT_FORMATS >> a) & 1:
         return FIVE_BIT if a == b else refuse(s, _MIXED, a, b)
     if (accepted_a >> a) & (accepted_b >> b) & 1:
@@ -114,10 +122,12 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
 
 @njit(inline="always")
 def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
-    """0, or the error of a row counter: SrcA in steps of `rows_a`, SrcB of 8."""
+    """0, or the error of a row counter (SrcA in steps of `rows_a`, SrcB of 8) or of SrcA's rows."""
     if s.rwc[t, rwc.SRCA] & (rows_a - 1):
         return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCA], rows_a)
-    return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8) if s.rwc[t, rwc.SRCB] & 7 else 0
+    if s.rwc[t, rwc.SRCB] & 7:
+        return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8)
+    return banks.doubtful(s, s.rwc[t, rwc.SRCA], rows_a)
 
 
 @njit(inline="always")

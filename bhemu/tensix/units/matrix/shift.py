@@ -62,8 +62,12 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
             return status
         if s.srca_row[0] < 0:
             return _NO_ROW
+        status = banks.doubtful(s, s.srca_row[0] & 48, np.int64(_ROWS))
+        if status:
+            return status
         bank = s.matrix_bank[SRCA] & 1
         banks.changed(s, SRCA, bank)
+        banks.settle(s, bank, np.int64(0), np.int64(_ROWS))
         _shift_block(s, bank, s.srca_row[0] & 48, direction)
         return DONE
 

@@ -70,6 +70,8 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
     start = (row & 63) * COLUMNS
     for i in range(rows * COLUMNS):
         bank[start + i] = scratch[i]
+    if which == banks.SRCA:
+        banks.settle(s, s.matrix_bank[which] & 1, row & 63, rows)
 
 
 @njit

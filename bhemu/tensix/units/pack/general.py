@@ -130,7 +130,7 @@ def _general(s: Any, t: Any, word: Any) -> Any:
     if status:
         return np.int64(status)
     m = modes.mode_of(s, t)  # notes what the sentences from here on show
-    status = modes.zero_refused(s, m.bank)
+    status = modes.zero_refused(s, m)
     if status:
         return np.int64(status)
     if (w >> 1) & 1:  # flush: no datum, but the tile ends

@@ -16,7 +16,7 @@ from bhemu.tensix.cold import UNPACK, cold
 from bhemu.tensix.flat import flat
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.unpack import counters, geometry
+from bhemu.tensix.units.unpack import bursts, counters, geometry
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
 from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
 from bhemu.tensix.units.unpack.literal import literal
@@ -152,6 +152,8 @@ def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
     count = s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
     status = geometry.target_refused(s, m, first, count, override)
+    if status == 0:
+        status = bursts.refused(s, m, first, count)
     src = geometry.source(s, t, m)
     if status == 0:
         status = geometry.source_refused(s, m, src, count)
@@ -166,6 +168,8 @@ def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
     else:
         start = np.int64(max(-first, 0))  # rows before the first drop
         to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
+    if u == 0 and m.to_dst == 0:
+        bursts.note(s, m, first, count, geometry.set_cells(s, t, m) >> 4)
     return _after(s, t, m, word)
 
 

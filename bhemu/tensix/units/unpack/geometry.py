@@ -75,13 +75,6 @@ _SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {2}
 _DST_ROWS = error(
     "UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {2}; it has 1024 rows"
 )
-_BURST = error(
-    "UNPACR-BURST",
-    UNSUPPORTED,
-    "unpacker 0 starts at SrcA row {2} but writes bursts of {3} rows: the silicon may drop rows at "
-    "the boundary of a 16-row set",
-    "start at a multiple of the burst, or unpack fewer datums at a time",
-)
 
 
 class Dimensions(NamedTuple):
@@ -234,20 +227,6 @@ def set_cells(s: Any, t: Any, m: Any) -> Any:
 
 
 @njit
-def _burst_rows(s: Any, m: Any, bits: Any) -> Any:
-    # Somewhat stricter than the silicon: rows of a burst that may cross a 16-row set are lost.
-    power = config.get(s, m.bank, cf.THCON_SEC0_REG2_Throttle_mode)
-    if bits == 2:
-        power = 0
-    elif m.tileize:
-        power = 2
-    elif config.get(s, m.bank, cf.THCON_SEC0_REG1_ovrd_default_throttle_mode) == 0:
-        power = 3 if bits == 8 else 2
-    size = 128 if power == 2 and bits >= 16 else 16 << power
-    return min(max(size // (2 * bits), 1), 8)
-
-
-@njit
 def extent_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
     """0, or the error of cells of `count` datums from target datum `first` that do not exist."""
     s.detail[2] = -first
@@ -271,13 +250,4 @@ def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any
     s.detail[2] = s.adc[m.counters, m.unpacker, 0, X]
     if count <= 0:
         return _X_RANGE
-    status = extent_refused(s, m, first, count, override)
-    if status or m.unpacker or m.to_dst:
-        return status
-    if count > 16:
-        burst = _burst_rows(s, m, formats.datum_bits(m.fmt))
-        s.detail[2] = first >> 4
-        s.detail[3] = burst
-        if (first >> 4) & (burst - 1) or first & 15:
-            return _BURST
-    return 0
+    return extent_refused(s, m, first, count, override)

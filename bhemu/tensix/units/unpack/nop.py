@@ -57,13 +57,15 @@ def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any)
     waits = banks.unpack_ready(s, u) if like_unpacr else banks.matrix_free(s, u)
     if waits:
         return waits
-    banks.changed(s, u, s.unpack_bank[u])
-    cells = flat(s.src[u, s.unpack_bank[u] & 1])
+    bank = s.unpack_bank[u] & 1
+    banks.changed(s, u, bank)
+    cells = flat(s.src[u, bank])
     status = _hand_over(s, t, u) if set_dvalid else 0
     if status == 0:
         value = np.uint32(_CLEAR_MINUS_INF if ones else 0)
         for i in range(cells.size):
             cells[i] = value
+        banks.settled(s, u, bank)
     return status
 
 

@@ -48,6 +48,8 @@ def _plain(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
         return _OTHER
     bank = s.unpack_bank[u] & 1
     banks.changed(s, u, bank)
+    if u == 0 and banks.any_doubt(s, bank):
+        banks.settle(s, bank, first >> 4, count >> 4)
     plain_cells(s, m, src, count, flat(s.src[u, bank])[first : first + count])
     counters.count_on(s, t, u, addr_mode)
     return hand_over(s, t, u, m.out) if set_dat_valid else DONE
