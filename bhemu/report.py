@@ -19,6 +19,7 @@ _CLASSES = {
 }
 _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
 _LOAD, _STORE, _JALR = 0x03, 0x23, 0x67
+_SP = 2
 
 
 def where_core(tile: Any, c: int, pc: int | None = None, **more: Any) -> Where:
@@ -101,14 +102,19 @@ def engine_error(tile: Any) -> BhemuError:
         )
     word = int(more.get("word", 0))
     address = int(s.pc[c])
+    hint = "check the pointer; L1 ends at 0x180000, local RAM starts at 0xFFB00000"
     if word & 0x7F in (_LOAD, _STORE):
         address = _accessed_address(tile, c, word)
+        if (word >> 15) & 31 == _SP:
+            hint = (
+                "the base is sp: set it before C code runs, as in lui sp,0xffb01; or it overflowed"
+            )
     return errors.GuestFault(
         f"{verb} {address:#010x}, which is not mapped for {CORE_NAMES[c]} ({block_name(address)})",
         category="Unmapped",
         rule="RV-UNMAPPED",
         where=where_core(tile, c, **more),
-        hint="check the pointer; L1 ends at 0x180000, local RAM starts at 0xFFB00000",
+        hint=hint,
     )
 
 

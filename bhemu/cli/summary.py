@@ -43,8 +43,15 @@ def as_dict(
             for register in tile.inert
             if register.accesses
         ],
+        "queued": {f"T{t}": waiting(tile, t) for t in range(3)},
         "tolerated": tolerated(tile),
     }
+
+
+def waiting(tile: Tile, t: int) -> int:
+    """Words of thread `t` in its FIFO and wait gate: pushed, and not executed yet."""
+    s = tile.state
+    return int(s.fifo_write[t] - s.fifo_read[t] + s.gate_full[t])
 
 
 def tolerated(tile: Tile) -> dict[str, int]:
@@ -71,7 +78,19 @@ def text(
     if words.any():
         counts = "  ".join(f"T{t} {int(words[t])}" for t in range(3))
         lines.append(f"  Tensix  {counts}  words executed")
+    if stop is not None and stop.reason == "until":
+        lines += _unexecuted(tile)
     return lines + _remarks(tile)
+
+
+def _unexecuted(tile: Tile) -> list[str]:
+    """What the end condition cut off: its mistakes, if any, have not been found."""
+    queued = ((t, waiting(tile, t)) for t in range(3))
+    return [
+        f"  queued  T{t}: {_times(n, 'word')} pushed and not executed when the run ended"
+        for t, n in queued
+        if n
+    ]
 
 
 def _function(core: Core) -> str:

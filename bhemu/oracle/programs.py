@@ -12,7 +12,7 @@ from bhemu.errors import BhemuError, InputError, Internal, NoProgress
 from bhemu.launch import launch, resolve, run, until_words
 from bhemu.memmap import CORE_NAMES, L1_SIZE, REGISTERS
 from bhemu.oracle.case import Case, Outcome
-from bhemu.oracle.compare import DIFFERENT, EQUAL, Difference, Judge, Pair, describe
+from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
 from bhemu.oracle.libttsim import Library
 from bhemu.program import OutputSpec, Program
 from bhemu.tensix.state import RESET
@@ -83,7 +83,7 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     limit = program.run.timeout_s or seconds
     pair = Pair(bhemu=ours, ttsim=library.run(case, clocks=CLOCKS, seconds=limit))
     lines = [] if pair.verdict == EQUAL else _output_lines(program, case, pair)
-    if pair.verdict == DIFFERENT:
+    if pair.verdict != EQUAL:
         lines += describe(pair, case.place)
     return Verdict(program.name, pair, pair.verdict, tuple(lines))
 

@@ -118,10 +118,43 @@ static const uint32_t tanh_words[] = {
     SAVE(3, 0),
 };
 
-/* gelu x = x / (1 + exp(x * (A + B * x**2))), A = -2 * sqrt(2 / pi), B = 0.044715 * A. */
+/* gelu x = x / (1 + exp(x * (A + B * x**2))), A = -2 * sqrt(2 / pi), B = 0.044715 * A. The
+ * argument grows to 88, where half a unit of its last place is 32 of the result: it is z + e, z
+ * rounded and e what was lost, left in slots 1 and 2, and exp(z + e) = exp(z) + exp(z) * e. */
+#define GELU_CONSTANTS                                                                    \
+    {4, 0x3FB8AA3B}, {5, 0x4B400000}, {6, 0x3F317200}, {7, 0x35BFBE8E},                   \
+    {12, 0x42B16666}, /* 88.7: e is added after exp and must not overflow it */           \
+    {13, 0xC2AE999A}, {14, 0x3C091805}, {11, 0x3D2AAB45}
+
+#define GELU_X(reg) LOAD(reg, 0), MINIMUM(reg, 12), MAXIMUM(reg, 13) /* no infinity in z */
+
+static const uint32_t gelu_argument_words[] = {
+    GELU_X(0),
+    MUL(1, 0, 0), /* t, x**2 rounded */
+    CONST(2, 0xBD922279u),
+    CONST(3, 0xBFCC422Au),
+    MAD(3, 1, 2, 3), /* u, A + B * t rounded */
+    BF16(0, 0xBFCC), /* upper part of A: its difference from u is exact */
+    SUB(0, 0, 3),
+    MAD(0, 1, 2, 0),
+    BF16(2, 0xB125), /* lower part of B */
+    MAD(0, 1, 2, 0),
+    KEEP(3, 1),
+    GELU_X(3),
+    MAD_NEG(1, 3, 3, 1), /* t - x**2 */
+    CONST(2, 0xBD922279u),
+    MAD_NEG(0, 1, 2, 0),
+    CONST(2, 0xBB04533Du),
+    ADD(0, 0, 2), /* lower part of A: now what u lost */
+    LOAD(1, 1),
+    MUL(2, 3, 1), /* z */
+    KEEP(2, 1),
+    MAD_SUB(1, 3, 1, 2),
+    MAD(1, 3, 0, 1), /* e */
+    SAVE(1, 2),
+};
 static const uint32_t gelu_sum_words[] = {
-    LOAD(0, 0), MUL(1, 0, 0),  CONST(2, 0xBD922279u), CONST(3, 0xBFCC422Au), MAD(1, 1, 2, 3),
-    MUL(0, 1, 0), EXP_OF_LREG_0, TT_SFPNOP(), ADD(3, 3, ONE), SAVE(3, 1),
+    LOAD(0, 1), EXP_OF_LREG_0, LOAD(2, 2), MAD(3, 3, 2, 3), ADD(3, 3, ONE), SAVE(3, 1),
 };
 static const uint32_t gelu_words[] = {
     LOAD(0, 1), RECIPROCAL_OF_LREG_0, LOAD(2, 0), MUL(1, 1, 2), SAVE(1, 0),

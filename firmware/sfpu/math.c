@@ -18,7 +18,8 @@ static const struct operation operations[OPS] = {
     [OP_SIGMOID] = {{PASS(sigmoid_sum_words), PASS(sigmoid_words)}, {EXP_CONSTANTS}},
     [OP_TANH] = {{PASS(tanh_sum_words), PASS(tanh_large_words), PASS(tanh_words)},
                  {EXP_CONSTANTS}},
-    [OP_GELU] = {{PASS(gelu_sum_words), PASS(gelu_words)}, {EXP_CONSTANTS}},
+    [OP_GELU] = {{PASS(gelu_argument_words), PASS(gelu_sum_words), PASS(gelu_words)},
+                 {GELU_CONSTANTS}},
     [OP_RELU] = {{PASS(relu_words)}, {{0, 0}}},
     [OP_CLAMP] = {{PASS(clamp_words)}, {{0, 0}}}, /* p0 and p1 are in LReg 12 and 13 */
     [OP_LEAKY] = {{PASS(leaky_words)}, {{0, 0}}},

@@ -16,10 +16,12 @@
 #define LOAD(reg, slot) TT_SFPLOAD(SLOT_ROWS * (slot), STAY, AS_FP32, reg)
 #define LOAD_BITS(reg, slot) TT_SFPLOAD(SLOT_ROWS * (slot), STAY, AS_BITS, reg)
 #define SAVE(reg, slot) TT_SFPSTORE(SLOT_ROWS * (slot), NEXT, AS_FP32, reg)
+#define KEEP(reg, slot) TT_SFPSTORE(SLOT_ROWS * (slot), STAY, AS_FP32, reg)
 #define SAVE_BITS(reg, slot) TT_SFPSTORE(SLOT_ROWS * (slot), NEXT, AS_BITS, reg)
 
 #define MAD(d, a, b, c) TT_SFPMAD(0, d, c, b, a)
 #define MAD_NEG(d, a, b, c) TT_SFPMAD(1, d, c, b, a) /* -a * b + c */
+#define MAD_SUB(d, a, b, c) TT_SFPMAD(2, d, c, b, a) /* a * b - c */
 #define ADD(d, b, c) TT_SFPADD(0, d, c, b, ONE)
 #define SUB(d, b, c) TT_SFPADD(2, d, c, b, ONE)
 #define MUL(d, a, b) TT_SFPMUL(0, d, ZERO, b, a)

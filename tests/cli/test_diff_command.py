@@ -78,6 +78,16 @@ def test_the_first_differing_element_of_an_output_is_named(report, write, bhemu)
 
 
 @needs_library
+def test_no_second_opinion_says_why(bhemu) -> None:
+    """ttsim does not model a core that waits for room in its instruction FIFO."""
+    result = bhemu("diff", ELFS / "sfpu")
+    assert result.exit_code == 0
+    assert "sfpu: no second opinion" in result.stdout
+    assert "bhemu: done" in result.stdout
+    assert "inst fifo full" in result.stdout
+
+
+@needs_library
 def test_generated_programs(report) -> None:
     code, tally = report("diff", "--random", "sync", "--count", "2", "--seed", "3")
     assert code == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import A0, EBREAK, PARK, PUSH, ZERO, addi, bne, code, li, sw, tt, ttinsn
+from bhemu.riscv.asm import A0, EBREAK, PARK, PUSH, SP, ZERO, addi, bne, code, li, sw, tt, ttinsn
 from bhemu.tensix.insn import assemble
 
 ROOT = Path(package.__file__).parent.parent
@@ -127,6 +127,25 @@ def test_inert_registers_are_listed(write, bhemu, report) -> None:
         "  inert   RISCV_DEBUG_REG_DEST_CG_CTRL: 2 accesses (clock gating has no functional effect)"
     )
     assert report("run", path)[1]["inert"][0]["accesses"] == 2
+
+
+def test_words_cut_off_by_the_end_condition_are_counted(write, bhemu, report) -> None:
+    """A word of no instruction is found when it executes, which the end came before."""
+    words = [ttinsn(0x3F000000), *li(A0, 1), sw(A0, ZERO, 0x100), PARK]
+    path = write(words, run="until = [{ word = 0x100, equals = 1 }]")
+    result = bhemu("run", path)
+    assert result.exit_code == 0
+    said = "  queued  T0: 1 word pushed and not executed when the run ended"
+    assert said in result.stdout.splitlines()
+    assert report("run", path)[1]["queued"] == {"T0": 1, "T1": 0, "T2": 0}
+    assert "queued" not in bhemu("run", ADD1).stdout
+
+
+@pytest.mark.parametrize("base", [SP, A0])
+def test_a_stack_pointer_that_nobody_set_is_named(write, bhemu, base) -> None:
+    result = bhemu("run", write(sw(ZERO, base, -4), PARK))
+    assert "[RV-UNMAPPED] store to 0xfffffffc" in result.stderr
+    assert ("hint: the base is sp" in result.stderr) == (base == SP)
 
 
 def test_tolerated_rules_are_counted(write, bhemu) -> None:

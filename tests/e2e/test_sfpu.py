@@ -58,8 +58,8 @@ ACCURACY = [
     ("sigmoid", linear(-60, 60), sigmoid, 3.0, 0.5),
     ("tanh", linear(-10, 10), np.tanh, 4.0, 0.7),
     ("tanh", linear(-0.6, 0.6), np.tanh, 3.0, 0.5),
-    ("gelu", linear(-3, 8), gelu, 16.0, 1.5),
-    ("gelu", linear(-8, -3), gelu, 100.0, 25.0),
+    ("gelu", linear(-3, 8), gelu, 4.0, 0.5),
+    ("gelu", linear(-8, -3), gelu, 18.0, 2.5),
     ("approx_reciprocal", scales(1e-37, 8e37), np.reciprocal, 0.0056 * 2**24, 2.0**16),
 ]
 
@@ -83,6 +83,16 @@ def test_ends_of_exp() -> None:
     assert got[0] == got[1] > 3.3e38
     assert got[2] == got[3] < 1.3e-38
     assert got[4] == 1.0
+
+
+def test_ends_of_gelu() -> None:
+    """The correction of the argument makes no infinity and no NaN of a finite input."""
+    x = np.zeros(1024, np.float32)
+    x[:8] = 12, 100, 1e20, 3e38, -12, -100, -1e20, -3e38
+    got = run("gelu", x).view(np.float32)
+    assert np.array_equal(got[:4], x[:4])
+    assert np.all(np.abs(got[4:7]) < 1e-16)
+    assert np.all(np.isfinite(got))
 
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 6.0, 6.5, -6.5, 1e38, -1e38, np.inf, -np.inf)
