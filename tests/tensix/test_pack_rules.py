@@ -75,6 +75,12 @@ REFUSED: list[tuple[str, Pack, Callable[[State], None], dict[str, int]]] = [
             "ALU_ROUNDING_MODE_Gasket_srnd_en",
         )
     ),
+    (
+        "PACR-ALU_ROUNDING_MODE_Packer_srnd_en",
+        Pack(out=6),
+        change("ALU_ROUNDING_MODE_Packer_srnd_en", 1),
+        {},
+    ),
     ("PACR-DSTACC", Pack(), change("ALU_FORMAT_SPEC_REG2_Dstacc", 6), {}),
     ("PACR-DSTACC", Pack(), change("ALU_FORMAT_SPEC_REG_Dstacc_override", 1), {}),
     ("PACR-DSTACC", Pack(fmt=1, out=10, dstacc=5), nothing, {}),
