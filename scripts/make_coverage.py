@@ -57,7 +57,11 @@ def why(cls: type[Instruction], total: int) -> str:
         return ""
     if cls.refused:
         return f"refused: {cls.refused}"
-    return "" if cls.oracle else "ttsim refuses it: no second opinion"
+    return (
+        "no step of its own in the generated programs"
+        if cls.oracle
+        else "ttsim refuses it: no second opinion"
+    )
 
 
 def summary(counts: Counter[vectors.Key]) -> list[str]:

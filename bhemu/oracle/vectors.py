@@ -31,13 +31,15 @@ Key = tuple[str, str, str]
 class Choice:
     """Which programs of a unit become vectors: until every cell has `least`, at most `most`.
 
-    `step` and `first` pick the candidates: for the vector unit those with short blocks.
+    `step` and `first` pick the candidates: for the vector unit those with short blocks, because
+    after a long one few lanes are still on; the programs of `always`, long ones, come besides.
     """
 
     least: int
     most: int
     first: int = 0
     step: int = 1
+    always: tuple[int, ...] = ()
 
 
 CHOICES: Mapping[str, Choice] = {
@@ -47,7 +49,7 @@ CHOICES: Mapping[str, Choice] = {
     "sync": Choice(100, 3),
     "adc": Choice(100, 4),
     "matrix": Choice(3, 49),
-    "vector": Choice(6, 40, first=3, step=4),
+    "vector": Choice(6, 42, first=3, step=4, always=(0, 1)),
     "unpack": Choice(3, 36),
     "pack": Choice(16, 9),
     "copy": Choice(16, 3),
@@ -69,8 +71,9 @@ def chosen(unit: str) -> Iterator[Plan]:
     if unit == "accept":
         yield from (generate(unit, SEED, index) for index in range(choice.most))
         return
+    yield from (generate(unit, SEED, index) for index in choice.always)
     have: Counter[Key] = Counter()
-    taken = 0
+    taken = len(choice.always)
     for i in range(_CANDIDATES):
         if taken == choice.most:
             return
