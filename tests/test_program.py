@@ -378,9 +378,6 @@ def test_an_image_program():
     assert program.cores == {"trisc0": CoreSpec("trisc0", pc=0x10000)}
 
 
-# Addresses.
-
-
 def test_addresses_by_name():
     names = {"args": 0x8000, "RISCV_DEBUG_REG_SOFT_RESET_0": 0xFFB121B0, "a.b": 4}
     assert resolve_at(0x10, names.__getitem__) == 0x10

@@ -84,7 +84,7 @@ def _unit(elfs: Path, what: int, repeat: int) -> Callable[[], Case]:
 
 
 def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
-    """All rows; `elfs` is the folder that holds add1/, bench/ and matmul/."""
+    """All rows, one table; `elfs` is the folder that holds add1/, bench/ and matmul/."""
     tiles, (m, k, n) = 256, (8, 16, 8)
     add1 = partial(_kernel, elfs / "add1", tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
     matmul = partial(_kernel, elfs / "matmul", m, k, n)

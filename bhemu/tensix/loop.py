@@ -78,6 +78,40 @@ def _woke(s: Any, opcode: Any, banks: Any) -> Any:
 
 
 @njit
+def _arrives(s: Any, t: Any) -> Any:
+    """True when a word of thread `t` stands at the gate, which its front end brings there."""
+    if s.gate_full[t]:
+        return True
+    status = fetch(s, t)
+    if status == DONE:
+        return True
+    s.gate_blocked[t] = 0
+    s.sweep_due[0] &= ~(1 << t)
+    if status != IDLE:
+        _stop(s, t, status)
+    elif s.latch[t]:
+        poll(s, t)  # a latched wait is forgotten even while no word comes
+    return False
+
+
+@njit
+def _executed(s: Any, t: Any, opcode: Any, banks: Any) -> Any:
+    """Count the word that has left the gate; True when the log must be emptied first."""
+    s.gate_full[t] = 0
+    s.gate_blocked[t] = 0
+    s.executed[t] += 1
+    s.op_count[t, opcode] += 1
+    s.sweep_left[0] -= 1
+    if _woke(s, opcode, banks):
+        s.sweep_due[0] = _ALL
+        s.sweep_left[0] = 0
+    if s.trace[0] == 0:
+        return False
+    _record(s, t)
+    return s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM
+
+
+@njit
 def step_thread(s: Any, t: Any) -> Any:
     """Execute up to sweep_left words of thread `t`; returns how many.
 
@@ -87,16 +121,8 @@ def step_thread(s: Any, t: Any) -> Any:
     """
     n = np.int64(0)
     while s.sweep_left[0] > 0:
-        if s.gate_full[t] == 0:
-            status = fetch(s, t)
-            if status != DONE:
-                s.gate_blocked[t] = 0
-                s.sweep_due[0] &= ~(1 << t)
-                if status != IDLE:
-                    _stop(s, t, status)
-                elif s.latch[t]:
-                    poll(s, t)  # a latched wait is forgotten even while no word comes
-                return n
+        if not _arrives(s, t):
+            return n
         if s.executed[t] == s.executed_limit[t]:
             _stop(s, t, STOP_STEP)
             return n
@@ -117,20 +143,10 @@ def step_thread(s: Any, t: Any) -> Any:
             if status < 0:
                 _stop(s, t, status)
             return n
-        s.gate_full[t] = 0
-        s.gate_blocked[t] = 0
-        s.executed[t] += 1
-        s.op_count[t, opcode] += 1
-        s.sweep_left[0] -= 1
         n += 1
-        if _woke(s, opcode, banks):
-            s.sweep_due[0] = _ALL
-            s.sweep_left[0] = 0
-        if s.trace[0]:
-            _record(s, t)
-            if s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM:
-                _stop(s, t, STOP_LOG)
-                return n
+        if _executed(s, t, opcode, banks):
+            _stop(s, t, STOP_LOG)
+            return n
     return n
 
 

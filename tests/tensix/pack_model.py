@@ -2,7 +2,8 @@
 
 Written from the text: PACR and L1 accumulation (Blackhole ISA), with the tables of intermediate
 formats, conversions and bfp assembly of ttsim's Tensix model.  L1 accumulation uses the host's
-IEEE arithmetic, as an oracle independent of the integer adder under test.
+IEEE arithmetic, as an oracle independent of the integer adder under test.  Longer than 400 lines
+because it is one model, read beside one page of the text.
 """
 
 import struct

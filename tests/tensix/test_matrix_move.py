@@ -16,20 +16,8 @@ from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
 assert MODULES
-FP32, FP16, BFP8A, TF32, BF16, BFP8, INT32, UINT16, FP8, INT8, BFP2 = (
-    0,
-    1,
-    2,
-    4,
-    5,
-    6,
-    8,
-    9,
-    10,
-    14,
-    15,
-)
-BFP4A, BFP2A, BFP4 = 3, 11, 7
+FP32, FP16, BFP8A, BFP4A, TF32, BF16, BFP8, BFP4, INT32, UINT16, FP8, BFP2A = range(12)
+INT8, BFP2 = 14, 15
 FIVE_BIT = (FP16, FP8, BFP8A, BFP4A, BFP2A, INT8)
 A, B = 0, 1
 LLK = 1

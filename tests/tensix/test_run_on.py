@@ -12,22 +12,12 @@ from hypothesis import strategies as st
 
 from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt, ttinsn
 from bhemu.tensix.insn import REGISTRY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
-from bhemu.tensix.state import MEMBERS
+from bhemu.tensix.state import MEMBERS, POINTERS
 from bhemu.tile import Tile
 
 GPR = 0xFFE00000
-# Positions within a sweep, pointers, and what says how the order was found.
-NOT_COMPARED = {
-    "wakes",
-    "sweep_due",
-    "sweep_left",
-    "table",
-    "registers",
-    "engine",
-    "host",
-    "device",
-}
-NOT_COMPARED |= {"run_core", "run_tensix", "run_thread", "bus_read", "bus_write", "cold"}
+# Positions within a sweep, what says how the order was found, addresses of this process.
+NOT_COMPARED = {"wakes", "sweep_due", "sweep_left", *POINTERS}
 
 VECTOR = [
     tt("SFPLOADI", lreg_ind=1, instr_mod0=2, imm16=7),
