@@ -144,3 +144,13 @@ def test_damaged_dwarf_costs_the_lines_and_nothing_else(compiled):
 def test_a_damaged_symbol_table_is_an_input_error():
     with pytest.raises(InputError, match=r"k\.elf: damaged symbol table"):
         Symbols(b"\x7fELF" + bytes(60), "k.elf").address("main")
+
+
+def test_a_section_that_is_called_symtab_and_is_none_is_an_input_error(compiled):
+    """The type of .symtab set to SHT_NULL: the parser then gives it no symbols to iterate."""
+    elf = ELFFile(io.BytesIO(compiled))
+    number = elf.get_section_index(".symtab")
+    at = elf["e_shoff"] + number * elf["e_shentsize"] + 4  # sh_type
+    damaged = Symbols(compiled[:at] + bytes(4) + compiled[at + 4 :], "k.elf")
+    with pytest.raises(InputError, match=r"k\.elf: damaged symbol table"):
+        damaged.address("start")
