@@ -15,10 +15,11 @@ from test_unpack import fresh as unpack_state
 from unit_runner import WARN, count, run, sentence, view
 from unpack_model import Unpack, put
 
+from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.asm import A1, PARK, ZERO, code, li, sw
 from bhemu.tensix import config, status
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.dest import UNWRITTEN
+from bhemu.tensix.dest import HALVES, UNWRITTEN
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import leftover
 from bhemu.tile import Tile
@@ -218,3 +219,15 @@ def test_rows_written_in_another_order(field: cf.Field, p: Pack, rows: list[int]
     assert status.RULES[execute(s)].rule == "PACR-REORDERED"
     assert run(s, "ZEROACC", clear_mode=3) == status.DONE
     assert execute(s) == status.DONE
+
+
+@pytest.mark.parametrize(("row", "rule"), [(16, "PACR-REORDERED"), (8, "")])
+def test_rows_written_in_another_order_as_high_halves(row: int, rule: str) -> None:
+    """With bit 11 of DBG_FEATURE_DISABLE 16-bit row 8 lies in storage row 16, not 8."""
+    s = packed(Pack(offset=8), [])
+    s.debug[RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2] = HALVES
+    s.dst_valid[:] = 0
+    s.dst_valid[row] = 1
+    config.write(view(s), 0, ORDER[0].word, 1 << ORDER[0].shift)
+    status_of = execute(s)
+    assert (status.RULES[status_of].rule if status_of else "") == rule

@@ -23,8 +23,6 @@ _UNWRITTEN = error(
     "{0} ({1}-bit datums): on silicon they are what an earlier program left there",
     "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT",
 )
-
-
 _REORDERED = error(
     "PACR-REORDERED",
     UNIMPLEMENTED,
@@ -38,7 +36,7 @@ _REORDERED = error(
 def _reordered(s: Any, m: Any, rows: Any) -> Any:
     for k in range(rows.number):
         row = row_of(rows, k)
-        at = dest.adj32(row) if m.wide else row
+        at = dest.adj32(row) if m.wide else dest.row16(s, row)
         below = dest.LOW_HALF if m.wide else 0
         both = s.dst_valid[at] | s.dst_valid[at + below]
         if s.dst_valid[at] and both & dest.REORDERED and both & (dest.UNWRITTEN - 1) == 0:
