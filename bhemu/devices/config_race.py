@@ -19,6 +19,10 @@ from bhemu.tensix.quirks import violated
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UB, error
 from bhemu.tensix.subset import njit
+from bhemu.tensix.units.cfg import SETC16
+from bhemu.tensix.units.front import MOP
+from bhemu.tensix.units.pack.pacr import PACR
+from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 IN_USE = error(
     "CFG-IN-USE",
@@ -37,8 +41,13 @@ _PACK_BASE = cf.THCON_SEC0_REG1_L1_Dest_addr.word
 _PACK_FORMATS = cf.THCON_SEC0_REG1_Out_data_format.word
 _STATE_ID = tf.CFG_STATE_ID_StateID.word
 _CONTEXTS = tf.UNPACK_MISC_CFG_CfgContextOffset_0.word
-_MOP, _PACR, _UNPACR, _SETC16 = 0x01, 0x41, 0x42, 0xB2
-_FLUSH, _COUNT_ONLY, _BY_COUNTER = 1 << 1, 1 << 13 | 1 << 1, 1 << 3  # bits of PACR and UNPACR
+_MOP, _PACR, _UNPACR, _SETC16 = MOP.opcode, PACR.opcode, UNPACR.opcode, SETC16.opcode
+_FLUSH = PACR.flush.mask
+_COUNT_ONLY = UNPACR.cfg_context_cnt_inc.mask | UNPACR.search_cache_flush.mask
+_BY_COUNTER, _MULTI_CONTEXT = UNPACR.auto_inc_context_id.mask, UNPACR.ovrd_thread_id.mask
+_CONTEXT, _CONTEXT_MAX = UNPACR.cfg_context_id.lo, UNPACR.cfg_context_id.max
+_UNPACKER = UNPACR.unpack_block_selection.lo
+_REGISTER = SETC16.setc16_reg.lo
 
 
 @njit
@@ -49,13 +58,13 @@ def _reads(word: Any, index: Any, contexts: Any) -> Any:
         return word & _FLUSH == 0 and (index == _PACK_BASE or index == _PACK_FORMATS)
     if opcode != _UNPACR or word & _COUNT_ONLY:
         return False
-    u = (word >> 23) & 1
+    u = (word >> _UNPACKER) & 1
     at = index - _SECTION * u
     if at == _DESCRIPTOR or at == _DESCRIPTOR + 1 or at == _UNPACK_FORMATS:
         return True
-    if (word >> 7) & 1 == 0:
+    if word & _MULTI_CONTEXT == 0:
         return at == _UNPACK_BASE
-    context = (((word >> 10) & 7) + (contexts >> (8 * u))) & 7
+    context = ((word >> _CONTEXT) + (contexts >> (8 * u))) & _CONTEXT_MAX
     return word & _BY_COUNTER == 0 and at == _UNPACK_BASE + context
 
 
@@ -70,7 +79,7 @@ def _of_template(words: Any, index: Any, contexts: Any) -> Any:
 
 @njit
 def _changes(word: Any, register: Any) -> Any:
-    return word >> 16 == _SETC16 << 8 | register
+    return word >> _REGISTER == _SETC16 << 24 - _REGISTER | register
 
 
 @njit
