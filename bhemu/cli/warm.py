@@ -43,7 +43,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
         seconds = tc.entry(cls.opcode)[1]
-        seconds += sum(tc.cold_entry(slot)[1] for slot in SLOTS.get(cls.opcode, ()))
+        seconds += sum(tc.cold_entry(slot)[1] for slot in SLOTS.get(cls.name, ()))
         if seconds:
             compiled.append(cls.name)
             progress(cls.name, seconds)

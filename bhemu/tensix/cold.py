@@ -13,9 +13,8 @@ from bhemu.tensix.jit import JIT, call_entry
 from bhemu.tensix.state import COLD_SLOTS
 from bhemu.tensix.subset import njit
 
-UNPACK, PACK, UNPACK_RARE, ACCUMULATE, UNPACK_LITERAL = range(
-    5
-)  # slots; numbers are part of compiled code
+# Slots; their numbers are part of compiled code.
+UNPACK, PACK, UNPACK_RARE, ACCUMULATE, UNPACK_LITERAL = range(5)
 NAMES = {
     UNPACK: "UNPACR, other modes",
     PACK: "PACR, other modes",
@@ -23,10 +22,8 @@ NAMES = {
     ACCUMULATE: "PACR, L1 accumulation",
     UNPACK_LITERAL: "UNPACR, datum by datum",
 }
-SLOTS = {
-    0x42: (UNPACK, UNPACK_RARE, UNPACK_LITERAL),
-    0x41: (PACK, ACCUMULATE),
-}  # of opcodes that have any
+# Of the instructions that have any.
+SLOTS = {"UNPACR": (UNPACK, UNPACK_RARE, UNPACK_LITERAL), "PACR": (PACK, ACCUMULATE)}
 
 ENTRIES: dict[int, Callable[..., Any]] = {}
 
