@@ -28,9 +28,6 @@ class Settings:
     verbose: bool
 
 
-_LONGEST_TURN = 10_000_000  # as in machine.py, which takes long to import
-
-
 class Seconds(click.FloatRange):
     """Type of an option that is a time: more than 0 and finite."""
 
@@ -44,9 +41,9 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def number(least: int, most: int = (1 << 63) - 1) -> click.IntRange:
+def number(least: int) -> click.IntRange:
     """Type of an option that counts something."""
-    return click.IntRange(least, most)
+    return click.IntRange(least, (1 << 63) - 1)
 
 
 def program_options(command: F) -> F:
@@ -74,9 +71,7 @@ def run_options(command: F) -> F:
     for option in reversed(
         (
             click.option("--seed", type=number(0), help="of random poison"),
-            click.option(
-                "--quantum", type=number(1, _LONGEST_TURN), default=1000, show_default=True
-            ),
+            click.option("--quantum", type=number(1), default=1000, show_default=True),
             click.option("--ub", type=click.Choice(UB), help="undefined behaviour"),
             click.option("--poison", type=click.Choice(POISON), help="what L1 holds at power-up"),
             click.option("--reference", type=click.Choice(REFERENCES), help="where they disagree"),

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.cli.options import _LONGEST_TURN
 from bhemu.machine import LONGEST_TURN
 from bhemu.riscv.asm import EBREAK, PARK, addi, jal
 from bhemu.tile import Tile
@@ -80,12 +79,13 @@ def test_the_largest_counts_are_no_overflow(write, bhemu) -> None:
 
 def test_a_turn_is_short_enough_to_be_interrupted(write, bhemu) -> None:
     """Time-outs and Ctrl-C are noticed between turns."""
-    assert LONGEST_TURN == _LONGEST_TURN
     assert Tile(quantum=LONGEST_TURN).state.quantum[0] == LONGEST_TURN
     path = write(addi(A0, A0, 1), jal(0, -4))
     result = bhemu("run", path, "--quantum", LONGEST_TURN, "--livelock", 0, "--timeout", 0.2)
     assert result.exit_code == 7
     assert "[TIMEOUT]" in result.stderr
+    longer = bhemu("run", path, "--quantum", LONGEST_TURN + 1)
+    assert (longer.exit_code, str(LONGEST_TURN) in longer.stderr) == (2, True)
 
 
 def test_a_folder_is_no_elf(bhemu, tmp_path) -> None:
