@@ -127,16 +127,19 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
     # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`; whether there are any.
     # What is Inf in L1, or in bf16 NaN, stays Inf whatever is added but another Inf or NaN.
     some, kept = u32(0), u32(0xFFFFFFFF if up == 0 else _SIGN | _INF)
+    by = u32(up & 31)  # so that the compiler knows that 32 bits are enough
     for i in range(new.size):
-        a, b = u32(u32(old[i]) << u32(up)), u32(new[i] << u32(up))
+        a, b = u32(u32(old[i]) << by), u32(u32(new[i]) << by)
         e, f = u32(a & u32(_INF)), u32(b & u32(_INF))
-        inf = u32(a & kept) if e == u32(_INF) and f != u32(_INF) else u32(0)
+        inf = u32(a & kept) if e == u32(_INF) else u32(0)
+        inf = inf if f != u32(_INF) else u32(0)
         at_inf = u32(inf & u32(0x7FFFFFFF)) == u32(_INF)
-        far = max(e, f) >= u32(254 << 23)
-        large[i] = u32(1) if far and not at_inf else u32(0)
-        x[i] = inf if at_inf else (u32(0) if far else _flushed(a))
+        far = u32(1) if max(e, f) >= u32(254 << 23) else u32(0)
+        low = u32(0) if far else _flushed(a)
+        large[i] = u32(0) if at_inf else far
+        x[i] = inf if at_inf else low
         y[i] = u32(0) if far else _flushed(b)
-        some |= large[i]
+        some |= u32(0) if at_inf else far
     return some
 
 

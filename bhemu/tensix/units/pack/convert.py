@@ -109,9 +109,10 @@ _READING = _reading()
 @njit(inline="always")
 def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
     p = _READING[kind]
-    low, low_by, high, high_by = u32(p[0]), u32(p[1]), u32(p[2]), u32(p[3])
+    # Shifts below 32 bits, and known to be: else the compiler takes lanes of 64.
+    low, low_by, high, high_by = u32(p[0]), u32(p[1] & 31), u32(p[2]), u32(p[3] & 31)
     kept, limit, cap, floor, half = u32(p[4]), u32(p[5]), u32(p[6]), u32(p[7]), u32(p[8])
-    down, up, least = u32(p[9]), u32(p[10]), u32(p[11])
+    down, up, least = u32(p[9] & 31), u32(p[10] & 31), u32(p[11])
     in_place = u32(_MAGNITUDE >> (p[9] - p[10]))
     for i in range(values.size):
         c = u32(upper[i])

@@ -94,9 +94,9 @@ def _first_datum(s: Any, t: Any, m: Any) -> Any:
     y = at[Y] * config.get(s, b, cf.PCK0_ADDR_CTRL_XY_REG_0_Ystride)
     z = at[Z] * config.get(s, b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride)
     w = at[W] * config.get(s, b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Wstride)
-    size = max(formats.datum_bits(m.fmt) >> 3, 1)
-    fine = 16 // size - 1
-    return ((x + y + z + w) // size & ~fine) + (at[X] & fine)
+    down = formats.datum_bits(m.fmt) >> 4  # datums of 1, 2 or 4 bytes: 0, 1 or 2
+    fine = (16 >> down) - 1
+    return ((x + y + z + w) >> down & ~fine) + (at[X] & fine)
 
 
 @njit

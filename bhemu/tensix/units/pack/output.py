@@ -39,9 +39,11 @@ def chosen(s: Any, m: Any, rows: Any, values: Any) -> Any:
 def count_of(s: Any, m: Any, rows: Any) -> Any:
     """How many datums `chosen` will choose."""
     mask = config.get(s, m.bank, cf.THCON_SEC0_REG1_Downsample_mask)
+    if mask == 0:
+        return rows.number * rows.columns
     n = np.int64(0)
     for i in range(rows.columns):
-        n += (mask >> i) & 1 if mask else 1
+        n += (mask >> i) & 1
     return rows.number * n
 
 
