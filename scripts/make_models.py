@@ -66,10 +66,12 @@ SHORT = """## Where the model falls short
   (UNPACR-BURST); transposed such a burst is refused. Compressed tiles, row search, upsampling, the
   W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
   ISA text alone.
-* PACR refuses row_pad_zero, ctxt_ctrl and the contexts of counters and configuration (no text),
-  ovrd_thread_id, L1 as source, INT_DESCALE, stochastic rounding (but for conversions that the ISA
+* PACR refuses row_pad_zero, ctxt_ctrl and cfg_context (no text), L1 as source, INT_DESCALE,
+  the metadata of finished tiles, stochastic rounding (but for conversions that the ISA
   text calls identity, bitcast or truncation), and strided reads of other interfaces than all, 1
-  and 3. Compression is never done, whatever Disable_zero_compress says.
+  and 3. Without Disable_zero_compress silicon compresses, in a way that the text leaves open: it is
+  packed plain, as ttsim does, and noted (PACR-COMPRESSION). Counters of another thread, the base of
+  the input, a limit of the output and tiles without header follow the ISA text alone.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
   them, else such a mask is refused.
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
@@ -112,19 +114,22 @@ def mode_rows() -> list[tuple[object, ...]]:
 
 
 def severity(number: int) -> str:
-    """What breaking a rule does: "error", or "selectable" where Tile(ub=...) may let it pass."""
-    return "selectable" if number in lenient() else "error"
+    """What breaking a rule does: "error", "selectable" where Tile(ub=...) may let it pass, "noted"
+    where it is counted only."""
+    if number in handed_to("noted"):
+        return "noted"
+    return "selectable" if number in handed_to("violated") else "error"
 
 
 @cache
-def lenient() -> frozenset[int]:
-    """Numbers of the rules that some unit hands to `violated`: the ISA tells what silicon does."""
+def handed_to(function: str) -> frozenset[int]:
+    """Numbers of the rules that some unit hands to a function of quirks.py, directly."""
     found = set()
     for module in pkgutil.walk_packages(bhemu.tensix.__path__, "bhemu.tensix."):
         loaded = importlib.import_module(module.name)
         for node in ast.walk(ast.parse(inspect.getsource(loaded))):
             named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            if named and node.func.id == "violated":
+            if named and node.func.id == function:
                 names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
                 values = {vars(loaded).get(name) for name in names}
                 found |= {v for v in values if isinstance(v, int) and v in RULES}
@@ -199,7 +204,8 @@ def text() -> str:
         "## Rules",
         "",
         "Severity: `error` stops the program; `selectable` does so unless `ub` is `warn` or"
-        " `silicon`, which go on with what the ISA says silicon does.",
+        " `silicon`, which go on with what the ISA says silicon does; `noted` is counted only: the"
+        " golden model's way was taken, silicon has another.",
         "",
         *table(
             ("rule", "category", "severity", "sentence"),

@@ -106,8 +106,18 @@ def _remarks(tile: Tile) -> list[str]:
         if r.accesses
     ]
     for rule, count in tolerated(tile).items():
-        lines.append(f"  tolerated  {rule}: {_times(count, 'time')}")
+        lines.append(f"  tolerated  {rule}: {_times(count, 'time')}{_reason(rule)}")
     return lines
+
+
+def _reason(rule: str) -> str:
+    """Sentence and hint of a rule, unless the sentence needs the numbers of one case."""
+    from bhemu.tensix.status import RULES
+
+    about = next(r for r in RULES.values() if r.rule == rule)
+    if "{" in about.text:
+        return ""
+    return f" ({about.text}{'; ' if about.hint else ''}{about.hint})"
 
 
 def _times(count: int, noun: str) -> str:

@@ -12,7 +12,23 @@ import numpy as np
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import A0, EBREAK, PARK, PUSH, SP, ZERO, addi, bne, code, li, sw, tt, ttinsn
+from bhemu.riscv.asm import (
+    A0,
+    A1,
+    EBREAK,
+    PARK,
+    PUSH,
+    SP,
+    ZERO,
+    addi,
+    bne,
+    code,
+    li,
+    sw,
+    tt,
+    ttinsn,
+)
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import assemble
 
 ROOT = Path(package.__file__).parent.parent
@@ -154,6 +170,25 @@ def test_tolerated_rules_are_counted(write, bhemu) -> None:
     result = bhemu("run", path, "--ub", "warn")
     assert result.exit_code == 0
     assert "tolerated  MUTEX-OWNER: 1 time" in result.stdout
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_what_silicon_does_otherwise_is_told(write, bhemu, plain: int) -> None:
+    """Nothing is compressed, as in the golden model; the summary says so."""
+    config: dict[int, int] = {}
+    for field, value in (
+        (cf.PCK_DEST_RD_CTRL_Read_32b_data, 1),
+        (cf.ALU_FORMAT_SPEC_REG2_Dstacc, 8),
+        (cf.THCON_SEC0_REG1_In_data_format, 8),
+        (cf.THCON_SEC0_REG1_Out_data_format, 8),
+        (cf.THCON_SEC0_REG1_L1_Dest_addr, 0x4000),
+        (cf.THCON_SEC0_REG1_Disable_zero_compress, plain),
+    ):
+        config[field.word] = config.get(field.word, 0) | value << field.shift
+    stores = [[*li(A0, 0xFFEF0000 + 4 * w), *li(A1, v), sw(A1, A0)] for w, v in config.items()]
+    result = bhemu("run", write(*stores, tt("PACR", zero_write=1), PARK))
+    told = "tolerated  PACR-COMPRESSION: 1 time (THCON_SEC0_REG1_Disable_zero_compress is 0"
+    assert (result.exit_code, told in result.stdout) == (0, not plain), result.stdout
 
 
 def test_the_state_is_saved_after_an_error_too(write, bhemu, tmp_path) -> None:

@@ -272,6 +272,10 @@ class Pack:
     stride1: int = 0  # channel 1 Y
     strides1: tuple[int, int] = (0, 0)  # channel 1 Z, W
     base1: int = 0
+    base0: int = 0
+    header: int = 1  # 16 bytes before a tile; Sub_l1_tile_header_size drops them
+    limit: int = 0
+    fifo: int = 0  # Pack_limit_address and Pack_fifo_size, in units of 32 bytes
     offset: int = 0
     address: int = 0x5000
     exponents: int = 16  # Exp_section_size
@@ -297,7 +301,12 @@ class Pack:
         put(s, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride, self.xstride, b)
         put(s, cf.PCK0_ADDR_CTRL_ZW_REG_1_Zstride, self.strides1[0], b)
         put(s, cf.PCK0_ADDR_CTRL_ZW_REG_1_Wstride, self.strides1[1], b)
+        put(s, cf.PCK0_ADDR_BASE_REG_0_Base, self.base0, b)
         put(s, cf.PCK0_ADDR_BASE_REG_1_Base, self.base1, b)
+        put(s, cf.THCON_SEC0_REG1_Disable_zero_compress, 1, b)
+        put(s, cf.THCON_SEC0_REG1_Sub_l1_tile_header_size, 1 - self.header, b)
+        put(s, cf.THCON_SEC0_REG9_Pack_0_2_limit_address, self.limit, b)
+        put(s, cf.THCON_SEC0_REG9_Pack_0_2_fifo_size, self.fifo, b)
         put(s, cf.THCON_SEC0_REG1_In_data_format, self.fmt, b)
         put(s, cf.THCON_SEC0_REG1_Out_data_format, self.out, b)
         put(s, cf.PCK_DEST_RD_CTRL_Read_32b_data, self.wide, b)
@@ -338,8 +347,8 @@ class Packer:
     def first_row(self, p: Pack, counters: Any) -> int:
         """First Dst row."""
         size = max(BITS[p.fmt] // 8, 1)
-        first = sum(int(counters[0][i + 1]) * p.strides[i] for i in range(3)) // size // 16
-        return (first + p.offset) % 1024
+        at = p.base0 + sum(int(counters[0][i + 1]) * p.strides[i] for i in range(3))
+        return (at // size // 16 + p.offset) % 1024
 
     def crosses(self, p: Pack, counters: Any, select: int) -> bool:
         """Whether the interfaces leave their aligned group of four rows."""
@@ -377,7 +386,9 @@ class Packer:
             return
         _, y, z, w = (int(v) for v in counters[1])
         offset = p.base1 + y * p.stride1 + z * p.strides1[0] + w * p.strides1[1]
-        start = p.address + 1 + (offset >> 4)
+        start = (p.address + p.header + (offset >> 4)) % 2**32
+        if start > 2 * p.limit + 1:
+            start -= 2 * p.fifo
         self.exponent = start * 16 % 2**32
         self.data = (start + (p.exponents if BITS[p.out] <= 8 else 0)) * 16 % 2**32
         self.x = self.y = 0

@@ -8,6 +8,7 @@ import pytest
 from pack_model import BITS, Pack, Packer
 from pack_runner import compiled, execute, setup
 from test_pack import step
+from unit_runner import count
 from unpack_model import put, put_thread
 
 from bhemu.tensix import config_fields as cf
@@ -179,6 +180,73 @@ def test_the_whole_output_address() -> None:
         s, model = setup(p)
         s.adc[0, 2, 1, 1:4] = 2, 3, 1
         step(s, model, p)
+
+
+@pytest.mark.parametrize("out", [5, 6])
+@pytest.mark.parametrize("header", [0, 1])
+def test_a_tile_without_header(out: int, header: int) -> None:
+    """Sub_l1_tile_header_size: the tile begins at L1_Dest_addr itself."""
+    p = Pack(out=out, header=header)
+    s, model = setup(p)
+    place = slice(16 * p.address, 16 * p.address + 16)
+    before = s.l1[place].copy()
+    step(s, model, p)
+    assert np.array_equal(s.l1[place], before) == bool(header)
+
+
+@pytest.mark.parametrize("out", [5, 6, 0])
+@pytest.mark.parametrize("beyond", [-1, 0, 1, 2, 40])
+def test_the_output_wraps_behind_its_limit(out: int, beyond: int) -> None:
+    """From behind Pack_limit_address Pack_fifo_size is subtracted, once, where a tile begins."""
+    p = Pack(out=out, limit=0x2800, fifo=0x100)
+    p.address = 2 * p.limit + beyond
+    s, model = setup(p)
+    step(s, model, p, 1, last=0)
+    assert (model.data < 32 * p.limit) == (beyond >= 1)
+    step(s, model, p, 1)  # goes on behind the first
+
+
+@pytest.mark.parametrize(("wide", "fmt"), [(0, 5), (1, 0), (1, 14)])
+def test_the_base_of_the_input(wide: int, fmt: int) -> None:
+    """PCK0_ADDR_BASE_REG_0_Base counts bytes, beside the counters."""
+    size = max(BITS[fmt] // 8, 1)
+    for rows in (0, 4, 24):
+        p = Pack(wide=wide, fmt=fmt, out=fmt, base0=16 * size * rows, strides=(16 * size, 0, 0))
+        s, model = setup(p)
+        s.adc[0, 2, 0, 1] = 4
+        step(s, model, p, 1)
+
+
+@pytest.mark.parametrize("thread", range(3))
+@pytest.mark.parametrize("other", range(3))
+def test_counters_of_another_thread(thread: int, other: int) -> None:
+    """ovrd_thread_id: the counters of thread addr_cnt_context count, by the own ADDR_MOD_PACK."""
+    p = Pack(thread=thread, stride1=256)
+    s, model = setup(p)
+    put_thread(s, thread, tf.ADDR_MOD_PACK_SEC1_YsrcIncr, 3)
+    s.adc[:, 2, 0, 1] = 4, 8, 12
+    s.adc[:, 2, 1, :2] = (15, 1), (14, 2), (13, 3)
+    before = s.adc.copy()
+    model.pacr(s, p, s.adc[other, 2].tolist(), 1, 16 - other, 0, 1)
+    word = {"ovrd_thread_id": 1, "addr_cnt_context": other, "read_intf_sel": 1}
+    assert execute(s, thread, last=1, addr_mode=1, **word) == status.DONE
+    assert s.l1.tobytes() == bytes(model.l1)
+    before[other, 2, 0, 1] += 3
+    assert np.array_equal(s.adc, before)
+
+
+@pytest.mark.parametrize("out", [5, 6])
+def test_what_silicon_would_compress_is_noted(out: int) -> None:
+    """Packed plain, as the golden model does, and counted, whatever undefined behaviour may do."""
+    p = Pack(out=out)
+    s, model = setup(p)
+    rule = next(n for n, r in status.RULES.items() if r.rule == "PACR-COMPRESSION")
+    step(s, model, p)
+    assert count(s, rule) == 0
+    put(s, cf.THCON_SEC0_REG1_Disable_zero_compress, 0)
+    step(s, model, p, 1)
+    step(s, model, p)
+    assert count(s, rule) == 2
 
 
 def test_dstacc_override() -> None:

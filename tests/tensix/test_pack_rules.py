@@ -43,7 +43,7 @@ REFUSED: list[tuple[str, Pack, Callable[[State], None], dict[str, int]]] = [
         ("PACR-FIELDS", Pack(), nothing, {name: 1})
         for name in ("ctxt_ctrl", "addr_cnt_context", "row_pad_zero", "cfg_context")
     ),
-    ("PACR-OVRD-THREAD", Pack(), nothing, {"ovrd_thread_id": 1}),
+    ("PACR-ADC-CONTEXT", Pack(), nothing, {"ovrd_thread_id": 1, "addr_cnt_context": 3}),
     *(
         ("PACR-INTERFACES", Pack(), nothing, {"read_intf_sel": k, "dst_access_mode": 1})
         for k in range(16)
@@ -64,13 +64,12 @@ REFUSED: list[tuple[str, Pack, Callable[[State], None], dict[str, int]]] = [
                 f"THCON_SEC0_REG1_{name}"
                 for name in (
                     *("Row_start_section_size", "Dis_shared_exp_assembler", "Enable_out_fifo"),
-                    *("Add_l1_dest_addr_offset", "Sub_l1_tile_header_size"),
-                    *("Source_interface_selection", "Add_tile_header_size"),
+                    *("Add_l1_dest_addr_offset", "Add_tile_header_size"),
+                    "Source_interface_selection",
                     *("Downsample_rate", "Auto_set_last_pacr_intf_sel", "pack_start_intf_pos"),
                 )
             ),
-            *("PCK_EDGE_TILE_FACE_SET_SELECT_enable", "PCK0_ADDR_BASE_REG_0_Base"),
-            "THCON_SEC0_REG9_Pack_0_2_fifo_size",
+            "PCK_EDGE_TILE_FACE_SET_SELECT_enable",
             *(f"ALU_ROUNDING_MODE_{name}" for name in ("GS_LF", "Bfp8_HF")),
             "ALU_ROUNDING_MODE_Gasket_srnd_en",
         )

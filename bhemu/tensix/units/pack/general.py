@@ -11,22 +11,25 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.cold import PACK, cold
 from bhemu.tensix.formats import INT8
-from bhemu.tensix.status import DONE, MISSING, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.quirks import noted
+from bhemu.tensix.status import DONE, MISSING, UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
 
-_UNKNOWN = 3 << 2 | 3 << 13 | 7 << 18 | 3 << 21  # ctxt_ctrl, addr_cnt_context, row_pad_zero, ...
+_UNKNOWN = 3 << 2 | 7 << 18 | 3 << 21  # ctxt_ctrl, row_pad_zero, cfg_context
+_OVERRIDE, _CONTEXT = 1 << 7, 3 << 13  # ovrd_thread_id, addr_cnt_context
 _STRIDED_MASKS = 1 << 0 | 1 << 1 | 1 << 3
 
 _FIELDS = error(
     "PACR-FIELDS",
     MISSING,
-    "PACR with ctxt_ctrl, addr_cnt_context, row_pad_zero or cfg_context set ({0:#x})",
+    "PACR with ctxt_ctrl, row_pad_zero or cfg_context set, or addr_cnt_context without "
+    "ovrd_thread_id ({0:#x})",
     "there is no specification of them; they must be 0",
 )
-_OVERRIDE = error(
-    "PACR-OVRD-THREAD", UNSUPPORTED, "PACR with ovrd_thread_id=1 is not modelled", "must be 0"
+_ADC_CONTEXT = error(
+    "PACR-ADC-CONTEXT", UB, "PACR with addr_cnt_context 3: there are counters of 3 threads"
 )
 _SELECTION = error(
     "PACR-INTERFACES",
@@ -41,14 +44,22 @@ _STRIDED = error(
     "strided reads are modelled with both of them set",
 )
 
+_COMPRESSION = error(
+    "PACR-COMPRESSION",
+    UNIMPLEMENTED,
+    "THCON_SEC0_REG1_Disable_zero_compress is 0: silicon compresses what it packs; it was packed "
+    "plain, as the golden model does",
+    "set THCON_SEC0_REG1_Disable_zero_compress",
+)
+
 
 @njit
 def _word_refused(s: Any, b: Any, w: Any) -> Any:
-    s.detail[0] = w & _UNKNOWN
+    s.detail[0] = w & (_UNKNOWN if w & _OVERRIDE else _UNKNOWN | _CONTEXT)
     if s.detail[0]:
         return _FIELDS
-    if (w >> 7) & 1:
-        return _OVERRIDE
+    if w & _CONTEXT == _CONTEXT:
+        return _ADC_CONTEXT
     if (w >> 17) & 1 == 0:
         return 0
     s.detail[0] = (w >> 8) & 15
@@ -60,12 +71,12 @@ def _word_refused(s: Any, b: Any, w: Any) -> Any:
 
 
 @njit(inline="always")  # one caller
-def _refused(s: Any, t: Any, m: Any, rows: Any, zeros: Any) -> Any:
+def _refused(s: Any, a: Any, m: Any, rows: Any, zeros: Any) -> Any:
     status = modes.formats_refused(s, m)
     if status == 0:
         status = modes.stages_refused(s, m)
     if status == 0:
-        status = geometry.rows_refused(s, t, m, rows)
+        status = geometry.rows_refused(s, a, m, rows)
     if status == 0 and not zeros and edges.masked(s, m.bank):
         status = edges.refused(s, m, rows)
     return status
@@ -99,13 +110,13 @@ def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
 
 
 @njit(inline="always")  # one caller
-def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
-    rows = geometry.rows_of(s, t, m, (w >> 8) & 15, (w >> 17) & 1)
+def _pack(s: Any, t: Any, a: Any, m: Any, w: Any) -> Any:
+    rows = geometry.rows_of(s, a, m, (w >> 8) & 15, (w >> 17) & 1)
     zeros = (w >> 12) & 1
-    status = _refused(s, t, m, rows, zeros)
+    status = _refused(s, a, m, rows, zeros)
     if status:
         return status
-    place = geometry.place_of(s, t, m)
+    place = geometry.place_of(s, a, m)
     status = geometry.place_refused(s, m, output.count_of(s, m, rows), place)
     if status:
         return status
@@ -113,6 +124,8 @@ def _pack(s: Any, t: Any, m: Any, w: Any) -> Any:
     status = _read(s, m, rows, zeros, values)
     if status:
         return status
+    if modes.compresses(s, m.bank):
+        noted(s, _COMPRESSION)
     if not zeros:
         _stages(s, m, rows, values)
     n = output.chosen(s, m, rows, values)
@@ -133,14 +146,15 @@ def _general(s: Any, t: Any, word: Any) -> Any:
     status = modes.zero_refused(s, m)
     if status:
         return np.int64(status)
+    a = (w >> 13) & 3 if w & _OVERRIDE else t
     if (w >> 1) & 1:  # flush: no datum, but the tile ends
         if s.pack_open[0]:
             place = geometry.Place(s.pack_data[0], s.pack_exp[0])
             output.advance(s, m, np.int64(0), place, np.int64(1))
     else:
-        status = _pack(s, t, m, w)
+        status = _pack(s, t, a, m, w)
     if status == DONE:
-        output.count_on(s, t, (w >> 15) & 3)
+        output.count_on(s, t, a, (w >> 15) & 3)
     return np.int64(status)
 
 

@@ -1,7 +1,8 @@
 """Where a PACR reads and writes.
 
 A PACR reads the columns of the X counters from one to four rows of Dst.  The first one of a tile
-takes the L1 address from the configuration, the following ones append.
+takes the L1 address from the configuration, the following ones append.  `a` is the thread whose
+address counters count.
 Source: PACR, Blackhole ISA; input and output address generators, Wormhole ISA; the strided mode and
 checks from ttsim's Tensix model.
 """
@@ -87,28 +88,29 @@ class Place(NamedTuple):
 
 
 @njit
-def _first_datum(s: Any, t: Any, m: Any) -> Any:
+def _first_datum(s: Any, a: Any, m: Any) -> Any:
     # X has a fine and a coarse part: see the input address generator.
-    b, at = m.bank, s.adc[t, PACKER, 0]
+    b, at = m.bank, s.adc[a, PACKER, 0]
+    base = config.get(s, b, cf.PCK0_ADDR_BASE_REG_0_Base)
     x = at[X] * (config.get(s, b, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride) & 15)
     y = at[Y] * config.get(s, b, cf.PCK0_ADDR_CTRL_XY_REG_0_Ystride)
     z = at[Z] * config.get(s, b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride)
     w = at[W] * config.get(s, b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Wstride)
     down = formats.datum_bits(m.fmt) >> 4  # datums of 1, 2 or 4 bytes: 0, 1 or 2
     fine = (16 >> down) - 1
-    return ((x + y + z + w) >> down & ~fine) + (at[X] & fine)
+    return ((base + x + y + z + w) >> down & ~fine) + (at[X] & fine)
 
 
 @njit
-def rows_of(s: Any, t: Any, m: Any, interfaces: Any, strided: Any) -> Any:
+def rows_of(s: Any, a: Any, m: Any, interfaces: Any, strided: Any) -> Any:
     """Rows that the selected interfaces (mask, 0 = all) read; to be checked by `rows_refused`."""
-    datum = _first_datum(s, t, m)
+    datum = _first_datum(s, a, m)
     first = ((datum >> 4) + config.get(s, m.bank, cf.DEST_TARGET_REG_CFG_PACK_SEC0_Offset)) & 0x3FF
     mask = interfaces if interfaces else 15
     count = (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1)
-    x = s.adc[t, PACKER, 0, X]
+    x = s.adc[a, PACKER, 0, X]
     return Rows(
-        first, mask, 16 if strided else 1, count, datum & 15, s.adc[t, PACKER, 1, X] - x + 1
+        first, mask, 16 if strided else 1, count, datum & 15, s.adc[a, PACKER, 1, X] - x + 1
     )
 
 
@@ -126,17 +128,17 @@ def row_of(rows: Any, k: Any) -> Any:
 
 
 @njit
-def counts_partly(s: Any, t: Any, m: Any) -> Any:
+def counts_partly(s: Any, a: Any, m: Any) -> Any:
     """Not 0 when channel 0 counts X, or has strides of parts of datums."""
     strides = np.int64(s.cfg[m.bank, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride.word])
     strides |= np.int64(s.cfg[m.bank, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride.word])
-    return s.adc[t, PACKER, 0, X] | (
+    return s.adc[a, PACKER, 0, X] | (
         (strides | strides >> 16) & ((formats.datum_bits(m.fmt) >> 3) - 1)
     )
 
 
 @njit(inline="always")  # one caller
-def rows_refused(s: Any, t: Any, m: Any, rows: Any) -> Any:
+def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     """0, or the error of the packer's channel 0 counters and strides."""
     b, size = m.bank, max(formats.datum_bits(m.fmt) >> 3, 1)
     strides = np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride.word])
@@ -144,7 +146,7 @@ def rows_refused(s: Any, t: Any, m: Any, rows: Any) -> Any:
     s.detail[0] = size
     if (strides | strides >> 16) & (size - 1):
         return _STRIDE
-    x = s.adc[t, PACKER, 0, X]
+    x = s.adc[a, PACKER, 0, X]
     s.detail[0] = rows.column
     s.detail[1] = x
     if rows.column != x:
@@ -169,16 +171,20 @@ def rows_refused(s: Any, t: Any, m: Any, rows: Any) -> Any:
 
 
 @njit
-def place_of(s: Any, t: Any, m: Any) -> Any:
+def place_of(s: Any, a: Any, m: Any) -> Any:
     """Where this PACR writes: the configured address, or behind the previous PACR."""
     if s.pack_open[0]:
         return Place(s.pack_data[0], s.pack_exp[0])
-    at = s.adc[t, PACKER, 1]
+    at = s.adc[a, PACKER, 1]
     offset = config.get(s, m.bank, cf.PCK0_ADDR_BASE_REG_1_Base)
     offset += at[Y] * config.get(s, m.bank, cf.PCK0_ADDR_CTRL_XY_REG_1_Ystride)
     offset += at[Z] * config.get(s, m.bank, cf.PCK0_ADDR_CTRL_ZW_REG_1_Zstride)
     offset += at[W] * config.get(s, m.bank, cf.PCK0_ADDR_CTRL_ZW_REG_1_Wstride)
-    start = config.get(s, m.bank, cf.THCON_SEC0_REG1_L1_Dest_addr) + 1 + (offset >> 4)
+    start = config.get(s, m.bank, cf.THCON_SEC0_REG1_L1_Dest_addr) + (offset >> 4)
+    start += 1 - config.get(s, m.bank, cf.THCON_SEC0_REG1_Sub_l1_tile_header_size)
+    limit = 2 * config.get(s, m.bank, cf.THCON_SEC0_REG9_Pack_0_2_limit_address) + 1
+    if start & 0xFFFFFFFF > limit:
+        start -= 2 * config.get(s, m.bank, cf.THCON_SEC0_REG9_Pack_0_2_fifo_size)
     data = start
     if formats.datum_bits(m.out) <= 8:
         data += config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_section_size)

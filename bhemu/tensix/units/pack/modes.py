@@ -130,11 +130,10 @@ def _must_be_zero() -> list[tuple[Field, int]]:
     unsupported = """PACK_COUNTERS_SEC0_pack_yz_transposed DEST_TARGET_REG_CFG_PACK_SEC0_ZOffset
         THCON_SEC0_REG1_Row_start_section_size THCON_SEC0_REG1_Dis_shared_exp_assembler
         THCON_SEC0_REG1_Enable_out_fifo THCON_SEC0_REG1_Add_l1_dest_addr_offset
-        THCON_SEC0_REG1_Sub_l1_tile_header_size THCON_SEC0_REG1_Source_interface_selection
+        THCON_SEC0_REG1_Source_interface_selection
         THCON_SEC0_REG1_Add_tile_header_size THCON_SEC0_REG1_Downsample_rate
         THCON_SEC0_REG1_Auto_set_last_pacr_intf_sel THCON_SEC0_REG1_pack_start_intf_pos
-        PCK_EDGE_TILE_FACE_SET_SELECT_enable PCK0_ADDR_BASE_REG_0_Base
-        THCON_SEC0_REG9_Pack_0_2_fifo_size ALU_ROUNDING_MODE_Gasket_srnd_en
+        PCK_EDGE_TILE_FACE_SET_SELECT_enable ALU_ROUNDING_MODE_Gasket_srnd_en
         ALU_ROUNDING_MODE_Packer_srnd_en ALU_ROUNDING_MODE_GS_LF ALU_ROUNDING_MODE_Bfp8_HF"""
     return [
         (
@@ -191,6 +190,12 @@ def mode_of(s: Any, t: Any) -> Any:
     s.detail[1] = out
     s.detail[2] = wide
     return Mode(b, fmt, out, wide, rounding, raw, relu, accumulate)
+
+
+@njit
+def compresses(s: Any, b: Any) -> Any:
+    """Not 0 when datums are to be compressed."""
+    return config.get(s, b, cf.THCON_SEC0_REG1_Disable_zero_compress) ^ 1
 
 
 @njit

@@ -100,19 +100,19 @@ _UPDATES = np.array(
 
 
 @njit
-def count_on(s: Any, t: Any, addr_mode: Any) -> None:
-    """Update the packer's Y and Z counters by ADDR_MOD_PACK section `addr_mode`."""
+def count_on(s: Any, t: Any, a: Any, addr_mode: Any) -> None:
+    """Update the packer's Y and Z counters of thread `a` by section `addr_mode` of thread `t`."""
     word = np.int64(s.thread_cfg[t, _ADDR_MOD + addr_mode])
     for i in range(4):
         channel, counter = _UPDATES[i, 0], _UPDATES[i, 1]
         incr = (word >> _UPDATES[i, 3]) & _UPDATES[i, 4]
         if (word >> _UPDATES[i, 5]) & 1:
-            s.adc[t, PACKER, channel, counter] = 0
-            s.adc_cr[t, PACKER, channel, counter] = 0
+            s.adc[a, PACKER, channel, counter] = 0
+            s.adc_cr[a, PACKER, channel, counter] = 0
         elif _UPDATES[i, 6] >= 0 and (word >> _UPDATES[i, 6]) & 1:
-            start = s.adc_cr[t, PACKER, channel, counter]
-            s.adc_cr[t, PACKER, channel, counter] = (start + incr) & _UPDATES[i, 2]
-            s.adc[t, PACKER, channel, counter] = s.adc_cr[t, PACKER, channel, counter]
+            start = s.adc_cr[a, PACKER, channel, counter]
+            s.adc_cr[a, PACKER, channel, counter] = (start + incr) & _UPDATES[i, 2]
+            s.adc[a, PACKER, channel, counter] = s.adc_cr[a, PACKER, channel, counter]
         else:
-            at = s.adc[t, PACKER, channel, counter]
-            s.adc[t, PACKER, channel, counter] = (at + incr) & _UPDATES[i, 2]
+            at = s.adc[a, PACKER, channel, counter]
+            s.adc[a, PACKER, channel, counter] = (at + incr) & _UPDATES[i, 2]

@@ -21,7 +21,9 @@ def _plain(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
     rows = geometry.rows_of(s, t, m, 15, 0)
     if not direct.suits(s, m, rows) or rows.column or geometry.counts_partly(s, t, m):
         return False
-    if modes.zero_fields(s, m.bank) or modes.intermediate(s, m.bank) != m.fmt:
+    if modes.zero_fields(s, m.bank) or modes.compresses(s, m.bank):
+        return False
+    if modes.intermediate(s, m.bank) != m.fmt:
         return False
     if edges.masked(s, m.bank) or histogram.enabled(s) or modes.staged(s, m.bank):
         return False
@@ -32,7 +34,7 @@ def _plain(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
     s.pack_exponent[1] += 1
     edges.advance(s, m.bank, rows.number, rows.columns)
     output.advance(s, m, _DATUMS, place, last)
-    output.count_on(s, t, addr_mode)
+    output.count_on(s, t, t, addr_mode)
     return True
 
 
@@ -84,7 +86,7 @@ class PACR_SETREG(
     stall="B0,B2",
     oracle=False,
     uncertain=True,
-    refused="its address base and multiplier are TDMA-RISC state without a specification",
+    refused="the only text is Wormhole's, whose fields are others: Blackhole's word has no value",
 ):
     """Write a register from the packer (PACR_SETREG, Wormhole ISA)."""
 
