@@ -1,9 +1,7 @@
 """The generated C header, the shipped ELFs, and the data of their programs."""
 
-import functools
 import hashlib
 import importlib.metadata
-import importlib.util
 import io
 import random
 import re
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
+from script_module import script
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu import memmap
@@ -32,20 +31,9 @@ ELFS = [f"elfs/{program}/{core}.elf" for program in PROGRAMS for core in CORES]
 TEXT = {"brisc": 0x4000, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
 
 
-@functools.cache
-def module(path: str) -> ModuleType:
-    """A script of the repository as a module."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
 def toolchain() -> ModuleType:
     """firmware/build.py; skips where its pinned compiler is not installed."""
-    build = module("firmware/build.py")
+    build = script("firmware/build.py")
     try:
         found = importlib.metadata.version("ziglang")
     except importlib.metadata.PackageNotFoundError:
@@ -226,12 +214,12 @@ def test_sfpu_body_is_four_words_eight_times() -> None:
 
 
 def test_add1_data_is_what_the_script_makes() -> None:
-    script = module("scripts/make_add1_data.py")
-    values = script.patterns(1, 1)
+    data = script("scripts/make_add1_data.py")
+    values = data.patterns(1, 1)
     stored = np.load(ROOT / "elfs/add1/in.npy")
-    assert np.array_equal(stored.view(np.uint32), script.widen(values).view(np.uint32))
+    assert np.array_equal(stored.view(np.uint32), data.widen(values).view(np.uint32))
     expected = np.load(ROOT / "elfs/add1/expected.npy").view(np.uint32)
-    assert np.array_equal(expected, script.widen(script.add_scalar(values, 1.0)).view(np.uint32))
+    assert np.array_equal(expected, data.widen(data.add_scalar(values, 1.0)).view(np.uint32))
 
 
 @pytest.mark.parametrize(
@@ -250,5 +238,5 @@ def test_add1_data_is_what_the_script_makes() -> None:
 )
 def test_add1_expectation(x: int, scalar: float, y: int) -> None:
     """fp32 sum, truncated to bf16 (SFPADD, SFPSTORE, PACR)."""
-    script = module("scripts/make_add1_data.py")
-    assert script.add_scalar(np.array([x], dtype=np.uint16), scalar).tolist() == [y]
+    add_scalar = script("scripts/make_add1_data.py").add_scalar
+    assert add_scalar(np.array([x], dtype=np.uint16), scalar).tolist() == [y]

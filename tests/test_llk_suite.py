@@ -1,25 +1,18 @@
 """The table of tt-llk's tests is counted from the records that the plugin wrote."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from script_module import script
 
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def suite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    path = ROOT / "scripts" / "llk_suite.py"
-    spec = importlib.util.spec_from_file_location("llk_suite", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "llk_suite", module)
-    spec.loader.exec_module(module)
-    return module
+def suite() -> ModuleType:
+    return script("scripts/llk_suite.py")
 
 
 def test_a_test_counts_as_it_ended_last(suite: ModuleType, tmp_path: Path) -> None:

@@ -7,16 +7,15 @@ for these very ELFs.
 """
 
 import hashlib
-import importlib.util
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from script_module import script
 
 from bhemu.errors import Assert
 from bhemu.tile import Tile
@@ -28,17 +27,10 @@ DONE = [(0x100, 0xD0E0)]
 ADD, SUB, MUL = 0, 1, 2
 BROADCAST = {"none": 0, "column": 1, "row": 2, "scalar": 3}
 POISON = b"\xff" * 4096
+DATA = script("scripts/make_eltwise_data.py")
 
 Bf16 = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float64]
-
-
-def data_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("data", ROOT / "scripts/make_eltwise_data.py")
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def bf16(values: npt.NDArray[np.generic]) -> Bf16:
@@ -93,9 +85,8 @@ def scattered(count: int, seed: int) -> Bf16:
     [("add", ADD, 1), ("sub", SUB, 1), *(("mul", MUL, phases) for phases in (1, 2, 3, 4))],
 )
 def test_integers_are_exact(name: str, op: int, phases: int, tiles: int) -> None:
-    script = data_script()
-    a, b = script.integers(tiles, 5).ravel(), script.integers(tiles, 6).ravel()
-    want = bf16(script.results(a, b)[name])
+    a, b = DATA.integers(tiles, 5).ravel(), DATA.integers(tiles, 6).ravel()
+    want = bf16(DATA.results(a, b)[name])
     got = eltwise(op, bf16(a), bf16(b), phases)
     assert np.array_equal(got, want), np.argwhere(got != want)[:8]
 
@@ -111,9 +102,8 @@ def l1_order(matrix: Bf16) -> Bf16:
     ("name", "op", "phases"), [("add", ADD, 1), ("sub", SUB, 1), ("mul", MUL, 1), ("mul", MUL, 4)]
 )
 def test_broadcasts_are_exact(name: str, op: int, phases: int, how: str) -> None:
-    script = data_script()
-    a, b = script.integers(3, 7), script.integers(3, 8)
-    want = l1_order(bf16(script.results(a, script.broadcast(b, how))[name]))
+    a, b = DATA.integers(3, 7), DATA.integers(3, 8)
+    want = l1_order(bf16(DATA.results(a, DATA.broadcast(b, how))[name]))
     got = eltwise(op, l1_order(bf16(a)), l1_order(bf16(b)), phases, how)
     assert np.array_equal(got, want), np.argwhere(got != want)[:8]
 
@@ -238,10 +228,9 @@ def test_the_command_prints_a_checked_answer(
 
 
 def test_the_data_is_what_the_script_makes() -> None:
-    script = data_script()
-    a, b = script.integers(2, 1), script.integers(2, 2)
-    files = {"a": a, "b": b, **script.results(a, b)}
-    files |= {f"add_{how}": a + script.broadcast(b, how) for how in ("row", "column", "scalar")}
+    a, b = DATA.integers(2, 1), DATA.integers(2, 2)
+    files = {"a": a, "b": b, **DATA.results(a, b)}
+    files |= {f"add_{how}": a + DATA.broadcast(b, how) for how in ("row", "column", "scalar")}
     for name, values in files.items():
         stored = np.load(ELTWISE / f"{name}.npy")
         assert stored.dtype == np.float32

@@ -4,6 +4,7 @@ What each wait means: SEMWAIT, STALLWAIT, ATGETM, ManualTTSync, PCBufs, Mailboxe
 """
 
 import pytest
+from released import release
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
 from bhemu.riscv.asm import (
@@ -41,14 +42,7 @@ BLTU = 6
 def tile_with(**programs: bytes) -> Tile:
     """Each program at its own place, its core released; brisc behind a jump at 0."""
     tile = Tile()
-    for i, (name, program) in enumerate(programs.items()):
-        at = 0x10000 + 0x4000 * i
-        tile.write(at, program)
-        if name == "brisc":
-            tile.write(0, code(jal(ZERO, at)))
-        else:
-            tile.core[name].set_reset_pc(at)
-        tile.core[name].release()
+    release(tile, **programs)
     return tile
 
 

@@ -4,6 +4,7 @@ Each polls, waits or counts for far more rounds than a look takes to come (50 he
 """
 
 import pytest
+from released import release
 
 from bhemu.explore import explore
 from bhemu.riscv.asm import (
@@ -43,14 +44,7 @@ LOOK = 50
 def finished(rounds: int, **programs: bytes) -> Tile:
     """Run until everything is parked; it takes at least `rounds` rounds."""
     tile = Tile(livelock=LOOK)
-    for i, (name, program) in enumerate(programs.items()):
-        at = 0x10000 + 0x4000 * i
-        tile.write(at, program)
-        if name == "brisc":
-            tile.write(0, code(jal(ZERO, at)))
-        else:
-            tile.core[name].set_reset_pc(at)
-        tile.core[name].release()
+    release(tile, **programs)
     assert tile.run(timeout_s=120).reason == "idle"
     assert int(tile.state.round[0]) >= rounds
     return tile
@@ -219,13 +213,7 @@ def test_a_push_into_the_fifo_is_life() -> None:
 def test_a_step_that_holds_the_others_proves_nothing() -> None:
     """trisc1 would set the flag, but the debugger holds it back: no livelock."""
     tile = Tile(livelock=LOOK)
-    for name, at, program in (
-        ("trisc0", 0x10000, code(wait_flag(), PARK)),
-        ("trisc1", 0x14000, code(set_flag(), PARK)),
-    ):
-        tile.write(at, program)
-        tile.core[name].set_reset_pc(at)
-        tile.core[name].release()
+    release(tile, trisc0=code(wait_flag(), PARK), trisc1=code(set_flag(), PARK))
     assert tile.step("trisc0", 200_000, hold=True).reason == "step"
     assert tile.run().reason == "idle"
 

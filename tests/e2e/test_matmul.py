@@ -6,15 +6,14 @@ after each MVMUL (MVMUL, Blackhole ISA); ttsim v1.10.0 gave the digests below fo
 """
 
 import hashlib
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from script_module import script
 
 from bhemu.errors import Assert
 from bhemu.tile import Tile
@@ -25,18 +24,11 @@ A, B, C, TILE_BYTES = 0x40000, 0x80000, 0xC0000, 2048
 DONE = [(0x100, 0xD0E0)]
 PHASES = {1: "LoFi", 2: "HiFi2", 3: "HiFi3", 4: "HiFi4"}
 POISON = b"\xff" * 4096
+DATA = script("scripts/make_matmul_data.py")
 PLAIN = (0,) * 7  # the arguments from the input format on; see test_matmul_blocks.py
 
 Bf16 = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float64]
-
-
-def data_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("data", ROOT / "scripts/make_matmul_data.py")
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def bf16(values: npt.NDArray[np.generic]) -> Bf16:
@@ -103,9 +95,8 @@ def test_small_integers_are_exact_in_every_fidelity(
     sizes: tuple[int, int, int], phases: int
 ) -> None:
     m, k, n = (32 * size for size in sizes)
-    script = data_script()
-    a, b = script.integers(m, k, phases), script.integers(k, n, 10 + phases)
-    want = script.product(a, b)
+    a, b = DATA.integers(m, k, phases), DATA.integers(k, n, 10 + phases)
+    want = DATA.product(a, b)
     got = matmul(bf16(a), bf16(b), phases)
     assert np.array_equal(got, bf16(want)), np.argwhere(got != bf16(want))[:8]
     assert len(np.unique(want)) > 20
@@ -191,15 +182,13 @@ def test_the_command_prints_a_checked_answer() -> None:
 
 
 def test_the_data_is_what_the_script_makes() -> None:
-    script = data_script()
-    a, b = script.integers(64, 96, 1), script.integers(96, 64, 2)
-    for name, values in (("a", a), ("b", b), ("expected", script.product(a, b))):
+    a, b = DATA.integers(64, 96, 1), DATA.integers(96, 64, 2)
+    for name, values in (("a", a), ("b", b), ("expected", DATA.product(a, b))):
         stored = np.load(MATMUL / f"{name}.npy")
         assert stored.dtype == np.float32
         assert np.array_equal(stored, values), name
 
 
 def test_the_script_refuses_sums_that_bf16_cannot_hold() -> None:
-    script = data_script()
     with pytest.raises(ValueError, match="more than 256"):
-        script.product(np.full((32, 96), 3), np.full((96, 32), 1))
+        DATA.product(np.full((32, 96), 3), np.full((96, 32), 1))

@@ -8,12 +8,12 @@ import hashlib
 import numpy as np
 import pytest
 from test_matmul import (
+    DATA,
     MATMUL,
     PHASES,
     Bf16,
     Floats,
     bf16,
-    data_script,
     matrix,
     scattered,
     widen,
@@ -74,18 +74,16 @@ SHAPES = [
 @pytest.mark.parametrize("fp32", [0, 1], ids=["dst16", "dst32"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_small_integers_are_exact(shape: dict[str, int], fp32: int, input_format: int) -> None:
-    script = data_script()
-    a, b = script.integers(128, 128, 3), script.integers(128, 64, 4)
-    want = bf16(script.product(a, b))
+    a, b = DATA.integers(128, 128, 3), DATA.integers(128, 64, 4)
+    want = bf16(DATA.product(a, b))
     phases = 2 if input_format == BFP8 else 4
     got = matmul(a, b, phases, fp32=fp32, input=input_format, **shape)
     assert np.array_equal(got, want), np.argwhere(got != want)[:8]
 
 
 def test_one_tile_of_eight_in_a_half_of_16_bit_dst() -> None:
-    script = data_script()
-    a, b = script.integers(64, 32, 5), script.integers(32, 128, 6)
-    assert np.array_equal(matmul(a, b, rows=2, columns=4), bf16(script.product(a, b)))
+    a, b = DATA.integers(64, 32, 5), DATA.integers(32, 128, 6)
+    assert np.array_equal(matmul(a, b, rows=2, columns=4), bf16(DATA.product(a, b)))
 
 
 @pytest.mark.parametrize("mode", [RELOAD, IN_L1])

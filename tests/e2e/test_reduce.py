@@ -4,16 +4,15 @@ Against numpy on integers, by tolerance, and by the bits of ttsim v1.10.0 on the
 """
 
 import hashlib
-import importlib.util
 import shutil
 import struct
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from script_module import script
 from test_matmul import Bf16, Floats, bf16, matrix, scattered, tiles, widen
 
 from bhemu.errors import Assert
@@ -26,14 +25,7 @@ DONE = [(0x100, 0xD0E0)]
 SUM, MAX = 0, 1
 DIMS = {"row": 0, "column": 1, "scalar": 2}
 POISON = b"\xff" * 4096
-
-
-def data_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("data", ROOT / "scripts/make_reduce_data.py")
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+DATA = script("scripts/make_reduce_data.py")
 
 
 def start(arguments: tuple[int, ...], values: Bf16) -> Tile:
@@ -73,9 +65,8 @@ def reduce(values: Bf16, op: int, dim: str, scale: float = 1.0, phases: int = 1)
 @pytest.mark.parametrize("op", ["sum", "max", "mean"])
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (2, 2), (4, 1)])
 def test_integers_are_exact(sizes: tuple[int, int], op: str, dim: str) -> None:
-    script = data_script()
-    values = script.integers(*sizes, 3)
-    want = bf16(script.reduced(values, op, dim))
+    values = DATA.integers(*sizes, 3)
+    want = bf16(DATA.reduced(values, op, dim))
     count = {"row": sizes[1], "column": sizes[0], "scalar": 32 * sizes[0] * sizes[1]}[dim] * 32
     scale = 1 / count if op == "mean" else 1.0
     got = reduce(bf16(values), MAX if op == "max" else SUM, dim, scale)
@@ -194,20 +185,18 @@ def test_the_command_prints_a_checked_answer(
 
 
 def test_the_data_is_what_the_script_makes() -> None:
-    script = data_script()
-    values = script.integers(2, 2, 1)
+    values = DATA.integers(2, 2, 1)
     assert np.array_equal(np.load(REDUCE / "in.npy"), values)
     for dim in DIMS:
         for op in ("sum", "max", "mean"):
             stored = np.load(REDUCE / f"{op}_{dim}.npy")
             assert stored.dtype == np.float32
-            assert np.array_equal(stored, script.reduced(values, op, dim)), (op, dim)
+            assert np.array_equal(stored, DATA.reduced(values, op, dim)), (op, dim)
 
 
 def test_the_script_refuses_sums_that_bf16_cannot_hold() -> None:
-    script = data_script()
     with pytest.raises(ValueError, match="more than 256"):
-        script.reduced(np.ones((32, 512), np.int64), "sum", "row")
+        DATA.reduced(np.ones((32, 512), np.int64), "sum", "row")
 
 
 def both(values: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """The order in which threads take turns where one hands something to another."""
 
 import pytest
+from released import release
 
 from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt
 from bhemu.tile import Tile
@@ -61,11 +62,7 @@ def recorded() -> Tile:
         "trisc1": [word for n in range(8) for word in [*consume(), *log(1, n), *look]],
         "trisc2": [word for n in range(30) for word in [*log(2, n), *look]],
     }
-    for i, (name, program) in enumerate(programs.items()):
-        at = 0x10000 + 0x4000 * i
-        tile.write(at, code(program, PARK))
-        tile.core[name].set_reset_pc(at)
-        tile.core[name].release()
+    release(tile, **{name: code(program, PARK) for name, program in programs.items()})
     return tile
 
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from bhemu.memmap import MOP_CFG_BASE
+from bhemu.oracle import gpr_dumps
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import OUTPUT, finish, image
+from bhemu.oracle.datapath import finish, image
 from bhemu.oracle.dice import Dice
 from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
 from bhemu.oracle.thread import Thread
@@ -15,7 +16,6 @@ STEPS, EVERY = 240, 4
 _SLOTS = 32  # words of the replay buffer
 _LONGEST = 300  # words of an expansion: ttsim's FIFO holds 511
 _NOP = assemble("NOP")
-_DUMP = 0x10000
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _emit(blocks: Blocks, buffers: list[list[int]]) -> Case:
     regions = []
     for thread, block, buffer in zip(threads, blocks, buffers, strict=True):
         dump = thread.gpr_dump()
-        at = OUTPUT + _DUMP * thread.index
+        at = gpr_dumps.place(thread.index)
         thread.dump_to(at)
         for register in range(128):
             thread.push("SETDMAREG", **half(register, 0x1357 * register & 0xFFFF))
@@ -129,12 +129,10 @@ def _emit(blocks: Blocks, buffers: list[list[int]]) -> Case:
                 thread.call(dump)
         thread.call(dump)
         finish(thread)
-        regions.append((f"GPRs of T{thread.index}", at, _DUMP))
+        regions.append((f"GPRs of T{thread.index}", at, gpr_dumps.ROOM))
     return Case(image(threads, {}), regions=regions, name="front")
 
 
 def explain(at: int) -> str:
     """Thread, dump and GPR of an address."""
-    thread, rest = divmod(at - OUTPUT, _DUMP)
-    dump, register = divmod(rest // 4, 64)
-    return f"T{thread} GPR {register} after {(dump + 1) * EVERY} steps"
+    return gpr_dumps.where(at, EVERY)

@@ -1,14 +1,14 @@
 """Random arithmetic on the GPRs of all three threads, dumped every few instructions."""
 
+from bhemu.oracle import gpr_dumps
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import OUTPUT, finish, image
+from bhemu.oracle.datapath import finish, image
 from bhemu.oracle.dice import Dice
 from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
 from bhemu.oracle.thread import Thread
 from bhemu.tensix.insn import assemble
 
 STEPS, EVERY = 2400, 24  # instructions of a thread; a dump of its 64 GPRs after each EVERY
-_DUMP = 0x10000  # bytes of dumps of a thread
 _EDGES = (0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x00FF, 0xFF00)
 
 
@@ -63,7 +63,7 @@ def _emit(blocks: Blocks) -> Case:
     regions = []
     for thread, block in zip(threads, blocks, strict=True):
         dump = thread.gpr_dump()
-        at = OUTPUT + _DUMP * thread.index
+        at = gpr_dumps.place(thread.index)
         thread.dump_to(at)
         for register in range(64):  # what GPRs hold at power-up is nobody's promise
             for high in range(2):
@@ -76,12 +76,10 @@ def _emit(blocks: Blocks) -> Case:
                 thread.call(dump)
         thread.call(dump)
         finish(thread)
-        regions.append((f"GPRs of T{thread.index}", at, _DUMP))
+        regions.append((f"GPRs of T{thread.index}", at, gpr_dumps.ROOM))
     return Case(image(threads, {}), regions=regions, name="scalar")
 
 
 def explain(at: int) -> str:
     """Thread, dump and GPR of an address."""
-    thread, rest = divmod(at - OUTPUT, _DUMP)
-    dump, register = divmod(rest // 4, 64)
-    return f"T{thread} GPR {register} after {(dump + 1) * EVERY} instructions"
+    return gpr_dumps.where(at, EVERY)
