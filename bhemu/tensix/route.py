@@ -11,7 +11,7 @@ from bhemu.tensix.jit import call_entry
 from bhemu.tensix.subset import njit
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def taker(s: Any, opcode: Any) -> Any:
     """Opcode whose entry takes a word: its own, unless one has claimed every word."""
     return s.route[0] if s.route[0] else opcode

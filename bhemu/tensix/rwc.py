@@ -43,32 +43,32 @@ _C_TO_CR_MIXED = error(
 )
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def dst_offset(s: Any, t: Any) -> Any:
     """What configuration adds to RWC.Dst: the math offset of the thread, and DEST_REGW_BASE."""
     base = config.get(s, config.bank(s, t), cf.DEST_REGW_BASE_Base)
     return config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset) + base
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def dst_row(s: Any, t: Any, field: Any) -> Any:
     """Dst row of an instruction field: field + RWC.Dst + the offsets, modulo 1024."""
     return (field + s.rwc[t, DST] + dst_offset(s, t)) & (DST_ROWS - 1)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def src_row(s: Any, t: Any, which: Any, field: Any) -> Any:
     """Src row of an instruction field: field + RWC of SRCA or SRCB, modulo 64."""
     return (field + s.rwc[t, which]) & (SRC_ROWS - 1)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def fidelity_phase(s: Any, t: Any) -> Any:
     """Fidelity phase 0-3 of the next FPU instruction (counter + FIDELITY_BASE)."""
     return (s.rwc[t, FIDELITY] + config.thread(s, t, tf.FIDELITY_BASE_Phase)) & 3
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _field(word: Any, f: Any) -> Any:
     return (word >> f.shift) & f.mask
 
@@ -88,7 +88,7 @@ def addr_mod_refused(s: Any, t: Any, k: Any) -> Any:
     return 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _step(s: Any, t: Any, i: Any, incr: Any, clear: Any, cr: Any, wrap: Any) -> None:
     if clear:
         s.rwc[t, i] = 0

@@ -2,6 +2,10 @@
 
 numba makes every function callable from Python as well; that costs a quarter of the compile time
 and nothing but unit tests uses it. With BHEMU_PYTHON_WRAPPERS=1 the functions are callable.
+
+Two ways to inline: `forceinline=True` leaves it to LLVM, for large functions with few callers
+(tuples among the arguments then stay in registers); `inline="always"` copies numba's own form,
+which costs compile time for every statement around the call, for small ones that many call.
 """
 
 import os

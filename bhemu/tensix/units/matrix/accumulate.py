@@ -39,7 +39,7 @@ BF16 = Cell(8, 0xFF, 0x7F, 0x80, 16, 255, 0x00FF)  # infinity
 FP16 = Cell(5, 0x1F, 0x3FF, 0x400, 13, 32, 0x7FFF)  # the largest number
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _aligned(magnitude: Any, sign: Any, distance: Any) -> Any:
     """`magnitude` shifted right by `distance` >= 0, half of the signed value towards +infinity."""
     d = _U(min(distance, _I(31)) & _I(31))
@@ -48,19 +48,19 @@ def _aligned(magnitude: Any, sign: Any, distance: Any) -> Any:
     return _U(_U(_I(_I(magnitude) + _I(half)) - _I(min(sign, d))) >> d)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _cut(magnitude: Any, sign: Any) -> Any:
     """Rounded to what a 16-bit Dst keeps of an aligned term."""
     return _U(_U(_U(magnitude + _U(4096)) - sign) & _U(0xFFFFE000))
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _plus(total: Any, magnitude: Any, opposite: Any) -> Any:
     m = _I(magnitude)
     return _I(total + (_I(-m) if opposite else m))
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _shift(magnitude: Any) -> Any:
     """Left shift (negative: right) that brings the leading bit of a non-zero value to bit 23."""
     # The leading bit alone decides the float's exponent: the bit below it is cleared first.
@@ -68,14 +68,14 @@ def _shift(magnitude: Any) -> Any:
     return _I(_I(127 + 23) - _I(leading.view(np.int32) >> _I(23)))
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _rounded(magnitude: Any, right: Any) -> Any:
     """`magnitude` shifted right by 0-31, half up."""
     n = _U(right & _I(31))
     return _U(_U(magnitude + _U(_U(_ONE << n) >> _ONE)) >> n)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _cell_16(c: Any, sign: Any, x: Any, total: Any) -> Any:
     """The cell of sum `total` with the exponent `x` of bit 23; its sign flips when negative."""
     magnitude = _U(abs(total))
@@ -89,7 +89,7 @@ def _cell_16(c: Any, sign: Any, x: Any, total: Any) -> Any:
     return np.uint16(_U(_U(sign << _U(15)) | bits) if some else _ZERO)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _word_32(sign: Any, x: Any, total: Any) -> Any:
     """The same for a 32-bit Dst: both halves as one word, the high half s m7 e8."""
     magnitude = _U(abs(total))
@@ -105,7 +105,7 @@ def _word_32(sign: Any, x: Any, total: Any) -> Any:
     return _U(_U(sign << _U(31)) | bits) if some else _ZERO
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _group(total: Any, exponent: Any, bias: Any, least: Any) -> Any:
     """(sign, exponent, magnitude) of a sum of products; `least` is the exponent of no product."""
     x = max(_I(_I(exponent) + bias), least)
@@ -159,7 +159,7 @@ def _add_sums_32(s: Any, first: Any, rows: Any, bias: Any) -> None:
         dest.written(s, row + LOW_HALF)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def add_sums(s: Any, wide: Any, five_bit: Any, first: Any, rows: Any, bias: Any) -> None:
     """Add both sums of products (s.term_sum, s.term_exponent + `bias`) to `rows` Dst rows."""
     if wide:
@@ -209,7 +209,7 @@ def _add_terms_32(s: Any, first: Any, add_dst: Any) -> None:
         dest.written(s, row + LOW_HALF)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def add_terms(s: Any, wide: Any, five_bit: Any, first: Any, add_dst: Any) -> None:
     """Add one term per cell (term_sum[0] sign, term_exponent[0], term_magnitude) to 8 Dst rows.
 

@@ -37,7 +37,7 @@ class Blocks(NamedTuple):
     smallest: np.uint32
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _row_b(s: Any, k: Any, r: Any) -> Any:
     """Row of SrcB for output row `r`; a broadcast column is spread out in scratch."""
     row = s.src[SRCB, k.bank_b, (k.row_b + r * k.step) & 63]
@@ -86,13 +86,13 @@ def products(s: Any, k: Any, phase: Any, bias: Any) -> None:
             s.term_magnitude[r * COLUMNS + j] = _U(_U(ma * mb) << _U(13)) if some else _ZERO
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _mantissa(v: Any) -> Any:
     """11-bit mantissa of a cell; 0 only for the cell 0."""
     return _U(_U(_U(v >> _U(13)) & _U(0x3FF)) | _U(0x400)) if v != _ZERO else _ZERO
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _narrowed(mantissa: Any, distance: Any) -> Any:
     """A mantissa shifted right by `distance` >= 0, half up; 0 from 12 on."""
     d = _U(min(distance, _U(12)) & _U(15))
@@ -126,7 +126,7 @@ def sums(s: Any, k: Any, offset: Any, offset_zero: Any) -> None:
             s.term_magnitude[r * COLUMNS + j] = _U(_I(n << _I(13)))
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _integer(v: Any, mask: Any, present: Any) -> Any:
     m = _I(_U(_U(v >> _U(13)) & mask))
     m = _I(-m) if v >> _U(31) else m

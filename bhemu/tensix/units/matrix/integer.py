@@ -17,7 +17,7 @@ LARGEST = 0x7FFFFFFF
 _I = np.int32
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _value(pattern: Any) -> Any:
     """int64 value of a sign-magnitude pattern."""
     magnitude = pattern & LARGEST

@@ -37,13 +37,13 @@ _EXPONENT = error(
 )
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def exponent_refused(s: Any, bits: Any, which: Any) -> Any:
     """0, or the error of exponent bits beyond 5 in data of SRCA or SRCB."""
     return refuse(s, _EXPONENT, bits, which) if bits else 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _wide_refused(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
     a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
     group = (row_a & 48) // prepare.GROUP
@@ -54,14 +54,14 @@ def _wide_refused(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows
     return status if status else exponent_refused(s, found, SRCB)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _form(style: Any, fmt: Any) -> Any:
     if style == FLOAT:
         return prepare.TF32 if fmt == formats.TF32 else prepare.BF16
     return prepare.FIVE_BIT if style == FIVE_BIT else prepare.INT8
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def bias_of(style: Any, wide: Any, phase: Any) -> Any:
     """What is added to the sum of two exponents, by style, width of Dst and fidelity phase."""
     if style == FLOAT:
@@ -71,7 +71,7 @@ def bias_of(style: Any, wide: Any, phase: Any) -> Any:
     return bias - 5 * (phase & 1) - 7 * (phase >> 1)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
     if operands.keeps_denormals(s, t):
         return _DENORMALS
@@ -83,7 +83,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: Any) -> Any:
     """Dst[rows x 16] += SrcB[rows x 16] @ SrcA[16 x 16]; the caller has checked its fields."""
     status = operands.waits(s) or operands.override_refused(s, t)

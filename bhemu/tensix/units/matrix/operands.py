@@ -83,20 +83,20 @@ _STOCHASTIC = error(
 )
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def dst_field_refused(s: Any, dst: Any, rows: Any) -> Any:
     """0, or the error of a dst field that is not a multiple of `rows` (4 or 8)."""
     return refuse(s, _DST_FIELD, dst, rows) if dst & (rows - 1) else 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def waits(s: Any) -> Any:
     """0 when both matrix banks are valid, else the condition."""
     condition = banks.matrix_ready(s, SRCA)
     return condition if condition else banks.matrix_ready(s, SRCB)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def override_refused(s: Any, t: Any) -> Any:
     """0, or the error of a SrcA format override."""
     return (
@@ -120,7 +120,7 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     return refuse(s, _FORMATS, a, b)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
     """0, or the error of a row counter (SrcA in steps of `rows_a`, SrcB of 8) or of SrcA's rows."""
     if s.rwc[t, rwc.SRCA] & (rows_a - 1):
@@ -130,7 +130,7 @@ def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
     return banks.doubtful(s, s.rwc[t, rwc.SRCA], rows_a)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
     """0, or the error of a Dst row that is not a multiple of `rows` or not below 1024."""
     if row & (rows - 1) or row >= dest.ROWS:
@@ -138,19 +138,19 @@ def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
     return 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def wide_dst(s: Any, t: Any) -> Any:
     """1 when floating-point results go to a 32-bit Dst (ALU_ACC_CTRL_Fp32_enabled)."""
     return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def keeps_denormals(s: Any, t: Any) -> Any:
     """1 when SrcB data with exponent 0 count (ALU_ACC_CTRL_Zero_Flag_disabled_src)."""
     return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Zero_Flag_disabled_src)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
     """Note the SrcA row, step the row counters, release the banks that clear_dvalid names."""
     s.srca_row[0] = s.rwc[t, rwc.SRCA]

@@ -69,7 +69,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, row: Any) -> Any:
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _key(v: Any) -> Any:
     """Orders sign-magnitude patterns as signed integers."""
     return _I(v ^ (_U(0x7FFFFFFF) if v >> _U(31) else _ZERO))

@@ -51,7 +51,7 @@ def mask_of(form: Any) -> Any:
     return _U(0x8FFFE000) if form == FIVE_BIT else _U(0xFFFFE000)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _slice(v: Any, magnitude: Any) -> Any:
     """`magnitude` with the sign of cell `v`, 0 when its exponent is 0, as int16."""
     m = _I(magnitude)
@@ -84,7 +84,7 @@ def _note_wide(s: Any, which: Any, bank: Any) -> None:
         s.src_wide[which, bank, group] = np.int64(found)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _prepare(s: Any, which: Any, bank: Any, form: Any) -> None:
     if form == INT8:
         cut = INT8_A if which == SRCA else INT8_B

@@ -17,7 +17,7 @@ _S = np.int16
 _FAR = _S(14)  # a product shifted by 14 or more rounds to 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _aligned(a: Any, b: Any, distance: Any) -> Any:
     """a * b (`a` doubled) halved and shifted right by `distance` >= 0, half away from zero."""
     d = _S(min(distance, _FAR) & _S(15))

@@ -32,7 +32,7 @@ def smallest_exponent(s: Any, t: Any) -> Any:
     return np.uint32(0) if keep else np.uint32(0x00800000)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _flushed(v: Any, mask: Any, smallest: Any) -> Any:
     return np.uint32(v & mask) if (v & _EXPONENT) >= smallest else _ZERO
 

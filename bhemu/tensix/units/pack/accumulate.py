@@ -117,12 +117,12 @@ def add(fmt: Any, old: Any, new: Any) -> Any:
     return _add_fp32(old, new)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _flushed(v: Any) -> Any:
     return v if v & u32(_INF) else u32(v & u32(_SIGN))
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any:
     # fp32, or bf16 (up 16), as fp32 patterns; those near Inf are `large`; whether there are any.
     # What is Inf in L1, or in bf16 NaN, stays Inf whatever is added but another Inf or NaN.
@@ -143,7 +143,7 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
     return some
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _patterns_16(old: Any, new: Any, x: Any, y: Any) -> None:
     for i in range(new.size):
         a, b = u32(old[i]), new[i]
@@ -154,13 +154,13 @@ def _patterns_16(old: Any, new: Any, x: Any, y: Any) -> None:
         y[i] = u32(u32(u32(b & u32(0x8000)) << u32(16)) | f)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _to_even(v: Any, drop: Any) -> Any:
     odd = u32(u32(v >> u32(drop)) & u32(1))
     return u32(u32(v + u32(u32((1 << (drop - 1)) - 1) + odd)) >> u32(drop))
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _settle_32(fmt: Any, total: Any, large: Any, out: Any) -> None:
     if fmt == BF16:
         for i in range(out.size):
@@ -171,7 +171,7 @@ def _settle_32(fmt: Any, total: Any, large: Any, out: Any) -> None:
             out[i] = out[i] if large[i] else _flushed(total[i])
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _settle_16(total: Any, x: Any, out: Any) -> None:
     for i in range(out.size):
         v = total[i]

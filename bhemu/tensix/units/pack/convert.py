@@ -106,7 +106,7 @@ def _reading() -> npt.NDArray[np.int64]:
 _READING = _reading()
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
     p = _READING[kind]
     # Shifts below 32 bits, and known to be: else the compiler takes lanes of 64.
@@ -127,7 +127,7 @@ def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
         values[i] = u32(0) if u32(v & in_place) < least else v
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _flags(s: Any, m: Any, rows: Any, values: Any) -> Any:
     # Clears what rows that are not valid hold; all flags of rows that count.
     seen = np.int64(0)
@@ -144,7 +144,7 @@ def _flags(s: Any, m: Any, rows: Any, values: Any) -> Any:
     return seen
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
     """Datums of the Rows in Mode `m`, rounded to the intermediate format; the rows' flags.
 
@@ -254,7 +254,7 @@ def _to_fp8(values: Any) -> None:
         values[i] = u32(u32(u32(v >> u32(8)) & u32(0x80)) | em)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def settle(s: Any, m: Any, values: Any) -> None:
     """The last step of the early conversion, for the formats whose ReLU sees more bits."""
     if m.fmt == INT8:
@@ -299,7 +299,7 @@ def _magnitude_down(values: Any, by: Any, sign: Any) -> None:
         values[i] = u32((v & u32(0x8000)) >> u32(15 - sign)) | u32((v & u32(0x7FFF)) >> u32(by))
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def to_output(s: Any, m: Any, values: Any) -> None:
     """Convert settled patterns to the output format; bfp outputs stay s e m7 patterns."""
     if m.fmt == INT8 or m.fmt == INT32 or m.fmt == UINT16:

@@ -51,13 +51,13 @@ def _fp32_to_bf16(upper: Any, lower: Any, out: Any) -> None:
         out[i] = np.uint16(u32(0) if u32(v & u32(0x7FFF)) < u32(0x80) else v)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _written(s: Any, at: Any) -> Any:
     flags = s.dst_valid[at : at + 4]  # 1: valid and written
     return flags[0] == 1 and flags[1] == 1 and flags[2] == 1 and flags[3] == 1
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _lower_written(s: Any, at: Any) -> Any:
     flags = s.dst_valid[at : at + 4]
     return (flags[0] | flags[1] | flags[2] | flags[3]) <= 1

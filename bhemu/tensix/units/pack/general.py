@@ -70,7 +70,7 @@ def _word_refused(s: Any, b: Any, w: Any) -> Any:
     return 0 if s.detail[0] & s.detail[1] else _STRIDED
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _refused(s: Any, a: Any, m: Any, rows: Any, zeros: Any) -> Any:
     status = modes.formats_refused(s, m)
     if status == 0:
@@ -82,7 +82,7 @@ def _refused(s: Any, a: Any, m: Any, rows: Any, zeros: Any) -> Any:
     return status
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _read(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> Any:
     # Datums to `values`; 0, or the error of rows that nothing has written.
     if zeros:  # zero_write reads zeros instead of Dst, past masks and statistics
@@ -93,7 +93,7 @@ def _read(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> Any:
     return 0
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
     if edges.masked(s, m.bank):
         edges.clear(s, m, rows, values)
@@ -109,7 +109,7 @@ def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
     convert.to_output(s, m, values)
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _pack(s: Any, t: Any, a: Any, m: Any, w: Any) -> Any:
     rows = geometry.rows_of(s, a, m, (w >> 8) & 15, (w >> 17) & 1)
     zeros = (w >> 12) & 1

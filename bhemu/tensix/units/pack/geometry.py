@@ -121,7 +121,7 @@ def _set_bits(mask: int) -> list[int]:
 _INTERFACES = np.array([(_set_bits(mask) + 4 * [0])[:4] for mask in range(16)], np.int64)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def row_of(rows: Any, k: Any) -> Any:
     """Dst row of the k-th of the Rows."""
     return rows.first + (_INTERFACES[rows.mask & 15, k] if rows.step == 1 else k * rows.step)
@@ -137,7 +137,7 @@ def counts_partly(s: Any, a: Any, m: Any) -> Any:
     )
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     """0, or the error of the packer's channel 0 counters and strides."""
     b, size = m.bank, max(formats.datum_bits(m.fmt) >> 3, 1)

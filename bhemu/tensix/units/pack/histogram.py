@@ -27,7 +27,7 @@ def enabled(s: Any) -> Any:
     return config.thread(s, 0, f) | config.thread(s, 1, f) | config.thread(s, 2, f)
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def update(s: Any, m: Any, rows: Any, values: Any) -> None:
     """Count the exponents of intermediate values[0 : 16 * rows], after ReLU."""
     counted = enabled(s)

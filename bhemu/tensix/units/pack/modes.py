@@ -245,7 +245,7 @@ def intermediate(s: Any, b: Any) -> Any:
     return config.get(s, b, cf.ALU_FORMAT_SPEC_REG2_Dstacc)
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats of Mode `m`."""
     s.detail[3] = intermediate(s, m.bank)

@@ -15,7 +15,7 @@ from bhemu.tensix.words import l1_halves, l1_words
 _ADDR_MOD = tf.ADDR_MOD_PACK_SEC0_YsrcIncr.word  # section k is k values further on
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def chosen(s: Any, m: Any, rows: Any, values: Any) -> Any:
     """Move the datums that are packed to the front of values; how many there are.
 
@@ -47,7 +47,7 @@ def count_of(s: Any, m: Any, rows: Any) -> Any:
     return rows.number * n
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def store(s: Any, m: Any, n: Any, place: Any, values: Any) -> None:
     """Write values[0:n] (uint32 output datums) to the Place."""
     size, at = formats.datum_bits(m.out), place.data

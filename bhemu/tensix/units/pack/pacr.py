@@ -14,7 +14,7 @@ from bhemu.tensix.units.pack.general import general
 _DATUMS = 64
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _plain(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
     # True when this was a plain PACR and is done; else nothing has happened.
     m = modes.mode_of(s, t)

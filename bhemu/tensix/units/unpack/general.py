@@ -69,7 +69,7 @@ def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
     return row_refused(s, t, m.unpacker) if set_dat_valid or _updates_set(s, m) else 0
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
     # 32-bit rows of a group of eight follow each other in the storage; source rows need not.
     store = flat(s.dst)
@@ -95,7 +95,7 @@ def _to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
         done += n
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
     status = zero_refused(s, m)
     if status == 0:
@@ -136,7 +136,7 @@ def _after(s: Any, t: Any, m: Any, word: Any) -> Any:
     return DONE
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
     u, set_dat_valid = m.unpacker, (word >> 6) & 1
     status = _refused(s, t, m, set_dat_valid)

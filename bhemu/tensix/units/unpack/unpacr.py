@@ -25,7 +25,7 @@ _PLAIN_BITS = 0x81  # last, ovrd_thread_id
 _OTHER = -1  # not a plain UNPACR
 
 
-@njit(inline="always")  # one caller
+@njit(forceinline=True)  # one caller
 def _plain(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
     f0, f1 = tf.UNPACK_MISC_CFG_CfgContextOffset_0, tf.UNPACK_MISC_CFG_CfgContextOffset_1
     k = config.thread(s, t, f1 if u else f0)
