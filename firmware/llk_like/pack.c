@@ -58,8 +58,8 @@ static void configure(void) {
     configure_order(16 * (width == 0 ? 4 : width == 1 ? 2 : 1));
 }
 
-/* Up to four rows per PACR: address mode 0 goes on by four, 2 to the next face, 1 back to the start.
- * The last PACR of a face takes the rows that are left. */
+/* Up to four rows per PACR: address mode 0 goes on by four, 2 to the next face, 1 back to the
+ * start. The last PACR of a face takes the rows that are left. */
 static void pack_faces(void) {
     uint32_t steps = (runtime_args.face_rows + 3) / 4;
     uint32_t left = runtime_args.face_rows % 4;

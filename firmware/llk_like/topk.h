@@ -1,8 +1,8 @@
 /* The greatest (or least) 32 of many values with their indices, for each column of Dst by itself.
  *
- * Dst holds two tiles of values (rows 0 and 64) and two of indices (rows 128 and 192). A column of a
- * tile is a sequence of 32, in two groups of 16: four LRegs of four rows. Groups are sorted by a
- * bitonic network: registers meet each other, and SFPTRANSP makes rows into registers. With
+ * Dst holds two tiles of values (rows 0 and 64) and two of indices (rows 128 and 192). A column
+ * of a tile is a sequence of 32, in two groups of 16: four LRegs of four rows. Groups are sorted by
+ * a bitonic network: registers meet each other, and SFPTRANSP makes rows into registers. With
  * LaneConfig bit 2 SFPSWAP moves the indices in LReg 4 to 7 as it moves LReg 0 to 3. */
 #pragma once
 
@@ -16,8 +16,8 @@
 #define INDICES_FOLLOW 0x004u
 #define SWAP_INVERTED 0x100u
 
-/* The greater value goes to the first register: in all rows, or (else the lesser) in rows 0 and 1, or
- * in rows 0 and 2. */
+/* The greater value goes to the first register: in all rows, in rows 0 and 1 (in the others the
+ * lesser), or in rows 0 and 2. */
 enum { ALL_ROWS = 1, ROWS_0_1 = 2, ROWS_0_2 = 3 };
 
 static inline void configure_topk(void) {
