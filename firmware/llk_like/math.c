@@ -1,20 +1,11 @@
 /* TRISC1: the matrix unit's operation on each tile, then the vector unit's. */
 #include "lib/math_half.h"
 #include "lib/tile.h"
+#include "llk_like/copy.h"
 #include "llk_like/kernel.h"
+#include "llk_like/modes.h"
 #include "llk_like/sfpu.h"
-
-#define STAY 0u
-#define NEXT_ROWS 1u /* eight rows on in SrcA, SrcB and Dst */
-#define NEXT_PASS 2u /* all back to the start, next fidelity phase */
-#define LOWER_HALF 3u /* matmul: the lower 8 rows of the same faces */
-#define NEXT_B 4u     /* matmul: the same face of A, the face of B to the right */
-#define NEXT_A 5u     /* matmul: back to the left face of B, the face of A below */
-#define NEXT_INNER 6u /* matmul: A1 with B2, C0 again */
-
-#define MOVE_8_ROWS 2u
-#define MOVE_4_ROWS_D2B 2u
-#define MOVE_4_ROWS_B2D 4u
+#include "llk_like/topk.h"
 
 static void configure(void) {
     ADDR_MODE(STAY, 0, 0);
@@ -24,56 +15,22 @@ static void configure(void) {
     ADDR_MODE(NEXT_B, AB_STEP(16, 0) | AB_SRCB_CR, DST_STEP(8));
     ADDR_MODE(NEXT_A, AB_STEP(0, 32) | AB_SRCA_CR | AB_SRCB_CR, DST_STEP(8));
     ADDR_MODE(NEXT_INNER, AB_STEP(32, 48) | AB_SRCA_CR | AB_SRCB_CR, DST_CR);
+    if (runtime_args.math != MATH_MATMUL) {
+        ADDR_MODE(NEXT_ROWS_WIDE, AB_STEP(8, 0), DST_STEP(16));
+        ADDR_MODE(NEXT_SOURCE, AB_STEP(8, 8), 0);
+    }
     ADDR_MODE(SFPU_NEXT, 0, DST_STEP(2));
     /* Dst addresses as the packer's strided access wants them: from the start, for all accesses. */
-    cfg_write(DEST_ACCESS_CFG_remap_addrs_ADDR32, runtime_args.pack == PACK_UNTILIZE
-                                                      ? CFG(DEST_ACCESS_CFG_remap_addrs, 1) |
-                                                            CFG(DEST_ACCESS_CFG_swizzle_32b, 1)
-                                                      : 0);
+    uint32_t strided = runtime_args.pack != PACK_TILE && runtime_args.pack != PACK_TOPK;
+    cfg_write(DEST_ACCESS_CFG_remap_addrs_ADDR32, CFG(DEST_ACCESS_CFG_remap_addrs, strided) |
+                                                      CFG(DEST_ACCESS_CFG_swizzle_32b, strided));
     TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
-}
-
-/* All counters to zero, both banks back to the unpackers. */
-static void release_banks(void) {
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA_SRCB);
-}
-
-static void copy_faces(uint32_t row) {
-    for (uint32_t face = 0; face < FACES; face++) {
-        TTP_MOVA2D(row + 16 * face, MOVE_8_ROWS, STAY, 0, 0);
-        TTP_MOVA2D(row + 16 * face + 8, MOVE_8_ROWS, STAY, 8, 0);
-        release_banks();
-    }
-}
-
-/* Each face of Dst by way of SrcB's rows 16 to 31; moves from Dst do not wait for the bank. */
-static void transpose_faces(void) {
-    TTI_STALLWAIT(WAIT_SRCB_VALID, STALL_MATH);
-    for (uint32_t face = 0; face < FACES; face++) {
-        for (uint32_t row = 0; row < 16; row += 4) {
-            TTP_MOVD2B(16 * face + row, MOVE_4_ROWS_D2B, STAY, 16 + row, 0);
-        }
-        TTI_TRNSPSRCB();
-        for (uint32_t row = 0; row < 16; row += 4) {
-            TTP_MOVB2D(16 * face + row, MOVE_4_ROWS_B2D, STAY, 16 + row, 0);
-        }
-    }
-    release_banks();
 }
 
 /* The unpacker writes Dst itself, and tells when. */
 static void await_unpacker(void) {
     TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_UNPACK_TO_DST), STALL_SYNC | STALL_MATH);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_TO_DST));
-}
-
-/* SrcA holds 32 rows of 32 datums, two of its rows each; Dst shall hold four faces. */
-static void copy_row_major(void) {
-    for (uint32_t row = 0; row < 64; row++) {
-        uint32_t line = row / 2, face = 2 * (line / 16) + row % 2;
-        TTP_MOVA2D(16 * face + line % 16, 0, STAY, row, 0);
-    }
-    release_banks();
 }
 
 /* ELWADD and ELWSUB replace Dst unless told to add to it, ELWMUL always adds; the three share
@@ -86,6 +43,18 @@ static void eltwise(uint32_t word) {
         TT_PUSH(word | TTF_ELWADD_addr_mode(NEXT_PASS));
     }
     release_banks();
+}
+
+/* Face by face, each in a place of sixteen rows. */
+static void eltwise_faces(uint32_t word) {
+    for (uint32_t face = 0; face < runtime_args.faces; face++) {
+        uint32_t there = word | TTF_ELWADD_dst(FACE_ROWS * face);
+        for (uint32_t phase = 0; phase < runtime_args.phases; phase++) {
+            TT_PUSH(there | TTF_ELWADD_addr_mode(NEXT_ROWS));
+            TT_PUSH(there | TTF_ELWADD_addr_mode(NEXT_PASS));
+        }
+        release_banks();
+    }
 }
 
 static void matmul_inner(uint32_t last) {
@@ -122,36 +91,74 @@ static void reduce(void) {
     }
 }
 
-static void combine(uint32_t operation) {
-    if (operation == MATH_COPY) {
+/* Tile `i` of those that make an output tile. */
+static void combine(uint32_t operation, uint32_t i) {
+    uint32_t add = TTO_ELWADD | TTF_ELWADD_dest_accum_en(runtime_args.accumulate);
+    uint32_t sub = TTO_ELWSUB | TTF_ELWSUB_dest_accum_en(runtime_args.accumulate);
+    switch (operation) {
+    case MATH_COPY:
         copy_faces(0);
-    } else if (operation == MATH_COPY_TWO) {
+        break;
+    case MATH_COPY_BY_ADD:
+        copy_faces_by_add();
+        break;
+    case MATH_COPY_BLOCK:
+        copy_faces(FACE_ROWS * runtime_args.faces * i);
+        break;
+    case MATH_COPY_TWO:
         copy_faces(0);
         copy_faces(TILE_ROWS);
-    } else if (operation == MATH_TRANSPOSE) {
+        break;
+    case MATH_TRANSPOSE:
         copy_faces(0);
         transpose_faces();
-    } else if (operation == MATH_NOTHING) {
+        break;
+    case MATH_NOTHING:
         await_unpacker();
-    } else if (operation == MATH_TILIZE) {
+        break;
+    case MATH_TILIZE:
         copy_row_major();
-    } else if (operation == MATH_ADD) {
-        eltwise(TTO_ELWADD | TTF_ELWADD_dest_accum_en(runtime_args.accumulate));
-    } else if (operation == MATH_SUB) {
-        eltwise(TTO_ELWSUB | TTF_ELWSUB_dest_accum_en(runtime_args.accumulate));
-    } else if (operation == MATH_MUL) {
+        break;
+    case MATH_FAST_TILIZE:
+        copy_fast_tilize();
+        break;
+    case MATH_FAST_UNTILIZE:
+        copy_fast_untilize(i);
+        break;
+    case MATH_ADD:
+        eltwise(add);
+        break;
+    case MATH_SUB:
+        eltwise(sub);
+        break;
+    case MATH_MUL:
         eltwise(TTO_ELWMUL);
-    } else if (operation == MATH_MATMUL) {
+        break;
+    case MATH_ADD_FACES:
+        eltwise_faces(add);
+        break;
+    case MATH_SUB_FACES:
+        eltwise_faces(sub);
+        break;
+    case MATH_MUL_FACES:
+        eltwise_faces(TTO_ELWMUL);
+        break;
+    case MATH_MATMUL:
         matmul();
-    } else {
+        break;
+    case MATH_TOPK:
+        topk_next(i);
+        break;
+    default:
         reduce();
+        break;
     }
 }
 
 static void math_tile(uint32_t half) {
     acquire_half(half);
     for (uint32_t i = 0; i < runtime_args.inner; i++) {
-        combine(runtime_args.math);
+        combine(runtime_args.math, i);
     }
     sfpu_tile(runtime_args.sfpu);
     TTI_STALLWAIT(WAIT_MATH | WAIT_SFPU, STALL_SYNC | STALL_CFG);
@@ -161,6 +168,9 @@ static void math_tile(uint32_t half) {
 int main(void) {
     configure();
     TTI_SFPENCC(10, 0, 3); /* all lanes on */
+    if (runtime_args.math == MATH_TOPK) {
+        configure_topk();
+    }
     for (uint32_t i = 0; i < runtime_args.tiles; i++) {
         math_tile(i % 2);
     }

@@ -14,6 +14,11 @@ enum {
     UNPACK_A_THEN_B,    /* a tile of A, then one of B, both to SrcA */
     UNPACK_TO_DST,      /* 32-bit datums to Dst */
     UNPACK_UNTILIZE,    /* row by row: 16 rows of SrcA are 8 rows of the row-major tile */
+    UNPACK_FACE_PAIRS,  /* face by face to SrcA and SrcB */
+    UNPACK_B_FACES,     /* a whole tile to SrcA, `faces` faces to SrcB */
+    UNPACK_A_ONLY,      /* face by face; SrcB is left alone */
+    UNPACK_FAST_TILIZE, /* row by row of `width` tiles: 8 rows of SrcA each, a bank is 8 rows */
+    UNPACK_TOPK,        /* values (a) and indices (b), transposed; see topk.h */
 };
 enum {
     MATH_COPY,
@@ -26,8 +31,33 @@ enum {
     MATH_TRANSPOSE,   /* copy, then each face of Dst by way of SrcB */
     MATH_COPY_TWO,    /* two tiles, one behind the other */
     MATH_NOTHING,
+    MATH_COPY_BY_ADD, /* copy as a sum with zero: what 32-bit Dst and uint8 need */
+    MATH_COPY_BLOCK,  /* `inner` tiles, one behind the other */
+    MATH_ADD_FACES,   /* face by face; `faces` of them */
+    MATH_SUB_FACES,
+    MATH_MUL_FACES,
+    MATH_FAST_TILIZE,
+    MATH_FAST_UNTILIZE, /* upper faces of `inner` tiles, then the lower ones */
+    MATH_TOPK,
 };
-enum { PACK_TILE, PACK_UNTILIZE };
+enum {
+    PACK_TILE,
+    PACK_UNTILIZE,
+    PACK_BLOCK_UNTILIZE, /* `width` tiles side by side, row by row */
+    PACK_BLOCK_DENSE,    /* the same of tiles of two faces, two tiles at a time */
+    PACK_FAST_TILIZE,    /* `width` tiles, from rows that lie 16 apart */
+    PACK_FAST_UNTILIZE,
+    PACK_TOPK, /* a tile of values, then one of indices */
+};
+
+/* Bits of `flags`. */
+#define UNSIGNED_IN 1u   /* 8-bit integers in L1 have no sign */
+#define UNSIGNED_OUT 2u
+#define E4M3_IN 4u       /* fp8 in L1 is e4m3, else e5m2 */
+#define E4M3_OUT 8u
+#define ROUND_10_BITS 16u /* the packer's early conversion to fp16 */
+#define READ_INT8 32u     /* the packer keeps the cells' bits */
+#define SMALLEST_FIRST 64u /* top-k */
 
 /* Data formats are the hardware's numbers: 0 fp32, 1 fp16, 4 tf32, 5 bf16, 6 bfp8, 8 int32... */
 struct params {
@@ -46,6 +76,10 @@ struct params {
     uint32_t accumulate;        /* sums add to Dst, over `inner` tiles */
     uint32_t relu;              /* the packer's relu mode, and its threshold above bit 16 */
     uint32_t l1_acc;            /* all output tiles are added to the one at c */
+    uint32_t faces, face_rows;  /* of a tile: 1, 2 or 4 faces of 1 to 16 rows */
+    uint32_t width;             /* tiles side by side in a row-major block */
+    uint32_t b_bytes;           /* bytes of a tile of b */
+    uint32_t flags;
 };
 
 /* The linker script fixes the address, 0x20000. */

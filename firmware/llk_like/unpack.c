@@ -18,8 +18,26 @@ static uint32_t row_units(void) { return runtime_args.in_bytes / 32 / 16; }
 
 static uint32_t is_untilize(void) { return runtime_args.unpack == UNPACK_UNTILIZE; }
 
+static uint32_t is_fast_tilize(void) { return runtime_args.unpack == UNPACK_FAST_TILIZE; }
+
+static uint32_t has_flag(uint32_t flag) { return (runtime_args.flags & flag) != 0; }
+
+static uint32_t face_datums(void) { return 16 * runtime_args.face_rows; }
+
 static uint32_t x_dimension(void) {
-    return is_tilize() ? TILE_DATUMS : is_untilize() ? 16 : FACE_DATUMS;
+    return is_tilize()        ? TILE_DATUMS
+           : is_untilize()    ? 16
+           : is_fast_tilize() ? 32
+                              : face_datums();
+}
+
+/* Datums that an UNPACR of unpacker 0 takes. */
+static uint32_t burst_of_a(void) {
+    uint32_t mode = runtime_args.unpack;
+    if (mode == UNPACK_AB || mode == UNPACK_B_FACES || is_tilize() || mode == UNPACK_TO_DST) {
+        return TILE_DATUMS;
+    }
+    return is_untilize() ? FACE_DATUMS : is_fast_tilize() ? 32 * runtime_args.width : face_datums();
 }
 
 /* Bytes of a row of SrcA, as unpacker 0 counts its target in the source format. */
@@ -31,23 +49,28 @@ static uint32_t srca_row_bytes(void) {
 static void configure_formats(void) {
     uint32_t src = runtime_args.src;
     uint32_t to_dst = runtime_args.unpack == UNPACK_TO_DST;
-    uint32_t y_dim = is_untilize() ? 16 : 1;
-    uint32_t z_dim = is_tilize() ? 1 : FACES;
-    uint32_t descriptor = runtime_args.in | 1u << 4 | x_dimension() << 16;
+    uint32_t y_dim = is_untilize() ? 16 : is_fast_tilize() ? runtime_args.width : 1;
+    uint32_t z_dim = is_tilize() ? 1 : is_fast_tilize() ? 16 : runtime_args.faces;
+    uint32_t z_dim_a = runtime_args.unpack == UNPACK_B_FACES ? FACES : z_dim;
+    uint32_t descriptor = runtime_args.in | 1u << 4;
     uint32_t transposed = runtime_args.unpack == UNPACK_A_TRANSPOSED ||
+                          runtime_args.unpack == UNPACK_TOPK ||
                           (runtime_args.unpack == UNPACK_REDUCE && (runtime_args.reduce & 1));
     cfg_write(ALU_FORMAT_SPEC_REG0_SrcA_ADDR32,
               CFG(ALU_FORMAT_SPEC_REG0_SrcA, src) | CFG(ALU_FORMAT_SPEC_REG1_SrcB, src) |
                   CFG(ALU_FORMAT_SPEC_REG2_Dstacc, runtime_args.dst) |
+                  CFG(ALU_FORMAT_SPEC_REG0_SrcAUnsigned, has_flag(UNSIGNED_IN)) |
+                  CFG(ALU_FORMAT_SPEC_REG0_SrcBUnsigned, has_flag(UNSIGNED_IN)) |
                   CFG(ALU_ACC_CTRL_Fp32_enabled, runtime_args.dst32) |
                   CFG(ALU_ACC_CTRL_SFPU_Fp32_enabled, runtime_args.dst32) |
                   CFG(ALU_ACC_CTRL_INT8_math_enabled, runtime_args.int8));
     /* uint16 is raw bits: what would be a denormal as bf16 must not become zero. */
     cfg_write(ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32,
-              CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src, src == FORMAT_UINT16));
-    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor);
-    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, y_dim | z_dim << 16);
-    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor);
+              CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src,
+                  src == FORMAT_UINT16 || runtime_args.unpack == UNPACK_TOPK));
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor | x_dimension() << 16);
+    cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, y_dim | z_dim_a << 16);
+    cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor | x_dimension() << 16);
     cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32 + 1, 1u | z_dim << 16);
     cfg_write(THCON_SEC0_REG2_Out_data_format_ADDR32,
               CFG(THCON_SEC0_REG2_Out_data_format, src) |
@@ -67,12 +90,18 @@ static void configure_formats(void) {
     cfg_write(THCON_SEC1_REG2_Disable_zero_compress_cntx0_ADDR32,
               CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx0, 1) |
                   CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx1, 1));
+    /* The packer has bits of its own in the first of the two words. */
+    TTP_RMWCIB2(THCON_SEC0_REG1_Unp_LF8_4b_exp_ADDR32,
+                CFG(THCON_SEC0_REG1_Unp_LF8_4b_exp, has_flag(E4M3_IN)) >> 16,
+                THCON_SEC0_REG1_Unp_LF8_4b_exp_MASK >> 16);
+    cfg_write(THCON_SEC1_REG1_Unp_LF8_4b_exp_ADDR32,
+              CFG(THCON_SEC1_REG1_Unp_LF8_4b_exp, has_flag(E4M3_IN)));
 }
 
 static void configure_addresses(void) {
-    uint32_t x_dim = x_dimension();
+    uint32_t x_dim = runtime_args.unpack == UNPACK_B_FACES ? FACE_DATUMS : x_dimension();
     uint32_t to_dst = runtime_args.unpack == UNPACK_TO_DST;
-    uint32_t whole = runtime_args.unpack == UNPACK_AB || is_tilize() || to_dst;
+    uint32_t burst_of_b = runtime_args.unpack == UNPACK_AB ? TILE_DATUMS : face_datums();
     /* The destination index of unpacker 0 counts from four rows before SrcA. */
     cfg_write(THCON_SEC0_REG5_Dest_cntx0_address_ADDR32,
               CFG(THCON_SEC0_REG5_Dest_cntx0_address, 4 * 16) |
@@ -82,14 +111,18 @@ static void configure_addresses(void) {
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, x_dim));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
     cfg_write(UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr_ADDR32,
-              CFG(UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr, is_untilize()));
+              CFG(UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr, is_untilize() || is_fast_tilize()));
     cfg_write(UNP0_ADDR_CTRL_XY_REG_1_Ystride_ADDR32,
               CFG(UNP0_ADDR_CTRL_XY_REG_1_Ystride, is_untilize() ? srca_row_bytes() : 0));
+    cfg_write(UNP0_ADDR_CTRL_ZW_REG_1_Zstride_ADDR32,
+              CFG(UNP0_ADDR_CTRL_ZW_REG_1_Zstride, is_fast_tilize() ? 8 * srca_row_bytes() : 0));
+    cfg_write(UNP1_ADDR_CTRL_ZW_REG_1_Zstride_ADDR32,
+              CFG(UNP1_ADDR_CTRL_ZW_REG_1_Zstride, FACE_ROWS * srca_row_bytes()));
     TTP_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, !to_dst), SRCA_SET_SetOvrdWithAddr_ADDR32);
     TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
     TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTP_SETADCXX(0, (whole ? TILE_DATUMS : FACE_DATUMS) - 1, UNPACKER0);
-    TTP_SETADCXX(0, (whole ? TILE_DATUMS : FACE_DATUMS) - 1, UNPACKER1);
+    TTP_SETADCXX(0, burst_of_a() - 1, UNPACKER0);
+    TTP_SETADCXX(0, burst_of_b - 1, UNPACKER1);
 }
 
 /* Stores both bases, less 1 for the tile header, in the free context, and selects it. */
@@ -129,7 +162,7 @@ static void unpack_pair(void) {
 
 /* Faces 0 top left, 1 top right, 2 bottom left, 3 bottom right; `exchange` takes 0, 2, 1, 3. */
 static void unpack_faces(uint32_t exchange, uint32_t with_b) {
-    for (uint32_t i = 0; i < FACES; i++) {
+    for (uint32_t i = 0; i < runtime_args.faces; i++) {
         uint32_t face = exchange ? i >> 1 | (i & 1) << 1 : i;
         TTP_SETADCZW(1, face, 0, 0, 0, UNPACKER0);
         if (with_b) {
@@ -138,6 +171,51 @@ static void unpack_faces(uint32_t exchange, uint32_t with_b) {
             unpack_srca_alone();
         }
     }
+}
+
+static void unpack_face_pairs(void) {
+    for (uint32_t face = 0; face < runtime_args.faces; face++) {
+        TTP_SETADCZW(1, face, 0, 0, 0, BOTH_UNPACKERS);
+        unpack_pair();
+    }
+}
+
+static void unpack_srca_only(void) {
+    for (uint32_t face = 0; face < runtime_args.faces; face++) {
+        TTP_SETADCZW(1, face, 0, 0, 0, UNPACKER0);
+        TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    }
+}
+
+/* The faces of B lie 16 rows apart in SrcB, however few rows they have; the last hands it over. */
+static void unpack_b_faces(void) {
+    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    for (uint32_t face = 0; face < runtime_args.faces; face++) {
+        TTP_SETADCZW(5, face, 0, face, 0, UNPACKER1);
+        if (face + 1 < runtime_args.faces) {
+            TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1);
+        } else {
+            TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
+        }
+    }
+}
+
+/* A row of `width` tiles becomes 2 * width rows of SrcA, in a place for 8; every eighth UNPACR
+ * hands over a bank. A MOP of template 0, whose mask tells which. */
+static void program_fast_tilize(void) {
+    uint32_t row = TTO_UNPACR | TTF_UNPACR_last(1) | TTF_UNPACR_addr_mode(0x11) |
+                   TTF_UNPACR_ovrd_thread_id(1);
+    mop_sync();
+    store(MOP_CFG_BASE + 0x04, 0); /* one word for a 0 of the mask, one for a 1 */
+    store(MOP_CFG_BASE + 0x0C, row);
+    store(MOP_CFG_BASE + 0x1C, row | TTF_UNPACR_set_dat_valid(1));
+}
+
+static void unpack_fast_tilize(void) {
+    TTI_SETADCXY(3, 0, 0, 0, 0, UNPACKER0);
+    TTI_SETADCZW(0xF, 0, 0, 0, 0, UNPACKER0);
+    TTI_MOP_CFG(0x8080);
+    TTI_MOP(0x8080, 31, 0);
 }
 
 /* One row of the left face and one of the right make a row of the tile. Every word unpacks a whole
@@ -164,6 +242,14 @@ static void unpack_tile(uint32_t a, uint32_t b) {
     begin(a, b);
     if (mode == UNPACK_AB) {
         unpack_pair();
+    } else if (mode == UNPACK_FACE_PAIRS) {
+        unpack_face_pairs();
+    } else if (mode == UNPACK_B_FACES) {
+        unpack_b_faces();
+    } else if (mode == UNPACK_A_ONLY) {
+        unpack_srca_only();
+    } else if (mode == UNPACK_FAST_TILIZE) {
+        unpack_fast_tilize();
     } else if (mode == UNPACK_TILIZE) {
         unpack_srca_alone();
     } else if (mode == UNPACK_UNTILIZE) {
@@ -173,7 +259,8 @@ static void unpack_tile(uint32_t a, uint32_t b) {
     } else if (mode == UNPACK_TO_DST) {
         TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0);
     } else {
-        unpack_faces(mode == UNPACK_A_TRANSPOSED || mode == UNPACK_A_EXCHANGED, 0);
+        uint32_t exchange = mode == UNPACK_A_TRANSPOSED || mode == UNPACK_A_EXCHANGED;
+        unpack_faces(exchange || mode == UNPACK_TOPK, 0);
         if (mode == UNPACK_A_EXCHANGED) { /* a bank of SrcB for math's own use */
             unpack_srca_alone();
         }
@@ -184,13 +271,42 @@ static void unpack_tile(uint32_t a, uint32_t b) {
     }
 }
 
+/* The format of the next tiles of unpacker 0, in L1 and in SrcA. */
+static void set_format_of_a(uint32_t format) {
+    TTI_STALLWAIT(WAIT_UNPACK0, STALL_CFG);
+    TTP_RMWCIB0(THCON_SEC0_REG0_TileDescriptor_ADDR32, format, 0xF);
+    TTP_RMWCIB0(THCON_SEC0_REG2_Out_data_format_ADDR32, format,
+                THCON_SEC0_REG2_Out_data_format_MASK);
+}
+
+/* Two tiles of values and their indices, then one of each at a time. */
+static void unpack_topk(void) {
+    for (uint32_t i = 0; i < runtime_args.tiles; i++) {
+        uint32_t a = runtime_args.a + i * runtime_args.inner * runtime_args.in_bytes;
+        uint32_t b = runtime_args.b + i * runtime_args.inner * runtime_args.b_bytes;
+        for (uint32_t k = 0; k < runtime_args.inner; k++) {
+            set_format_of_a(runtime_args.in);
+            unpack_tile(a + k * runtime_args.in_bytes, a);
+            set_format_of_a(FORMAT_UINT16);
+            unpack_tile(b + k * runtime_args.b_bytes, b);
+        }
+    }
+}
+
 int main(void) {
     uint32_t pairs = runtime_args.tiles * runtime_args.inner;
     configure_formats();
     configure_addresses();
+    if (is_fast_tilize()) {
+        program_fast_tilize();
+    }
+    if (runtime_args.unpack == UNPACK_TOPK) {
+        unpack_topk();
+        pairs = 0;
+    }
     for (uint32_t i = 0; i < pairs; i++) {
         uint32_t offset = i * runtime_args.in_bytes;
-        uint32_t scaler = runtime_args.unpack == UNPACK_REDUCE ? 0 : offset;
+        uint32_t scaler = runtime_args.unpack == UNPACK_REDUCE ? 0 : i * runtime_args.b_bytes;
         unpack_tile(runtime_args.a + offset, runtime_args.b + scaler);
         if (runtime_args.unpack == UNPACK_A_THEN_B) {
             unpack_tile(runtime_args.b + offset, runtime_args.b + offset);
