@@ -197,10 +197,10 @@ def arithmetic(s: Any, slot: Any, word: Any, byte: Any, loaded: Any) -> Any:
     dest = np.int64(staging.BONUS) if byte & 0x40 else loaded
     form = FORM[opcode]
     if opcode == _CONFIG_OPCODE:
-        return refuse(s, _SCHEDULED_CONFIG, 0, 0)
+        return refuse(s, _SCHEDULED_CONFIG)
     uses_vd = form == _SWAP or (form == _LOGIC and word & 1 == 0)
     if dest == staging.BONUS and uses_vd:
-        return refuse(s, _BONUS_OPERAND, opcode, 0)
+        return refuse(s, _BONUS_OPERAND, opcode)
     slot[WORD] = _operands(word, form, byte & 0x80, loaded, dest & 7)
     slot[DEST] = dest
     return DONE
