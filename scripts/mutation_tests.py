@@ -25,6 +25,7 @@ from mutations import ROOT, TENSIX, Mutant, changed
 
 IDLE = 400  # lines of a function without a new one after which a test is not watched there
 SAMPLE = 6  # sets of parameters of a test that are measured, at least if it has as many
+MANY = 50  # sets of parameters of a test from which on each value of the first is a test by itself
 WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
 PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
@@ -56,11 +57,8 @@ class Cover:
         Of the parameters of a test a few are run; the others count as taking the same time and
         executing what those execute together.
         """
-        groups: dict[str, list[pytest.Item]] = defaultdict(list)
-        for item in items:
-            groups[item.nodeid.partition("[")[0]].append(item)
         measured = []
-        for group in groups.values():
+        for group in _grouped(items):
             begin, chosen = time.process_time(), group[:: max(1, len(group) // SAMPLE)]
             places = self._executed(chosen)
             spent = (time.process_time() - begin) / len(chosen)
@@ -130,6 +128,19 @@ class Cover:
                     for place in group["places"]:
                         self._by_place.setdefault(place, []).append(group)
         return self._by_place
+
+
+def _grouped(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """The items of each test, or of each value of its first parameter when there are many."""
+    groups: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        groups[item.nodeid.partition("[")[0]].append(item)
+    for name, group in list(groups.items()):
+        if len(group) >= MANY:
+            del groups[name]
+            for item in group:
+                groups[item.nodeid.partition("-")[0]].append(item)
+    return list(groups.values())
 
 
 _SOURCES: dict[str, list[str]] = {}
