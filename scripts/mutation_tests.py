@@ -25,8 +25,10 @@ from mutations import ROOT, TENSIX, Mutant, changed
 
 IDLE = 400  # lines of a function without a new one after which a test is not watched there
 SAMPLE = 6  # sets of parameters of a test that are measured, at least if it has as many
+MANY = 50  # sets of parameters of a test from which on each value of the first is a test by itself
 WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
 PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
+ENOUGH = 200.0  # seconds of tests of a statement, and again of a function
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
 
@@ -56,11 +58,8 @@ class Cover:
         Of the parameters of a test a few are run; the others count as taking the same time and
         executing what those execute together.
         """
-        groups: dict[str, list[pytest.Item]] = defaultdict(list)
-        for item in items:
-            groups[item.nodeid.partition("[")[0]].append(item)
         measured = []
-        for group in groups.values():
+        for group in _grouped(items):
             begin, chosen = time.process_time(), group[:: max(1, len(group) // SAMPLE)]
             places = self._executed(chosen)
             spent = (time.process_time() - begin) / len(chosen)
@@ -109,18 +108,24 @@ class Cover:
         return self._line if left and self._idle[code] < IDLE else None
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Tests of the changed statement, or else function, with their seconds.
+        """Tests of the changed statement, then those of its function, with their seconds.
 
-        None has what runs when the module is imported: a fresh process must decide that.
+        The latter because a line behind a long loop is not watched.  None has what runs when the
+        module is imported: a fresh process must decide that.
         """
         path, groups = ROOT / mutant.path, self._groups()
-        for kind in (ast.stmt, ast.FunctionDef):  # a line behind a long loop is not watched
+        found: dict[str, float] = {}
+        for kind in (ast.stmt, ast.FunctionDef):
             lines = _around(path, mutant, kind)
             places = {_place(str(path), _text(str(path), line)) for line in lines}
-            found = [group for place in places for group in groups.get(place, [])]
-            if found:
-                break
-        return {test: group["seconds"] for group in found for test in group["tests"]}
+            chosen = [group for place in places for group in groups.get(place, [])]
+            total = 0.0
+            for group in sorted(chosen, key=lambda group: group["seconds"]):
+                for test in group["tests"]:
+                    if test not in found and total < ENOUGH:
+                        found[test] = group["seconds"]
+                        total += found[test]
+        return found
 
     def _groups(self) -> dict[str, list[Any]]:
         """Groups of tests by place."""
@@ -130,6 +135,19 @@ class Cover:
                     for place in group["places"]:
                         self._by_place.setdefault(place, []).append(group)
         return self._by_place
+
+
+def _grouped(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """The items of each test, or of each value of its first parameter when there are many."""
+    groups: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        groups[item.nodeid.partition("[")[0]].append(item)
+    for name, group in list(groups.items()):
+        if len(group) >= MANY:
+            del groups[name]
+            for item in group:
+                groups[item.nodeid.partition("-")[0]].append(item)
+    return list(groups.values())
 
 
 _SOURCES: dict[str, list[str]] = {}
@@ -233,8 +251,8 @@ class Forks:
 
     def decide(self, mutant: Mutant) -> dict[str, object]:
         """Whether a test of the line fails, and which."""
-        times = sorted((spent, test) for test, spent in self._cover.tests(mutant).items())
-        spent = {test: seconds for seconds, test in times if test in self._items}
+        chosen = self._cover.tests(mutant)
+        spent = {test: seconds for test, seconds in chosen.items() if test in self._items}
         reader, writer = os.pipe()
         child = os.fork()
         if not child:

@@ -1,4 +1,7 @@
-"""The changes of one token: operators, comparisons, constants one off, names of one function."""
+"""The changes of one token: operators, comparisons, constants one off, names of one function.
+
+Left out is s.x[-1] for s.x[0] where the member x of the record has one element, the same.
+"""
 
 import ast
 import random
@@ -8,10 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from bhemu.tensix.state import MEMBERS
+
 ROOT = Path(__file__).resolve().parent.parent
 TENSIX = ROOT / "bhemu" / "tensix"
 UNITS = TENSIX / "units"
 SHARED = ("gate", "banks", "rwc", "frontend", "semaphores", "streams", "dest", "lanes", "staging")
+
+SINGLE = {member.name for member in MEMBERS if member.shape == (1,)}
 
 OPERATORS: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("+", "-"),
@@ -111,6 +118,7 @@ Change = tuple[tuple[int, int], str, str]
 
 def _changes(function: ast.FunctionDef, tokens: list[tokenize.TokenInfo]) -> Iterator[Change]:
     names = sorted(_locals(function))
+    single = set(_single(function))
     for statement in function.body:
         for node in ast.walk(statement):
             if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
@@ -128,11 +136,20 @@ def _changes(function: ast.FunctionDef, tokens: list[tokenize.TokenInfo]) -> Ite
                 for token in tokens:  # none inside an f-string
                     if token.start == place:
                         yield place, token.string, str(node.value + 1)
-                        yield place, token.string, str(node.value - 1)
+                        if place not in single:
+                            yield place, token.string, str(node.value - 1)
             elif isinstance(node, ast.Name) and node.id in names and len(names) > 1:
                 if isinstance(node.ctx, ast.Load):
                     other = names[(names.index(node.id) + 1) % len(names)]
                     yield (node.lineno, node.col_offset), node.id, other
+
+
+def _single(function: ast.FunctionDef) -> Iterator[tuple[int, int]]:
+    """Places of the index 0 of members with one element."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
+            if node.value.attr in SINGLE and isinstance(node.slice, ast.Constant):
+                yield node.slice.lineno, node.slice.col_offset
 
 
 def _locals(function: ast.FunctionDef) -> set[str]:

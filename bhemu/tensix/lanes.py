@@ -219,7 +219,7 @@ def set_flags(s: Any, value: Any) -> None:
 @njit
 def _template(s: Any, t: Any, dest: Any) -> Any:
     if not all_enabled(s):
-        return refuse(s, TEMPLATE_LANES, dest, 0)
+        return refuse(s, TEMPLATE_LANES, dest)
     s.macro_template[dest - TEMPLATES] = s.gate_word[t]
     return DONE
 
@@ -237,9 +237,9 @@ def claim(s: Any, t: Any, dest: Any) -> Any:
     if dest >= TEMPLATES:
         return _template(s, t, dest)
     if dest >= WRITABLE:
-        return refuse(s, NOT_WRITABLE, dest, 0)
+        return refuse(s, NOT_WRITABLE, dest)
     if s.lane_config[0] & _U(ENABLE_DEST_INDEX):
-        return refuse(s, DEST_INDEX, dest, 0)
+        return refuse(s, DEST_INDEX, dest)
     return GO
 
 
@@ -250,4 +250,4 @@ def claim_none(s: Any, t: Any, dest: Any) -> Any:
         return GO
     if dest >= TEMPLATES:
         return _template(s, t, dest)
-    return refuse(s, DEST_NOT_ZERO, dest, 0)
+    return refuse(s, DEST_NOT_ZERO, dest)

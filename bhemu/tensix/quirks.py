@@ -53,8 +53,8 @@ def noted(s: Any, rule: Any) -> None:
 
 
 @njit(inline="always")  # numba compiles a call anew for every rule number
-def refuse(s: Any, rule: Any, first: Any, second: Any) -> Any:
-    """`rule`, with the two words for its sentence ({0} and {1}) noted."""
+def refuse(s: Any, rule: Any, first: Any = 0, second: Any = 0) -> Any:
+    """`rule`, with the words for its sentence, {0} and {1}, noted as far as it has them."""
     s.detail[0] = first
     s.detail[1] = second
     return rule

@@ -99,7 +99,7 @@ def end_cycle(s: Any) -> Any:
     for k in range(used):
         for j in range(k):
             if s.stage_left[k] == 0 and s.stage_left[j] == 0 and _overlap(s, j, k):
-                return refuse(s, _PORT, s.stage_reg[k], 0)
+                return refuse(s, _PORT, s.stage_reg[k])
     for k in range(used):
         if s.stage_left[k] == 0:
             _apply(s, k)

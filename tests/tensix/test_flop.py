@@ -8,6 +8,7 @@ from unit_runner import SILICON, WARN, WORD, count, run, sentence
 
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
 from bhemu.tensix.units import flop
 
@@ -70,6 +71,20 @@ def test_bits_that_the_configuration_form_lacks(field: str) -> None:
     s, _ = tolerant(2)
     assert run(s, "REG2FLOP", size_sel=1, **{field: 1}) == status.RESERVED_BITS
     assert not s.cfg.any()
+
+
+@pytest.mark.parametrize("byte_offset", range(4))
+@pytest.mark.parametrize("context", range(4))
+@pytest.mark.parametrize("target", [0, 1])
+def test_the_sentence_shows_the_bits_that_are_set(
+    byte_offset: int, context: int, target: int
+) -> None:
+    s, _ = tolerant(2)
+    fields = {"byte_offset": byte_offset, "context_id_2": context, "target_sel": target}
+    word = assemble("REG2FLOP", **fields) & 0xFFFFFF
+    done = run(s, "REG2FLOP", **fields)
+    assert done == (status.RESERVED_BITS if word else status.DONE)
+    assert not word or s.detail[0] == word
 
 
 def part(value: int, size: int, shift8: int) -> int:

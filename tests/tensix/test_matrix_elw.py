@@ -83,6 +83,20 @@ def test_kept_denormals(name: str, fmt: int, wide: bool) -> None:
         model.check(s)
 
 
+@pytest.mark.parametrize("fmt", [BF16, TF32, FP16])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["ELWADD", "ELWSUB"])
+def test_a_kept_denormal_alone_is_zero(name: str, fmt: int, wide: bool) -> None:
+    """A sum with exponent 0 is zero, also when rounding its mantissa would give exponent 1."""
+    s = filled(0, fmt, wide)
+    s.src[A], s.src[B], s.dst_valid[:] = 0, 0x7FE000, 0
+    s.cfg[0, 2] = 1
+    model = Model(s)
+    model.elw(name, 0, (0, 0), (fmt, fmt), 0, wide=wide, keep=True)
+    assert run(s, name, dest_accum_en=1) == status.DONE
+    model.check(s)
+
+
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 @pytest.mark.parametrize("name", ["ELWADD", "ELWSUB", "ELWMUL"])

@@ -79,6 +79,15 @@ def test_masks_and_row_sets(select: int) -> None:
         step(s, model, p)
 
 
+@pytest.mark.parametrize(("n", "cleared"), [(10, 0x03C0), (12, 0x0FF0), (9, 0x0180)])
+def test_a_row_of_the_tile_that_begins_within_a_dst_row(n: int, cleared: int) -> None:
+    """Datums are counted 16 to a row: the second Dst row begins in row 0 and goes on in row 1."""
+    masks = (0xFFFF, 0xFFFF ^ cleared, 0xFFFF, 0xFFFF)
+    p = Pack(masks=masks, sets=(0b0100, 0), n=n)
+    s, model = setup(p)
+    step(s, model, p, 3, n=n, last=1)
+
+
 @pytest.mark.parametrize(("wide", "fmt"), [(0, 5), (0, 6), (0, 4), (1, 0), (1, 4), (1, 5), (1, 6)])
 def test_minus_infinity_in_place_of_masked_datums(wide: int, fmt: int) -> None:
     """PCK_EDGE_MODE_mode 1; ReLU takes it to zero."""

@@ -10,6 +10,7 @@ from matrix_reference import rule, run
 from sfpu_runner import MASKS, fresh
 from vector_literal_runner import differences, snapshot, unit_of
 
+from bhemu.tensix.insn import assemble
 from bhemu.tensix.quirks import UB_WARN, counted
 from bhemu.tensix.state import State
 from bhemu.tensix.status import RULES
@@ -153,3 +154,23 @@ def test_writes_to_fixed_constants_do_nothing() -> None:
     before = s.lreg.copy()
     assert run(s, "SFPCONFIG", config_dest=9) == run(s, "SFPCONFIG", config_dest=10) == 0
     assert (s.lreg == before).all()
+
+
+# SFPSHFT2
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("d", [0, 3, 7, 8, 11])
+def test_copies_of_four_registers_ignore_the_destination(mode: int, d: int) -> None:
+    """`VD < 12` is all that SFPSHFT2 asks of it in these modes."""
+    agree(fresh(mode, "some"), "SFPSHFT2", instr_mod1=mode, lreg_dest=d, lreg_src_c=5)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_from_12_on_the_destination_is_a_template(mode: int) -> None:
+    s, fields = fresh(mode), {"instr_mod1": mode, "lreg_dest": 13, "lreg_src_c": 5}
+    before = s.lreg.copy()
+    s.gate_word[0] = assemble("SFPSHFT2", **fields)
+    assert run(s, "SFPSHFT2", **fields) == 0
+    assert (s.lreg == before).all()
+    assert s.macro_template[1] == s.gate_word[0]

@@ -81,7 +81,7 @@ def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
     b = config.bank(s, t)
     row = where + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
     if row >= dest.ROWS:
-        return refuse(s, _ONE_ROW_RANGE, row, 0)
+        return refuse(s, _ONE_ROW_RANGE, row)
     if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
         return _ONE_ROW_INT8
     if config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled):
@@ -169,7 +169,7 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
         if clear_mode == SIXTEEN_ROWS:
             status = _zero_sixteen_rows(s, t, where, use_32_bit_mode, clear_zero_flags)
         elif use_32_bit_mode:
-            return refuse(s, _ONE_ROW_WIDE, where, 0)
+            return refuse(s, _ONE_ROW_WIDE, where)
         else:
             status = _zero_one_row(s, t, where)
         if status == DONE:
@@ -307,7 +307,7 @@ class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6", unread=1 << 21
 
     def execute(s: Any, t: Any, rwc_a: Any, rwc_b: Any, rwc_d: Any, rwc_cr: Any) -> Any:
         if rwc_cr & 3:
-            return refuse(s, _INCRWC_CR, rwc_cr, 0)
+            return refuse(s, _INCRWC_CR, rwc_cr)
         s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + rwc_a) & (rwc.SRC_ROWS - 1)
         s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + rwc_b) & (rwc.SRC_ROWS - 1)
         if rwc_cr & 4:

@@ -114,14 +114,14 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
         return style
     wide = operands.wide_dst(s, t) if style != INT8 else np.int64(1)
     if wide and style == FIVE_BIT:
-        return refuse(s, _WIDE, banks.format_a(s, t, SRCA), 0)
+        return refuse(s, _WIDE, banks.format_a(s, t, SRCA))
     first = rwc.dst_row(s, t, dst)
     if eight:
         _add(s, first, style, wide)
     else:
         row = _changed(s, first, style, wide)
         if row >= 0:
-            return refuse(s, _EXTENT, row, 0)
+            return refuse(s, _EXTENT, row)
     return operands.finish(s, t, addr_mode, clear_dvalid)
 
 

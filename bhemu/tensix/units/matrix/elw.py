@@ -77,7 +77,7 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
     if status:
         return status
     if phase:
-        return refuse(s, _PHASE, phase, 0)
+        return refuse(s, _PHASE, phase)
     status = rwc.addr_mod_refused(s, t, addr_mode)
     return status if status else style
 

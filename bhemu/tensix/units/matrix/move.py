@@ -121,14 +121,14 @@ def _unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
 def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
     """How a move stores format `fmt` into Dst, or the error."""
     if not (_NAMED >> fmt) & 1:
-        return refuse(s, _FORMAT, fmt, 0)
+        return refuse(s, _FORMAT, fmt)
     if fmt == TF32:
         if low:
             status = violated(s, _TF32_LOW)
             return status if status else transfer.PUT_32_LOW
         return transfer.PUT_32
     if (_FIVE_BIT >> fmt) & 1:
-        return refuse(s, _FIVE_BIT_LOW, fmt, 0) if low else transfer.PUT_FP16
+        return refuse(s, _FIVE_BIT_LOW, fmt) if low else transfer.PUT_FP16
     return transfer.PUT_LOW if low else transfer.PUT_BF16
 
 
@@ -136,7 +136,7 @@ def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
 def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     """How a move reads Dst for format `fmt`, or the error."""
     if not (_NAMED >> fmt) & 1:
-        return refuse(s, _FORMAT, fmt, 0)
+        return refuse(s, _FORMAT, fmt)
     b = config.bank(s, t)
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
     if wide | config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
@@ -165,7 +165,7 @@ class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
     ) -> Any:
         if instr_mod != 2:
-            return refuse(s, _MODE, instr_mod, 0)
+            return refuse(s, _MODE, instr_mod)
         if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
             return _OVERRIDE
         kind = _get_kind(s, t, banks.format_a(s, t, SRCA), dest_32b_lo, False)
@@ -196,7 +196,7 @@ class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
     ) -> Any:
         if instr_mod & 1:
-            return refuse(s, _MODE, instr_mod, 0)
+            return refuse(s, _MODE, instr_mod)
         kind = _get_kind(s, t, banks.format_a(s, t, SRCB), dest_32b_lo, True)
         if kind < 0:
             return kind
@@ -223,7 +223,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, srcb: Any, instr_mod: Any, addr_mode: Any, srca: Any) -> Any:
         if instr_mod != 2:
-            return refuse(s, _MODE, instr_mod, 0)
+            return refuse(s, _MODE, instr_mod)
         status = banks.matrix_ready(s, SRCB)
         if status:
             return status
@@ -292,7 +292,7 @@ class MOVA2D(Instruction, opcode=0x12, unit="matrix", stall="B6"):
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
     ) -> Any:
         if instr_mod & 1:
-            return refuse(s, _MODE, instr_mod, 0)
+            return refuse(s, _MODE, instr_mod)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
@@ -331,7 +331,7 @@ class MOVDBGA2D(Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=Fals
         s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
     ) -> Any:
         if instr_mod & 1:
-            return refuse(s, _MODE, instr_mod, 0)
+            return refuse(s, _MODE, instr_mod)
         fmt = _debug_format(s, t)
         if fmt < 0:
             return fmt
@@ -377,7 +377,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
         s: Any, t: Any, dst: Any, movb2d_instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
     ) -> Any:
         if movb2d_instr_mod < 2 or movb2d_instr_mod > 5:
-            return refuse(s, _MODE, movb2d_instr_mod, 0)
+            return refuse(s, _MODE, movb2d_instr_mod)
         status = _unaligned(s, dst, src, 4) or banks.matrix_ready(s, SRCB)
         if status:
             return status

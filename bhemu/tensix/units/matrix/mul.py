@@ -31,7 +31,7 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
         s: Any, t: Any, dst: Any, addr_mode: Any, instr_mod19: Any, clear_dvalid: Any
     ) -> Any:
         if instr_mod19:
-            return refuse(s, _MODE, instr_mod19, 0)
+            return refuse(s, _MODE, instr_mod19)
         status = operands.dst_field_refused(s, dst, _ROWS)
         if status:
             return status

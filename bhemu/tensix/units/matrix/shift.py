@@ -56,7 +56,7 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
 
     def execute(s: Any, t: Any, direction: Any) -> Any:
         if direction < _RIGHT:
-            return refuse(s, _DIRECTION, direction, 0)
+            return refuse(s, _DIRECTION, direction)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status

@@ -105,10 +105,10 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
         if unpack_pop != _CLEAR:
             rest = bank_clr_ctrl | stall_clr_cntrl | clr_to1_fmt_ctrl | set_dvalid
             if rest or (unpack_pop == _NOTHING and value):
-                return refuse(s, _FIELDS, unpack_pop, 0)
+                return refuse(s, _FIELDS, unpack_pop)
             return DONE if unpack_pop == _NOTHING else _hand_over(s, t, u)
         if bank_clr_ctrl:
             return _BOTH_BANKS
         if value > 1 or clr_to1_fmt_ctrl:
-            return refuse(s, _VALUE, value, 0)
+            return refuse(s, _VALUE, value)
         return _clear(s, t, u, value, stall_clr_cntrl, set_dvalid)

@@ -92,12 +92,12 @@ class UNPACR(Instruction, opcode=0x42, unit="unpack", stall="B0,B3"):
         low = last | search_cache_flush << 1 | row_search << 2 | auto_inc_context_id << 3
         low |= zero_write2 << 4 | srcb_bcast << 5 | ovrd_thread_id << 7 | addr_cnt_context_id << 8
         low |= cfg_context_id << 10 | cfg_context_cnt_inc << 13
-        u = unpack_block_selection
         if low == _PLAIN_BITS:
-            waits = banks.unpack_ready(s, u)
+            waits = banks.unpack_ready(s, unpack_block_selection)
             if waits:
                 return waits
-            status = _plain(s, t, u, addr_mode, set_dat_valid)
+            status = _plain(s, t, unpack_block_selection, addr_mode, set_dat_valid)
             if status != _OTHER:
                 return status
-        return general(s, t, low | set_dat_valid << 6 | addr_mode << 15 | u << 23)
+        low |= set_dat_valid << 6 | addr_mode << 15
+        return general(s, t, low | unpack_block_selection << 23)

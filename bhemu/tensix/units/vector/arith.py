@@ -137,7 +137,7 @@ class SFPMUL(Instruction, opcode=0x86, unit="vector", stall="B8"):
         lreg_src_a: Any,
     ) -> Any:
         if lreg_dest < lanes.TEMPLATES and lreg_src_c != _LREG_ZERO:
-            return refuse(s, _NO_ZERO, lreg_src_c, 0)
+            return refuse(s, _NO_ZERO, lreg_src_c)
         return _mad(s, t, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
 
 
@@ -156,7 +156,7 @@ _WITH_IMMEDIATE = 10  # mode bits of SFPADDI and SFPMULI: NEGATE_VC, INDIRECT_VD
 def _immediate_refused(s: Any, mod: Any) -> Any:
     """DONE, or the error of a mode of SFPADDI and SFPMULI other than 0."""
     if mod & ~_WITH_IMMEDIATE:
-        return refuse(s, lanes.MODE_UNNAMED, mod, 0)
+        return refuse(s, lanes.MODE_UNNAMED, mod)
     return indirect.refused(s) if mod & indirect.VD else DONE
 
 

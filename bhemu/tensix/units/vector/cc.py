@@ -105,7 +105,7 @@ class SFPENCC(Instruction, opcode=0x8A, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1)
         if imm12_math and instr_mod1 & (_SET_ENABLE | _SET_FLAGS) == 0:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if instr_mod1 & _SET_ENABLE:
@@ -127,7 +127,7 @@ _NOT_A = 0x3
 def _change_top(s: Any, mod: Any) -> Any:
     """SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b)."""
     if s.cc_depth[0] == 0:
-        return refuse(s, _NO_TOP, mod, 0)
+        return refuse(s, _NO_TOP, mod)
     top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
     truth, flags, stacked = _U(_TRUTH[mod & 15]), s.cc, s.cc_stack[top]
     for lane in range(lanes.LANES):
@@ -172,7 +172,7 @@ class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
             return _change_top(s, instr_mod1)
         depth = s.cc_depth[0]
         if depth >= _DEPTH:
-            return refuse(s, _OVERFLOW, depth, 0)
+            return refuse(s, _OVERFLOW, depth)
         s.cc_stack_en[depth] = s.cc_en[0]
         for lane in range(lanes.LANES):
             s.cc_stack[depth, lane] = s.cc[lane]
@@ -194,7 +194,7 @@ class SFPPOPC(Instruction, opcode=0x88, unit="vector", stall="B8"):
             _peek(s, instr_mod1)
             return DONE
         if s.cc_depth[0] == 0:
-            return refuse(s, _UNDERFLOW, 0, 0)
+            return refuse(s, _UNDERFLOW)
         top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
         s.cc_en[0] = s.cc_stack_en[top]
         for lane in range(lanes.LANES):

@@ -128,7 +128,7 @@ def _constant(s: Any, mod: Any, register: Any) -> Any:
     """LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error."""
     if mod & _IMMEDIATE:
         if register == _TWELVE:
-            return refuse(s, _DEFAULT, 0, 0)
+            return refuse(s, _DEFAULT)
         out = s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _DEFAULTS[(register - _CONSTANTS) & 3]

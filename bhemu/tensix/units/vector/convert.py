@@ -58,9 +58,9 @@ class SFPDIVP2(Instruction, opcode=0x76, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         if 0x7F < imm12_math < 0xF80:
-            return refuse(s, _SCALE, imm12_math, 0)
+            return refuse(s, _SCALE, imm12_math)
         if instr_mod1 == 0:
             _insert(s, lreg_c, 0x807FFFFF, (imm12_math & 0xFF) << 23)
         else:
@@ -90,7 +90,7 @@ class SFPEXEXP(Instruction, opcode=0x77, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         bias = _I(0 if instr_mod1 & 1 else _BIAS)
         positive = _U(instr_mod1 >> 3)  # flag when the sign bit is clear
@@ -118,7 +118,7 @@ class SFPEXMAN(Instruction, opcode=0x78, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         _insert(s, lreg_c, 0x7FFFFF, 0 if instr_mod1 else 0x800000)
         lanes.write(s, lreg_dest)
         return DONE
@@ -139,7 +139,7 @@ class SFPSETEXP(Instruction, opcode=0x82, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 3:
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1)
         if instr_mod1 & 1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if instr_mod1 & 1:  # the immediate, whatever bit 1 says
@@ -170,7 +170,7 @@ class SFPSETMAN(Instruction, opcode=0x83, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1)
         if instr_mod1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if instr_mod1:
@@ -196,7 +196,7 @@ class SFPSETSGN(Instruction, opcode=0x89, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         if instr_mod1 == 0 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if instr_mod1:

@@ -139,16 +139,16 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
     rounding = _effective(s, np.int64(ROUND), word, regular)
     mad = _effective(s, np.int64(MAD), word, regular)
     if s.macro_last[BUSY] and (simple or rounding):
-        return refuse(s, _TWO_CYCLES, simple if simple else rounding, 0)
+        return refuse(s, _TWO_CYCLES, simple if simple else rounding)
     if mad and simple >> 24 == _SWAP:
-        return refuse(s, _SWAP_AND_MAD, mad, 0)
+        return refuse(s, _SWAP_AND_MAD, mad)
     if simple and rounding:
         x = _destination(s, np.int64(SIMPLE), simple)
         y = _destination(s, np.int64(ROUND), rounding)
         if (x == staging.BONUS) == (y == staging.BONUS):
             return refuse(s, _PORTS, x, y)
         if schedule.draws(simple) and schedule.draws(rounding):
-            return refuse(s, _TWO_DRAWS, 0, 0)
+            return refuse(s, _TWO_DRAWS)
     return _same_datum(s, t, word)
 
 
@@ -156,7 +156,7 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
 def load_macro(s: Any, t: Any, word: Any) -> Any:
     """The load of an SFPLOADMACRO; its Dst row is kept for the store that it may schedule."""
     if word & RESERVED:
-        return refuse(s, RESERVED_BITS, word & RESERVED, 0)
+        return refuse(s, RESERVED_BITS, word & RESERVED)
     mode = datums.concrete_mode(s, t, (word >> 16) & 15)
     if mode < 0:
         return mode
@@ -213,7 +213,7 @@ def _swap_undisturbed(s: Any, word: Any) -> Any:
     for reg in ((word >> 4) & 15, (word >> 8) & 15):
         for k in range(s.stage_used[0]):
             if s.stage_reg[k] == reg and s.stage_left[k] == 1:
-                return refuse(s, _SWAP_AGAIN, reg, 0)
+                return refuse(s, _SWAP_AGAIN, reg)
     return DONE
 
 
@@ -259,7 +259,7 @@ def stalls(s: Any, word: Any, counting: Any) -> Any:
     if word >> 24 == NOP:
         return np.int64(0)
     if word >> 24 == _LUTFP32 and word & indirect.VD:
-        return refuse(s, _MIRROR, word, 0)
+        return refuse(s, _MIRROR, word)
     if s.macro_last[BUSY] == _REGULAR_BUSY:
         return np.int64(1)
     pending = s.macro_last[MAD_WRITES]

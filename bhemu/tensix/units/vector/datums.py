@@ -62,7 +62,7 @@ def _implied(s: Any, t: Any, b: Any) -> Any:
     if config.thread(s, t, tf.SFPU_DEST_FMT_Enable):
         fmt = config.thread(s, t, tf.SFPU_DEST_FMT_Base)
     if (_NO_FORMAT >> fmt) & 1:
-        return refuse(s, _IMPLIED, fmt, 0)
+        return refuse(s, _IMPLIED, fmt)
     return _BF16 if (_IMPLY_BF16 >> fmt) & 1 else _FP16
 
 
@@ -72,9 +72,9 @@ def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
     b = config.bank(s, t)
     base = config.get(s, b, cf.DEST_SP_BASE_Base)
     if base & 3:
-        return refuse(s, _STACK_BASE, base, 0)
+        return refuse(s, _STACK_BASE, base)
     if mod == _INT32_ALL:
-        return refuse(s, _STACK, mod, 0)
+        return refuse(s, _STACK, mod)
     return mod if mod != _SRCB else _implied(s, t, b)
 
 

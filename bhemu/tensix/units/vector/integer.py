@@ -157,7 +157,7 @@ def _bits_refused(s: Any, t: Any, mod: Any, dest: Any, imm: Any) -> Any:
     if status != lanes.GO:
         return status
     if mod > 1:
-        return refuse(s, lanes.MODE_UNNAMED, mod, 0)
+        return refuse(s, lanes.MODE_UNNAMED, mod)
     if mod == 0 and imm:
         return refuse(s, _NO_REGISTER, imm, mod)
     return lanes.GO
@@ -266,7 +266,7 @@ class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         keep, zero = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF), _U(instr_mod1 >> 3)
         for lane in range(lanes.LANES):
@@ -293,7 +293,7 @@ class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
         if instr_mod1:  # float: a negative NaN stays as it is
             for lane in range(lanes.LANES):

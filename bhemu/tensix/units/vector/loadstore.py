@@ -38,11 +38,11 @@ _ODD_ROW = error(
 @njit
 def _refused(s: Any, t: Any, reg: Any, address: Any, row: Any, addr_mode: Any) -> Any:
     if reg >= lanes.TEMPLATES:
-        return refuse(s, lanes.TEMPLATE_LOAD, reg, 0)
+        return refuse(s, lanes.TEMPLATE_LOAD, reg)
     if address & 1:
-        return refuse(s, _ODD_ADDRESS, address, 0)
+        return refuse(s, _ODD_ADDRESS, address)
     if row & 1:
-        return refuse(s, _ODD_ROW, row, 0)
+        return refuse(s, _ODD_ROW, row)
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
@@ -116,10 +116,10 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
 
     def execute(s: Any, t: Any, imm16: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
         if lreg_ind >= lanes.WRITABLE:
-            return refuse(s, lanes.NOT_WRITABLE, lreg_ind, 0)
+            return refuse(s, lanes.NOT_WRITABLE, lreg_ind)
         value = _immediate(instr_mod0, imm16)
         if value < 0:
-            return refuse(s, lanes.MODE_UNDEFINED, instr_mod0, 0)
+            return refuse(s, lanes.MODE_UNDEFINED, instr_mod0)
         keep = _HALF if instr_mod0 == 8 else (_UPPER if instr_mod0 == 10 else _ZERO)
         old, out, new = s.lreg[lreg_ind & 15], s.lane_tmp[lanes.VALUE], _U(value)
         for lane in range(lanes.LANES):

@@ -57,12 +57,12 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
 
     def execute(s: Any, t: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
         if lreg_ind >= lanes.TEMPLATES:
-            return refuse(s, lanes.TEMPLATE_LOAD, lreg_ind, 0)
+            return refuse(s, lanes.TEMPLATE_LOAD, lreg_ind)
         status = lanes.claim(s, t, lreg_ind)
         if status != lanes.GO:
             return status
         if instr_mod0 & 3:
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod0, 0)
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod0)
         if instr_mod0 & indirect.VD:
             status = indirect.refused(s)
             if status != DONE:
@@ -151,7 +151,7 @@ class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 1 and instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_UNNAMED, instr_mod1)
         if instr_mod1 & indirect.VD:
             status = indirect.refused(s)
             if status != DONE:

@@ -79,7 +79,7 @@ def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
     if status != DONE:
         return status
     if not issued and not _counts(s, due):
-        return refuse(s, _MIXED, 0, 0)
+        return refuse(s, _MIXED)
     _count_down(s, issued)
     if word >> 24 == OPCODE:
         status = _schedule(s, t, word)

@@ -266,9 +266,9 @@ class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
             if status != lanes.GO:
                 return status
         if instr_mod1 > 6:
-            return refuse(s, lanes.MODE_UNDEFINED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_UNDEFINED, instr_mod1)
         if instr_mod1 == 5 and imm12_math > 15:
-            return refuse(s, _SHIFT_SOURCE, imm12_math, 0)
+            return refuse(s, _SHIFT_SOURCE, imm12_math)
         if instr_mod1 < 5 and imm12_math:
             return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
         if instr_mod1 < 3:

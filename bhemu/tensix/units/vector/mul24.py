@@ -78,7 +78,7 @@ class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 2:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         if lreg_src_c != _LREG_ZERO:
             s.detail[0] = lreg_src_c
             status = violated(s, _NO_ADDEND)

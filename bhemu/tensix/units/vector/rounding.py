@@ -69,7 +69,7 @@ class SFPCAST(Instruction, opcode=0x90, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 > 3:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1, 0)
+            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
         x, out = s.lreg[lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
         if instr_mod1 == 0:
             for lane in range(lanes.LANES):
@@ -203,7 +203,7 @@ class SFP_STOCH_RND(Instruction, opcode=0x8E, unit="vector", stall="B8"):
         if imm8_math and not immediate:
             return refuse(s, _ROUND_SCALE, imm8_math, instr_mod1)
         if rnd_mode > 2:
-            return refuse(s, _ROUND_MODE, rnd_mode, 0)
+            return refuse(s, _ROUND_MODE, rnd_mode)
         _threshold(s, rnd_mode)
         if mode < 2:
             _round_float(s, lreg_src_c, 16 if mode == 1 else 13)

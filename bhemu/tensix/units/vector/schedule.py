@@ -85,6 +85,26 @@ _NAMES_DEST = _by_opcode(
     },
     0,
 )
+# Operands that the stall logic knows of: VD, VC, VB, VA and the register of SFPSTORE, fields from
+# bit 4 on; and the LRegs that no field names
+_VD, _VC, _VB, _VA, _STORED = 1, 2, 4, 8, 16
+_NOTICED = _by_opcode(
+    {
+        _VD: "SFPADDI SFPMULI",
+        _VC: """SFPABS SFPCAST SFPDIVP2 SFPEXEXP SFPEXMAN SFPIADD SFPLZ SFPMOV SFPNOT SFPSETCC
+        SFPSHFT""",
+        _VD | _VC: """SFPAND SFPGT SFPLE SFPOR SFPSETEXP SFPSETMAN SFPSETSGN SFPSHFT2 SFPSWAP
+        SFPXOR""",
+        _VB | _VC: "SFPARECIP SFP_STOCH_RND",
+        _VA | _VB | _VC: "SFPADD SFPMAD SFPMUL SFPMUL24",
+        _STORED: "SFPSTORE",
+    },
+    0,
+)
+_IMPLIED = _by_opcode({0xFF: "SFPTRANSP", 0x7F: "SFPLUTFP32", 0xF: "SFPLUT"}, 0)
+_WRITES_NONE = _by_opcode(
+    {1: "SFPCOMPC SFPCONFIG SFPENCC SFPNOP SFPPOPC SFPPUSHC SFPSETCC SFPSTORE"}, 0
+)
 _COPIED = 0xF  # LRegs that SFPSHFT2 modes 0 to 2 move
 _SHIFT_BY_IMMEDIATE = 6  # mode of SFPSHFT2
 _ARECIP = approx.SFPARECIP.opcode
@@ -197,10 +217,10 @@ def arithmetic(s: Any, slot: Any, word: Any, byte: Any, loaded: Any) -> Any:
     dest = np.int64(staging.BONUS) if byte & 0x40 else loaded
     form = FORM[opcode]
     if opcode == _CONFIG_OPCODE:
-        return refuse(s, _SCHEDULED_CONFIG, 0, 0)
+        return refuse(s, _SCHEDULED_CONFIG)
     uses_vd = form == _SWAP or (form == _LOGIC and word & 1 == 0)
     if dest == staging.BONUS and uses_vd:
-        return refuse(s, _BONUS_OPERAND, opcode, 0)
+        return refuse(s, _BONUS_OPERAND, opcode)
     slot[WORD] = _operands(word, form, byte & 0x80, loaded, dest & 7)
     slot[DEST] = dest
     return DONE
@@ -263,26 +283,22 @@ def writes(word: Any) -> Any:
 
 @njit
 def reads(word: Any) -> Any:
-    """LRegs (bit mask) that a regular word reads; modes that ignore an operand count as readers."""
-    opcode = word >> 24
-    form, unit = FORM[opcode], SUB_UNIT[opcode]
-    if unit == LOAD or opcode == NOP:
+    """LRegs (bit mask) of which the stall logic sees a regular word read (SFPMAD).
+
+    It goes by the opcode: modes that ignore an operand count as readers.
+    """
+    opcode, mode = word >> 24, word & 15
+    if word & _NAMES_FIRST[opcode]:
+        return np.int64(0xFF)
+    if opcode == _SHFT2 and 2 <= mode <= 4:
         return np.int64(0)
-    if unit == STORE:
-        return _bit(_field(word, 20))
-    if form == _NONE:
-        return np.int64(0xFF if opcode == _TRANSP else 0x7F)
-    if form == _TABLE:
-        return np.int64(15)
-    if opcode == _CONFIG_OPCODE:
-        return np.int64(0 if word & 1 else 1)
-    if form == _THREE or form == _LOGIC:
-        mask = _bit(_field(word, 8)) | _bit(_field(word, 12))
-        mask |= _bit(_field(word, 16)) if unit == MAD else _bit(_field(word, 4))
-        if opcode == _SHFT2 and word & 15 < 2:
-            return mask | _COPIED
-        return np.int64(0xFF) if word & _NAMES_FIRST[opcode] else mask
-    return _bit(_field(word, 4)) | (0 if form == _IMMEDIATE else _bit(_field(word, 8)))
+    mask = np.int64(_COPIED if opcode == _SHFT2 and mode < 2 else _IMPLIED[opcode])
+    if word & _NAMES_DEST[opcode]:
+        mask |= 1 << 7
+    for i in range(5):
+        if (_NOTICED[opcode] >> i) & 1:
+            mask |= _bit(_field(word, 4 + 4 * i))
+    return mask
 
 
 @njit
@@ -311,7 +327,7 @@ def _unseen_of_shift(mode: Any, b: Any, c: Any) -> Any:
     if mode < 2:
         return np.int64(0)
     if mode == 2:
-        return c | _COPIED
+        return c | (_COPIED & ~1)
     return b if mode >= 5 else c
 
 
@@ -319,7 +335,7 @@ def _unseen_of_shift(mode: Any, b: Any, c: Any) -> Any:
 def overwrites(word: Any) -> Any:
     """LRegs (bit mask) that a regular word writes, as its fields say."""
     opcode = word >> 24
-    if opcode == NOP or SUB_UNIT[opcode] == STORE:
+    if _WRITES_NONE[opcode]:
         return np.int64(0)
     if SUB_UNIT[opcode] == LOAD or FORM[opcode] == _TABLE:
         return _bit(_field(word, 20))
