@@ -127,7 +127,7 @@ EDGES = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x8000, 0x7FFF, 0xFFFF, 0x80000
 VALUES = st.one_of(EDGES, st.integers(0, 0xFFFFFFFF))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     core=st.integers(0, 2),
     fmt=FORMATS,
@@ -147,7 +147,7 @@ def test_a_load_sees_the_datum_in_the_cores_layout(
     assert read(tile, core, address, WIDTH[fmt]) == want
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     core=st.integers(0, 2),
     fmt=FORMATS,
@@ -168,7 +168,7 @@ def test_a_store_writes_one_datum_and_nothing_else(
     assert np.array_equal(tile.state.dst, want)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     fmt=st.sampled_from([2, 3, 4, 5]),
     flags=st.tuples(st.integers(0, 1), st.integers(0, 1)),

@@ -85,7 +85,7 @@ each_mode = pytest.mark.parametrize("execute", EXECUTES.values(), ids=EXECUTES.k
 
 @each_mode
 @pytest.mark.parametrize("name", REFERENCE)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(a=values, b=values)
 def test_result_is_the_isa_text(
     execute: Callable[[int, int, int], int], name: str, a: int, b: int
@@ -95,7 +95,7 @@ def test_result_is_the_isa_text(
 
 
 @each_mode
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(a=values, amount=st.integers(0, 31))
 @example(a=0x80000001, amount=0)
 @example(a=0x80000001, amount=31)
@@ -203,7 +203,7 @@ def test_emulated_words_are_those_the_disassembler_names(opcode: int) -> None:
         assert (bitmanip.execute(word, 0x80, 5) >= 0) == named, f"{word:#010x}"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(word=st.integers(0, U32), a=values, b=values)
 def test_any_word_gives_the_same_in_both_modes(word: int, a: int, b: int) -> None:
     compiled = bitmanip.execute(word, a, b)

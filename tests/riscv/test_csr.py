@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bhemu.riscv import csr
@@ -64,7 +64,6 @@ def test_no_csr_instruction(module: types.ModuleType, word: int) -> None:
     assert module.decode(word) == (0, csr.NOT_CSR, 0, 0)
 
 
-@settings(deadline=None)
 @given(word=st.integers(0, U32))
 def test_decode_is_the_same_in_both_modes(word: int) -> None:
     compiled = csr.decode(word)

@@ -241,7 +241,7 @@ def test_unknown_word(word: int) -> None:
     assert disassemble(word) == f".word 0x{word:08x}"
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 @given(word=st.integers(0, 0xFFFFFFFF), pc=st.integers(0, 0x3FFFFFFF).map(lambda n: 4 * n))
 @example(word=0, pc=0)
 @example(word=0xFFFFFFFF, pc=0xFFFFFFFC)
@@ -254,7 +254,7 @@ def test_any_word_has_one_line_of_text(word: int, pc: int) -> None:
 OPCODES = [0x03, 0x0F, 0x13, 0x17, 0x23, 0x2F, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73]
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 @given(
     bits=st.integers(0, (1 << 25) - 1),
     opcode=st.sampled_from(OPCODES),

@@ -73,7 +73,7 @@ def outcome(programs: list[list[list[int]]], quantum: int, run_on: bool) -> dict
     return {"why": why, "words": tile.log, **state}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(PROGRAM, min_size=3, max_size=3), st.sampled_from([1, 7, 1000]))
 def test_random_programs_run_as_if_every_thread_were_asked_after_every_word(
     programs: list[list[list[int]]], quantum: int
