@@ -8,7 +8,7 @@ LONG = bool(os.environ.get("BHEMU_LONG"))
 
 
 def campaign(short: int, long: int) -> settings:
-    """Settings of a hypothesis campaign with that many examples, for processes without conftest too."""
+    """Settings of a campaign of that many examples; bounds.py runs it without conftest.py."""
     return settings(
         max_examples=long if LONG else short,
         derandomize=not LONG,
