@@ -24,8 +24,8 @@ import pytest
 from mutations import ROOT, TENSIX, Mutant, changed
 
 IDLE = 400  # lines of a function without a new one after which a test is not watched there
-SAMPLE = 6  # sets of parameters of a test that are measured, at least if it has as many
-MANY = 50  # sets of parameters of a test from which on each value of the first is a test by itself
+SAMPLE = 6  # sets of parameters of a long test that are measured, at least if it has as many
+QUICK = 0.4  # seconds up to which a test is measured with all its sets of parameters, one by one
 WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
 PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
 ENOUGH = 200.0  # seconds of tests of a statement, and again of a function
@@ -55,35 +55,44 @@ class Cover:
     def measure(self, test_file: Path, items: list[pytest.Item]) -> None:
         """Note the lines of a file's tests.
 
-        Of the parameters of a test a few are run; the others count as taking the same time and
-        executing what those execute together.
+        Of the parameters of a long test a few are run; the others count as taking the same time
+        and executing what those execute together.
         """
+        groups: dict[str, list[pytest.Item]] = defaultdict(list)
+        for item in items:
+            groups[item.nodeid.partition("[")[0]].append(item)
         measured = []
-        for group in _grouped(items):
-            begin, chosen = time.process_time(), group[:: max(1, len(group) // SAMPLE)]
-            places = self._executed(chosen)
+        for group in groups.values():
+            chosen = group[:: max(1, len(group) // SAMPLE)]
+            begin, places = time.process_time(), [self._executed(item) for item in chosen]
             spent = (time.process_time() - begin) / len(chosen)
-            tests = [item.nodeid for item in group]
-            measured.append({"tests": tests, "seconds": spent, "places": sorted(places)})
-        self.files[str(test_file)] = {"text": _digest(test_file), "groups": measured}
+            if spent <= QUICK:
+                for item in group:
+                    known = places[chosen.index(item)] if item in chosen else self._executed(item)
+                    measured.append(_measured([item], spent, known))
+            else:
+                measured.append(_measured(group, spent, set().union(*places)))
+        lines = sorted(set().union(*(group["places"] for group in measured)))
+        number = {line: i for i, line in enumerate(lines)}
+        for group in measured:
+            group["places"] = sorted(number[line] for line in group["places"])
+        entry = {"text": _digest(test_file), "lines": lines, "groups": measured}
+        self.files[str(test_file)] = entry
         self.path.write_text(json.dumps(self.files))
 
-    def _executed(self, items: list[pytest.Item]) -> set[str]:
-        places = set()
-        for item in items:
-            self._seen.clear()
-            self._left.clear()
-            self.ended = False
-            signal.signal(signal.SIGPROF, self._end)
-            signal.setitimer(signal.ITIMER_PROF, WATCHED)
-            sys.settrace(self._call)
-            try:
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            finally:
-                sys.settrace(None)
-                signal.setitimer(signal.ITIMER_PROF, 0)
-            places |= {_place(name, _text(name, line)) for name, line in self._seen}
-        return places
+    def _executed(self, item: pytest.Item) -> set[str]:
+        self._seen.clear()
+        self._left.clear()
+        self.ended = False
+        signal.signal(signal.SIGPROF, self._end)
+        signal.setitimer(signal.ITIMER_PROF, WATCHED)
+        sys.settrace(self._call)
+        try:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        finally:
+            sys.settrace(None)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        return {_place(name, _text(name, line)) for name, line in self._seen}
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self.ended = True
@@ -132,22 +141,13 @@ class Cover:
         if not self._by_place:
             for entry in self.files.values():
                 for group in entry["groups"]:
-                    for place in group["places"]:
-                        self._by_place.setdefault(place, []).append(group)
+                    for i in group["places"]:
+                        self._by_place.setdefault(entry["lines"][i], []).append(group)
         return self._by_place
 
 
-def _grouped(items: list[pytest.Item]) -> list[list[pytest.Item]]:
-    """The items of each test, or of each value of its first parameter when there are many."""
-    groups: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        groups[item.nodeid.partition("[")[0]].append(item)
-    for name, group in list(groups.items()):
-        if len(group) >= MANY:
-            del groups[name]
-            for item in group:
-                groups[item.nodeid.partition("-")[0]].append(item)
-    return list(groups.values())
+def _measured(items: list[pytest.Item], seconds: float, places: set[str]) -> dict[str, Any]:
+    return {"tests": [item.nodeid for item in items], "seconds": seconds, "places": places}
 
 
 _SOURCES: dict[str, list[str]] = {}

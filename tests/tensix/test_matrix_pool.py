@@ -47,6 +47,22 @@ def test_gmpool(fmt: int, wide: bool, valid: int) -> None:
         model.check(s)
 
 
+@pytest.mark.parametrize("row", range(0, 64, 8))
+def test_the_row_of_scales(row: int) -> None:
+    """GMPOOL scales by the first of the block's rows of SrcB, no other."""
+    s = pooling(1, BF16, False)
+    s.src[B] = 0x40000000
+    s.src[B, 0, row] = 0x3F800000
+    s.rwc[0, B] = row
+    model = Model(s)
+    model.gmpool(0, 0, BF16, False)
+    assert run(s, "GMPOOL", instr_mod19=1) == status.DONE
+    model.check(s)
+    s.src[B], s.src[B, 0, row, 9] = 0x3F800000, 0x40000000
+    assert rule(run(s, "GMPOOL", instr_mod19=1)) == "GMPOOL-SCALE"
+    assert s.detail[:2].tolist() == [0x40000000, 9]
+
+
 def test_gmpool_counters() -> None:
     s = pooling(0, BF16, False)
     section(s, 4)

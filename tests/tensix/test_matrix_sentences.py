@@ -112,3 +112,11 @@ def test_gmpool_does_not_round() -> None:
     s.src[B] = 0x3F800000
     s.cfg[0, cf.ALU_ROUNDING_MODE_Fpu_srnd_en.word] = 1
     assert run(s, "GMPOOL", instr_mod19=1) == status.DONE
+
+
+@pytest.mark.parametrize("name", POOL)
+@pytest.mark.parametrize(("mode", "index"), [(0, 0), (0, 1), (1, 1)])
+def test_modes_of_pools(name: str, mode: int, index: int) -> None:
+    s = filled(0, BF16, False)
+    fields = {"instr_mod19": mode, "max_pool_index_en": index, "pool_addr_mode": 6, "dst": 20}
+    assert refused(s, name, **fields) == ("POOL-MODE", [mode, index])

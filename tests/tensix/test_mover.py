@@ -1,6 +1,7 @@
 """Mover: XMOV in every direction against the literal reference (XMOV, Mover, Wormhole ISA)."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from bhemu.tile import Tile
 
 SPAN = 0x4000  # bytes of L1 that the random cases use
 ZERO_L1, L1_CONFIG, ZERO_CONFIG, L1_L1 = range(4)
+END = L1_SIZE // 16
 
 
 def program(s: State, bank: int, dst: int, src: int, count: int, mode: int) -> None:
@@ -86,28 +88,34 @@ def test_destinations_in_no_region_are_discarded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dst", "src", "count", "mode", "rule"),
+    ("dst", "src", "count", "mode", "rule", "shown"),
     [
-        (L1_SIZE // 16, 0, 1, ZERO_L1, mover.OUTSIDE),
-        (L1_SIZE // 16 - 1, 0, 2, L1_L1, mover.OUTSIDE),
-        (0, L1_SIZE // 16, 1, L1_L1, mover.OUTSIDE),
-        (0, L1_SIZE // 16 - 1, 2, L1_CONFIG, mover.OUTSIDE),
-        (0x1000, L1_SIZE // 16, 1, L1_CONFIG, mover.OUTSIDE),
-        (10, 11, 2, L1_L1, mover.OVERLAP),
-        (11, 10, 2, L1_L1, mover.OVERLAP),
-        (0xA8, 0, 1, L1_CONFIG, mover.CONFIG_RANGE),
-        (0xA7, 0, 2, ZERO_CONFIG, mover.CONFIG_RANGE),
-        (0xFFF, 0, 2, ZERO_CONFIG, mover.CONFIG_RANGE),
-        (0x4000, 0, 1, L1_CONFIG, mover.INSTRUCTION_RAM),
-        (0x4FFF, 0, 1, ZERO_CONFIG, mover.INSTRUCTION_RAM),
+        (END, 0, 1, ZERO_L1, mover.OUTSIDE, [16, 0x180000]),
+        (END - 1, 0, 2, L1_L1, mover.OUTSIDE, [32, 0x17FFF0]),
+        (0, END, 1, L1_L1, mover.OUTSIDE, [16, 0x180000]),
+        (0, END - 1, 2, L1_CONFIG, mover.OUTSIDE, [32, 0x17FFF0]),
+        (0x1000, END, 1, L1_CONFIG, mover.OUTSIDE, [16, 0x180000]),
+        (10, 11, 2, L1_L1, mover.OVERLAP, [32, 0xB0, 0xA0]),
+        (11, 10, 2, L1_L1, mover.OVERLAP, [32, 0xA0, 0xB0]),
+        (0xA8, 0, 1, L1_CONFIG, mover.CONFIG_RANGE, [16, 0xA80]),
+        (0xA7, 0, 2, ZERO_CONFIG, mover.CONFIG_RANGE, [32, 0xA70]),
+        (0xFFF, 0, 2, ZERO_CONFIG, mover.CONFIG_RANGE, [32, 0xFFF0]),
+        (0x4000, 0, 1, L1_CONFIG, mover.INSTRUCTION_RAM, [0x40000]),
+        (0x4FFF, 0, 1, ZERO_CONFIG, mover.INSTRUCTION_RAM, [0x4FFF0]),
     ],
 )
-def test_refusals_before_any_effect(dst: int, src: int, count: int, mode: int, rule: int) -> None:
+def test_refusals_before_any_effect(
+    dst: int, src: int, count: int, mode: int, rule: int, shown: list[int]
+) -> None:
+    """The sentence shows the bytes, and where."""
     s = filled(random.Random(2))
     program(s, 0, dst, src, count, mode)
     s.ub_mode[0] = 2
+    s.detail[:] = 77
     l1, config = s.l1.copy(), s.cfg.copy()
     assert run(s, "XMOV") == rule
+    numbers = re.findall(r"\{(\d)", status.RULES[rule].text)
+    assert [int(s.detail[int(i)]) for i in numbers] == shown
     assert sentence(s, rule)
     assert (s.l1 == l1).all()
     assert (s.cfg == config).all()

@@ -152,6 +152,8 @@ def packed(p: Pack, rows: list[int]) -> State:
     [
         (Pack(offset=4), [6], "16 datums of Dst rows"),
         (Pack(offset=4), [4, 5, 6, 7], "64 datums of Dst rows"),
+        (Pack(), [0, 1, 3], "the first in row 0 (16-bit datums)"),
+        (Pack(), [1, 2], "the first in row 1 (16-bit datums)"),
         (Pack(offset=4, fmt=6, out=6), [7], "the first in row 7 (16-bit datums)"),
         (Pack(offset=12, wide=1, fmt=0, out=0), [20], "the first in row 12 (32-bit datums)"),
         (Pack(offset=12, wide=1, fmt=0, out=0), [29], "the first in row 13 (32-bit datums)"),

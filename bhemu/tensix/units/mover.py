@@ -27,7 +27,7 @@ IRAM, IRAM_END = 0x40000, 0x50000  # the instruction RAM of Wormhole's ncrisc
 OUTSIDE = error(
     "MOVER-L1",
     UB,
-    "the mover's {2} of {1:#x} bytes at L1 {0:#x} does not end within L1 (0x180000)",
+    "the mover's {1:#x} bytes at L1 {0:#x} do not end within L1 (0x180000)",
     "addresses and sizes of the mover count 16 bytes",
 )
 OVERLAP = error(

@@ -105,7 +105,7 @@ def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
 
 @njit(inline="always")
 def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
-    """Sign-magnitude integer of an fp32 value, up to `limit`; `keep` = sign bit."""
+    """Sign-magnitude integer of an fp32 value, up to `limit` (16 bits); `keep` = sign bit."""
     field = _U(_U(x & _EXPONENT) >> _U(23))
     mantissa = _U(_U(x & _FRACTION) | _HIDDEN)
     small = field < _U(_BIAS)
@@ -114,7 +114,6 @@ def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
     whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
     part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & _FRACTION)
     magnitude = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
-    magnitude = limit if field >= _U(_BIAS + 16) else magnitude
     sign = _U(x & keep) if magnitude != _ZERO else _ZERO
     return _ZERO if field < _U(_BIAS - 1) else _U(sign | magnitude)
 
