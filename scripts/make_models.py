@@ -85,6 +85,10 @@ SHORT = """## Where the model falls short
   bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
   refused where that would show; no oracle executes the legacy group, the shifts and MOVDBGA2D.
+  GMPOOL with 5-bit exponents, integers or scales other than 1.0 follows the ISA text alone; refused
+  are its argmax, and 5-bit exponents into 32-bit Dst, where the text contradicts itself.
+* Accumulation of int32 in L1 follows one sentence of the ISA text (sign and magnitude, saturating);
+  that a sum of zero is +0 is an assumption.
 * Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what
   each running core can still do while nothing moves. Not found, so left to limit or time-out: loops
   that change bytes for ever (a heartbeat word), that push or store to devices, that jump through a

@@ -19,6 +19,7 @@ static void wait_ticks(uint32_t ticks) {
 static void prepare_tensix(void) {
     /* Unpacker and packer share this word and change their own bits of it. */
     cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, 0);
+    TTP_SEMINIT(SEM_SEL(SEMAPHORE_PACK_CONFIGURED), 0, 1);
     TTP_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 0);
     TTP_SEMINIT(SEM_SEL(SEMAPHORE_UNPACK_TO_DST), 0, 1);
     TTP_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */

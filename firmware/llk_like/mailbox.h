@@ -20,4 +20,5 @@ extern volatile struct mailboxes mailboxes;
 #define COMMAND_RESET_TRISCS 2u
 
 #define SEMAPHORE_UNPACK_TO_DST 2u /* tiles that the unpacker itself wrote to Dst */
+#define SEMAPHORE_PACK_CONFIGURED 3u /* T2 has stored whole words of which T0 changes bits */
 #define WAIT_SRCB_VALID 0x100u

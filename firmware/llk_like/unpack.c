@@ -64,10 +64,12 @@ static void configure_formats(void) {
                   CFG(ALU_ACC_CTRL_Fp32_enabled, runtime_args.dst32) |
                   CFG(ALU_ACC_CTRL_SFPU_Fp32_enabled, runtime_args.dst32) |
                   CFG(ALU_ACC_CTRL_INT8_math_enabled, runtime_args.int8));
-    /* uint16 is raw bits: what would be a denormal as bf16 must not become zero. */
-    cfg_write(ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32,
-              CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src,
-                  src == FORMAT_UINT16 || runtime_args.unpack == UNPACK_TOPK));
+    /* uint16 is raw bits: what would be a denormal as bf16 must not become zero. The packer has
+     * bits of its own in this word, and in the one of unpacker 0's fp8. */
+    TTP_RMWCIB0(ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32,
+                CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src,
+                    src == FORMAT_UINT16 || runtime_args.unpack == UNPACK_TOPK),
+                ALU_ACC_CTRL_Zero_Flag_disabled_src_MASK);
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor | x_dimension() << 16);
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, y_dim | z_dim_a << 16);
     cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor | x_dimension() << 16);
@@ -90,7 +92,6 @@ static void configure_formats(void) {
     cfg_write(THCON_SEC1_REG2_Disable_zero_compress_cntx0_ADDR32,
               CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx0, 1) |
                   CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx1, 1));
-    /* The packer has bits of its own in the first of the two words. */
     TTP_RMWCIB2(THCON_SEC0_REG1_Unp_LF8_4b_exp_ADDR32,
                 CFG(THCON_SEC0_REG1_Unp_LF8_4b_exp, has_flag(E4M3_IN)) >> 16,
                 THCON_SEC0_REG1_Unp_LF8_4b_exp_MASK >> 16);
@@ -295,6 +296,8 @@ static void unpack_topk(void) {
 
 int main(void) {
     uint32_t pairs = runtime_args.tiles * runtime_args.inner;
+    while (semaphore_read(SEMAPHORE_PACK_CONFIGURED) == 0) {
+    }
     configure_formats();
     configure_addresses();
     if (is_fast_tilize()) {

@@ -59,7 +59,7 @@ def decoded(data: bytes, dtype: str) -> np.ndarray:
 
 def family(dtype: str) -> str:
     """The 16-bit format of Dst that goes with a source format."""
-    return "fp16" if dtype == "fp16" else "bf16"
+    return "fp16" if dtype in ("fp16", "bfp8a", "fp8_e5m2") else "bf16"
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,27 @@ def test_sfpu_unary(into: str, op: int, function: Callable[[np.ndarray], np.ndar
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize(("into", "maximum"), [("bf16", 0), ("fp16", 0), ("bfp8", 0), ("bf16", 4)])
+@pytest.mark.parametrize(
+    ("into", "maximum"),
+    [
+        ("bf16", 0),
+        ("fp16", 0),
+        ("bfp8", 0),
+        ("bf16", 4),
+        ("fp16", 4),
+        ("bfp8a", 4),
+        ("fp8_e5m2", 4),
+    ],
+)
 def test_reduce(into: str, maximum: int, axis: int) -> None:
     """Columns or rows into row 0 of the upper faces: GAPOOL with a scaler of 1, GMPOOL."""
     x = np.abs(small(1, 4))
     ones = tensor.encode(np.ones(TILE, np.float32), into)
     kind = {"unpack": UNPACK_REDUCE, "math": REDUCE, "reduce": axis | maximum}
-    chosen = params(kind, into, into, family(into), family(into))
-    got = decoded(run(loaded(), chosen, tensor.encode(x, into), ones), family(into))
+    dst = family(into)
+    got = decoded(
+        run(loaded(), params(kind, into, into, dst, dst), tensor.encode(x, into), ones), dst
+    )
     assert np.array_equal(got[0], x.max(axis) if maximum else x.sum(axis))
 
 
@@ -211,6 +224,16 @@ def test_typecast_by_the_packer(out: str) -> None:
     x, dst = small(), "bf16" if out == "bf16" else "fp32"
     chosen = params({"unpack": UNPACK_A, "math": COPY}, "fp32", "tf32", dst, out, dst32=1)
     assert np.array_equal(decoded(run(loaded(), chosen, tensor.encode(x, "fp32")), out), x)
+
+
+def test_maximum_of_int8() -> None:
+    """Columns of 8-bit integers into 32-bit Dst; a scale of 1 is any number but 0 (GMPOOL, ISA)."""
+    x = RNG.integers(-127, 128, TILE)
+    kind = {"unpack": UNPACK_REDUCE, "math": REDUCE, "reduce": 4}
+    chosen = params(kind, "int8", "int8", "int32", "int32", dst32=1, int8=1)
+    ones = tensor.encode(np.ones(TILE, int), "int8")
+    got = decoded(run(loaded(), chosen, tensor.encode(x, "int8"), ones), "int32")
+    assert np.array_equal(got[0], x.max(0))
 
 
 def test_typecast_by_the_vector_unit() -> None:
@@ -289,6 +312,15 @@ def test_sums_in_l1(out: str) -> None:
     chosen = params(kind, "bf16", "bf16", "bf16", out)
     got = run(loaded(), chosen, tensor.encode(x.reshape(128, 32), "bf16"))
     assert np.array_equal(decoded(got, out), x.sum(0))
+
+
+def test_int32_sums_in_l1() -> None:
+    """Products of 8-bit integers, three output tiles added to one another."""
+    a, b = RNG.integers(-127, 128, (2, 3, 32, 32))
+    kind = {"unpack": UNPACK_AB, "math": MUL, "phases": 4, "tiles": 3, "l1_acc": 1}
+    chosen = params(kind, "int8", "int8", "int32", "int32", dst32=1, int8=1)
+    got = run(loaded(), chosen, *(tensor.encode(m.reshape(96, 32), "int8") for m in (a, b)))
+    assert np.array_equal(decoded(got, "int32"), (a * b).sum(0))
 
 
 @pytest.mark.parametrize(

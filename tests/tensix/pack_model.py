@@ -246,7 +246,13 @@ def add_fp16(old: int, new: int) -> int:
     return sign | min((e << 10) + to_even(total & 0x7FFFFF, 13), 0x7FFF)
 
 
-ADD = {0: add_fp32, 1: add_fp16, 5: add_bf16}
+def add_int32(old: int, new: int) -> int:
+    a, b = ((v & 0x7FFFFFFF) * (-1 if v >> 31 else 1) for v in (old, new))
+    total = max(min(a + b, 0x7FFFFFFF), -0x7FFFFFFF)
+    return abs(total) | (0x80000000 if total < 0 else 0)
+
+
+ADD = {0: add_fp32, 1: add_fp16, 5: add_bf16, 8: add_int32}
 
 
 @dataclass

@@ -179,10 +179,10 @@ def test_edge_masks(masks: tuple[int, int], select: int) -> None:
             step(s, model, p)
 
 
-@pytest.mark.parametrize("fmt", [0, 1, 5])
+@pytest.mark.parametrize("fmt", [0, 1, 5, 8])
 def test_l1_accumulation(fmt: int) -> None:
     """Output added to what L1 holds."""
-    p = Pack(wide=int(fmt == 0), fmt=fmt, out=fmt, accumulate=1)
+    p = Pack(wide=int(fmt in (0, 8)), fmt=fmt, out=fmt, accumulate=1)
     for seed in range(3):
         s, model = setup(p, seed)
         for _ in range(3):
@@ -219,6 +219,14 @@ def test_the_adder_of_l1_accumulation(fmt: int) -> None:
         out = np.array([new for _, new in pairs[i : i + 64]], np.uint32)
         accumulate._sums(view(s), fmt, olds, out)
         assert out.tolist() == [ADD[fmt](old, new) for old, new in pairs[i : i + 64]]
+
+
+def test_int32_is_added_in_l1_as_sign_and_magnitude() -> None:
+    """With saturation (L1, Wormhole ISA)."""
+    edges = (0, 1, 5, 0x7FFFFFFE, 0x7FFFFFFF, 0x40000000, 0x80000000, 0x80000005, 0xFFFFFFFF)
+    for old in edges:
+        for new in (*edges, 0xC0000000, 0x80000001):
+            assert int(accumulate.add(8, old, new)) == ADD[8](old, new), (hex(old), hex(new))
 
 
 def test_counters_after_every_kind_of_address_mode() -> None:

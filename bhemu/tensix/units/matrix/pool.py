@@ -12,7 +12,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.subset import njit
-from bhemu.tensix.units.matrix import conv, matmul, operands, prepare
+from bhemu.tensix.units.matrix import conv, matmul, operands, pool_scaled, prepare
 
 _ROWS = 4
 _DEPTH = 16  # rows of SrcA that are pooled
@@ -23,24 +23,32 @@ _MODE = error(
     "pooling with instr_mod19 {0}, max_pool_index_en {1} is not modelled",
     "instr_mod19 must be 1 (16 x 16), max_pool_index_en 0",
 )
-_MAX_INT8 = error(
-    "GMPOOL-INT8",
-    UNSUPPORTED,
-    "GMPOOL with ALU_ACC_CTRL_INT8_math_enabled is not modelled",
-    "clear the bit",
-)
 _MAX_FORMATS = error(
     "GMPOOL-FORMATS",
     UNSUPPORTED,
-    "GMPOOL is not modelled for SrcA format {0} with SrcB format {1}",
-    f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.CODES}",
+    "GMPOOL is not specified for SrcA format {0} with SrcB format {1}",
+    "both need exponents of the same size, and ALU_ACC_CTRL_INT8_math_enabled needs int8 in SrcA; "
+    f"codes: {formats.CODES}",
+)
+_MAX_WIDE = error(
+    "GMPOOL-FP16-WIDE",
+    UNSUPPORTED,
+    "GMPOOL of SrcA format {0}, with 5-bit exponents, into 32-bit Dst is not modelled",
+    "the ISA text allows it, but the exponents of its model would turn 1.0 into 2^32: use 16-bit "
+    "Dst or bf16",
 )
 _MAX_SCALE = error(
     "GMPOOL-SCALE",
     UNSUPPORTED,
-    "GMPOOL with {0:#010x} in column {1} of its SrcB row: only 1.0 (0x3f800000) is modelled",
-    "fill the row with 1.0",
+    "a legacy max pool with {0:#010x} in column {1} of its SrcB row: only 1.0 (0x3f800000) is "
+    "modelled",
+    "fill the row with 1.0; GMPOOL scales by the row's exponents",
 )
+
+# Formats of SrcA (bit sets) by the size of their exponents; tf32 is among the wide ones.
+_FIVE = 1 << formats.FP16 | 1 << formats.FP8 | 1 << formats.INT8
+_FIVE |= 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
+_EIGHT = operands.ELEMENT_B
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ALL = _U(0), _U(0xFFFFFFFF)
@@ -49,23 +57,45 @@ _ONE = 0x3F800000
 
 
 @njit
+def _style_of(s: Any, t: Any) -> Any:
+    """Style of SrcA (pool_scaled), or the error (< 0) of formats that do not go together."""
+    a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
+    if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
+        fits = (operands.INT8_ONLY >> a) & 1
+        return pool_scaled.INT8 if fits else refuse(s, _MAX_FORMATS, a, b)
+    if (_FIVE >> a) & (_FIVE >> b) & 1:
+        return pool_scaled.FIVE_BIT
+    if (_EIGHT >> a) & (_EIGHT >> b) & 1:
+        return pool_scaled.TF32 if a == formats.TF32 else pool_scaled.BF16
+    return refuse(s, _MAX_FORMATS, a, b)
+
+
+@njit
+def _scaled(s: Any, t: Any) -> Any:
+    """First column of the SrcB row that does not hold 1.0, or 16; notes what it holds."""
+    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, s.rwc[t, rwc.SRCB] & 56]
+    for j in range(COLUMNS):
+        if np.int64(scale[j]) != _ONE:
+            s.detail[0] = np.int64(scale[j])
+            s.detail[1] = j
+            return np.int64(j)
+    return np.int64(COLUMNS)
+
+
+@njit
 def _refused(s: Any, t: Any, addr_mode: Any, row: Any) -> Any:
     """0, or the error of GMPOOL on Dst row `row`."""
     status = operands.override_refused(s, t)
     if status:
         return status
-    if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
-        return _MAX_INT8
-    a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
-    if not (operands.PRODUCT_A >> a) & (operands.PRODUCT_A >> b) & 1:
-        return refuse(s, _MAX_FORMATS, a, b)
+    style = _style_of(s, t)
+    if style < 0:
+        return style
     status = operands.src_rows_refused(s, t, _DEPTH) or operands.dst_row_refused(s, row, _ROWS)
     if status:
         return status
-    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, s.rwc[t, rwc.SRCB] & 56]
-    for j in range(COLUMNS):
-        if np.int64(scale[j]) != _ONE:
-            return refuse(s, _MAX_SCALE, np.int64(scale[j]), j)
+    if style == pool_scaled.FIVE_BIT and operands.wide_dst(s, t):
+        return refuse(s, _MAX_WIDE, banks.format_a(s, t, SRCA), np.int64(0))
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
@@ -123,6 +153,14 @@ def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
 
 
 @njit
+def _legacy_refused(s: Any, t: Any, as_float: Any) -> Any:
+    """The error of a legacy max pool that would scale, or has no 8-bit exponents."""
+    if as_float:
+        return _MAX_SCALE
+    return refuse(s, _MAX_FORMATS, banks.format_a(s, t, SRCA), banks.format_b(s, t))
+
+
+@njit
 def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: Any) -> Any:
     """GMPOOL once its mode is known; `cells`: bits of SrcA cells that take part, besides format."""
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
@@ -132,9 +170,17 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     status = _refused(s, t, addr_mode, row)
     if status:
         return status
-    tf32 = banks.format_a(s, t, SRCA) == formats.TF32
+    style, wide = _style_of(s, t), operands.wide_dst(s, t)
+    as_float = style == pool_scaled.BF16 or style == pool_scaled.TF32
+    if not as_float or _scaled(s, t) < COLUMNS:
+        if cells == _ZERO:
+            return _legacy_refused(s, t, as_float)
+        rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
+        pool_scaled.pool(s, row, rows, style, wide if as_float else style == pool_scaled.INT8)
+        return operands.finish(s, t, addr_mode, clear_dvalid)
+    tf32 = style == pool_scaled.TF32
     mask = _U(prepare.mask_of(prepare.TF32 if tf32 else prepare.BF16) & cells)
-    if operands.wide_dst(s, t):
+    if wide:
         _pool_32(s, row, s.rwc[t, rwc.SRCA], mask)
     else:
         _pool_16(s, row, s.rwc[t, rwc.SRCA], mask)
@@ -145,7 +191,7 @@ class GMPOOL(Instruction, opcode=0x33, unit="matrix", stall="B6"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
-    as minus infinity.
+    as minus infinity.  Row i of SrcA is scaled by the exponent of datum i of a row of SrcB.
     """
 
     dst = bits(9, 0)

@@ -1,8 +1,9 @@
-"""L1 accumulation: add an output datum to the one that is in L1, for fp32, bf16 and fp16.
+"""L1 accumulation: add an output datum to the one that is in L1, for fp32, bf16, fp16 and int32.
 
-All three are added as s e8 m23 patterns, rounded to nearest even once.  What differs is what they
-make of exponents 0 and 255 and of results out of range; fp16 has an error in the silicon that is
-kept.  Source: Packer L1 accumulation, ttsim's Tensix model.
+The first three are added as s e8 m23 patterns, rounded to nearest even once.  What differs is what
+they make of exponents 0 and 255 and of results out of range; fp16 has an error in the silicon that
+is kept.  int32 is sign and magnitude, and saturates; a sum of zero is +0, which the text leaves
+open.  Source: Packer L1 accumulation, ttsim's Tensix model; of int32 L1, Wormhole ISA.
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.tensix.cold import ACCUMULATE, cold
-from bhemu.tensix.formats import BF16, FP16, FP32, flush_32
+from bhemu.tensix.formats import BF16, FP16, FP32, INT32, flush_32
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.subset import njit
 from bhemu.tensix.words import l1_halves, l1_words, weights
@@ -20,6 +21,7 @@ _COUNT_AT, _FORMAT_AT = 21, 28  # of the word that the second entry takes: addre
 assert L1_SIZE <= 1 << _COUNT_AT
 
 _SIGN = 0x80000000
+_LARGEST = 0x7FFFFFFF
 _INF = 0x7F800000
 _NAN = 0x7FC00000
 _GUARD = 30  # bits kept below the mantissa; what lies further down cannot turn a rounding
@@ -108,8 +110,17 @@ def _add_fp16(old: Any, new: Any) -> Any:
 
 
 @njit
+def _add_int32(old: Any, new: Any) -> Any:
+    x, y = old & _LARGEST, new & _LARGEST
+    total = (-x if old >> 31 else x) + (-y if new >> 31 else y)
+    return min(abs(total), _LARGEST) | (_SIGN if total < 0 else 0)
+
+
+@njit
 def add(fmt: Any, old: Any, new: Any) -> Any:
-    """The datum (int64) of `old` in L1 plus `new` in format FP32, BF16 or FP16."""
+    """The datum (int64) of `old` in L1 plus `new` in format FP32, BF16, FP16 or INT32."""
+    if fmt == INT32:
+        return _add_int32(old, new)
     if fmt == BF16:
         return _add_bf16(old, new)
     if fmt == FP16:
@@ -213,7 +224,11 @@ def _accumulate(s: Any, t: Any, word: Any) -> Any:
     w = np.int64(word)
     at, n, fmt = w & 0x1FFFFF, (w >> _COUNT_AT) & 0x7F, w >> _FORMAT_AT
     out = s.pack_tmp[:n]
-    if fmt == FP32:
+    if fmt == INT32:
+        old = l1_words(s)[at >> 2 : (at >> 2) + n]
+        for i in range(n):
+            out[i] = u32(_add_int32(np.int64(old[i]), np.int64(out[i])))
+    elif fmt == FP32:
         _sums(s, np.int64(FP32), l1_words(s)[at >> 2 : (at >> 2) + n], out)
     elif fmt == BF16:
         _sums(s, np.int64(BF16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)

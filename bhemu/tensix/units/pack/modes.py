@@ -54,7 +54,7 @@ _PAIRS = np.array(
 # Intermediate formats (bit sets) that ReLU knows in all modes, and in mode 1 only.
 _RELU = 1 << FP32 | 1 << FP16 | 1 << BFP8A | 1 << BF16 | 1 << BFP8 | 1 << TF32
 _RELU_1 = 1 << INT32 | 1 << UINT16 | 1 << INT8
-_ACCUMULATED = 1 << FP32 | 1 << FP16 | 1 << BF16
+_ACCUMULATED = 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << INT32
 _CODES = f"format codes: {formats.CODES}"
 
 # Words of the sentences: {0} intermediate format, {1} output format, {2} Read_32b_data, {3} as
@@ -105,7 +105,7 @@ _L1_ACC = error(
     "PACR-L1-ACC",
     UNSUPPORTED,
     "Pack_L1_Acc with output format {1} is not modelled",
-    "L1 accumulation takes fp32 (0), fp16 (1) and bf16 (5)",
+    "L1 adds 32- and 16-bit datums: fp32 (0), fp16 (1), bf16 (5) and int32 (8)",
 )
 _RELU_MODE = error("PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {3}; 0 to 3 are known")
 _RELU_THRESHOLD = error(
