@@ -77,6 +77,7 @@ class Params:
     width: int = 1
     b_bytes: int = 2048
     flags: int = 0
+    broadcast: int = 0
 
     @property
     def output_bytes(self) -> int:

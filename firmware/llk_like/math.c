@@ -34,8 +34,9 @@ static void await_unpacker(void) {
 }
 
 /* ELWADD and ELWSUB replace Dst unless told to add to it, ELWMUL always adds; the three share
- * addr_mode's place. */
+ * addr_mode's and instr_mod19's places. */
 static void eltwise(uint32_t word) {
+    word |= TTF_ELWADD_instr_mod19(runtime_args.broadcast);
     for (uint32_t phase = 0; phase < runtime_args.phases; phase++) {
         for (uint32_t i = 0; i < 7; i++) {
             TT_PUSH(word | TTF_ELWADD_addr_mode(NEXT_ROWS));

@@ -80,6 +80,7 @@ struct params {
     uint32_t width;             /* tiles side by side in a row-major block */
     uint32_t b_bytes;           /* bytes of a tile of b */
     uint32_t flags;
+    uint32_t broadcast; /* in SrcB, for sums and products: 1 column 0, 2 row 0 of eight, 3 both */
 };
 
 /* The linker script fixes the address, 0x20000. */

@@ -113,6 +113,36 @@ def test_eltwise_binary(op: int, into: str, phases: int) -> None:
     assert np.array_equal(decoded(got, dst), want)
 
 
+@pytest.mark.parametrize("broadcast", [1, 2, 3])
+@pytest.mark.parametrize("op", [ADD, SUB, MUL])
+@pytest.mark.parametrize(
+    ("into", "src", "dst"),
+    [
+        ("bf16", "bf16", "bf16"),
+        ("fp16", "fp16", "fp16"),
+        ("bfp8", "bfp8", "bf16"),
+        ("bfp4", "bfp8", "bf16"),
+        ("fp8_e5m2", "fp8_e5m2", "fp16"),
+        ("fp32", "tf32", "fp32"),
+        ("int8", "int8", "int32"),
+    ],
+)
+def test_broadcast(into: str, src: str, dst: str, op: int, broadcast: int) -> None:
+    """Datum 0 of each row of a face of B, row 0 of each eight rows, or both (ELWADD, ISA)."""
+    a, b = small(-3, 3), small(-3, 3)
+    wide = int(dst in ("fp32", "int32"))
+    kind = {"unpack": UNPACK_AB, "math": op, "phases": 4 if op == MUL else 1}
+    more = {"dst32": wide, "int8": int(into == "int8"), "broadcast": broadcast}
+    chosen = params(kind, into, src, dst, dst, **more)
+    got = run(loaded(), chosen, tensor.encode(a, into), tensor.encode(b, into))
+    blocks = b.reshape(4, 8, 2, 16)
+    blocks = blocks[..., :1] if broadcast & 1 else blocks
+    blocks = blocks[:, :1] if broadcast & 2 else blocks
+    spread = np.broadcast_to(blocks, (4, 8, 2, 16)).reshape(TILE)
+    want = {ADD: a + spread, SUB: a - spread, MUL: a * spread}[op]
+    assert np.array_equal(decoded(got, dst), want)
+
+
 @pytest.mark.parametrize("phases", [1, 4])
 @pytest.mark.parametrize(("into", "dst32"), [("bf16", 0), ("bf16", 1), ("fp16", 0), ("bfp8", 0)])
 def test_matmul(into: str, dst32: int, phases: int) -> None:
