@@ -37,7 +37,8 @@ SETDVALID_FORMAT = error(
     "SETDVALID",
     UNSUPPORTED,
     "SETDVALID is unsupported on Blackhole: the format that the bank implies is ill-specified",
-    "hand the bank over with UNPACR_NOP, or with set_dat_valid of UNPACR",
+    "hand the bank over with UNPACR_NOP, or with set_dat_valid of UNPACR; with undefined behaviour "
+    "tolerated, the bank gets the format that its unpacker handed over last",
 )
 
 
