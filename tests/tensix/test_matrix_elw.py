@@ -1,5 +1,6 @@
 """ELWADD, ELWSUB and ELWMUL against a literal model (ELWADD, ELWMUL, Wormhole ISA; ttsim)."""
 
+import numpy as np
 import pytest
 from matrix_reference import (
     BF16,
@@ -64,6 +65,32 @@ def test_products(fmts: tuple[int, int], wide: bool, phase: int) -> None:
         model.elw("ELWMUL", 8, (16, 56), fmts, mode, phase, wide=wide)
         assert run(s, "ELWMUL", dst=8, instr_mod19=mode) == status.DONE
         model.check(s)
+
+
+@pytest.mark.parametrize("phase", [0, 1, 2, 3])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("fmt", [BF16, FP16])
+def test_products_with_the_smallest_exponents(fmt: int, wide: bool, phase: int) -> None:
+    """Sums of exponents around the one that gives 0, of MVMUL and of ELWMUL."""
+    middle, other = (8, 15) if fmt == FP16 else (64, 127)
+    s = filled(2, fmt, wide)
+    exponents = np.array(
+        [other - middle + 5 * (phase & 1) + 7 * (phase >> 1) + d for d in range(-3, 5)]
+    )
+    s.src[A] = s.src[A] & 0x807FFFFF | middle << 23
+    s.src[B] = s.src[B] & 0x807FFFFF
+    s.src[B] |= np.tile(exponents, 8).astype(np.uint32)[:, None] << 23
+    s.dst_valid[:] = 0
+    for name, rows in (("ELWMUL", range(4)), ("MVMUL", range(4))):
+        for k in rows:
+            s.rwc[0] = (0, 8 * k, 0, phase)
+            model = Model(s)
+            if name == "MVMUL":
+                model.matmul(8 * k, 8, (0, 8 * k), (fmt, fmt), phase, wide)
+            else:
+                model.elw(name, 8 * k, (0, 8 * k), (fmt, fmt), 0, phase, wide=wide)
+            assert run(s, name, dst=8 * k) == status.DONE
+            model.check(s)
 
 
 @pytest.mark.parametrize("name", ["ELWADD", "ELWSUB", "ELWMUL"])

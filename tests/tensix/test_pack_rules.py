@@ -34,6 +34,16 @@ def plane(row: int) -> Callable[[State], None]:
     return lambda s: s.pack_plane.__setitem__(0, row)
 
 
+def begun(row: int, last: int) -> Callable[[State], None]:
+    """A plane of which some rows were packed, and datums 0 to `last` of a row."""
+
+    def alter(s: State) -> None:
+        plane(row)(s)
+        columns(0, last)(s)
+
+    return alter
+
+
 def nothing(s: State) -> None:
     del s
 
@@ -132,6 +142,11 @@ REFUSED: list[tuple[str, Pack, Callable[[State], None], dict[str, int]]] = [
     ),
     # a tile begins in the middle of a plane, with masks that ttsim does not take
     ("PACR-TILE-POSITION", Pack(masks=(2, 0), sets=(0x55, 0)), plane(4), {}),
+    *(
+        ("PACR-TILE-POSITION", p, begun(4, last), {"read_intf_sel": 1})
+        for last in (6, 8, 14)
+        for p in (Pack(masks=(1, 0xFFFF), sets=(0x100, 0)),)
+    ),
     ("PACR-TILE-POSITION", Pack(masks=(1, 0xFFFF), select=2, mapping2=0x10), plane(6), {}),
 ]
 

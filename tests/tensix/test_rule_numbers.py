@@ -119,6 +119,19 @@ VECTOR: list[Case] = [
     ),
 ]
 
+VECTOR += [
+    ("VECTOR-DEST-ZERO", [5], "SFPPUSHC", {"lreg_dest": 5, "instr_mod1": 2}, nothing),
+    ("VECTOR-DEST-ZERO", [3], "SFPTRANSP", {"lreg_dest": 3}, nothing),
+    ("VECTOR-DIVP2-IMMEDIATE", [0x80], "SFPDIVP2", {"imm12_math": 0x80, "lreg_c": 3}, nothing),
+    ("VECTOR-BITS-REGISTER", [7, 0], "SFPAND", {"imm12_math": 7, "lreg_c": 3}, nothing),
+    ("VECTOR-TEMPLATE-LANES", [13], "SFPNOT", {"lreg_dest": 13, "lreg_c": 3}, item("cc", 3, 0)),
+    ("TEN-2932", [5], "SFPNOT", {"lreg_dest": 5, "lreg_c": 3}, item("lane_config", slice(32), 4)),
+    ("TEN-2932", [7], "SFPMULI", {"instr_mod1": 8}, item("lane_config", slice(32), 4)),
+    ("TEN-2932", [7], "SFPLUT", {"instr_mod0": 12}, item("lane_config", slice(32), 4)),
+    ("TEN-2932", [7], "SFPLUTFP32", {"instr_mod1": 8}, item("lane_config", slice(32), 4)),
+    ("TEN-2932", [7], "SFPMUL24", {"instr_mod1": 8, "lreg_src_c": 9}, item("lane_config", 0, 4)),
+]
+
 
 def run_refused(case: Case, s: State) -> tuple[str, list[int]]:
     _, _, name, fields, alter = case
@@ -136,7 +149,27 @@ def test_vector(case: Case) -> None:
     assert run_refused(case, s) == (case[0], case[1])
 
 
+def bf16(member: str, index: Any, value: int) -> Callable[[State], None]:
+    """Both banks hold bf16."""
+
+    def alter(s: State) -> None:
+        s.src_fmt[:] = 5
+        item(member, index, value)(s)
+
+    return alter
+
+
 OTHERS: list[Case] = [
+    ("ADC-THREAD-OVERRIDE", [0x12345], "SETADC", {"value": 0x12345, "cnt_set_mask": 1}, nothing),
+    ("ELW-PHASE", [2], "ELWADD", {"dst": 8}, bf16("rwc", (0, 3), 2)),
+    ("ELW-PHASE", [1], "ELWSUB", {"dst": 8}, bf16("rwc", (0, 3), 1)),
+    ("MATMUL-DST-ROW", [20, 8], "MVMUL", {"dst": 16}, bf16("rwc", (0, 2), 4)),
+    ("MATMUL-DST-ROW", [10, 4], "GAPOOL", {"dst": 8, "instr_mod19": 1}, bf16("rwc", (0, 2), 2)),
+    ("MVMUL-MODE", [1], "MVMUL", {"instr_mod19": 1, "dst": 8}, bf16("rwc", (0, 2), 8)),
+    ("LEGACY-FIELD", [1025, 1023], "CONV3S1", {"dst": 1025}, bf16("rwc", (0, 2), 0)),
+    ("MUTEX-TWICE", [3, 0], "ATGETM", {"mutex_index": 3}, item("mutex", 3, 1)),
+    ("SRCA-NOT-VALID", [0], "CLEARDVALID", {"cleardvalid": 3}, item("src_valid", (0, 0), 0)),
+    ("SRCB-NOT-VALID", [0], "CLEARDVALID", {"cleardvalid": 3}, item("src_valid", (1, 0), 0)),
     ("SEM-INIT", [9, 8], "SEMINIT", {"sem_sel": 1, "init_value": 9, "max_value": 8}, nothing),
     ("SEM-POST-FULL", [3, 5, 5], "SEMPOST", {"sem_sel": 8}, nothing),
     ("SEM-GET-EMPTY", [6], "SEMGET", {"sem_sel": 0x40}, nothing),

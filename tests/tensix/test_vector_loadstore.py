@@ -282,3 +282,14 @@ def test_the_row_must_be_even(name: str) -> None:
     s = fresh(1)
     s.rwc[0, 2] = 1
     assert refused(name, s, instr_mod0=2) == "VECTOR-DST-ROW"
+
+
+@pytest.mark.parametrize("mode", [2, 3, 4, 6])
+def test_one_lane_makes_its_own_row_valid(mode: int) -> None:
+    for lane in range(32):
+        s = fresh(lane)
+        s.dst_valid[:], s.cc[:] = 0, 0
+        s.cc[lane] = 1
+        assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=16) == 0
+        first = 32 if mode in (3, 4) else 16  # 32-bit rows 16 to 23 begin at 32
+        assert [i for i in range(1024) if s.dst_valid[i]] == [first + lane // 8]

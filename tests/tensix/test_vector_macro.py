@@ -249,6 +249,7 @@ def test_a_delay_of_n_executes_after_n_words() -> None:
         ("SFPADDI", {"lreg_dest": 6, "imm16_math": 0x3FC0}),
         ("SFPMULI", {"lreg_dest": 6, "imm16_math": 0x3FC0}),
         ("SFPMUL24", {"lreg_src_a": 3, "lreg_src_b": 2, "lreg_src_c": 9}),
+        ("SFPARECIP", {"lreg_c": 5, "lreg_dest": 2}),
         ("SFPSHFT2", {"lreg_src_c": 5, "imm12_math": 3, "instr_mod1": 5}),
         ("SFP_STOCH_RND", {"lreg_src_c": 5, "lreg_src_b": 3, "instr_mod1": 4}),
     ],
