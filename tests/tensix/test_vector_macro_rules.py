@@ -225,6 +225,22 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(
+    "sequence_0",
+    [
+        sequence(byte(7), mad=byte(2), rounding=byte(2, 1)),
+        sequence(byte(7), mad=byte(2, 1)),
+        sequence(byte(2), rounding=byte(6)),
+        sequence(byte(4), rounding=byte(2)),
+        sequence(byte(2), mad=byte(5), rounding=byte(2), store=byte(3)),
+    ],
+)
+def test_a_scheduled_nop_is_no_instruction(sequence_0: int) -> None:
+    """SFPSWAP wants it beside it and behind it; a simple or round instruction is alone with it."""
+    s = prepared(ALL_FOUR, [sequence_0])
+    same(s, [macro(0, 3, 0), NOP, NOP, NOP, NOP])
+
+
 @pytest.mark.parametrize(("name", "templates", "sequence_0", "words"), REFUSED)
 def test_refused(name: str, templates: list[int], sequence_0: int, words: list[int]) -> None:
     assert refused(prepared(templates, [sequence_0]), words) == name
