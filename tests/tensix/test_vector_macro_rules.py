@@ -262,6 +262,22 @@ def test_kinds_that_mix() -> None:
     same(s, [macro(0, 0, 0), NOP, assemble("NOP"), assemble("NOP"), NOP, NOP])
 
 
+@pytest.mark.parametrize("unit", range(4))
+def test_kinds_that_mix_in_each_sub_unit(unit: int) -> None:
+    """The last delay that counts words may be that of any sub-unit."""
+    parts = [byte(4, 4, bonus=True), byte(5, 4), byte(6, 4), byte(3, 4)]
+    parts[unit] = (byte(4, bonus=True), byte(5), byte(6), byte(3))[unit]
+    if unit != 2:
+        parts[2] = 0
+    for other in range(4):
+        chosen = [part if i in (unit, other) else 0 for i, part in enumerate(parts)]
+        s = prepared(ALL_FOUR, [sequence(*chosen)], 1 << unit)
+        if other != unit and chosen[other]:
+            assert refused(s, [macro(0, 0, 0), assemble("NOP")]) == "VECTOR-MACRO-KINDS"
+        else:
+            assert Thread(s).push([macro(0, 0, 0), assemble("NOP")]) == 0
+
+
 def test_an_overwritten_product_while_cycles_count() -> None:
     mad = assemble("SFPMAD", lreg_src_a=1, lreg_src_b=2, lreg_src_c=9, lreg_dest=3)
     load = assemble("SFPLOADI", imm16=1, instr_mod0=2, lreg_ind=3)
