@@ -175,6 +175,28 @@ def test_exponent_threshold(wide: int, fmt: int, out: int, least: int) -> None:
         step(*setup(p, seed), p)
 
 
+@pytest.mark.parametrize("mode", [1, 2, 3])
+@pytest.mark.parametrize(("wide", "fmt"), [(1, 0), (1, 4), (0, 5), (0, 1), (0, 6)])
+def test_relu_at_its_threshold(mode: int, wide: int, fmt: int) -> None:
+    """Data of a few units, of each bit of the patterns, above and below T; fp32 is cut to 19."""
+    offsets = [sign * (1 << bit) for bit in range(17) for sign in (1, -1)]
+    offsets += [0, 0x1FFF, 0x2001, 0x3FFF, 0x4001, 0x5FFF, 0x6000, 0xFFFF]
+    for threshold in (0x3F81, 0x3C03, 1, 0x7F7F):
+        p = Pack(wide=wide, fmt=fmt, out=fmt, relu=mode, threshold=threshold)
+        s, model = setup(p)
+        s.dst_valid[:] = 1
+        for i in range(64):
+            v = max((threshold << 16) + offsets[i % len(offsets)], 0)
+            row, high = i // 16, v >> 16
+            cell = (high & 0x7F) << 8 | high >> 7 & 0xFF
+            if not wide and fmt == 1:
+                cell = (high & 0x3FF) << 5 | high >> 10 & 0x1F
+            s.dst[row, i % 16] = cell
+            if wide:
+                s.dst[row + 8, i % 16] = v & 0xFFFF
+        step(s, model, p)
+
+
 @pytest.mark.parametrize("least", [0, 1, 15, 31, 32])
 def test_exponent_threshold_of_5_bits(least: int) -> None:
     for wide, fmt, out, rounds in ((0, 1, 0, 0), (0, 2, 6, 0), (1, 1, 1, 1)):

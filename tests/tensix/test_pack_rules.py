@@ -185,3 +185,13 @@ def test_all_other_format_pairs_are_refused(how: str) -> None:
                     assert number == status.DONE
                 else:
                     assert status.RULES[number].rule in allowed, (wide, fmt, out)
+
+
+@pytest.mark.parametrize("thread", [0, 1, 2])
+@pytest.mark.parametrize("zeros", [0, 1])
+def test_zero_write_asks_for_no_position(thread: int, zeros: int) -> None:
+    s, _ = setup(Pack(masks=(2, 0), sets=(0x55, 0), thread=thread))
+    s.adc[thread, 2, 1, 0] = 15
+    plane(4)(s)
+    number = execute(s, thread, last=1, zero_write=zeros)
+    assert (status.RULES[number].rule if number else "") == ("" if zeros else "PACR-TILE-POSITION")

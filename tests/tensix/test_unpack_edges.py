@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_unpack import agree as plain
 from test_unpack import execute, fresh
 from test_unpack_bursts import doubtful, unpack
 from test_unpack_literal import Odd, agree, compress
@@ -88,3 +89,12 @@ def test_a_burst_of_a_row_and_a_part(start: int, count: int) -> None:
     rows = range(start + 1, start + -(-count // 16))
     crossing = start % 4 and start % 16 + 4 > 16
     assert doubtful(s) == ({row for row in rows if crossing} if count > 16 else set())
+
+
+@pytest.mark.parametrize(("fmt", "size"), [(5, 2), (0, 4), (6, 1), (10, 1)])
+@pytest.mark.parametrize("first", [1, 3, 15, 17, 40])
+def test_rows_of_a_tile_from_within_a_row_of_srcb(fmt: int, size: int, first: int) -> None:
+    """Tileize_mode: where input rows end has nothing to do with where target rows end."""
+    out = fmt or 4
+    case = Unpack(u=1, fmt=fmt, out=out, stride=0x80, count=300, strides=(size, 0))
+    plain(fresh(first), replace(case, channel1=(first, 0)))

@@ -11,6 +11,7 @@ from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.state import State
 
 MODES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15)  # 1, 5, 8, 11, 13: from the ISA text alone
@@ -293,3 +294,19 @@ def test_one_lane_makes_its_own_row_valid(mode: int) -> None:
         assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=16) == 0
         first = 32 if mode in (3, 4) else 16  # 32-bit rows 16 to 23 begin at 32
         assert [i for i in range(1024) if s.dst_valid[i]] == [first + lane // 8]
+
+
+@pytest.mark.parametrize("mode", [3, 4])
+@pytest.mark.parametrize("row", range(4))
+def test_a_32_bit_store_writes_each_low_half(mode: int, row: int) -> None:
+    """The row of the low half is written by its own lanes, whatever the high half was."""
+    for lane in range(0, 32, 5):
+        s = fresh(lane)
+        s.dst_valid[40 + row] = UNWRITTEN  # rows 16 to 23 are at 32, their low halves at 40
+        s.cc[:] = 0
+        s.cc[lane] = 1
+        assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=16) == 0
+        assert s.dst_valid[40 + row] == (1 if lane // 8 == row else UNWRITTEN)
+        s.cc[:] = 1
+        assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=16) == 0
+        assert s.dst_valid[32:48].tolist() == [1] * 16

@@ -225,6 +225,22 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(
+    "sequence_0",
+    [
+        sequence(byte(7), mad=byte(2), rounding=byte(2, 1)),
+        sequence(byte(7), mad=byte(2, 1)),
+        sequence(byte(2), rounding=byte(6)),
+        sequence(byte(4), rounding=byte(2)),
+        sequence(byte(2), mad=byte(5), rounding=byte(2), store=byte(3)),
+    ],
+)
+def test_a_scheduled_nop_is_no_instruction(sequence_0: int) -> None:
+    """SFPSWAP wants it beside it and behind it; a simple or round instruction is alone with it."""
+    s = prepared(ALL_FOUR, [sequence_0])
+    same(s, [macro(0, 3, 0), NOP, NOP, NOP, NOP])
+
+
 @pytest.mark.parametrize(("name", "templates", "sequence_0", "words"), REFUSED)
 def test_refused(name: str, templates: list[int], sequence_0: int, words: list[int]) -> None:
     assert refused(prepared(templates, [sequence_0]), words) == name
@@ -244,6 +260,22 @@ def test_kinds_that_mix() -> None:
     assert refused(s, [macro(0, 0, 0), assemble("NOP")]) == "VECTOR-MACRO-KINDS"
     s = prepared([NOT, MAD], [seq], 0b0001)
     same(s, [macro(0, 0, 0), NOP, assemble("NOP"), assemble("NOP"), NOP, NOP])
+
+
+@pytest.mark.parametrize("unit", range(4))
+def test_kinds_that_mix_in_each_sub_unit(unit: int) -> None:
+    """The last delay that counts words may be that of any sub-unit."""
+    parts = [byte(4, 4, bonus=True), byte(5, 4), byte(6, 4), byte(3, 4)]
+    parts[unit] = (byte(4, bonus=True), byte(5), byte(6), byte(3))[unit]
+    if unit != 2:
+        parts[2] = 0
+    for other in range(4):
+        chosen = [part if i in (unit, other) else 0 for i, part in enumerate(parts)]
+        s = prepared(ALL_FOUR, [sequence(*chosen)], 1 << unit)
+        if other != unit and chosen[other]:
+            assert refused(s, [macro(0, 0, 0), assemble("NOP")]) == "VECTOR-MACRO-KINDS"
+        else:
+            assert Thread(s).push([macro(0, 0, 0), assemble("NOP")]) == 0
 
 
 def test_an_overwritten_product_while_cycles_count() -> None:

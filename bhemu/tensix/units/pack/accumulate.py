@@ -71,8 +71,8 @@ def _add_fp32(old: Any, new: Any) -> Any:
         return _NAN if y & _INF == _INF and x != y else x
     if y & _INF == _INF:
         return y
-    sign, e, field = _sum(x, y, np.int64(0))
-    if e < 0 or field < 0x800000:
+    sign, _, field = _sum(x, y, np.int64(0))
+    if field < 0x800000:
         return sign
     return sign | min(field, _INF)
 

@@ -145,7 +145,7 @@ def _schedule(s: Any, t: Any, word: Any) -> Any:
 
 @njit
 def _begin(s: Any, t: Any, word: Any) -> Any:
-    """An SFPLOADMACRO while nothing is scheduled: the load takes place at once."""
+    """The fields of an SFPLOADMACRO while nothing is scheduled: the load takes place at once."""
     status = cycle.load_macro(s, t, word)
     if status == DONE:
         status = _schedule(s, t, word)
@@ -218,7 +218,7 @@ class SFPLOADMACRO(
         s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
     ) -> Any:
         word = (lreg_ind << 20) | (instr_mod0 << 16) | (sfpu_addr_mode << 13) | dest_reg_addr
-        return _begin(s, t, (np.int64(OPCODE) << 24) | word)
+        return _begin(s, t, word)
 
     def route(s: Any, t: Any, word: Any) -> Any:
         return _routed(s, t, word)
