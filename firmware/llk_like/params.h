@@ -39,6 +39,7 @@ enum {
     MATH_FAST_TILIZE,
     MATH_FAST_UNTILIZE, /* upper faces of `inner` tiles, then the lower ones */
     MATH_TOPK,
+    MATH_MOVE_B, /* faces of SrcB, with `broadcast` */
 };
 enum {
     PACK_TILE,
@@ -80,7 +81,7 @@ struct params {
     uint32_t width;             /* tiles side by side in a row-major block */
     uint32_t b_bytes;           /* bytes of a tile of b */
     uint32_t flags;
-    uint32_t broadcast; /* in SrcB, for sums and products: 1 column 0, 2 row 0 of eight, 3 both */
+    uint32_t broadcast; /* in SrcB: 1 column 0, 2 row 0 of eight rows (moves: of a face), 3 both */
 };
 
 /* The linker script fixes the address, 0x20000. */
