@@ -8,7 +8,7 @@ enum {
     UNPACK_A,
     UNPACK_AB,
     UNPACK_A_TRANSPOSED,
-    UNPACK_TILIZE,
+    UNPACK_TILIZE,      /* a row-major tile of datums of 16 or 32 bits */
     UNPACK_REDUCE,
     UNPACK_A_EXCHANGED, /* faces 0 2 1 3, each as it is */
     UNPACK_A_THEN_B,    /* a tile of A, then one of B, both to SrcA */
