@@ -31,6 +31,18 @@ static inline void copy_faces_by_add(void) {
     }
 }
 
+/* Faces of SrcB, rows as they are or its first one in all places. */
+static inline void move_b_faces(void) {
+    uint32_t broadcast = runtime_args.broadcast;
+    uint32_t mode = broadcast & 2 ? broadcast : MOVE_4_ROWS_B2D | broadcast;
+    for (uint32_t face = 0; face < runtime_args.faces; face++) {
+        for (uint32_t row = 0; row < FACE_ROWS; row += broadcast & 2 ? 8 : 4) {
+            TTP_MOVB2D(FACE_ROWS * face + row, mode, STAY, broadcast & 2 ? 0 : row, 0);
+        }
+        release_banks();
+    }
+}
+
 /* Each face of Dst by way of SrcB's rows 16 to 31; moves from Dst do not wait for the bank. */
 static inline void transpose_faces(void) {
     TTI_STALLWAIT(WAIT_SRCB_VALID, STALL_MATH);

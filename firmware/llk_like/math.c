@@ -147,6 +147,9 @@ static void combine(uint32_t operation, uint32_t i) {
     case MATH_MATMUL:
         matmul();
         break;
+    case MATH_MOVE_B:
+        move_b_faces();
+        break;
     case MATH_TOPK:
         topk_next(i);
         break;

@@ -8,7 +8,7 @@ enum {
     UNPACK_A,
     UNPACK_AB,
     UNPACK_A_TRANSPOSED,
-    UNPACK_TILIZE,
+    UNPACK_TILIZE,      /* a row-major tile of datums of 16 or 32 bits */
     UNPACK_REDUCE,
     UNPACK_A_EXCHANGED, /* faces 0 2 1 3, each as it is */
     UNPACK_A_THEN_B,    /* a tile of A, then one of B, both to SrcA */
@@ -39,6 +39,7 @@ enum {
     MATH_FAST_TILIZE,
     MATH_FAST_UNTILIZE, /* upper faces of `inner` tiles, then the lower ones */
     MATH_TOPK,
+    MATH_MOVE_B, /* faces of SrcB, with `broadcast` */
 };
 enum {
     PACK_TILE,
@@ -80,7 +81,7 @@ struct params {
     uint32_t width;             /* tiles side by side in a row-major block */
     uint32_t b_bytes;           /* bytes of a tile of b */
     uint32_t flags;
-    uint32_t broadcast; /* in SrcB, for sums and products: 1 column 0, 2 row 0 of eight, 3 both */
+    uint32_t broadcast; /* in SrcB: 1 column 0, 2 row 0 of eight rows (moves: of a face), 3 both */
 };
 
 /* The linker script fixes the address, 0x20000. */

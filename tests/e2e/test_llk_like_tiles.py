@@ -11,6 +11,7 @@ from llk_runner import (
     COPY,
     COPY_BY_ADD,
     MATMUL,
+    MOVE_B,
     MUL_FACES,
     SUB_FACES,
     UNPACK_A,
@@ -88,6 +89,28 @@ def test_eltwise_binary(into: str, faces: int, rows: int, op: int) -> None:
     )
     want = {ADD_FACES: a + b, SUB_FACES: a - b, MUL_FACES: a * b}[op]
     assert np.array_equal(tensor.decode(got, a.shape, dst, "raw"), want)
+
+
+@pytest.mark.parametrize("broadcast", [0, 1, 2, 3])
+@pytest.mark.parametrize("faces", [1, 4])
+@pytest.mark.parametrize(
+    ("into", "src", "dst", "out", "dst32"),
+    [*FORMATS, ("bf16", "bf16", "fp32", "fp32", 1), ("fp8_e5m2", "fp8_e5m2", "fp16", "fp16", 0)],
+)
+def test_moves_with_broadcast(
+    into: str, src: str, dst: str, out: str, dst32: int, faces: int, broadcast: int
+) -> None:
+    """Each face of B as it is, its column 0, its row 0, or datum 0 in all places (MOVB2D, ISA)."""
+    x = numbers(faces, 16, 3, signed=into != "uint16")
+    kind = {"unpack": UNPACK_FACE_PAIRS, "math": MOVE_B}
+    more = sizes(x.shape, into, out) | {"broadcast": broadcast, "dst32": dst32}
+    other = np.zeros_like(x)
+    chosen = params(kind, into, src, dst, out, **more)
+    # bf16 becomes 32-bit datums of Dst for tt-llk's golden tests alone (bhemu/tensix/quirks.py).
+    got = run(loaded(reference="llk"), chosen, _raw(other, into), _raw(x, into))
+    part = x[:, :1] if broadcast & 2 else x
+    part = part[..., :1] if broadcast & 1 else part
+    assert got == _raw(np.broadcast_to(part, x.shape), out)
 
 
 @pytest.mark.parametrize("rows", [1, 4, 8, 16])

@@ -179,6 +179,23 @@ def test_rows_that_are_not_packed_do_not_matter(rows: list[int]) -> None:
     assert execute(packed(Pack(offset=4), rows)) == status.DONE
 
 
+@pytest.mark.parametrize(
+    ("p", "refused"),
+    [
+        (Pack(wide=1, fmt=9, out=9), False),
+        (Pack(wide=1, raw=1, fmt=5, out=5), False),
+        (Pack(wide=1, fmt=5, out=5), True),
+        (Pack(wide=1, fmt=8, out=8), True),
+    ],
+)
+def test_low_halves_that_take_no_part_do_not_matter(p: Pack, refused: bool) -> None:
+    """uint16 and truncated bf16 are the high halves of 32-bit datums (FormatConversion, ISA)."""
+    s, other = packed(p, [8, 11]), packed(p, [])
+    assert execute(s) == (RULE if refused else status.DONE)
+    assert execute(other) == status.DONE
+    assert refused or np.array_equal(s.l1, other.l1)
+
+
 def test_rows_marked_as_zero_are_packed_as_zero() -> None:
     s = packed(Pack(offset=4), [])
     s.dst_valid[4:8] = 0

@@ -31,6 +31,7 @@ from bhemu.tensix.formats import (
 )
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack.geometry import row_of
+from bhemu.tensix.units.pack.modes import lower_counts
 
 u32 = np.uint32
 _MAGNITUDE = 0x7FFFFFFF
@@ -139,7 +140,7 @@ def _flags(s: Any, m: Any, rows: Any, values: Any) -> Any:
         if flag == 0:
             for c in range(16):
                 values[16 * r + c] = u32(0)
-        elif m.wide:
+        elif lower_counts(m):
             seen |= s.dst_valid[at + LOW_HALF]
     return seen
 

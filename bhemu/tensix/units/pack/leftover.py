@@ -15,6 +15,7 @@ from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import edges, output
 from bhemu.tensix.units.pack.geometry import row_of
+from bhemu.tensix.units.pack.modes import lower_counts
 
 _UNWRITTEN = error(
     "PACR-UNWRITTEN",
@@ -37,7 +38,7 @@ def _reordered(s: Any, m: Any, rows: Any) -> Any:
     for k in range(rows.number):
         row = row_of(rows, k)
         at = dest.adj32(row) if m.wide else dest.row16(s, row)
-        below = dest.LOW_HALF if m.wide else 0
+        below = dest.LOW_HALF if lower_counts(m) else 0
         both = s.dst_valid[at] | s.dst_valid[at + below]
         if s.dst_valid[at] and both & dest.REORDERED and both & (dest.UNWRITTEN - 1) == 0:
             s.detail[0] = row
@@ -49,7 +50,7 @@ def _reordered(s: Any, m: Any, rows: Any) -> Any:
 def _unwritten(s: Any, m: Any, row: Any) -> Any:
     # Not 0 when the row counts and it, or its lower half, has not been written.
     at = dest.adj32(row) if m.wide else dest.row16(s, row)
-    below = dest.LOW_HALF if m.wide else 0
+    below = dest.LOW_HALF if lower_counts(m) else 0
     flag = s.dst_valid[at]
     return (flag << 1) & (flag | s.dst_valid[at + below]) & (dest.UNWRITTEN - 1)
 

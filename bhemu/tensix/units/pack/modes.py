@@ -199,6 +199,13 @@ def compresses(s: Any, b: Any) -> Any:
 
 
 @njit
+def lower_counts(m: Any) -> Any:
+    """1 when the low halves of 32-bit Dst datums take part; opaque 16 bits are the high half."""
+    opaque = m.fmt == UINT16 or (m.fmt == BF16 and m.raw and not m.round_fp16)
+    return 1 if m.wide and not opaque else 0
+
+
+@njit
 def zero_fields(s: Any, b: Any) -> Any:
     """Not 0 when a field that must be zero is not."""
     used = np.int64(0)
