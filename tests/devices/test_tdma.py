@@ -143,7 +143,7 @@ def test_sideband_registers_are_refused_by_name(at: int) -> None:
         (0x666, (0x180000, 0, 1, 1), "no aligned place in L1"),
         (0x666, (2, 0, 1, 1), "no aligned place in L1"),
         (0x766, (4, 0, 1, 1), "no aligned place in L1"),
-        (0x40, (0x18000, 0, 1, 3), "does not end within L1"),
+        (0x40, (0x18000, 0, 1, 3), "0x10 bytes at L1 0x180000 do not end within L1"),
         (0x40, (0, 1, 2, 3), "overlap"),
         (0x40, (0, 0xA8, 1, 1), "reach beyond Config"),
         (0x40, (0, 0x4000, 1, 2), "instruction RAM"),
