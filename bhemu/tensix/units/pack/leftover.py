@@ -1,4 +1,4 @@
-"""Whether a PACR would pack datums of Dst rows that nothing has written since power-up.
+"""Whether a PACR would pack datums of Dst rows that nothing has written in full since power-up.
 
 Silicon packs what earlier programs left there; here such rows hold zeros.  Datums that an edge mask
 replaces, or that downsampling drops, do not count.  Nor does PACR read rows whose numbers have
@@ -20,9 +20,10 @@ from bhemu.tensix.units.pack.modes import lower_counts
 _UNWRITTEN = error(
     "PACR-UNWRITTEN",
     UB,
-    "PACR packs {2} datums of Dst rows that nothing has written since power-up, the first in row "
-    "{0} ({1}-bit datums): on silicon they are what an earlier program left there",
-    "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT",
+    "PACR packs {2} datums of Dst rows that nothing has written in full since power-up, the first "
+    "in row {0} ({1}-bit datums): on silicon the rest is what an earlier program left there",
+    "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT; "
+    "with bit 11 of DBG_FEATURE_DISABLE set, 16-bit moves leave the low half of 32-bit datums",
 )
 _REORDERED = error(
     "PACR-REORDERED",
