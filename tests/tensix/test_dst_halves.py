@@ -12,6 +12,7 @@ from test_matrix_move import BF16, filled, run
 
 from bhemu.errors import BhemuError
 from bhemu.tensix import status
+from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.state import State
 from bhemu.tile import Tile
 
@@ -133,3 +134,14 @@ def test_the_register_takes_bit_11_alone() -> None:
     tile.write32(REGISTER, BIT)
     tile.reset()
     assert tile.read32(REGISTER) == 0
+
+
+@pytest.mark.parametrize("row", [0, 4, 12, 100, 252])
+def test_what_a_vector_store_leaves_in_low_halves_is_not_written(row: int) -> None:
+    _, s = pair(1)
+    s.cc[:] = 1
+    s.dst_valid[:] = 1
+    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=row) == status.DONE
+    low = {high_row(row + j) + 8 for j in range(4)}
+    assert {i for i in range(1024) if s.dst_valid[i] == UNWRITTEN} == low
+    assert set(s.dst_valid.tolist()) == {1, UNWRITTEN}

@@ -4,6 +4,9 @@ import pytest
 from pack_model import Pack
 from pack_runner import setup
 from test_pack import step
+from unpack_model import put_thread
+
+from bhemu.tensix import thread_fields as tf
 
 
 @pytest.mark.parametrize("out", [6, 7, 15])
@@ -17,3 +20,17 @@ def test_a_mask_of_all_ones_with_less_than_a_row() -> None:
     p = Pack(downsample=0xFFFF)
     s, model = setup(p)
     step(s, model, p, 3, n=8)
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 15])
+@pytest.mark.parametrize("select", [1, 3, 8])
+def test_statistics_of_a_part_of_a_row(n: int, select: int) -> None:
+    """Only the exponents of what is packed are counted (ExponentHistogram)."""
+    p = Pack(masks=(0xFFFF, 0xFFFF))
+    s, model = setup(p)
+    put_thread(s, 0, tf.ENABLE_ACC_STATS_Enable, 1)
+    for _ in range(3):
+        step(s, model, p, select, n=n)
+        s.adc[0, 2, 0, 1] += 4
+    assert s.pack_histogram.tolist() == model.histogram
+    assert s.pack_exponent.tolist() == [model.largest, 0, 0]

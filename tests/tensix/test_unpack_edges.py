@@ -98,3 +98,14 @@ def test_rows_of_a_tile_from_within_a_row_of_srcb(fmt: int, size: int, first: in
     out = fmt or 4
     case = Unpack(u=1, fmt=fmt, out=out, stride=0x80, count=300, strides=(size, 0))
     plain(fresh(first), replace(case, channel1=(first, 0)))
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_upsampling_from_anywhere_but_the_start_of_a_set(bit: int) -> None:
+    """More than a row of SrcA: the size of its bursts is not known."""
+    s = fresh()
+    odd = Odd(Unpack(dest=64 + (1 << bit), count=16), rate=1)
+    odd.program(s)
+    number = execute(s, UNPACR, **odd.operands())
+    assert status.RULES[number].rule == "UNPACR-SET-START"
+    assert s.detail[2] == (1 << bit) >> 4

@@ -174,3 +174,21 @@ def test_from_12_on_the_destination_is_a_template(mode: int) -> None:
     assert run(s, "SFPSHFT2", **fields) == 0
     assert (s.lreg == before).all()
     assert s.macro_template[1] == s.gate_word[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("SFPADD", {"lreg_src_a": 2, "lreg_src_b": 5}),
+        ("SFPMUL", {"lreg_src_a": 2, "lreg_src_b": 5, "lreg_src_c": 3}),
+    ],
+)
+def test_a_template_takes_operands_that_an_instruction_refuses(
+    name: str, fields: dict[str, int]
+) -> None:
+    """SFPLOADMACRO replaces them; as a regular instruction they have no model."""
+    s = fresh(1)
+    assert rule(run(s, name, lreg_dest=3, **fields)) in ("VECTOR-ADD-ONE", "VECTOR-MUL-ZERO")
+    s.gate_word[0] = assemble(name, lreg_dest=13, **fields)
+    assert run(s, name, lreg_dest=13, **fields) == 0
+    assert s.macro_template[1] == s.gate_word[0]
