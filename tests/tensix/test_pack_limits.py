@@ -2,7 +2,7 @@
 
 import pytest
 from pack_model import Pack
-from pack_runner import setup
+from pack_runner import execute, setup
 from test_pack import step
 from unpack_model import put_thread
 
@@ -34,3 +34,15 @@ def test_statistics_of_a_part_of_a_row(n: int, select: int) -> None:
         s.adc[0, 2, 0, 1] += 4
     assert s.pack_histogram.tolist() == model.histogram
     assert s.pack_exponent.tolist() == [model.largest, 0, 0]
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 15), (3, 9), (7, 7), (10, 15)])
+def test_statistics_of_columns_within_a_row(first: int, last: int) -> None:
+    """Each column has an exponent of its own: 64 + column, which goes to bin `column`."""
+    s, _ = setup(Pack(xstride=2, masks=(0xFFFF, 0xFFFF)))
+    put_thread(s, 0, tf.ENABLE_ACC_STATS_Enable, 1)
+    s.dst[:], s.dst_valid[:] = [64 + column for column in range(16)], 1
+    s.adc[0, 2, :, 0] = (first, last)
+    assert execute(s, read_intf_sel=1, last=1) == 0
+    assert [i for i in range(32) if s.pack_histogram[i]] == list(range(first, last + 1))
+    assert s.pack_exponent[0] == 64 + last

@@ -109,3 +109,12 @@ def test_upsampling_from_anywhere_but_the_start_of_a_set(bit: int) -> None:
     number = execute(s, UNPACR, **odd.operands())
     assert status.RULES[number].rule == "UNPACR-SET-START"
     assert s.detail[2] == (1 << bit) >> 4
+
+
+def test_a_table_of_rows_beyond_the_end_of_l1() -> None:
+    s = fresh()
+    odd = Odd(Unpack(base=0x17FFE, x=32, y=8, count=32, counters=(0, 8, 0, 0)), compressed=1)
+    odd.program(s)
+    number = execute(s, UNPACR, **odd.operands())
+    assert status.RULES[number].rule == "UNPACR-STORED-L1"
+    assert s.detail[2] == 0x17FFF0 + 2 * 10  # the entry behind that of row 8
