@@ -24,7 +24,6 @@ from bhemu.tensix.status import CONDITIONS
 from bhemu.views import NAMED, Tensix
 
 _FLOAT = ">11.5g"
-_NARROW = (formats.FP16, formats.BFP8A, formats.BFP4A, formats.FP8, formats.BFP2A)
 _INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)
 _XYZW = ("X", "Y", "Z", "W")
 _COUNTERS = ("SrcA", "SrcB", "Dst", "fidelity")
@@ -161,7 +160,7 @@ def _src(s: Snapshot, which: int, fmt: str) -> Iterator[Row]:
         held, cells, form = int(s.src_fmt[which, bank]), s.src[which, bank], "08x"
         if fmt != "raw" and held not in _INTEGERS:
             # 5-bit exponents are kept as they are where 8 bits have room (Src, Blackhole ISA).
-            scale = 2.0**112 if held in _NARROW else 1.0
+            scale = 2.0**112 if (formats.FIVE_BIT >> held) & 1 else 1.0
             cells, form = cells.view(np.float32) * np.float64(scale), _FLOAT
         for row in range(64):
             label = f"bank {bank} row {row:>2}"

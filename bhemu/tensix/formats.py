@@ -50,6 +50,10 @@ CODES = ", ".join(f"{code} {name}" for code, name in NAMES.items())  # for the h
 # Codes as a bit set: formats that share exponents.
 _BFP = 1 << BFP8A | 1 << BFP4A | 1 << BFP8 | 1 << BFP4 | 1 << BFP2A | 1 << BFP2
 
+# Floats with 5-bit exponents, and the formats whose register datums have such an exponent field.
+FIVE_BIT = 1 << FP16 | 1 << FP8 | 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
+FIVE_BIT_DATUMS = FIVE_BIT | 1 << INT8
+
 # Bias of 8-bit exponents minus bias of 5-bit exponents, at the exponent of a 10-bit mantissa.
 _REBIAS = 112 << 10
 

@@ -11,12 +11,9 @@ from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import (
     BF16,
     BFP2,
-    BFP2A,
     BFP4,
-    BFP4A,
     BFP8,
-    BFP8A,
-    FP8,
+    FIVE_BIT_DATUMS,
     FP16,
     FP32,
     INT8,
@@ -30,10 +27,9 @@ from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import transfer
 
-# Bit masks over the format codes: 5-bit exponents, and all that the ISA names (ttsim takes fewer).
-_FIVE_BIT = 1 << FP16 | 1 << FP8 | 1 << BFP8A | 1 << BFP4A | 1 << BFP2A | 1 << INT8
+# Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).
 _EIGHT_BIT = 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2 | 1 << INT32 | 1 << UINT16
-_NAMED = _FIVE_BIT | _EIGHT_BIT | 1 << TF32
+_NAMED = FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
 
 _NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
 
@@ -127,7 +123,7 @@ def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
             status = violated(s, _TF32_LOW)
             return status if status else transfer.PUT_32_LOW
         return transfer.PUT_32
-    if (_FIVE_BIT >> fmt) & 1:
+    if (FIVE_BIT_DATUMS >> fmt) & 1:
         return refuse(s, _FIVE_BIT_LOW, fmt) if low else transfer.PUT_FP16
     return transfer.PUT_LOW if low else transfer.PUT_BF16
 
@@ -140,7 +136,7 @@ def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     b = config.bank(s, t)
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
     if wide | config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
-        if (_FIVE_BIT >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
+        if (FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
             return refuse(s, _FROM_32, fmt, low)
         if fmt == TF32:
             return transfer.GET_TF32
@@ -149,7 +145,7 @@ def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
         return _LOW_OF_16
     if fmt == TF32:
         return _TF32_OF_16
-    return transfer.GET_FP16 if (_FIVE_BIT >> fmt) & 1 else transfer.GET_BF16
+    return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
 
 
 class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
@@ -355,7 +351,7 @@ def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
 def _b2d_mask(s: Any, t: Any) -> Any:
     """Bits of a SrcB cell that are moved; where ttsim moves it, those that its own format has."""
     fmt = banks.format_b(s, t)
-    if fmt == FP16 or (_FIVE_BIT & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
+    if fmt == FP16 or (FIVE_BIT_DATUMS & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
         return _FP16_MASK
     return _NO_MASK if fmt == TF32 else _BF16_MASK
 

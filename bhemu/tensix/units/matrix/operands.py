@@ -28,8 +28,6 @@ ELEMENT_A = PRODUCT_A | 1 << formats.BFP2
 ELEMENT_B = PRODUCT_B | 1 << formats.INT32 | 1 << formats.BFP2
 INT8_ONLY = 1 << formats.INT8
 INT8_OR_BFP2 = 1 << formats.INT8 | 1 << formats.BFP2
-_FIVE_BIT_FORMATS = 1 << formats.FP16 | 1 << formats.FP8  # ttsim takes these two
-_FIVE_BIT_FORMATS |= 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
 
 _HINT = f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.CODES}"
 
@@ -113,7 +111,7 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
         return INT8 if fits else refuse(s, _INT8_FORMATS, a, b)
     if config.get(s, config.bank(s, t), cf.ALU_ROUNDING_MODE_Fpu_srnd_en):
         return _STOCHASTIC
-    if (_FIVE_BIT_FORMATS >> a) & 1:
+    if (formats.FIVE_BIT >> a) & 1:
         return FIVE_BIT if a == b else refuse(s, _MIXED, a, b)
     if (accepted_a >> a) & (accepted_b >> b) & 1:
         return FLOAT

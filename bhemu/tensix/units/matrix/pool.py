@@ -45,11 +45,6 @@ _MAX_SCALE = error(
     "fill the row with 1.0; GMPOOL scales by the row's exponents",
 )
 
-# Formats of SrcA (bit sets) by the size of their exponents; tf32 is among the wide ones.
-_FIVE = 1 << formats.FP16 | 1 << formats.FP8 | 1 << formats.INT8
-_FIVE |= 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
-_EIGHT = operands.ELEMENT_B
-
 _U, _I = np.uint32, np.int32
 _ZERO, _ALL = _U(0), _U(0xFFFFFFFF)
 _BF16, _TF32 = _U(0xFFFF0000), _U(0xFFFFE000)
@@ -63,9 +58,9 @@ def _style_of(s: Any, t: Any) -> Any:
     if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
         fits = (operands.INT8_ONLY >> a) & 1
         return pool_scaled.INT8 if fits else refuse(s, _MAX_FORMATS, a, b)
-    if (_FIVE >> a) & (_FIVE >> b) & 1:
+    if (formats.FIVE_BIT_DATUMS >> a) & (formats.FIVE_BIT_DATUMS >> b) & 1:
         return pool_scaled.FIVE_BIT
-    if (_EIGHT >> a) & (_EIGHT >> b) & 1:
+    if (operands.ELEMENT_B >> a) & (operands.ELEMENT_B >> b) & 1:
         return pool_scaled.TF32 if a == formats.TF32 else pool_scaled.BF16
     return refuse(s, _MAX_FORMATS, a, b)
 

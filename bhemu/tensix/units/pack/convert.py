@@ -17,8 +17,6 @@ from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
 from bhemu.tensix.flat import flat
 from bhemu.tensix.formats import (
     BF16,
-    BFP2A,
-    BFP4A,
     BFP8,
     BFP8A,
     FP8,
@@ -36,10 +34,6 @@ from bhemu.tensix.units.pack.modes import lower_counts
 u32 = np.uint32
 _MAGNITUDE = 0x7FFFFFFF
 _INF = 0x7F800000
-
-
-# Output formats (a bit set) with 5-bit exponents.
-_NARROW = 1 << FP16 | 1 << FP8 | 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
 
 
 class Cells(NamedTuple):
@@ -306,7 +300,7 @@ def to_output(s: Any, m: Any, values: Any) -> None:
     if m.fmt == INT8 or m.fmt == INT32 or m.fmt == UINT16:
         return
     five = m.fmt == FP16 or m.fmt == BFP8A or m.fmt == FP8
-    narrow = (_NARROW >> m.out) & 1
+    narrow = (formats.FIVE_BIT >> m.out) & 1
     as_bf16 = m.out == BF16 or (formats.is_bfp(m.out) and not narrow)
     wide = not five
     if m.fmt == TF32:

@@ -20,9 +20,6 @@ from bhemu.tensix.units.unpack.target import to_src
 from bhemu.tensix.units.unpack.word import mode_of_word
 
 _PIECE = 1024  # datums converted at a time
-# Output formats (a bit set) whose Dst datums have 5-bit exponents.
-_FIVE = 1 << formats.FP16 | 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
-_FIVE |= 1 << formats.FP8 | 1 << formats.INT8
 
 EXPONENT = error(
     "UNPACR-BFP-EXPONENT",
@@ -53,7 +50,7 @@ def _exponents_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
 @njit(inline="always")
 def dst_cell_16(m: Any, cell: Any) -> Any:
     """16-bit Dst cell (int64) of a Src cell (int64) in Mode `m`."""
-    if (_FIVE >> m.out) & 1:
+    if (formats.FIVE_BIT_DATUMS >> m.out) & 1:
         return (cell >> 16 & 0x8000) | dest.enc_fp16(cell >> 13 & 0x7FFF)
     return dest.enc_bf16(cell >> 16)
 
