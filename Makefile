@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
 .PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage \
-  mutate clean
+  mutate wheel wheel-check clean
 
 setup: $(ALL)
 
@@ -57,6 +57,12 @@ coverage: setup
 
 mutate: setup
 	nice $(BIN)/python scripts/mutate.py
+
+wheel: $(RUNTIME)
+	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .
+
+wheel-check: wheel
+	$(BIN)/python scripts/check_wheel.py
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

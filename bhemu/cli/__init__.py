@@ -17,7 +17,6 @@ COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
     *("check", "new", "warm", "diff", "bench", "llk"),
 )
-"""Names in the order of the help text; a name without a file of its own does not exist yet."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
@@ -27,12 +26,12 @@ class Commands(click.Group):
     """A group whose members are imported when asked for; see errors.py for the exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands that exist."""
-        return [name for name in COMMANDS if _exists(name)]
+        """The commands in the order of the help text."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, from `command` of its module."""
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"bhemu.cli.{cmd_name}").command
         return command
@@ -75,10 +74,6 @@ class Commands(click.Group):
         except Exception as problem:  # everything ends as one line and an exit code
             code = failure.show(problem, as_json="--json" in given)
         sys.exit(code or 0)
-
-
-def _exists(name: str) -> bool:
-    return importlib.util.find_spec(f"bhemu.cli.{name}") is not None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
