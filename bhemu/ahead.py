@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bhemu.loader import Image
+from bhemu.program.loader import Image
 from bhemu.tensix import cache, units
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.jit import JIT, stub, yield_to_others

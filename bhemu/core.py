@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import loader, memmap, report
+from bhemu import memmap, report
 from bhemu.errors import InputError, Where
-from bhemu.symbols import Symbols
+from bhemu.program import loader
+from bhemu.program.symbols import Symbols
 
 STATES = ("reset", "running", "blocked", "parked", "assert", "held")
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import ahead, loader, memmap, tensor
+from bhemu import ahead, memmap
 from bhemu.core import Core
-from bhemu.datafiles import read_image
 from bhemu.errors import InputError
 from bhemu.llk import harness
 from bhemu.machine import Stop
-from bhemu.program import At, CoreSpec, OutputSpec, Program, SetSpec, check_l1, resolve_at
+from bhemu.program import loader, tensor
+from bhemu.program.datafiles import read_image
+from bhemu.program.schema import At, CoreSpec, OutputSpec, Program, SetSpec, check_l1, resolve_at
 from bhemu.tile import Tile
 
 _PREFIX = "RISCV_DEBUG_REG_"

@@ -7,11 +7,11 @@ from typing import Any
 
 from bhemu import report
 from bhemu.errors import BhemuError, InputError
-from bhemu.explore import livelock
+from bhemu.hang.explore import livelock
+from bhemu.hang.waitgraph import no_progress
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.tensix import loop
 from bhemu.tensix.state import ASSERTED, BLOCKED, HELD, RUNNING
-from bhemu.waitgraph import no_progress
 
 UntilWords = Sequence[tuple[int, int] | Mapping[str, int]]
 Until = Callable[[Any], bool] | UntilWords | str | None

@@ -6,18 +6,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import coverage, loader, memmap, report, tensor
+from bhemu import events, memmap, report
 from bhemu.backend import Backend
-from bhemu.bus import Bus
 from bhemu.core import Core
 from bhemu.devices import debug_regs, niu
+from bhemu.devices.bus import Bus
 from bhemu.devices.dispatch import WRITE
 from bhemu.devices.inert import InertRegister
 from bhemu.devices.rules import NOT_MODELLED, UNMAPPED
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import LONGEST_TURN, MOST, Runner, Stop, Until
+from bhemu.program import loader, tensor
 from bhemu.tensix.state import RESET, State, reset
-from bhemu.views import Tensix
+from bhemu.tensix.views import Tensix
 
 _UB = {"error": 0, "warn": 1, "silicon": 2}
 _REFERENCE = {"ttsim": 0, "llk": 1}
@@ -74,7 +75,8 @@ class Tile:
         self.log: list[tuple[int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self._power_up()
-        coverage.from_environment(self)
+        for observe in events.tile_created:
+            observe(self)
 
     def _power_up(self) -> None:
         self.state.core_state[:] = RESET

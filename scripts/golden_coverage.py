@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import golden_case  # noqa: E402
 
-from bhemu import coverage as modes  # noqa: E402
+from bhemu.debug import coverage as modes  # noqa: E402
 from bhemu.errors import BhemuError  # noqa: E402
 from bhemu.oracle import vectors  # noqa: E402
 from bhemu.oracle.emulated import Emulator  # noqa: E402
@@ -46,7 +46,7 @@ def coverage() -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
         if case.differences(tile.l1):
             print(f"{case.name}: differs", file=sys.stderr)
             continue
-        covers.append(cover)
+        covers.append(cover.notes)
         for opcode, cls in REGISTRY.items():
             if tile.state.op_count[:, opcode].any():
                 found.setdefault(cls.name, []).append(case.name)
@@ -56,7 +56,7 @@ def coverage() -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
     return dict(sorted(found.items())), list(modes.rows([*covers, *of_vectors()]))
 
 
-def of_vectors() -> Iterator[modes.Coverage]:
+def of_vectors() -> Iterator[modes.Notes]:
     """What each program of tests/vectors executes that comes out as ttsim's did."""
     emulator = Emulator()
     for unit in vectors.CHOICES:
@@ -65,7 +65,7 @@ def of_vectors() -> Iterator[modes.Coverage]:
             cover = modes.Coverage(emulator.tile)
             outcome = emulator.run(generate(unit, vectors.SEED, vector.index).case())
             if outcome.l1 is not None and vectors.digest(outcome.l1) == vector.digest:
-                yield cover
+                yield cover.notes
 
 
 def statuses(golden: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -1,6 +1,6 @@
 """Asks every instruction, mode by mode and format by format, whether it would be refused.
 
-Prints JSON: mnemonic -> rows of bhemu.coverage, with the rule that refused the mode, or "".  Each
+Prints JSON: mnemonic -> rows of debug.coverage, with the rule that refused the mode, or "".  Each
 word executes alone on a prepared state, interpreted; what is undefined for that state says nothing
 about the mode and is left out.  Used by scripts/golden_coverage.py.
 """
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from bhemu import coverage
+from bhemu.debug import coverage
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import Field

@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from bhemu import tensor
 from bhemu.llk import harness
+from bhemu.program import tensor
 from bhemu.tile import Tile
 
 ELFS = Path(__file__).parents[1] / "elfs" / "llk_like"

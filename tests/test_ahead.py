@@ -11,7 +11,7 @@ import pytest
 
 import bhemu
 from bhemu import ahead
-from bhemu.loader import read_elf
+from bhemu.program.loader import read_elf
 from bhemu.tensix import cache
 from bhemu.tensix import compile as tc
 from bhemu.tensix.insn import REGISTRY

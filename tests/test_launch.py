@@ -11,7 +11,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from bhemu import memmap
 from bhemu.errors import InputError
 from bhemu.launch import check, launch, resolve, run, write_whole
-from bhemu.program import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
+from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
 from bhemu.riscv.asm import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
 
 START = 0x10000

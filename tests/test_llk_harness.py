@@ -11,7 +11,7 @@ from bhemu.cli import main
 from bhemu.errors import Assert, InputError, Limit
 from bhemu.launch import launch
 from bhemu.llk import harness
-from bhemu.program import load_program
+from bhemu.program.schema import load_program
 from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, code, jal, li, sw
 
 FOREVER = [addi(A0, A0, 1), jal(ZERO, -4)]

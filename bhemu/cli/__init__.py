@@ -42,7 +42,7 @@ class Commands(click.Group):
         """As click's, with the nearest name for an unknown one."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from bhemu.table import suggestion
+            from bhemu.program.table import suggestion
 
             ctx.fail(f"no command {name!r}; {suggestion(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)

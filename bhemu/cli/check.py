@@ -24,8 +24,8 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     conversion of inputs, expected files, ranges of outputs, end condition. Exit code 2 for the
     first mistake; what is allowed but hardly meant is a warning.
     """
-    from bhemu.flags import with_flags
-    from bhemu.program import load_program
+    from bhemu.program.flags import with_flags
+    from bhemu.program.schema import load_program
 
     path = flags.pop("program")
     if path is None and not flags["cores"]:

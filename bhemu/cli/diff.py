@@ -101,7 +101,7 @@ def _report_tally(tally: "Tally", as_json: bool) -> int:
 def _compare(library: "Library", reference: str, program: str) -> "Verdict":
     from bhemu.oracle import programs
     from bhemu.oracle.compare import Judge
-    from bhemu.program import load_program
+    from bhemu.program.schema import load_program
 
     path = Path(program)
     if path.suffix == ".npz":

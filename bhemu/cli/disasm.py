@@ -11,7 +11,7 @@ from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 
 if TYPE_CHECKING:
-    from bhemu.loader import Image, Segment
+    from bhemu.program.loader import Image, Segment
 
 _WORD = re.compile(r"(0[xX])?[0-9a-fA-F]{1,8}")
 _EXECUTABLE = 1  # PF_X
@@ -61,7 +61,7 @@ def _elf_path(path: Path, core: str | None) -> Path:
     """The ELF that `path` is, or that the program there gives to `core`."""
     if not path.is_dir() and path.suffix != ".toml":
         return path
-    from bhemu.program import load_program
+    from bhemu.program.schema import load_program
 
     elves = {spec.name: spec.elf for spec in load_program(path).cores.values() if spec.elf}
     if core is None and len(elves) == 1:
@@ -73,7 +73,7 @@ def _elf_path(path: Path, core: str | None) -> Path:
 
 
 def _elf(path: Path, symbol: str | None) -> Iterator[str]:
-    from bhemu.loader import read_elf
+    from bhemu.program.loader import read_elf
 
     image = read_elf(path)
     if symbol is not None:

@@ -65,7 +65,7 @@ def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
 
 
 def _list() -> None:
-    from bhemu.views import NAMED
+    from bhemu.tensix.views import NAMED
 
     for named in NAMED:
         click.echo(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")

@@ -134,7 +134,7 @@ def modes_of(cls: "type[Instruction]") -> list[dict[str, Any]]:
 
 def named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
     """The one of `known` with that mnemonic in any case; InputError names the nearest."""
-    from bhemu.table import suggestion
+    from bhemu.program.table import suggestion
 
     name = mnemonic.upper()
     for cls in known:

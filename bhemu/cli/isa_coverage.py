@@ -8,7 +8,7 @@ import click
 from bhemu.errors import BhemuError, InputError
 
 if TYPE_CHECKING:
-    from bhemu.program import Program
+    from bhemu.program.schema import Program
 
 CASE_STARTS = {"trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000}
 CASE_DONE = ((0x100, 0xD0E0), (0x104, 0xD0E1), (0x108, 0xD0E2))
@@ -16,12 +16,12 @@ _SECONDS = 600.0
 
 
 def measure(path: Path) -> tuple[list[dict[str, Any]], str]:
-    """(rows of bhemu.coverage, what ended the run) of a program, case or file of a test suite.
+    """(rows of debug.coverage, what ended the run) of a program, case or file of a test suite.
 
     A PROGRAM.toml or folder and an .npz case are run; any other file is what processes with
     $BHEMU_COVERAGE wrote. InputError when it cannot be read.
     """
-    from bhemu import coverage
+    from bhemu.debug import coverage
 
     if path.suffix not in (".toml", ".npz") and not path.is_dir():
         try:
@@ -33,14 +33,14 @@ def measure(path: Path) -> tuple[list[dict[str, Any]], str]:
 
 
 def _program(path: Path) -> "Program":
-    from bhemu.program import load_program
+    from bhemu.program.schema import load_program
 
     return load_program(path)
 
 
 def _case(path: Path) -> "Program":
     """A case: an image of L1 that TRISC0-2 run from fixed addresses until their words are set."""
-    from bhemu.program import CoreSpec, Program, RunSpec, Until
+    from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
 
     return Program(
         name=path.stem,
@@ -52,7 +52,7 @@ def _case(path: Path) -> "Program":
 
 
 def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
-    from bhemu import coverage
+    from bhemu.debug import coverage
     from bhemu.launch import launch, run
 
     tile = launch(program)
@@ -61,7 +61,7 @@ def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
         ended = run(tile, program).reason
     except BhemuError as problem:
         ended = f"{problem.rule}: {problem.message}"
-    return list(coverage.rows([cover])), ended
+    return list(coverage.rows([cover.notes])), ended
 
 
 def show(rows: list[dict[str, Any]], ended: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from bhemu.errors import EXIT_OK, InputError
-from bhemu.program import KINDS
+from bhemu.program.schema import KINDS
 
 _CORES = {
     "elf": """\
@@ -120,7 +120,7 @@ def command(path: str, kind: str) -> int:
 
 def template(target: Path, kind: str) -> str:
     """The text of a new program of `kind` at `target`."""
-    from bhemu.codecs import DTYPES
+    from bhemu.program.codecs import DTYPES
 
     named = target.resolve()
     title = named.parent.name if target.name == "PROGRAM.toml" else target.stem

@@ -16,7 +16,7 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 if TYPE_CHECKING:
     from bhemu.debug.origin import Origin
     from bhemu.debug.ulps import TileError
-    from bhemu.program import OutputSpec, Program
+    from bhemu.program.schema import OutputSpec, Program
     from bhemu.tile import Tile
 
 _WIDTH = 100
@@ -95,7 +95,7 @@ def _run(
 def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
     """Exact values by name of the output, None where there are none."""
     from bhemu.debug.ulps import read_exact
-    from bhemu.table import suggestion
+    from bhemu.program.table import suggestion
 
     names = [spec.name for spec in program.outputs]
     if not names:
@@ -136,7 +136,7 @@ class Measured:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        from bhemu.tensor import locate
+        from bhemu.program.tensor import locate
 
         spec = self.spec
         first: dict[str, object] | None = None
@@ -156,9 +156,9 @@ class Measured:
 def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measured:
     import numpy as np
 
-    from bhemu import codecs, tensor
     from bhemu.debug import ulps
     from bhemu.launch import resolve
+    from bhemu.program import codecs, tensor
 
     data = tile.read(resolve(tile, spec.at), spec.size)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]

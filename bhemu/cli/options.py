@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bhemu.program import POISON, REFERENCES, UB, Program, load_program
+from bhemu.program.schema import POISON, REFERENCES, UB, Program, load_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,7 +104,7 @@ def json_option(command: F) -> F:
 
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.flags import with_flags
+    from bhemu.program.flags import with_flags
 
     path, flags = values["program"], {name: values[name] for name in _FLAGS}
     if path is None and not flags["cores"]:

@@ -6,7 +6,7 @@ from typing import Any
 from bhemu.core import Core
 from bhemu.launch import OutputResult
 from bhemu.machine import Stop, now
-from bhemu.program import Program
+from bhemu.program.schema import Program
 from bhemu.tile import Tile
 
 REASONS = {

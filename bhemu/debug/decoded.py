@@ -21,7 +21,7 @@ from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import CONDITIONS
-from bhemu.views import NAMED, Tensix
+from bhemu.tensix.views import NAMED, Tensix
 
 _FLOAT = ">11.5g"
 _INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)

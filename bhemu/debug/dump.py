@@ -12,9 +12,9 @@ from bhemu.debug.rows import Row, differences, values
 from bhemu.debug.savefile import SAVED, Snapshot
 from bhemu.debug.view import View
 from bhemu.errors import InputError
-from bhemu.table import suggestion
+from bhemu.program.table import suggestion
 from bhemu.tensix import config_fields, thread_fields
-from bhemu.views import NAMED
+from bhemu.tensix.views import NAMED
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(?:-(0[xX][0-9a-fA-F]+|\d+))?")
 _PER_ROW = 8

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu import codecs, tensor
 from bhemu.debug.chain import Chain, Link
 from bhemu.debug.trace import TracedWord, Tracer
 from bhemu.debug.trial import Trial
 from bhemu.launch import resolve
-from bhemu.program import OutputSpec, Program
+from bhemu.program import codecs, tensor
+from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import watch
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import LOG_SIZE, State

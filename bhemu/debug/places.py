@@ -7,7 +7,7 @@ from bhemu.core import Core
 from bhemu.errors import InputError
 from bhemu.launch import resolve
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import Program
+from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tile import Tile
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from bhemu import loader
 from bhemu.errors import InputError
 from bhemu.launch import resolve, until_words, word_name
 from bhemu.memmap import L1_SIZE, LOCAL_BASE
-from bhemu.program import CoreSpec, OutputSpec, Program
+from bhemu.program import loader
+from bhemu.program.schema import CoreSpec, OutputSpec, Program
 from bhemu.tile import Tile
 
 _EXECUTABLE = 1  # PF_X

@@ -10,7 +10,7 @@ from bhemu.errors import InputError
 from bhemu.launch import until_words
 from bhemu.machine import Stop, count_to
 from bhemu.memmap import CORE_NAMES
-from bhemu.program import Program
+from bhemu.program.schema import Program
 from bhemu.tensix.state import BLOCKED, CORES, RUNNING
 from bhemu.tile import Tile
 

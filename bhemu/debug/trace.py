@@ -7,7 +7,7 @@ from typing import Any
 from bhemu.errors import BhemuError
 from bhemu.launch import until_words
 from bhemu.machine import Stop
-from bhemu.program import Program
+from bhemu.program.schema import Program
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tile import Tile

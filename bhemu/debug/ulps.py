@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu import codecs, tensor
 from bhemu.errors import InputError
+from bhemu.program import codecs, tensor
 
 Floats = NDArray[np.float64]
 

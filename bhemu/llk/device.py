@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bhemu import loader, memmap
+from bhemu import memmap
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import BhemuError, GuestFault, InputError
 from bhemu.llk import harness
+from bhemu.program import loader
 from bhemu.tile import Tile
 
 OPTIONS: Final = "BHEMU_LLK"  # name=value,...: reference, ub, poison, quantum, seed, livelock

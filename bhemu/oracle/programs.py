@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bhemu import tensor
-from bhemu.datafiles import read_image
 from bhemu.errors import BhemuError, InputError, Internal, NoProgress
 from bhemu.launch import launch, resolve, run, until_words
 from bhemu.memmap import CORE_NAMES, L1_SIZE, REGISTERS
 from bhemu.oracle.case import Case, Outcome
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
 from bhemu.oracle.libttsim import Library
-from bhemu.program import OutputSpec, Program
+from bhemu.program import tensor
+from bhemu.program.datafiles import read_image
+from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix.state import RESET
 from bhemu.tile import Tile
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from elf_builder import Elf, Seg
 
-from bhemu.program import KINDS, load_program
-from bhemu.table import Table
+from bhemu.program.schema import KINDS, load_program
+from bhemu.program.table import Table
 
 
 def fill(folder: Path) -> None:

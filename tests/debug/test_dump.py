@@ -13,8 +13,8 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import formats
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import MEMBERS
+from bhemu.tensix.views import NAMED
 from bhemu.tile import Tile
-from bhemu.views import NAMED
 
 
 @pytest.fixture

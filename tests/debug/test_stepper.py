@@ -12,7 +12,7 @@ from bhemu.debug.session import Session
 from bhemu.debug.stepper import COMMANDS, Stepper
 from bhemu.errors import InputError, NoProgress
 from bhemu.launch import launch, run
-from bhemu.program import CoreSpec, Program, RunSpec, load_program
+from bhemu.program.schema import CoreSpec, Program, RunSpec, load_program
 from bhemu.riscv.asm import (
     A0,
     A1,

@@ -5,7 +5,7 @@ import pytest
 from bhemu.debug.trace import TracedWord, Tracer
 from bhemu.errors import Undefined
 from bhemu.launch import launch, run
-from bhemu.program import CoreSpec, Program, RunSpec
+from bhemu.program.schema import CoreSpec, Program, RunSpec
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, code, li, sw, tt, ttinsn
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import LOG_SIZE

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu import codecs, tensor
 from bhemu.debug import ulps
 from bhemu.errors import InputError
+from bhemu.program import codecs, tensor
 
 FP32, BF16 = codecs.FORMATS["fp32"], codecs.FORMATS["bf16"]
 
@@ -104,7 +104,7 @@ def test_exact_values_must_fit(tmp_path: Path) -> None:
 def test_an_element_is_found_in_memory() -> None:
     """Its bytes in the encoded tensor are where `datum` says."""
     from bhemu.debug.origin import datum
-    from bhemu.program import OutputSpec
+    from bhemu.program.schema import OutputSpec
 
     x = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
     for dtype, layout in (("fp32", "tile32"), ("bf16", "tile32"), ("uint16", "faces16")):
@@ -125,7 +125,7 @@ def test_an_element_is_found_in_memory() -> None:
 def test_a_datum_with_a_shared_exponent_is_found_in_memory(dtype: str, layout: str) -> None:
     """Clearing the bits that `datum` names makes this element zero and no other one different."""
     from bhemu.debug.origin import datum
-    from bhemu.program import OutputSpec
+    from bhemu.program.schema import OutputSpec
 
     shape = (64, 32)
     data = tensor.encode(np.full(shape, 1.5, np.float32), dtype, layout, "nearest")

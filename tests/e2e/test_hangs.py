@@ -7,6 +7,7 @@ import pytest
 from released import release
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
+from bhemu.hang.waitgraph import Waiter, WaitGraph
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -28,7 +29,6 @@ from bhemu.riscv.asm import (
     tt,
 )
 from bhemu.tile import Tile
-from bhemu.waitgraph import Waiter, WaitGraph
 
 FLAG, OTHER = 0x8000, 0x8004
 CLOCK = 0xFFB121F0

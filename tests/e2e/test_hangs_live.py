@@ -6,7 +6,7 @@ Each polls, waits or counts for far more rounds than a look takes to come (50 he
 import pytest
 from released import release
 
-from bhemu.explore import explore
+from bhemu.hang.explore import explore
 from bhemu.riscv.asm import (
     A0,
     A1,

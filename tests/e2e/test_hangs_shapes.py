@@ -22,9 +22,9 @@ from test_hangs import (
 
 from bhemu.cli import failure
 from bhemu.errors import NoProgress
+from bhemu.hang.waitgraph import WaitGraph, advice
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, beq, code, li, lw, sw, tt
 from bhemu.tensix.insn import assemble
-from bhemu.waitgraph import WaitGraph, advice
 
 GPRS, MOP_CFG, MOP_DONE = 0xFFE00000, 0xFFB80000, 0xFFE80008
 SRCA_VALID = 1 << 7  # condition C7 of STALLWAIT

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
+from bhemu.hang.waitgraph import Waiter, WaitGraph
 from bhemu.launch import launch, run
-from bhemu.program import load_program
-from bhemu.waitgraph import Waiter, WaitGraph
+from bhemu.program.schema import load_program
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "firmware" / "hangs"

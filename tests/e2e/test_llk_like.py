@@ -42,7 +42,7 @@ from llk_runner import (
 )
 from llk_runner import TILIZE as MATH_TILIZE
 
-from bhemu import tensor
+from bhemu.program import tensor
 
 TILE = (32, 32)
 RNG = np.random.default_rng(7)

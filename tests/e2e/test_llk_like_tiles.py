@@ -22,7 +22,7 @@ from llk_runner import (
     run,
 )
 
-from bhemu import tensor
+from bhemu.program import tensor
 
 RNG = np.random.default_rng(11)
 SHAPES = [(faces, rows) for faces in (1, 2) for rows in (1, 2, 4, 8, 16)] + [(4, 8)]

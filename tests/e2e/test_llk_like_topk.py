@@ -17,7 +17,7 @@ from llk_runner import (
     run,
 )
 
-from bhemu import tensor
+from bhemu.program import tensor
 
 RNG = np.random.default_rng(17)
 TILE = (32, 32)

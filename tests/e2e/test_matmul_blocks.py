@@ -20,7 +20,7 @@ from test_matmul import (
 )
 
 from bhemu.errors import Assert
-from bhemu.tensor import decode, encode
+from bhemu.program.tensor import decode, encode
 from bhemu.tile import Tile
 
 A, B, C, PARTIALS = 0x40000, 0x80000, 0xC0000, 0x100000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.launch import launch, run
-from bhemu.program import load_program
+from bhemu.program.schema import load_program
 from bhemu.riscv.asm import A0, A1, A2, RA, ZERO, addi, code, jalr, li, lw, sw, tt
 from bhemu.tile import Tile
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from unit_runner import push
 
-from bhemu import coverage
 from bhemu.cli import isa, main
+from bhemu.debug import coverage
 from bhemu.errors import Undefined
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tile import Tile
@@ -27,7 +27,7 @@ def used(tile: Tile, cover: coverage.Coverage, *words: tuple[str, dict[str, int]
     tile.run()
     return [
         f"{row['mnemonic']} {row['count']} {row['fields']} {row['formats']}"
-        for row in coverage.rows([cover])
+        for row in coverage.rows([cover.notes])
     ]
 
 
@@ -50,12 +50,12 @@ def test_a_blocked_word_is_counted_once_and_a_refused_one_by_its_rule() -> None:
     push(tile, 1, "SEMGET", sem_sel=1)
     push(tile, 0, "SEMPOST", sem_sel=1)
     tile.run()
-    counts = {mode.mnemonic: count for mode, count in cover.executed.items()}
+    counts = {mode.mnemonic: count for mode, count in cover.notes.executed.items()}
     assert counts == {"SEMINIT": 1, "SEMWAIT": 1, "SEMGET": 1, "SEMPOST": 1}
     push(tile, 1, "ATGETM", mutex_index=1)
     with pytest.raises(Undefined):
         tile.run()
-    (row,) = [row for row in coverage.rows([cover]) if row["rule"]]
+    (row,) = [row for row in coverage.rows([cover.notes]) if row["rule"]]
     assert (row["mnemonic"], row["rule"], row["count"]) == ("ATGETM", "MUTEX-INDEX", 0)
 
 

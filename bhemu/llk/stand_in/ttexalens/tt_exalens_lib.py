@@ -6,7 +6,7 @@ from typing import Any
 
 from bhemu.errors import NotModelled
 from bhemu.llk.device import Device
-from bhemu.symbols import Symbols
+from bhemu.program.symbols import Symbols
 
 from .context import Context
 from .coordinate import OnChipCoordinate

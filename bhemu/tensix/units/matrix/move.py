@@ -16,7 +16,6 @@ from bhemu.tensix.formats import (
     FIVE_BIT_DATUMS,
     FP16,
     FP32,
-    INT8,
     INT32,
     TF32,
     UINT16,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.explore import Loop
-from bhemu.reach import Reach, reach
+from bhemu.hang.explore import Loop
+from bhemu.hang.stores import CodeStores, code_stores
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, PARKED, RESET, THREADS
@@ -58,19 +58,19 @@ def thread_name(t: int) -> str:
     return f"thread T{t}"
 
 
-class Scene:
+class Agents:
     """A tile that stands still, looked at from all sides; programs are read once."""
 
     def __init__(self, tile: Any, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
-        self._reach: dict[int, Reach] = {}
+        self._stores: dict[int, CodeStores] = {}
 
-    def reach(self, core: int) -> Reach:
+    def stores(self, core: int) -> CodeStores:
         """What the program of `core` can do."""
-        if core not in self._reach:
-            self._reach[core] = reach(self.tile, core)
-        return self._reach[core]
+        if core not in self._stores:
+            self._stores[core] = code_stores(self.tile, core)
+        return self._stores[core]
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -95,7 +95,7 @@ class Scene:
         for t in range(THREADS):
             yield from self._held(t)
         for core in range(CORES - 1):
-            for p in self.reach(core).pushes:
+            for p in self.stores(core).pushes:
                 who = mm.CORE_NAMES[core]
                 yield Word(p.word, p.thread, who, "in its program", core, p.pc)
 
@@ -138,7 +138,7 @@ class Scene:
         for core in range(CORES):
             if core == beside:
                 continue
-            for pc, value in self.reach(core).storing(address):
+            for pc, value in self.stores(core).storing(address):
                 if value is None or value != unlike:
                     found.append(self.store(core, pc, address, value))
                     break

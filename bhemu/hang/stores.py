@@ -35,7 +35,7 @@ class Pushed:
 
 
 @dataclass
-class Reach:
+class CodeStores:
     """Constant addresses that a program stores to, by pc, and Tensix words that it pushes."""
 
     core: int
@@ -64,7 +64,7 @@ class _Scan:
         self._known: dict[int, Registers] = {}
         self._work: list[int] = []
 
-    def run(self, starts: set[int]) -> Reach:
+    def run(self, starts: set[int]) -> CodeStores:
         for start in starts:
             self._arrive(start, _START)
         for _ in range(_MOST):
@@ -73,10 +73,10 @@ class _Scan:
             pc = self._work.pop()
             for target, registers in self._next(pc, self._known[pc]):
                 self._arrive(target, registers)
-        reach = Reach(self._core)
+        found = CodeStores(self._core)
         for pc in sorted(self._known):
-            self._note(reach, pc, self._known[pc])
-        return reach
+            self._note(found, pc, self._known[pc])
+        return found
 
     def _arrive(self, pc: int, registers: Registers) -> None:
         if pc & 3 or not 0 <= pc <= mm.L1_SIZE - 4:
@@ -109,25 +109,25 @@ class _Scan:
         else:
             yield pc + 4, _after(word, pc, registers)
 
-    def _note(self, reach: Reach, pc: int, registers: Registers) -> None:
+    def _note(self, found: CodeStores, pc: int, registers: Registers) -> None:
         """Enter what the instruction at `pc` pushes or stores."""
         word = self._word(pc)
         if word & 3 != 3:
             if word and self._core < 4:
                 pushed = word >> 2 | (word & 3) << 30
-                reach.pushes.append(Pushed(max(self._core - 1, 0), pushed, pc))
+                found.pushes.append(Pushed(max(self._core - 1, 0), pushed, pc))
             return
         base, value = registers[word >> 15 & 31], registers[word >> 20 & 31]
         if base is None:
             return
         if word & 0x7F == semantics.AMO:
-            reach.stores[base].append((pc, None))
+            found.stores[base].append((pc, None))
         elif word & 0x7F == semantics.STORE:
             address = (base + semantics.store_offset(word)) & MASK
-            reach.stores[address].append((pc, value))
+            found.stores[address].append((pc, value))
             thread = self._target(address)
             if thread is not None and value is not None:
-                reach.pushes.append(Pushed(thread, value, pc))
+                found.pushes.append(Pushed(thread, value, pc))
 
     def _target(self, address: int) -> int | None:
         """Thread that a word stored to `address` is for: a push or part of a MOP."""
@@ -164,10 +164,10 @@ def has_program(tile: Any, core: int) -> bool:
     return reset_pc(s, core) not in (0, mm.RESET_PCS[core])
 
 
-def reach(tile: Any, core: int) -> Reach:
+def code_stores(tile: Any, core: int) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
     if not has_program(tile, core):
-        return Reach(core)
+        return CodeStores(core)
     starts = {reset_pc(tile.state, core)}
     if tile.state.core_state[core] != RESET:
         starts.add(int(tile.state.pc[core]))

@@ -9,10 +9,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from bhemu import events
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import Field
@@ -45,13 +46,20 @@ class Mode:
         return {"fields": dict(self.fields), "formats": self.formats}
 
 
+@dataclass
+class Notes:
+    """How often each mode was executed, and which rule refused a mode; knows no tile."""
+
+    executed: Counter[Mode] = field(default_factory=Counter)
+    refused: dict[Mode, str] = field(default_factory=dict)
+
+
 class Coverage:
     """Notes every Tensix word of a tile from now on; the tile runs slower."""
 
     def __init__(self, tile: Any) -> None:
         self._s = tile.state
-        self.executed: Counter[Mode] = Counter()
-        self.refused: dict[Mode, str] = {}
+        self.notes = Notes()
         tile.backend.table.observe(self._before, self._after)
 
     def _before(self, t: int, word: int) -> Mode | None:
@@ -62,9 +70,9 @@ class Coverage:
         if mode is None:
             return
         if status == DONE:
-            self.executed[mode] += 1
+            self.notes.executed[mode] += 1
         elif status in RULES:
-            self.refused[mode] = RULES[status].rule
+            self.notes.refused[mode] = RULES[status].rule
 
 
 def mode_of(s: Any, t: int, cls: type[Instruction], word: int) -> Mode:
@@ -130,7 +138,7 @@ def _wide(s: Any, t: int, field: Field) -> str:
     return "Dst32" if _get(s, t, field) else "Dst16"
 
 
-def rows(covers: Iterable[Coverage]) -> Iterator[dict[str, Any]]:
+def rows(covers: Iterable[Notes]) -> Iterator[dict[str, Any]]:
     """One JSON-ready row for each mode: mnemonic, fields, formats, count, rule that refused it."""
     executed: Counter[Mode] = Counter()
     refused: dict[Mode, str] = {}
@@ -146,21 +154,24 @@ def rows(covers: Iterable[Coverage]) -> Iterator[dict[str, Any]]:
         }
 
 
-_tiles: list[Coverage] = []
-
-
-def from_environment(tile: Any) -> None:
-    """Note what `tile` executes when $BHEMU_COVERAGE names a file; it is written at exit."""
+def from_environment() -> None:
+    """Note what every later tile executes when $BHEMU_COVERAGE names a file; written at exit."""
     path = os.environ.get(VARIABLE)
-    if path:
-        if not _tiles:
-            atexit.register(_append, Path(path))
-        _tiles.append(Coverage(tile))
+    if path and _observe not in events.tile_created:
+        events.tile_created.append(_observe)
+        atexit.register(_append, Path(path))
+
+
+_noted: list[Notes] = []
+
+
+def _observe(tile: Any) -> None:
+    _noted.append(Coverage(tile).notes)
 
 
 def _append(path: Path) -> None:
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(list(rows(_tiles))) + "\n")
+        file.write(json.dumps(list(rows(_noted))) + "\n")
 
 
 def read(path: Path) -> list[dict[str, Any]]:

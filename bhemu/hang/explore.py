@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import surroundings
+from bhemu.hang import device_access
+from bhemu.hang.device_access import Escape, Waits
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr, semantics
 from bhemu.riscv.semantics import MASK
-from bhemu.surroundings import Escape, Waits
 from bhemu.tensix.state import HELD, RUNNING
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
@@ -92,7 +92,7 @@ class _Walk:
             while state is not None:
                 state = self._step(state)
         polls = tuple(self._loads[a] for a in sorted(self._deciding))
-        if self._widened and all(surroundings.is_clock(poll.address) for poll in polls):
+        if self._widened and all(device_access.is_clock(poll.address) for poll in polls):
             raise Escape  # it counts and waits for nothing: at work, as far as one can tell
         return Loop(self._c, tuple(sorted(self._pcs)), polls, self._waits)
 
@@ -246,7 +246,7 @@ class _Walk:
             return None if held is None else held >> 8 * (offset & 3)
         if address <= L1_SIZE - size:
             return int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
-        return surroundings.load(self._tile, self._c, address, size)
+        return device_access.load(self._tile, self._c, address, size)
 
     def _local(self, state: _State, offset: int) -> Value:
         """Word of local memory: as this path has stored it, else as it is."""
@@ -260,7 +260,7 @@ class _Walk:
         if offset is not None:
             self._store_local(state, offset, size, value)
         elif address > L1_SIZE - size:
-            surroundings.store(self._tile, self._c, address, value)
+            device_access.store(self._tile, self._c, address, value)
         else:
             held = int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
             if value is None or value & ((1 << 8 * size) - 1) != held:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from bhemu import blockers, surroundings
 from bhemu import memmap as mm
-from bhemu.blockers import Releaser, Scene
 from bhemu.devices import mailbox, pcbuf
-from bhemu.explore import Loop, Poll
+from bhemu.hang import device_access, release
+from bhemu.hang.explore import Loop, Poll
+from bhemu.hang.release import Agents, Releaser
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix import banks, gate, streams
 from bhemu.tensix.frontend import FIFO_FULL
@@ -56,9 +56,9 @@ class Wait:
 # Threads
 
 
-def thread_place(scene: Scene, t: int) -> tuple[int, int]:
+def thread_place(agents: Agents, t: int) -> tuple[int, int]:
     """(core, pc) of the instruction that thread `t` waits at: its latched wait, else its head."""
-    s = scene.s
+    s = agents.s
     return int(s.gate_core[t]), int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
 
 
@@ -72,36 +72,36 @@ def _head(s: Any, t: int) -> tuple[str, dict[str, Any]]:
     return (f"{disassemble(waiting)} holds back {text}" if s.latch[t] else text), shown
 
 
-def thread(scene: Scene, t: int) -> Wait:
+def thread(agents: Agents, t: int) -> Wait:
     """What thread `t`, which has a word at its gate, waits for."""
-    s = scene.s
+    s = agents.s
     number = int(s.gate_blocked[t])
     head, instruction = _head(s, t)
     if number in (gate.WAIT_SEM_ZERO, gate.WAIT_SEM_FULL):
-        wait = _semaphore(scene, t, number == gate.WAIT_SEM_ZERO)
+        wait = _semaphore(agents, t, number == gate.WAIT_SEM_ZERO)
     elif number == WAIT_MUTEX:
-        wait = _mutex(scene, t)
+        wait = _mutex(agents, t)
     elif number in _GATE_BANKS:
         which, valid = _GATE_BANKS[number]
         held = s.matrix_bank if valid else s.unpack_bank
-        wait = _bank(scene, which, int(held[which]) & 1, valid)
+        wait = _bank(agents, which, int(held[which]) & 1, valid)
     elif number in banks.WAITED_FOR:
-        wait = _bank(scene, *banks.WAITED_FOR[number])
+        wait = _bank(agents, *banks.WAITED_FOR[number])
     elif number in (gate.WAIT_PHASE, gate.WAIT_MESSAGES):
-        wait = _stream(scene, t, CONDITIONS[number].text)
+        wait = _stream(agents, t, CONDITIONS[number].text)
     elif number == gate.WAIT_SCALAR:
         owner = int(s.thcon[0]) - 1
         resource = Resource("scalar", {"owner": owner})
-        wait = Wait(resource, CONDITIONS[number].text, "", [scene.thread(owner)])
+        wait = Wait(resource, CONDITIONS[number].text, "", [agents.thread(owner)])
     else:
-        wait = _word_of_l1(scene, t, number)
+        wait = _word_of_l1(agents, t, number)
     detail = "; ".join(part for part in (wait.detail, head) if part)
     return Wait(wait.resource, wait.reason, detail, wait.releasers, instruction, wait.history)
 
 
-def _stream(scene: Scene, t: int, text: str) -> Wait:
+def _stream(agents: Agents, t: int, text: str) -> Wait:
     """A latched STREAMWAIT: the register of the stream that its selector names now."""
-    s, target = scene.s, int(scene.s.latch_target[t])
+    s, target = agents.s, int(agents.s.latch_target[t])
     selector = STREAM_ID_SYNC_SEC0_BankSel.word + int(s.latch_stream[t])
     n = int(s.thread_cfg[t, selector]) & (streams.STREAMS - 1)
     registers = [int(v) for v in s.stream[n]]
@@ -110,33 +110,33 @@ def _stream(scene: Scene, t: int, text: str) -> Wait:
         register = streams.CURR_PHASE
         value = (registers[register] - registers[streams.CURR_PHASE_BASE]) & streams.PHASE_MASK
     at = streams.BASE + 0x1000 * n + 4 * register
-    releasers = scene.by_stores(at, _NOBODY)
-    releasers += scene.by_words(lambda word: blockers.writes_register(word, at))
+    releasers = agents.by_stores(at, _NOBODY)
+    releasers += agents.by_words(lambda word: release.writes_register(word, at))
     resource = Resource("stream", {"stream": n, "register": register, "value": value})
     return Wait(resource, text, f"stream {n} = {value}, awaited {target}", releasers)
 
 
-def _word_of_l1(scene: Scene, t: int, number: int) -> Wait:
+def _word_of_l1(agents: Agents, t: int, number: int) -> Wait:
     """Any other word: what its class says of it, and the word of L1 that it looks at."""
-    s, word = scene.s, int(scene.s.gate_word[t])
+    s, word = agents.s, int(agents.s.gate_word[t])
     text = CONDITIONS[number].text if number in CONDITIONS else "its turn"
     cls = decode(word)
     at = cls.looks_at(s, t, word) if cls else None
     if cls is None or at is None:
         return Wait(Resource("other"), text, "", [])
     resource = Resource("l1", {"address": at})
-    return Wait(resource, text, cls.explain(s, t, word), scene.by_stores(at, _NOBODY))
+    return Wait(resource, text, cls.explain(s, t, word), agents.by_stores(at, _NOBODY))
 
 
-def _semaphore(scene: Scene, t: int, zero: bool) -> Wait:
-    s = scene.s
+def _semaphore(agents: Agents, t: int, zero: bool) -> Wait:
+    s = agents.s
     selected = [i for i in range(8) if int(s.latch_sem[t]) >> i & 1]
     waited = [i for i in selected if (s.sem[i] == 0 if zero else s.sem[i] >= s.sem_max[i])]
     i = (waited or selected)[0]
     shown = ", ".join(f"semaphore {k} = {int(s.sem[k])}, max {int(s.sem_max[k])}" for k in waited)
     reason = f"semaphore {i} to " + ("become non-zero" if zero else "fall below its maximum")
-    releasers = _semaphore_releasers(scene, i, zero)
-    return Wait(_semaphore_resource(s, i), reason, shown, releasers, history=_touched(scene, i))
+    releasers = _semaphore_releasers(agents, i, zero)
+    return Wait(_semaphore_resource(s, i), reason, shown, releasers, history=_touched(agents, i))
 
 
 def _semaphore_resource(s: Any, i: int) -> Resource:
@@ -144,68 +144,68 @@ def _semaphore_resource(s: Any, i: int) -> Resource:
     return Resource("semaphore", numbers)
 
 
-def _semaphore_releasers(scene: Scene, i: int, zero: bool) -> list[Releaser]:
+def _semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
     """Who posts (zero) or takes; only when nobody does, who initialises it to the same effect."""
     moves, sets = (
-        (blockers.posts, blockers.sets_above_zero)
+        (release.posts, release.sets_above_zero)
         if zero
-        else (blockers.takes, blockers.sets_below_maximum)
+        else (release.takes, release.sets_below_maximum)
     )
-    found = scene.by_words(lambda word: moves(word, i))
+    found = agents.by_words(lambda word: moves(word, i))
     known = {releaser.who for releaser in found}
     window = _SEMAPHORES.start + 4 * i
     for core in range(1, 4):  # a store of an even value posts, of an odd one takes
-        for pc, value in scene.reach(core).storing(window):
+        for pc, value in agents.stores(core).storing(window):
             fits = value is None or (value & 1 == 0) == zero
             if fits and mm.CORE_NAMES[core] not in known:
-                found.append(scene.store(core, pc, window, value))
+                found.append(agents.store(core, pc, window, value))
                 known.add(mm.CORE_NAMES[core])
-    return found or scene.by_words(lambda word: sets(word, i))
+    return found or agents.by_words(lambda word: sets(word, i))
 
 
-def _touched(scene: Scene, i: int) -> str:
+def _touched(agents: Agents, i: int) -> str:
     """Who posted and took semaphore `i` last."""
-    s, parts = scene.s, []
+    s, parts = agents.s, []
     for taken, verb in enumerate(("posted", "taken")):
         code = int(s.sem_by[i, taken]) - 1
         if code < 0:
             parts.append(f"never {verb}")
             continue
         who, core = code & 7, code >> 3
-        name = mm.CORE_NAMES[core] if who == _BY_STORE else blockers.thread_name(who)
-        parts.append(f"last {verb} by {name} at {scene.place(core, int(s.sem_pc[i, taken]))}")
+        name = mm.CORE_NAMES[core] if who == _BY_STORE else release.thread_name(who)
+        parts.append(f"last {verb} by {name} at {agents.place(core, int(s.sem_pc[i, taken]))}")
     return f"semaphore {i} was {', '.join(parts)}"
 
 
-def _mutex(scene: Scene, t: int) -> Wait:
-    s = scene.s
+def _mutex(agents: Agents, t: int) -> Wait:
+    s = agents.s
     cls = decode(int(s.gate_word[t]))
     assert cls is not None
     i = cls.operands(int(s.gate_word[t]))["mutex_index"]
     owner = int(s.mutex[i]) - 1
-    taken = scene.place(int(s.mutex_core[i]), int(s.mutex_pc[i]))
-    words = [w for w in scene.words() if w.thread == owner]
-    mine = next((w for w in words if blockers.releases_mutex(w.word, i)), None)
+    taken = agents.place(int(s.mutex_core[i]), int(s.mutex_pc[i]))
+    words = [w for w in agents.words() if w.thread == owner]
+    mine = next((w for w in words if release.releases_mutex(w.word, i)), None)
     if mine is None:
-        releasers = [scene.thread(owner)]
+        releasers = [agents.thread(owner)]
         history = f"thread T{owner} acquired it at {taken} and holds no ATRELM of it"
     else:
         releasers = [
             r
-            for r in scene.by_words(lambda word: blockers.releases_mutex(word, i))
-            if r.who in (blockers.thread_name(owner), mine.who)
+            for r in agents.by_words(lambda word: release.releases_mutex(word, i))
+            if r.who in (release.thread_name(owner), mine.who)
         ]
         history = f"thread T{owner} acquired it at {taken}"
     resource = Resource("mutex", {"index": i, "owner": owner})
     return Wait(resource, f"mutex {i}", f"held by thread T{owner}", releasers, history=history)
 
 
-def _bank(scene: Scene, which: int, bank: int, valid: bool) -> Wait:
+def _bank(agents: Agents, which: int, bank: int, valid: bool) -> Wait:
     name = _SRC[which]
-    wanted = blockers.hands_over if valid else blockers.frees
+    wanted = release.hands_over if valid else release.frees
     owner = "the unpacker" if valid else "the matrix unit"
     reason = f"{name} bank {bank} to become {'valid' if valid else 'free'}"
-    releasers = scene.by_words(lambda word: wanted(word, which))
+    releasers = agents.by_words(lambda word: wanted(word, which))
     resource = Resource("src", {"which": which, "bank": bank, "valid": int(not valid)})
     return Wait(resource, reason, f"{owner} has it", releasers)
 
@@ -213,63 +213,63 @@ def _bank(scene: Scene, which: int, bank: int, valid: bool) -> Wait:
 # Blocked cores
 
 
-def core(scene: Scene, c: int, number: int, address: int) -> Wait:
+def core(agents: Agents, c: int, number: int, address: int) -> Wait:
     """What core `c` waits for: condition `number` of its access to `address`."""
     text = CONDITIONS[number].text if number in CONDITIONS else "a device"
     shown = f"address {address:#010x}"
     if number == FIFO_FULL:
         t = (address - mm.INSTRN_BUF_BASE) >> 16 if c == 0 else c - 1
-        queued = int(scene.s.fifo_write[t] - scene.s.fifo_read[t])
+        queued = int(agents.s.fifo_write[t] - agents.s.fifo_read[t])
         reason = f"room in the instruction FIFO of T{t}"
         shown += f", {queued} words queued for T{t}"
         resource = Resource("fifo", {"thread": t, "queued": queued})
-        wait = Wait(resource, reason, shown, [scene.thread(t)])
+        wait = Wait(resource, reason, shown, [agents.thread(t)])
     elif number in _TTSYNC:
-        wait = Wait(Resource("ttsync", {"thread": c - 1}), text, shown, [scene.thread(c - 1)])
+        wait = Wait(Resource("ttsync", {"thread": c - 1}), text, shown, [agents.thread(c - 1)])
     elif number in (mailbox.EMPTY, mailbox.FULL):
-        wait = _mailbox(scene, c, number, (address - mm.MAILBOX_BASE) >> 12, shown)
+        wait = _mailbox(agents, c, number, (address - mm.MAILBOX_BASE) >> 12, shown)
     else:
-        wait = _pcbuf(scene, c, number, address, text, shown)
-    return Wait(wait.resource, wait.reason, wait.detail, wait.releasers, _instruction(scene, c))
+        wait = _pcbuf(agents, c, number, address, text, shown)
+    return Wait(wait.resource, wait.reason, wait.detail, wait.releasers, _instruction(agents, c))
 
 
-def _instruction(scene: Scene, c: int, pc: int | None = None) -> dict[str, Any]:
-    at = int(scene.s.pc[c]) if pc is None else pc
-    word = int(scene.s.l1[at : at + 4].view("<u4")[0])
+def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any]:
+    at = int(agents.s.pc[c]) if pc is None else pc
+    word = int(agents.s.l1[at : at + 4].view("<u4")[0])
     return {"word": word, "decoded": riscv_text(word, at, None, disassemble)}
 
 
-def _mailbox(scene: Scene, c: int, number: int, n: int, shown: str) -> Wait:
-    s = scene.s
+def _mailbox(agents: Agents, c: int, number: int, n: int, shown: str) -> Wait:
+    s = agents.s
     if number == mailbox.EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
         releasers = [
-            scene.store(n, pc, window, value) for pc, value in scene.reach(n).storing(window)
-        ][:1] or [scene.core(n, f"has no store to {window:#x}", able=False)]
+            agents.store(n, pc, window, value) for pc, value in agents.stores(n).storing(window)
+        ][:1] or [agents.core(n, f"has no store to {window:#x}", able=False)]
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
         return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, shown, releasers)
     full = [r for r in range(4) if s.mailbox_write[c, r] != s.mailbox_read[c, r]]
     held = ", ".join(
         f"{int(s.mailbox_write[c, r] - s.mailbox_read[c, r])} for {mm.CORE_NAMES[r]}" for r in full
     )
-    releasers = [scene.core(r, "has not taken its messages") for r in full]
+    releasers = [agents.core(r, "has not taken its messages") for r in full]
     reason = "room in the mailboxes it writes (4 words in all)"
     return Wait(Resource("mailbox", {"writer": c}), reason, f"{shown}, {held}", releasers)
 
 
-def _pcbuf(scene: Scene, c: int, number: int, address: int, text: str, shown: str) -> Wait:
+def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Wait:
     if number == pcbuf.PCBUF_EMPTY:
         window = mm.PC_BUF_BASE + 0x10000 * (c - 1)
-        stores = scene.reach(0).storing(window)
-        releasers = [scene.store(0, pc, window, value) for pc, value in stores][:1]
-        releasers = releasers or [scene.core(0, f"has no store to {window:#x}", able=False)]
+        stores = agents.stores(0).storing(window)
+        releasers = [agents.store(0, pc, window, value) for pc, value in stores][:1]
+        releasers = releasers or [agents.core(0, f"has no store to {window:#x}", able=False)]
         return Wait(Resource("pcbuf", {"trisc": c - 1}), text, shown, releasers)
     if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
         t = (address - mm.PC_BUF_BASE) >> 16
-        held = int(scene.s.pcbuf_write[t] - scene.s.pcbuf_read[t])
-        releasers = [scene.core(t + 1, "reads that PCBuf")]
-        if number == pcbuf.PCBUF_BUSY and scene.s.gate_full[t]:
-            releasers.append(scene.thread(t))
+        held = int(agents.s.pcbuf_write[t] - agents.s.pcbuf_read[t])
+        releasers = [agents.core(t + 1, "reads that PCBuf")]
+        if number == pcbuf.PCBUF_BUSY and agents.s.gate_full[t]:
+            releasers.append(agents.thread(t))
         resource = Resource("pcbuf", {"trisc": t, "held": held})
         return Wait(resource, text, f"{shown}, {held} entries for trisc{t}", releasers)
     return Wait(Resource("other"), text, shown, [])
@@ -278,57 +278,57 @@ def _pcbuf(scene: Scene, c: int, number: int, address: int, text: str, shown: st
 # Cores that poll
 
 
-def loop(scene: Scene, found: Loop) -> Iterator[tuple[int, Wait]]:
+def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Wait]]:
     """(pc, wait) of everything that decides about the loop of a core; the clock only if alone."""
     span = f"its loop is 0x{found.pcs[0]:08X}..0x{found.pcs[-1]:08X}"
     if found.waits is not None:
         pc, number = found.waits
-        yield pc, core(scene, found.core, number, int(scene.s.core_address[found.core]))
+        yield pc, core(agents, found.core, number, int(agents.s.core_address[found.core]))
         return
-    clocks = [p for p in found.polls if surroundings.is_clock(p.address)]
+    clocks = [p for p in found.polls if device_access.is_clock(p.address)]
     polls = [p for p in found.polls if p not in clocks][:_MOST_POLLS]
     if clocks:
         span += ", the clock it reads ends nothing"
     for poll in polls:
-        yield poll.pc, _poll(scene, found.core, poll, span)
+        yield poll.pc, _poll(agents, found.core, poll, span)
     if not polls:
         what = "nothing but the clock" if clocks else "nothing"
-        pc = int(scene.s.pc[found.core])
+        pc = int(agents.s.pc[found.core])
         wait = Wait(Resource("clock" if clocks else "loop"), f"{what}: it goes round", span, [])
-        yield pc, Wait(wait.resource, wait.reason, span, [], _instruction(scene, found.core))
+        yield pc, Wait(wait.resource, wait.reason, span, [], _instruction(agents, found.core))
 
 
-def _poll(scene: Scene, c: int, poll: Poll, span: str) -> Wait:
-    resource, name, releasers, history = _polled(scene, c, poll)
+def _poll(agents: Agents, c: int, poll: Poll, span: str) -> Wait:
+    resource, name, releasers, history = _polled(agents, c, poll)
     value = "varies" if poll.value is None else f"is {poll.value:#x}"
     detail = f"it polls {poll.address:#x}, which {value}; {span}"
-    return Wait(resource, name, detail, releasers, _instruction(scene, c, poll.pc), history)
+    return Wait(resource, name, detail, releasers, _instruction(agents, c, poll.pc), history)
 
 
-def _polled(scene: Scene, c: int, poll: Poll) -> tuple[Resource, str, list[Releaser], str]:
+def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Releaser], str]:
     """Resource, its name, who could change it, who did last."""
     at = poll.address
     numbers = {"address": at} | ({} if poll.value is None else {"value": poll.value})
     if at in _SEMAPHORES and 1 <= c <= 3:
         i = (at - _SEMAPHORES.start) >> 2
-        both = _semaphore_releasers(scene, i, True) + _semaphore_releasers(scene, i, False)
+        both = _semaphore_releasers(agents, i, True) + _semaphore_releasers(agents, i, False)
         releasers = list({r.who: r for r in both if r.who != mm.CORE_NAMES[c]}.values())
-        resource = _semaphore_resource(scene.s, i)
-        return resource, f"semaphore {i} to change", releasers, _touched(scene, i)
-    releasers = scene.by_stores(at, c, poll.value)
+        resource = _semaphore_resource(agents.s, i)
+        return resource, f"semaphore {i} to change", releasers, _touched(agents, i)
+    releasers = agents.by_stores(at, c, poll.value)
     if at < mm.L1_SIZE:
         return Resource("l1", numbers), f"L1 word {at & ~3:#x} to change", releasers, ""
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
-        releasers += scene.by_words(lambda word: blockers.writes_register(word, at))
+        releasers += agents.by_words(lambda word: release.writes_register(word, at))
         numbers |= {"stream": stream, "register": register}
         name = f"register {register} of stream {stream} to change"
         return Resource("stream", numbers), name, releasers, ""
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
-        wait = _mailbox(scene, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
+        wait = _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
         return wait.resource, wait.reason, wait.releasers, ""
     block = mm.block_name(at)
     if at >= mm.GPR_BASE:  # GPRs and Config: what a thread still holds may write them
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
-        releasers += [scene.thread(t) for t in near if scene.s.gate_full[t]]
+        releasers += [agents.thread(t) for t in near if agents.s.gate_full[t]]
     return Resource("register", numbers), f"{block} word {at & ~3:#x} to change", releasers, ""

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bhemu import tensor
-from bhemu.codecs import DTYPES
-from bhemu.datafiles import encode_values, read_array, read_image
 from bhemu.errors import InputError, NotModelled
-from bhemu.loader import LOCAL_MODES, Local
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.table import REQUIRED, Table
+from bhemu.program import tensor
+from bhemu.program.codecs import DTYPES
+from bhemu.program.datafiles import encode_values, read_array, read_image
+from bhemu.program.loader import LOCAL_MODES, Local
+from bhemu.program.table import REQUIRED, Table
 
 SCHEMA = 1
 KINDS = ("elf", "image", "llk")

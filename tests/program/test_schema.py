@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError, NotModelled
-from bhemu.program import CoreSpec, RunSpec, Until, check_l1, load_program, resolve_at
-from bhemu.tensor import encode
+from bhemu.program.schema import CoreSpec, RunSpec, Until, check_l1, load_program, resolve_at
+from bhemu.program.tensor import encode
 
 HEAD = 'bhemu = 1\nkind = "elf"\n[cores]\ntrisc0 = { elf = "k.elf" }\n'
 IMAGE = 'bhemu = 1\nkind = "image"\n[cores]\ntrisc0 = { pc = 0x10000 }\n'

@@ -4,7 +4,7 @@ import pytest
 from elf_builder import LOCAL, PT_DYNAMIC, PT_RISCV_ATTRIBUTES, Elf, Sec, Seg, Sym
 
 from bhemu.errors import InputError
-from bhemu.loader import Placement, check_overlap, place, read_elf
+from bhemu.program.loader import Placement, check_overlap, place, read_elf
 
 CODE = b"\x6f\x00\x00\x00" * 4
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from bhemu.codecs import DTYPES
 from bhemu.errors import InputError
-from bhemu.tensor import compare, decode, element_bits, encode, encoded_size, locate
+from bhemu.program.codecs import DTYPES
+from bhemu.program.tensor import compare, decode, element_bits, encode, encoded_size, locate
 
 NUMBERS = [name for name in DTYPES if name != "raw"]
 

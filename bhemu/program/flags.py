@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from bhemu.errors import InputError
-from bhemu.loader import Local
 from bhemu.memmap import CORE_NAMES
-from bhemu.program import (
+from bhemu.program.loader import Local
+from bhemu.program.schema import (
     LOCAL_OF_KIND,
     At,
     CoreSpec,
@@ -27,7 +27,7 @@ from bhemu.program import (
     set_from,
     until_from,
 )
-from bhemu.table import Table, suggestion
+from bhemu.program.table import Table, suggestion
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|0|[1-9][0-9]{0,31}")
 

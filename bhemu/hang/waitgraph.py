@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bhemu import waits
-from bhemu.blockers import Releaser, Scene
 from bhemu.errors import NoProgress
-from bhemu.explore import Loop
+from bhemu.hang import waits
+from bhemu.hang.explore import Loop
+from bhemu.hang.release import Agents, Releaser
+from bhemu.hang.waits import Wait
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.tensix.state import BLOCKED, CORES, THREADS
-from bhemu.waits import Wait
 
 _NOTHING = (
     "found nothing that could release it: no store to a constant address, no word in a program,"
@@ -80,13 +80,13 @@ class WaitGraph:
         return {"waiters": [asdict(w) for w in self.waiters], "cycle": list(self.cycle)}
 
 
-def _waiter(scene: Scene, who: str, core: int, pc: int, wait: Wait) -> Waiter:
-    where = where_core(scene.tile, core, pc, **wait.instruction).as_dict()
+def _waiter(agents: Agents, who: str, core: int, pc: int, wait: Wait) -> Waiter:
+    where = where_core(agents.tile, core, pc, **wait.instruction).as_dict()
     return Waiter(
         who=who,
         kind=wait.resource.kind,
         reason=wait.reason,
-        place=scene.tile.place(core, pc),
+        place=agents.tile.place(core, pc),
         detail=wait.detail,
         resource=wait.resource.numbers,
         releasers=tuple(wait.releasers),
@@ -118,20 +118,25 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
 
 def wait_for_graph(tile: Any, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
-    scene = Scene(tile, loops)
+    agents = Agents(tile, loops)
     s = tile.state
     waiters = [
-        _waiter(scene, f"thread T{t}", *waits.thread_place(scene, t), waits.thread(scene, t))
+        _waiter(
+            agents,
+            f"thread T{t}",
+            *waits.thread_place(agents, t),
+            waits.thread(agents, t),
+        )
         for t in range(THREADS)
         if s.gate_full[t]
     ]
     for c in range(CORES):
         if s.core_state[c] == BLOCKED:
-            wait = waits.core(scene, c, int(s.core_wait[c]), int(s.core_address[c]))
-            waiters.append(_waiter(scene, CORE_NAMES[c], c, int(s.pc[c]), wait))
+            wait = waits.core(agents, c, int(s.core_wait[c]), int(s.core_address[c]))
+            waiters.append(_waiter(agents, CORE_NAMES[c], c, int(s.pc[c]), wait))
     for loop in loops:
-        for pc, wait in waits.loop(scene, loop):
-            waiters.append(_waiter(scene, CORE_NAMES[loop.core], loop.core, pc, wait))
+        for pc, wait in waits.loop(agents, loop):
+            waiters.append(_waiter(agents, CORE_NAMES[loop.core], loop.core, pc, wait))
     return WaitGraph(tuple(waiters), _cycle(waiters))
 
 

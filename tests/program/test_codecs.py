@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bhemu.codecs import DTYPES, FORMATS
 from bhemu.errors import InputError
-from bhemu.tensor import decode, encode
+from bhemu.program.codecs import DTYPES, FORMATS
+from bhemu.program.tensor import decode, encode
 
 NUMBERS = [name for name in DTYPES if name != "raw"]
 PLAIN = [name for name in NUMBERS if FORMATS[name].kind != "bfp"]

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.flags import parse_core, parse_expect, parse_input, parse_set, parse_until, with_flags
-from bhemu.program import CoreSpec, Until, load_program
+from bhemu.program.flags import (
+    parse_core,
+    parse_expect,
+    parse_input,
+    parse_set,
+    parse_until,
+    with_flags,
+)
+from bhemu.program.schema import CoreSpec, Until, load_program
 
 PROGRAM = """\
 bhemu = 1

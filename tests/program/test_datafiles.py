@@ -5,9 +5,9 @@ import struct
 import numpy as np
 import pytest
 
-from bhemu.datafiles import encode_values, read_array, read_image
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
+from bhemu.program.datafiles import encode_values, read_array, read_image
 
 
 def test_values_are_packed_little_endian_without_gaps():

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu import tensor
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
+from bhemu.program import tensor
 
 _INTEGERS = {"u8": "<B", "u16": "<H", "u32": "<I", "i8": "<b", "i16": "<h", "i32": "<i"}
 _FLOATS = {"f32": "fp32", "bf16": "bf16"}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.bus import Window
+from bhemu.devices.bus import Window
 from bhemu.devices.inert import InertRegister
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.state import FIFO_DEPTH

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
-from bhemu.symbols import Symbols
+from bhemu.program.symbols import Symbols
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bhemu import codecs
-from bhemu.codecs import DTYPES, FORMATS, Format, Words
 from bhemu.errors import InputError
+from bhemu.program import codecs
+from bhemu.program.codecs import DTYPES, FORMATS, Format, Words
 
 LAYOUTS = ("raw", "rows", "faces16", "tile32")
 CONVERTS = ("exact", "nearest", "truncate")

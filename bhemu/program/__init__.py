@@ -1,0 +1,1 @@
+"""A program as files: PROGRAM.toml, ELFs, symbols, tensors and their formats."""
