@@ -59,6 +59,7 @@ mutate: setup
 	nice $(BIN)/python scripts/mutate.py
 
 wheel: $(RUNTIME)
+	rm -rf build dist
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 wheel-check: wheel

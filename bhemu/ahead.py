@@ -12,10 +12,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bhemu.jit import cache
+from bhemu.jit.build import stub, yield_to_others
+from bhemu.jit.subset import JIT
 from bhemu.program.loader import Image
-from bhemu.tensix import cache, units
+from bhemu.tensix import units
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT, stub, yield_to_others
 
 assert units.MODULES  # importing the package declares the instructions
 

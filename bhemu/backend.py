@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import dispatch, rare
+from bhemu.jit.build import compiled
+from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
 from bhemu.riscv import callbacks
 from bhemu.riscv.unicorn_engine import UnicornEngine, bus_entries, native
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
-from bhemu.tensix.jit import ACCESS, JIT, compiled
+from bhemu.tensix.record import ACCESS
 from bhemu.tensix.state import State
 
 # (core, address, size with dispatch.WRITE for a store, value) -> loaded value
@@ -126,7 +128,7 @@ class Backend:
             self._s.access[0] = tc.FAILED
             return 0
 
-    # Interpreted twins of the pointer calls (tensix/jit.py)
+    # Interpreted twins of the pointer calls (jit/calls.py)
 
     def entry(self, t: int, word: int) -> int:
         """Execute one word."""

@@ -1,4 +1,4 @@
-"""Compiled helper functions are callable from the tests (see bhemu/tensix/subset.py).
+"""Compiled helper functions are callable from the tests (see bhemu/jit/subset.py).
 
 Hypothesis tries the same examples in every run, new ones with BHEMU_LONG=1; however slow a machine
 is, no example is too late.
@@ -11,7 +11,7 @@ os.environ["BHEMU_PYTHON_WRAPPERS"] = "1"
 import numba
 from hypothesis import settings
 
-from bhemu.tensix import cache
+from bhemu.jit import cache
 
 # functions that tests compile by themselves: kept apart for every version of the sources
 numba.config.CACHE_DIR = str(cache.root() / f"tests-{cache.key(cache.closure('bhemu.backend'))}")

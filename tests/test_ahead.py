@@ -11,11 +11,11 @@ import pytest
 
 import bhemu
 from bhemu import ahead
+from bhemu.jit import cache
+from bhemu.jit.subset import JIT
 from bhemu.program.loader import read_elf
-from bhemu.tensix import cache
 from bhemu.tensix import compile as tc
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
 
 ELFS = Path(bhemu.__file__).parent.parent / "elfs"
 compiled_only = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")

@@ -9,7 +9,7 @@ ROOT = Path(bhemu.__file__).parent
 # Rooms from the ground up; a module may import its own room and those of the rows before it.
 LAYERS = (
     ("errors", "bits", "events"),
-    ("memmap",),
+    ("memmap", "jit"),
     ("tensix", "program"),
     ("devices",),
     ("riscv",),

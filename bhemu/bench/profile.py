@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from bhemu.bench.measure import load, run_once
 from bhemu.bench.rows import Benchmark
 from bhemu.errors import InputError, Internal
+from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
 from bhemu.tensix import profile
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
 
 _PARTS = {
     profile.RUN_CORE: "RISC-V cores",

@@ -49,16 +49,16 @@ class Progress:
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:
-            from bhemu.tensix import jit
-
             begin = time.monotonic()
+            from bhemu.jit import build
+
             said: list[str] = []
             told = functools.partial(self._compiling, said)
-            jit.before_compiling.append(told)
+            build.before_compiling.append(told)
             try:
                 yield
             finally:
-                jit.before_compiling.remove(told)
+                build.before_compiling.remove(told)
         finally:
             gc.enable()
         if said:

@@ -30,10 +30,10 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     with progress.starting():
         from bhemu import ahead
         from bhemu.backend import core_is_fresh
+        from bhemu.jit.cache import root
+        from bhemu.jit.subset import JIT
         from bhemu.tensix import compile as tc
-        from bhemu.tensix.cache import root
         from bhemu.tensix.cold import SLOTS
-        from bhemu.tensix.jit import JIT
 
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")

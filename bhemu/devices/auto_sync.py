@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UNIMPLEMENTED, condition, error
-from bhemu.tensix.subset import njit
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
 DECLARED = error(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import config_race, rules
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
-from bhemu.tensix.subset import njit
 
 _DUAL = 2 * CONFIG_WORDS
 _THREAD = 3 * CONFIG_WORDS

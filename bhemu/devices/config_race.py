@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
@@ -18,7 +19,6 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UB, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.cfg import SETC16
 from bhemu.tensix.units.front import MOP
 from bhemu.tensix.units.pack.pacr import PACR

@@ -11,10 +11,10 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import instruction_debug, rules
 from bhemu.errors import Internal
+from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.state import CFG0_RESET, RESET, RUNNING, State
 from bhemu.tensix.status import UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 
 ARRAY = error(
     "DEBUG-ARRAY",

@@ -25,9 +25,9 @@ from bhemu.devices import (
     rules,
     tdma,
 )
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
 from bhemu.tensix import streams
-from bhemu.tensix.jit import call_access
-from bhemu.tensix.subset import njit
 
 WRITE = 0x100  # added to the size when a Python device is asked to store
 _TENSIX = mm.GPR_BASE

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.status import MISSING, UB, error
-from bhemu.tensix.subset import njit
 
 FORMAT = error(
     "DST-WINDOW-FORMAT",

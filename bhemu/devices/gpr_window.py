@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 
 @njit

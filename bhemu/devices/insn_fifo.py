@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import instruction_debug, rules
+from bhemu.jit.calls import call_step
+from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
-from bhemu.tensix.jit import call_step
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.subset import njit
 
 TRISC_WINDOW = error(
     "PUSH-TRISC",

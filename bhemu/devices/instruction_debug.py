@@ -10,10 +10,10 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import put, queued
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
 from bhemu.tensix.status import UB, error
-from bhemu.tensix.subset import njit
 
 CONTROLLED = error(
     "PUSH-DEBUG",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 _ORDER = (0, 4, 1, 2, 3)  # slots: brisc, ncrisc, trisc0, trisc1, trisc2
 _SIZES = (0x2000, 0x2000, 0x1000, 0x1000, 0x1000)

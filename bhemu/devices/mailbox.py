@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.tensix.status import condition
-from bhemu.tensix.subset import njit
 
 EMPTY = condition("a mailbox message")
 FULL = condition("room in the mailboxes it writes (4 words in all)")

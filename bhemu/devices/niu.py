@@ -11,9 +11,9 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.tensix.state import State
 from bhemu.tensix.status import UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 
 TRANSFER = error(
     "NOC-TRANSFER",

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.jit.calls import call_step
+from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import drained
-from bhemu.tensix.jit import call_step
 from bhemu.tensix.loop import COPROCESSOR_TURN
 from bhemu.tensix.route import time_passes
-from bhemu.tensix.subset import njit
 
 
 @njit

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.memmap import RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import drained, mop_drained
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import condition
-from bhemu.tensix.subset import njit
 
 DRAIN = condition("its Tensix thread to execute every queued word (TTSync)")
 MOP_DRAIN = condition("the MOP expander of its thread to finish (TTSync)")

@@ -9,8 +9,8 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import auto_sync, dst_window, tdma
-from bhemu.tensix.jit import call_access
-from bhemu.tensix.subset import njit
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
 
 DST_READ, DST_WRITE, TDMA_WRITE, SYNC = range(4)
 

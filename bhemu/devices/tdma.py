@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units import mover
 from bhemu.tensix.words import l1_words
 

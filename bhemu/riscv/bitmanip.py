@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000

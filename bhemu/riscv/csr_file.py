@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices.debug_regs import now
+from bhemu.jit.subset import njit
 from bhemu.riscv import csr
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import STALL_ANY
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
-from bhemu.tensix.subset import njit
 
 UNKNOWN = -1  # from `value`: not modelled
 

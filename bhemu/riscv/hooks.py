@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import insn_fifo, own_thread
+from bhemu.jit.calls import call_access, l1_word
+from bhemu.jit.subset import njit
 from bhemu.riscv import bitmanip, csr, csr_file
 from bhemu.riscv.primitives import (
     REG_PC,
@@ -38,7 +40,6 @@ from bhemu.riscv.refusals import (
     misaligned,
 )
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.jit import call_access, l1_word
 from bhemu.tensix.loop import (
     STOP_ASSERT,
     STOP_BREAKPOINT,
@@ -52,7 +53,6 @@ from bhemu.tensix.loop import (
 )
 from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PAGE, PARKED, RUNNING
 from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
 _FETCH_UNMAPPED = 8

@@ -10,9 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from bhemu.tensix.jit import JIT
+from bhemu.jit.subset import JIT, njit
 from bhemu.tensix.state import OFFSET
-from bhemu.tensix.subset import njit
 
 REG_X0 = 1  # engine's register numbers, asserted by unicorn_engine
 REG_PC = 190

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.jit.subset import njit
 from bhemu.riscv.primitives import emu_stop, x_register
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, error
-from bhemu.tensix.subset import njit
 
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES = range(10)

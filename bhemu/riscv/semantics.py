@@ -12,8 +12,9 @@ from typing import Any
 
 from numba import types
 
+from bhemu.jit.build import compiled
+from bhemu.jit.subset import JIT
 from bhemu.riscv import bitmanip
-from bhemu.tensix.jit import JIT, compiled
 
 MASK = 0xFFFFFFFF
 LOAD, FENCE, OP_IMM, AUIPC, STORE = 0x03, 0x0F, 0x13, 0x17, 0x23

@@ -16,8 +16,10 @@ from unicorn import riscv_const as rc
 
 from bhemu import memmap as mm
 from bhemu.errors import Internal
+from bhemu.jit.build import compiled
+from bhemu.jit.subset import JIT
 from bhemu.riscv import primitives, register_file
-from bhemu.tensix.jit import JIT, REC, STEP, compiled
+from bhemu.tensix.record import REC, STEP
 from bhemu.tensix.state import CORES, PAGE, State
 
 _LIBRARY = os.path.join(os.path.dirname(unicorn.__file__), "lib", "libunicorn.so.2")
@@ -35,7 +37,7 @@ _u64, _u32 = types.uint64, types.uint32
 def bus_entry(name: str) -> Any:
     """Compiled "bus_read" or "bus_write"."""
     from bhemu.devices import dispatch
-    from bhemu.tensix.jit import ACCESS
+    from bhemu.tensix.record import ACCESS
 
     access = {"bus_read": dispatch.read_entry, "bus_write": dispatch.write_entry}[name]
     return compiled(ACCESS, access)

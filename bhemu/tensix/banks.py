@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import NCB, UNSUPPORTED, condition, error
-from bhemu.tensix.subset import njit
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
 STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/prepare.py

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.jit import JIT, call_entry
+from bhemu.jit.calls import call_entry
+from bhemu.jit.subset import JIT, njit
 from bhemu.tensix.state import COLD_SLOTS
-from bhemu.tensix.subset import njit
 
 # Slots; their numbers are part of compiled code.
 UNPACK, PACK, UNPACK_RARE, ACCUMULATE, UNPACK_LITERAL = range(5)

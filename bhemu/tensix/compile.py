@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.tensix import cache, cold, loop, units
+from bhemu.jit import cache
+from bhemu.jit.build import compiled, compiled_text
+from bhemu.jit.subset import JIT
+from bhemu.tensix import cold, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tensix.jit import ENTRY, JIT, STEP, compiled, compiled_text
+from bhemu.tensix.record import ENTRY, STEP
 from bhemu.tensix.state import State
 from bhemu.tensix.status import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error
 
@@ -32,7 +35,7 @@ _TEMPLATE = """\"\"\"Generated from {name} by bhemu/tensix/compile.py; do not ed
 import numpy as np
 
 from {module} import {name}
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 _execute = njit({name}.execute)
 {route}

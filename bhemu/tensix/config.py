@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import code_pages, dest, prng
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import (
@@ -16,7 +17,6 @@ from bhemu.tensix.config_fields import (
     DEST_ACCESS_CFG_swizzle_32b,
     PRNG_SEED_Seed_Val,
 )
-from bhemu.tensix.subset import njit
 
 CONFIG_WORDS = 224
 THREAD_WORDS = 68

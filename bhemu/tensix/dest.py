@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.tensix.subset import njit
 
 ROWS = 1024
 COLUMNS = 16

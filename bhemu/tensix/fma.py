@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 _U = np.uint32
 _I = np.int32

@@ -11,7 +11,7 @@ in compiled code the result must be stored or cast to uint32 to stay vectorised.
 
 from typing import Any
 
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 FP32 = 0
 FP16 = 1

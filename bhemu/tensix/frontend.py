@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, IDLE, UB, condition, error
-from bhemu.tensix.subset import njit
 
 FIFO_FULL = condition("room in the instruction FIFO")
 

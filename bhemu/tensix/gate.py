@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, semaphores, streams
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import STALL_ANY
 from bhemu.tensix.status import condition
-from bhemu.tensix.subset import njit
 
 NONE, STALL, SEMAPHORE, STREAM = 0, 1, 2, 3  # values of `latch`
 

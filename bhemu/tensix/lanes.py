@@ -15,11 +15,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
+from bhemu.jit.subset import JIT, njit
 from bhemu.tensix import staging
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, NCB, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 LANES = 32
 VALUE, FLAG = 0, 1  # scratch rows that `write` and `write_flags` take

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import call_entry, call_step, l1_word
+from bhemu.jit.subset import njit
 from bhemu.tensix import watch
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.insn import WAKES, WAKES_BY_BANK
-from bhemu.tensix.jit import call_entry, call_step, l1_word
 from bhemu.tensix.route import taker, time_passes, waits
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
 from bhemu.tensix.status import DONE, IDLE
-from bhemu.tensix.subset import njit
 
 # Reasons to stop that are no error: positive statuses of `run`, outside the condition numbers.
 STOP_STEP = 1001  # an executed_limit or retired_limit was reached

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
 from bhemu.memmap import HOST
 from bhemu.tensix import streams
-from bhemu.tensix.jit import call_access
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 
 BASE = 0xFFB00000
 FIRST = 0xFFB11000  # below it is core-local memory, out of reach

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 RULE_SLOTS = 256  # rules that can be counted at once
 UB_ERROR, UB_WARN, UB_SILICON = 0, 1, 2

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.jit import call_entry
-from bhemu.tensix.subset import njit
+from bhemu.jit.calls import call_entry
+from bhemu.jit.subset import njit
 
 
 @njit(forceinline=True)

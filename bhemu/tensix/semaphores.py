@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 
 COUNT = 8
 LIMIT = 15  # largest value a semaphore holds

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 LANES = 32
 ENTRIES = 32  # 8 registers of SFPTRANSP, 8 of an indirect SFPMAD, SFPSWAP, the last cycle's rest

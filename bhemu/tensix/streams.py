@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 BASE, SIZE = 0xFFB40000, 0x40000
 STREAMS, REGISTERS = 64, 1024

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import l1_word
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest
-from bhemu.tensix.jit import l1_word
 from bhemu.tensix.state import LOG_SIZE
-from bhemu.tensix.subset import njit
 
 NOTHING, L1, DST = range(3)
 KIND, PLACE, COLUMN, STOP_AT, STOP_THREAD = range(5)

@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from bhemu.tensix.jit import JIT
+from bhemu.jit.subset import JIT
 from bhemu.tensix.state import DTYPE, OFFSET
 
 _build: Any = cgutils

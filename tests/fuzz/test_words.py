@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bhemu.errors import BhemuError, Internal
+from bhemu.jit.subset import JIT
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.asm import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tensix.jit import JIT
 from bhemu.tile import Tile
 
 STARTS = (0x10000, 0x20000, 0x30000)

@@ -1,8 +1,8 @@
 """The second entries of instructions, for tests that call an instruction without a tile."""
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix.cold import ENTRIES
 from bhemu.tensix.compile import cold_entry
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import State
 
 

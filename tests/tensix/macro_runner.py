@@ -3,9 +3,9 @@
 import ctypes
 from typing import Any
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import FIFO_DEPTH, State
 
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
 from bhemu.tensix import status
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 

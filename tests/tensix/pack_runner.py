@@ -9,7 +9,7 @@ from cold_entries import connect
 from numba import njit
 from pack_model import Pack, Packer
 
-from bhemu.tensix.jit import JIT
+from bhemu.jit.subset import JIT
 from bhemu.tensix.state import DTYPE, State
 from bhemu.tensix.units.pack.pacr import PACR
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import banks, status
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.state import DTYPE, State
 

@@ -15,8 +15,8 @@ import test_unpack
 from pack_model import Pack
 from unpack_model import Unpack
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import status
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.units.pack import pacr
 from bhemu.tensix.units.unpack import unpacr
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import dest
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import DTYPE, State
 
 

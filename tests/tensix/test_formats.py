@@ -55,7 +55,7 @@ def test_l1_as_halves_and_words() -> None:
     """The typed views are L1 itself, little-endian."""
     from numba import njit
 
-    from bhemu.tensix.jit import JIT
+    from bhemu.jit.subset import JIT
 
     s = State()
     s.l1[:] = np.arange(s.l1.size) % 251

@@ -10,10 +10,10 @@ from pack_runner import execute, setup
 from unit_runner import view
 from unpack_model import put, put_thread
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import UB_SILICON
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import accumulate

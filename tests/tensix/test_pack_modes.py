@@ -11,10 +11,10 @@ from test_pack import step
 from unit_runner import count
 from unpack_model import put, put_thread
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import DTYPE, State
 from bhemu.tensix.units.pack.histogram import CLREXPHIST
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import rwc, status
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import DTYPE, State
 
 AB, DST, BIAS = 12, 28, 47  # ThreadConfig indices of section 0 (SETC16 addresses)

@@ -11,10 +11,10 @@ from cold_entries import connect
 from numba import njit
 from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import DTYPE, State
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 

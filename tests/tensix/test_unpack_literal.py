@@ -15,9 +15,9 @@ import pytest
 from test_unpack import execute, fresh
 from unpack_model import BFP, BFP_A, BITS, Unpack, dst_cell, dst_cell_16, put, src_cell
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import State
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 

@@ -9,7 +9,7 @@ from matrix_reference import high_row
 from sfpu_runner import fresh
 from test_vector_loadstore import FP32_ENABLED, LLK, WIDE_LOADS, WIDE_STORES
 
-from bhemu.tensix.jit import JIT
+from bhemu.jit.subset import JIT
 from bhemu.tensix.state import DTYPE
 from bhemu.tensix.units.vector.datums import collide
 

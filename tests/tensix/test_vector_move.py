@@ -5,8 +5,8 @@ from matrix_reference import run
 from sfpu_formats import LANES, M32
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
+from bhemu.jit.subset import JIT
 from bhemu.tensix import prng
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.state import DTYPE, State
 
 DEST_INDEX, EXCHANGE = 4, 0x100

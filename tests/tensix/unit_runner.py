@@ -6,10 +6,10 @@ from typing import Any
 
 from numba import njit
 
+from bhemu.jit.subset import JIT
 from bhemu.riscv.asm import PUSH
 from bhemu.tensix import status
 from bhemu.tensix.insn import REGISTRY, assemble
-from bhemu.tensix.jit import JIT
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.state import DTYPE, State
 from bhemu.tile import Tile

@@ -6,10 +6,10 @@ for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 
 from typing import Any
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.handover import hand_over
 
 X, Y, Z, W = 0, 1, 2, 3

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import l1_word
+from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, gate
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.jit import l1_word
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.memory import NOT_L1
 from bhemu.tensix.words import l1_halves, l1_words
 

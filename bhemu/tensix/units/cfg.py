@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, gate, streams
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UB, error
-from bhemu.tensix.subset import njit
 
 WORD = 0xFFFFFFFF
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.adc import ENGINES, width_mask
 
 THCON_BASE = cf.THCON_SEC0_REG0_TileDescriptor.word

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import l1_word
+from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, code_pages, config, gate, mmio
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.jit import l1_word
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.words import l1_halves, l1_words
 
 WORD = 0xFFFFFFFF

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import l1_word
+from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.jit import l1_word
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.words import l1_words
 
 L0_TO_L1, L1_TO_L0, L0_TO_L0, L1_TO_L1 = 0, 1, 2, 3  # "L0" as source means zeros (Mover, ISA)

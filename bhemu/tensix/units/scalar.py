@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import mmio
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 
 WORD = 0xFFFFFFFF
 # InputSource of SETDMAREG: two halves of the exponent histogram, the largest exponent; values from

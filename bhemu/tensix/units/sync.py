@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, gate, semaphores
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UB, condition, error
-from bhemu.tensix.subset import njit
 
 MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
 

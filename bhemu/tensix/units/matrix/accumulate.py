@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
-from bhemu.tensix.subset import njit
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)

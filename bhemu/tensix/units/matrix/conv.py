@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, dest, rwc
 from bhemu.tensix.banks import SRCA
 from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import MISSING, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import accumulate, integer, operands
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
 

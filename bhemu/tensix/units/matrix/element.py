@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.subset import njit
 
 _ROWS = 8
 

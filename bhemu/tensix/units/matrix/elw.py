@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import accumulate, element, integer, matmul, operands, prepare
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
-from bhemu.tensix.subset import njit
 
 LARGEST = 0x7FFFFFFF
 

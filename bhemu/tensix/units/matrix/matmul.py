@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, formats, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import accumulate, integer, operands, prepare, product
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
 

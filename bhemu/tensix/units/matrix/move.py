@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -23,7 +24,6 @@ from bhemu.tensix.formats import (
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import follows_llk, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import transfer
 
 # Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).

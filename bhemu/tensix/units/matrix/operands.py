@@ -6,12 +6,12 @@ checks of ttsim's Tensix model.
 
 from typing import Any
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 FLOAT, FIVE_BIT, INT8 = range(3)  # styles: 8-bit exponents, 5-bit exponents, integers
 

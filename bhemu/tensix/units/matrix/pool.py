@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -11,7 +12,6 @@ from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.matrix import conv, matmul, operands, pool_scaled, prepare
 
 _ROWS = 4

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.rwc import SRC_ROWS
-from bhemu.tensix.subset import njit
 
 # Styles of SrcA: mantissas of 7 bits, of 10 bits, 5-bit exponents, 8-bit integers.
 BF16, TF32, FIVE_BIT, INT8 = range(4)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix.banks import SRCA, STALE
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.flat import flat
 from bhemu.tensix.rwc import SRC_ROWS
-from bhemu.tensix.subset import njit
 
 # Forms of the cells of a bank: as bf16, as tf32, with a 5-bit exponent, as integers.
 BF16, TF32, FIVE_BIT, INT8 = range(STALE + 1, STALE + 5)

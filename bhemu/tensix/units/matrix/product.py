@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.subset import njit
 
 _S = np.int16
 _FAR = _S(14)  # a product shifted by 14 or more rounds to 0

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
-from bhemu.tensix.flat import flat
-from bhemu.tensix.subset import njit
 
 # How Src cells are stored into Dst.
 PUT_BF16, PUT_FP16, PUT_32, PUT_LOW, PUT_32_LOW = range(5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 
 u32 = np.uint32
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
-from bhemu.tensix.flat import flat
 from bhemu.tensix.formats import (
     BF16,
     BFP8,
@@ -27,7 +28,6 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack.geometry import row_of
 from bhemu.tensix.units.pack.modes import lower_counts
 

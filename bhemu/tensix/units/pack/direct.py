@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest
-from bhemu.tensix.flat import flat
 from bhemu.tensix.formats import BF16, FP32
-from bhemu.tensix.subset import njit
 from bhemu.tensix.words import l1_halves, l1_words
 
 u32 = np.uint32

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import BF16, BFP8, FP32, TF32
 from bhemu.tensix.status import UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 _MAPPING = cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0.word
 assert cf.TILE_ROW_SET_MAPPING_3_row_set_mapping_0.word == _MAPPING + 3

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.cold import PACK, cold
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.quirks import noted
 from bhemu.tensix.status import DONE, MISSING, UB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
 

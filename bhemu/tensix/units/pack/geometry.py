@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
 PACKER = 2  # second index of s.adc

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.status import DONE
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack.convert import exponent_at
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import edges, output
 from bhemu.tensix.units.pack.geometry import row_of
 from bhemu.tensix.units.pack.modes import lower_counts

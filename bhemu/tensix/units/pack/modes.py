@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
@@ -28,7 +29,6 @@ from bhemu.tensix.formats import (
     UINT16,
 )
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 _BFP_A = 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
 _BFP_B = 1 << BFP8 | 1 << BFP4 | 1 << BFP2

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import code_pages, config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import bfp
 from bhemu.tensix.units.pack.geometry import PACKER, Y, Z
 from bhemu.tensix.words import l1_halves, l1_words

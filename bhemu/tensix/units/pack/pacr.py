@@ -5,9 +5,9 @@ Everything else is in general.py, which is compiled when a program first needs i
 
 from typing import Any
 
+from bhemu.jit.subset import njit
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.status import DONE
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.pack import direct, edges, geometry, histogram, modes, output
 from bhemu.tensix.units.pack.general import general
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.status import UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.geometry import SRC_ROWS
 from bhemu.tensix.units.unpack.modes import column_shift
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.modes import section
 from bhemu.tensix.words import l1_halves, l1_words, weights
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bhemu.tensix.subset import njit
+from bhemu.jit.subset import njit
 from bhemu.tensix.units.unpack.geometry import Y, Z
 
 _Y_WRAP = 0x1FFF  # ADC Y counters have 13 bits, Z counters 8

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.cold import UNPACK, cold
-from bhemu.tensix.flat import flat
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack import bursts, counters, geometry
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
 from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused

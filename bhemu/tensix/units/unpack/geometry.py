@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_NO_EXPONENTS,
     DESCRIPTOR_X,

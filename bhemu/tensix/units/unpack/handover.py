@@ -6,10 +6,10 @@ those of SrcB.  Source: UNPACR_Regular, UNPACR_NOP_SETDVALID, ISA.
 
 from typing import Any
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.status import MISSING, error
-from bhemu.tensix.subset import njit
 
 _SRCB_BASE = error(
     "UNPACR-SRCB-BASE",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import (
@@ -26,7 +27,6 @@ from bhemu.tensix.formats import (
 )
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import NCB, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
 SECTION_WORDS = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word

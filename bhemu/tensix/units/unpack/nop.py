@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.flat import flat
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
 from bhemu.tensix.units.unpack.modes import section
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import dest, formats
 from bhemu.tensix.cold import UNPACK_RARE, cold
-from bhemu.tensix.flat import flat
 from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, SRC_ROWS, X

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bhemu.tensix.flat import flat
-from bhemu.tensix.subset import njit
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix.units.unpack.convert import to_cells
 from bhemu.tensix.units.unpack.geometry import SRC_ROWS
 from bhemu.tensix.units.unpack.modes import column_shift

@@ -5,13 +5,13 @@ Everything else is in general.py, which is compiled when a program first needs i
 
 from typing import Any
 
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.flat import flat
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import DONE
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.convert import plain_cells
 from bhemu.tensix.units.unpack.general import general

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.unpack.modes import mode_of
 
 

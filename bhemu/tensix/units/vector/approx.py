@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
-from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _ZERO = _U(0)

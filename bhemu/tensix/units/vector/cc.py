@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)

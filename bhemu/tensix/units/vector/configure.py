@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.subset import njit
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import call_entry
+from bhemu.jit.subset import njit
 from bhemu.tensix import rwc, staging
-from bhemu.tensix.jit import call_entry
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, RESERVED_BITS, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector import datums, indirect, loadstore, lut, move, schedule
 from bhemu.tensix.units.vector.schedule import (
     DEST,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats, lanes, quirks
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import MISSING, UB, error
-from bhemu.tensix.subset import njit
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)

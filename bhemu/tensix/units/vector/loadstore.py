@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, rwc
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector import datums
 
 _U = np.uint32

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.calls import call_entry
+from bhemu.jit.subset import njit
 from bhemu.tensix import staging
 from bhemu.tensix.insn import WAKES, Instruction, bits
-from bhemu.tensix.jit import call_entry
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector import cycle, schedule
 from bhemu.tensix.units.vector.cycle import OPCODE
 from bhemu.tensix.units.vector.schedule import CYCLES, ELSEWHERE, INSTRUCTIONS, KIND, STORE

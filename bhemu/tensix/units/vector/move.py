@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector.integer import shift, signed12
 
 _U = np.uint32

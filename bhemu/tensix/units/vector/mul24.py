@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector import indirect
 
 _U = np.uint32

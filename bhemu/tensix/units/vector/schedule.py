@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import njit
 from bhemu.tensix import staging
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UB, UNSUPPORTED, error
-from bhemu.tensix.subset import njit
 from bhemu.tensix.units.vector import (
     approx,
     arith,

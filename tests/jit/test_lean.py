@@ -6,8 +6,9 @@ import numba
 import pytest
 from numba.core import codegen, cpu, inline_closurecall, registry
 
-from bhemu.tensix import lean
-from bhemu.tensix.jit import JIT, REC
+from bhemu.jit import lean
+from bhemu.jit.subset import JIT
+from bhemu.tensix.record import REC
 
 
 def inner(x: int) -> int:

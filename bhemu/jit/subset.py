@@ -14,6 +14,7 @@ from typing import Any
 
 import numba
 
+JIT = not numba.config.DISABLE_JIT
 _WRAPPED = bool(os.environ.get("BHEMU_PYTHON_WRAPPERS"))
 
 

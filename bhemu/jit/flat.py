@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from bhemu.tensix.jit import JIT
+from bhemu.jit.subset import JIT
 
 if JIT:
 

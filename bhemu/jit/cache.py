@@ -29,7 +29,7 @@ from bhemu.errors import InputError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NAME = _PACKAGE.name
-RECORD = f"{_NAME}.tensix.jit"  # what every entry is compiled with: the record type
+RECORD = f"{_NAME}.tensix.record"  # what every entry is compiled with: the record type
 
 
 def _file_of(module: str) -> Path | None:
