@@ -5,11 +5,11 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bhemu.oracle import vectors  # noqa: E402
-from bhemu.oracle.plan import INSTRUCTIONS  # noqa: E402
 from bhemu.tensix.insn import Instruction  # noqa: E402
+from random_programs import vectors  # noqa: E402
+from random_programs.plan import INSTRUCTIONS  # noqa: E402
 
 TARGET = ROOT / "docs" / "coverage.md"
 EMPTY = "**0**"

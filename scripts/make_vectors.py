@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from bhemu.errors import BhemuError  # noqa: E402
-from bhemu.oracle import vectors  # noqa: E402
 from bhemu.oracle.libttsim import Library, find  # noqa: E402
+from random_programs import vectors  # noqa: E402
 
 FOLDER = ROOT / "tests" / "vectors"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.bench.formats import sweep
 from bhemu.bench.rows import Benchmark, benchmarks
 from bhemu.errors import InputError, Internal
+from bhemu.oracle import generators
 from bhemu.oracle.case import Case
 from bhemu.oracle.libttsim import Library
 from bhemu.tile import Tile
@@ -46,14 +46,22 @@ class Row:
 def select(elfs: Path, names: tuple[str, ...], formats: bool = False) -> list[Benchmark]:
     """The standard rows, those of the formats, or the named ones; InputError for another name."""
     standard = benchmarks(elfs)
-    if not names:
-        return list(sweep() if formats else standard)
-    rows = {b.name: b for b in (*standard, *sweep())}
+    if formats and not names:
+        return sweep()
+    rows = {b.name: b for b in standard}
+    if any(n not in rows for n in names) and generators.present():
+        rows |= {b.name: b for b in sweep()}
     if unknown := [n for n in names if n not in rows]:
         known = ", ".join(b.name for b in standard)
-        hint = f"known: {known}; and rows such as {sweep()[0].name}, which --formats measures"
+        hint = f"known: {known}; and rows such as unpack:bf16-bf16:SrcA, which --formats measures"
         raise InputError(f"no benchmark {', '.join(unknown)}", hint=hint)
-    return [b for b in rows.values() if b.name in names]
+    return [b for b in rows.values() if b.name in names or not names]
+
+
+def sweep() -> list[Benchmark]:
+    """The rows of the formats; InputError when bhemu runs without its source checkout."""
+    rows: list[Benchmark] = generators.load("format_benchmarks").sweep()
+    return rows
 
 
 def load(case: Case, **options: Any) -> Tile:

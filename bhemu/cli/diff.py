@@ -1,8 +1,9 @@
 """`bhemu diff`: the same program on bhemu and on a user's own libttsim.so."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -11,7 +12,6 @@ from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
 
 if TYPE_CHECKING:
-    from bhemu.oracle.campaign import Tally
     from bhemu.oracle.libttsim import Library
     from bhemu.oracle.programs import Verdict
 
@@ -54,46 +54,44 @@ def command(
         raise click.UsageError("name a program, or a unit with --random")
     progress = Progress(as_json)
     with progress.starting():
+        from bhemu.oracle import generators
         from bhemu.oracle.libttsim import find
 
+        campaign = None if unit is None else generators.load("campaign")
         library = find(ttsim)
-    if unit is not None:
-        indices = range(first, first + count)
-        tally = _campaign(library, reference, unit, seed, indices, most, progress)
-        return _report_tally(tally, as_json)
-    assert program is not None
-    return _report(_compare(library, reference, program), as_json)
-
-
-def _campaign(
-    library: "Library",
-    reference: str,
-    unit: str,
-    seed: int,
-    indices: range,
-    most: int,
-    progress: Progress,
-) -> "Tally":
-    from bhemu.oracle import campaign
-    from bhemu.oracle.compare import Judge
+    if campaign is None:
+        assert program is not None
+        return _report(_compare(library, reference, program), as_json)
 
     def status(index: int) -> None:
-        progress.status(f"{unit} {index + 1} of {indices.stop}")
+        progress.status(f"{unit} {index + 1} of {first + count}")
 
-    judge = Judge(library, reference)
+    from bhemu.oracle.compare import Judge
+
+    judge, indices = Judge(library, reference), range(first, first + count)
     tally = campaign.run(judge, unit, seed, indices, stop_after=most, progress=status)
     progress.status("")
-    return tally
+    return _report_tally(tally, as_json)
 
 
-def _report_tally(tally: "Tally", as_json: bool) -> int:
-    from bhemu.oracle import campaign
+class Tally(Protocol):
+    """What a campaign of generated programs found (tests/random_programs/campaign.py)."""
 
+    differences: Sequence[object]
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values."""
+
+    def lines(self) -> Iterator[str]:
+        """The counts and the differences in words."""
+
+
+def _report_tally(tally: Tally, as_json: bool) -> int:
     code = EXIT_DIFFERS if tally.differences else EXIT_OK
     if as_json:
         click.echo(json.dumps({**tally.as_dict(), "exit_code": code}, indent=2))
     else:
-        for line in campaign.lines(tally):
+        for line in tally.lines():
             click.echo(line)
     return code
 

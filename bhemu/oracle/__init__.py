@@ -1,1 +1,1 @@
-"""Comparing bhemu with a user's own libttsim.so: the library, generated programs, vectors."""
+"""Comparing bhemu with a user's own libttsim.so: the library, cases, verdicts."""

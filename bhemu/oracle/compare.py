@@ -1,4 +1,4 @@
-"""Runs a case on both models, compares L1, and finds the first instruction that makes a difference.
+"""Runs a case on both models and compares L1.
 
 A verdict is one of
 
@@ -8,7 +8,7 @@ A verdict is one of
 * "different": L1 differs, or one of them refuses what the other runs, or never ends.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from bhemu.oracle.case import Case, Outcome
 from bhemu.oracle.emulated import Emulator
 from bhemu.oracle.libttsim import Library
-from bhemu.oracle.plan import Plan, Step
 
 EQUAL, BOTH_REFUSE, ALONE, DIFFERENT = "equal", "both refuse", "no second opinion", "different"
 NOT_DONE = (
@@ -74,58 +73,6 @@ class Judge:
         """Run the case on both."""
         return Pair(bhemu=self.emulator.run(case), ttsim=self.library.run(case))
 
-    def first(self, plan: Plan) -> int | None:
-        """Position of the step after which the models differ, None when no prefix shows it.
-
-        Bisection over prefixes: the program cut after a step dumps its state in the same way.
-        """
-        if self._agrees(plan, plan.length):
-            return None
-        low, high = 0, plan.length  # `high` steps differ, `low` steps agree
-        if not self._agrees(plan, 0):
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._agrees(plan, middle):
-                low = middle
-            else:
-                high = middle
-        return high - 1
-
-    def _agrees(self, plan: Plan, length: int) -> bool:
-        return self.pair(plan.emit(plan.cut(length))).verdict in (EQUAL, BOTH_REFUSE)
-
-    def minimal(self, plan: Plan, position: int) -> list[Step]:
-        """The steps up to `position` without those that the difference does not need."""
-        number, _ = plan.step_at(position)
-        prefix = list(plan.cut(position + 1)[number])
-        before = [tuple(block) if i < number else () for i, block in enumerate(plan.blocks)]
-
-        def differs(steps: list[Step], earlier: Sequence[tuple[Step, ...]]) -> bool:
-            blocks = [*earlier[:number], tuple(steps), *([()] * (len(plan.blocks) - number - 1))]
-            return self.pair(plan.emit(blocks)).verdict not in (EQUAL, BOTH_REFUSE)
-
-        nothing: list[tuple[Step, ...]] = [()] * len(plan.blocks)
-        if not differs(prefix, nothing):
-            return [one for block in before for one in block] + prefix
-        return _reduce(prefix, lambda steps: differs(steps, nothing))
-
-
-def _reduce(steps: list[Step], differs: Callable[[list[Step]], bool]) -> list[Step]:
-    """Drop halves, then ever smaller pieces, as long as the rest still differs."""
-    size = max(len(steps) // 2, 1)
-    while True:
-        at = 0
-        while at < len(steps) and len(steps) > 1:
-            fewer = steps[:at] + steps[at + size :]
-            if fewer and differs(fewer):
-                steps = fewer
-            else:
-                at += size
-        if size == 1:
-            return steps
-        size //= 2
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -162,16 +109,3 @@ def describe(pair: Pair, explain: Callable[[int], str]) -> tuple[str, ...]:
         where = explain(int(address) + halves[0])
         lines.append(f"{where}: bhemu {ours:08x} ttsim {theirs:08x}")
     return tuple(lines)
-
-
-def study(judge: Judge, plan: Plan, pair: Pair, *, minimise: bool = True) -> Difference:
-    """Bisect a plan whose pair differs, and reduce it to the steps that matter."""
-    lines = describe(pair, plan.explain)
-    position = judge.first(plan)
-    if position is None:
-        return Difference(plan.name, pair, lines, "no prefix of the program differs")
-    number, step = plan.step_at(position)
-    where = f"block {number}: {step}"
-    program = judge.minimal(plan, position) if minimise else []
-    shortest = tuple(str(one) for one in program)
-    return Difference(plan.name, pair, lines, where, shortest, step.key[0])

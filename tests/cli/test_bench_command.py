@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.bench.formats import sweep
 from bhemu.bench.measure import run_once, select
 from bhemu.bench.rows import benchmarks
 from bhemu.jit.subset import JIT
-from bhemu.oracle.units import pack
-from bhemu.oracle.units.unpack_source import TO_DST, TO_SRC
 from bhemu.tensix.insn import REGISTRY
+from random_programs.format_benchmarks import sweep
+from random_programs.units import pack
+from random_programs.units.unpack_source import TO_DST, TO_SRC
 
 ELFS = Path(package.__file__).parent.parent / "elfs"
 COUNTED = {  # benchmark: instruction that is counted, instructions per unit of work

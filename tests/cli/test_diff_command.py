@@ -98,7 +98,7 @@ def test_generated_programs(report) -> None:
 @needs_library
 def test_a_difference_is_bisected_and_reduced(report, monkeypatch) -> None:
     """Under reference llk the models differ in SFPLOAD and SFPSTORE mode 2."""
-    from bhemu.oracle import divergences
+    from random_programs import divergences
 
     monkeypatch.setattr(divergences, "TABLE", ())
     arguments = ("--random", "vector", "--reference", "llk", "--count", "40", "--most", "1")

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from vector_literal_runner import differences, snapshot, unit_of
 
-from bhemu.oracle import vectors
-from bhemu.oracle.units import generate
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
+from random_programs import vectors
+from random_programs.units import generate
 
 SFPU = range(0x70, 0x9A)
 MATH = 1

@@ -19,11 +19,11 @@ from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
 from bhemu.oracle.case import Outcome
 from bhemu.oracle.libttsim import Library
-from bhemu.oracle.plan import Plan
-from bhemu.oracle.units import generate
+from random_programs.plan import Plan
+from random_programs.units import generate
 
 SEED = 2
-GENERATOR = "bhemu.oracle.units, seed 2"
+GENERATOR = "random_programs.units, seed 2"
 Key = tuple[str, str, str]
 
 

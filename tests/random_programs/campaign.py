@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from bhemu.oracle import divergences
-from bhemu.oracle.compare import DIFFERENT, EQUAL, Difference, Judge, Pair, study
-from bhemu.oracle.plan import Plan
-from bhemu.oracle.units import generate
+from bhemu.oracle.compare import DIFFERENT, EQUAL, Difference, Judge, Pair
+from random_programs import divergences
+from random_programs.plan import Plan
+from random_programs.reduction import study
+from random_programs.units import generate
 
 
 @dataclass
@@ -43,6 +44,19 @@ class Tally:
             f"{self.unit} --seed {self.seed}: {self.programs} programs,"
             f" {self.steps} instructions, {self.results} results: {verdicts}{known}"
         )
+
+    def lines(self) -> Iterator[str]:
+        """The counts and the differences in words."""
+        yield str(self)
+        for one in self.differences:
+            yield f"difference in {one.name}"
+            yield f"  first instruction: {one.step}"
+            for text in one.lines:
+                yield f"  {text}"
+            if one.program:
+                yield "  shortest program that shows it:"
+                for text in one.program:
+                    yield f"    {text}"
 
 
 def run(
@@ -83,17 +97,3 @@ def _difference(tally: Tally, judge: Judge, plan: Plan, pair: Pair, minimise: bo
         return DIFFERENT
     tally.known[known.id] += 1
     return "known divergence"
-
-
-def lines(tally: Tally) -> Iterator[str]:
-    """The tally and its differences in words."""
-    yield str(tally)
-    for one in tally.differences:
-        yield f"difference in {one.name}"
-        yield f"  first instruction: {one.step}"
-        for text in one.lines:
-            yield f"  {text}"
-        if one.program:
-            yield "  shortest program that shows it:"
-            for text in one.program:
-                yield f"    {text}"

@@ -1,12 +1,12 @@
 """Random arithmetic on the GPRs of all three threads, dumped every few instructions."""
 
-from bhemu.oracle import gpr_dumps
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import finish, image
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Thread
 from bhemu.tensix.insn import assemble
+from random_programs import gpr_dumps
+from random_programs.datapath import finish, image
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Thread
 
 STEPS, EVERY = 2400, 24  # instructions of a thread; a dump of its 64 GPRs after each EVERY
 _EDGES = (0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x00FF, 0xFF00)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import COMPUTED, INPUT, finish, image
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Thread
-from bhemu.oracle.units.pack import BRAIN, HALF, WIDE, Variant, configure
-from bhemu.oracle.units.unpack import ROWS, TILES, moves, prepare, run_blocks
-from bhemu.oracle.units.unpack_source import E4M3, FP8, TO_DST, Source, contents
 from bhemu.tensix.insn import assemble
+from random_programs.datapath import COMPUTED, INPUT, finish, image
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Thread
+from random_programs.units.pack import BRAIN, HALF, WIDE, Variant, configure
+from random_programs.units.unpack import ROWS, TILES, moves, prepare, run_blocks
+from random_programs.units.unpack_source import E4M3, FP8, TO_DST, Source, contents
 
 OUT, ROOM = 0x80000, 0x1400  # packed tile: where the first goes, bytes of each
 _PACRS = 16

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import COMPUTED, CONFIGURED, INPUT, OUTPUT, dump_dst, finish, image
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Config, Thread
-from bhemu.oracle.units.unpack_source import ROOM, Source, contents, random_source
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.units.unpack.unpacr import UNPACR
+from random_programs.datapath import COMPUTED, CONFIGURED, INPUT, OUTPUT, dump_dst, finish, image
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Config, Thread
+from random_programs.units.unpack_source import ROOM, Source, contents, random_source
 
 TILES, ROWS = 8, 64  # a tile fills 64 rows of 32 bits or 64 of 128 rows of 16 bits
 _TF32 = 4

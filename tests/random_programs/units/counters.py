@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from bhemu.oracle.dice import Dice
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import Field
+from random_programs.dice import Dice
 
 _SRC, _DST, _PHASES = 64, 1024, 4
 

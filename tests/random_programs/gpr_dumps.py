@@ -1,6 +1,6 @@
 """Programs whose results are dumps of the 64 GPRs of all three threads, taken every few steps."""
 
-from bhemu.oracle.datapath import OUTPUT
+from random_programs.datapath import OUTPUT
 
 ROOM = 0x10000  # bytes of dumps of a thread
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bhemu.memmap import GPR_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
-from bhemu.oracle.plan import INSTRUCTIONS
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -25,6 +24,7 @@ from bhemu.riscv.asm import (
     ttinsn,
 )
 from bhemu.tensix.config_fields import Field
+from random_programs.plan import INSTRUCTIONS
 
 SIZE = 0x10000  # bytes of code a thread may have
 _OWN_SYNC = PC_BUF_BASE + 4  # a store then a load: the own thread has drained (TTSync)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from bhemu.oracle import operands
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import (
+from bhemu.tensix import config_fields as cf
+from random_programs import operands
+from random_programs.datapath import (
     BF16,
     COMPUTED,
     FILLED,
@@ -19,10 +20,9 @@ from bhemu.oracle.datapath import (
     start_unpackers,
     unpacker,
 )
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import INSTRUCTIONS, Blocks, Plan, Step, step
-from bhemu.oracle.thread import Config, Thread
-from bhemu.tensix import config_fields as cf
+from random_programs.dice import Dice
+from random_programs.plan import INSTRUCTIONS, Blocks, Plan, Step, step
+from random_programs.thread import Config, Thread
 
 _SMALL = (0, 1, 2, 3, 4, 8, 16)
 _TILE = 0x2000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bhemu.oracle.case import Outcome
-from bhemu.oracle.plan import Step, step
+from random_programs.plan import Step, step
 
 ALWAYS, LLK, SILICON = "always", 'reference = "llk"', 'ub = "silicon"'
 

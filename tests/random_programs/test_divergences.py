@@ -5,11 +5,11 @@ import os
 import pytest
 
 from bhemu.oracle.compare import DIFFERENT, Pair
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.divergences import ALWAYS, TABLE, Divergence, match
 from bhemu.oracle.emulated import Emulator
 from bhemu.oracle.libttsim import ENVIRONMENT, find
-from bhemu.oracle.units.accept import probe
+from random_programs.dice import Dice
+from random_programs.divergences import ALWAYS, TABLE, Divergence, match
+from random_programs.units.accept import probe
 
 needs_library = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason="the library is the user's own"

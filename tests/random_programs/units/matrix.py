@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.oracle import operands
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import (
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from random_programs import operands
+from random_programs.datapath import (
     COMPUTED,
     FILLED,
     INPUT,
@@ -20,15 +22,13 @@ from bhemu.oracle.datapath import (
     start_unpackers,
     unpacker,
 )
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step
-from bhemu.oracle.thread import Config, Thread
-from bhemu.oracle.units.counters import AddrMod, Counters, random_addr_mods
-from bhemu.oracle.units.matrix_steps import Math, random_step
-from bhemu.oracle.units.pack import dst_words
-from bhemu.oracle.units.unpack_source import E4M3, FP8, INT8, UINT8, bits_of
-from bhemu.tensix import config_fields as cf
-from bhemu.tensix import thread_fields as tf
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step
+from random_programs.thread import Config, Thread
+from random_programs.units.counters import AddrMod, Counters, random_addr_mods
+from random_programs.units.matrix_steps import Math, random_step
+from random_programs.units.pack import dst_words
+from random_programs.units.unpack_source import E4M3, FP8, INT8, UINT8, bits_of
 
 PAIRS, LENGTH = 12, 16  # pairs of Src banks; instructions on each
 ROOM = 0x1200  # bytes of an operand tile

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.oracle import operands
-from bhemu.oracle.datapath import unpacker
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.thread import Config
 from bhemu.tensix import config_fields as cf
+from random_programs import operands
+from random_programs.datapath import unpacker
+from random_programs.dice import Dice
+from random_programs.thread import Config
 
 ROOM = 0x8000  # bytes of a tile's source in L1
 FP8, E4M3, INT8, UINT8 = 10, 26, 14, 30  # the fifth bit marks the variant

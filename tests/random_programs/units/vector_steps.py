@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bhemu.oracle import operands
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Step, step, steps_of
 from bhemu.tensix.insn import assemble
+from random_programs import operands
+from random_programs.dice import Dice
+from random_programs.plan import Step, step, steps_of
 
 _STACK = 8  # entries of the condition stack
 _INDEXED = 4  # LaneConfig ENABLE_DEST_INDEX: results to LReg4-7 are corrupted (TEN-2932)

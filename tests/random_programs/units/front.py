@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from bhemu.memmap import MOP_CFG_BASE
-from bhemu.oracle import gpr_dumps
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import finish, image
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Thread
-from bhemu.oracle.units.scalar import half
 from bhemu.tensix.insn import assemble
+from random_programs import gpr_dumps
+from random_programs.datapath import finish, image
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Thread
+from random_programs.units.scalar import half
 
 STEPS, EVERY = 240, 4
 _SLOTS = 32  # words of the replay buffer

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Step, step
-from bhemu.oracle.units.counters import AddrMod, Counters
+from random_programs.dice import Dice
+from random_programs.plan import Step, step
+from random_programs.units.counters import AddrMod, Counters
 
 _DST, _SRC = 1024, 64
 _NARROW = (1, 10, 26)  # Src formats with a 5-bit exponent

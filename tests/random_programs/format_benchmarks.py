@@ -9,7 +9,10 @@ from functools import partial
 
 from bhemu.bench.rows import Benchmark
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import (
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.formats import NAMES
+from bhemu.tensix.insn import assemble
+from random_programs.datapath import (
     COMPUTED,
     FILLED,
     INPUT,
@@ -19,15 +22,12 @@ from bhemu.oracle.datapath import (
     finish,
     image,
 )
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import steps_of
-from bhemu.oracle.thread import Thread
-from bhemu.oracle.units import pack, unpack, unpack_source
-from bhemu.oracle.units.pack import Variant
-from bhemu.oracle.units.unpack_source import Source
-from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.formats import NAMES
-from bhemu.tensix.insn import assemble
+from random_programs.dice import Dice
+from random_programs.plan import steps_of
+from random_programs.thread import Thread
+from random_programs.units import pack, unpack, unpack_source
+from random_programs.units.pack import Variant
+from random_programs.units.unpack_source import Source
 
 _BATCH = 16  # UNPACRs between two waits for the thread
 _UNPACKS, _PACKS = 1000, 1000  # batches of tiles, tiles
@@ -153,6 +153,6 @@ def _packs() -> Iterator[Benchmark]:
         yield Benchmark(*(name, "k tiles/s", 1e-3, _PACKS, case, what))
 
 
-def sweep() -> tuple[Benchmark, ...]:
+def sweep() -> list[Benchmark]:
     """All rows: unpack:FROM-TO:TARGET and pack:CELLS:INTERMEDIATE-TO."""
-    return (*_unpacks(), *_packs())
+    return [*_unpacks(), *_packs()]

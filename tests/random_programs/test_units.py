@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.oracle import operands
 from bhemu.oracle.compare import BOTH_REFUSE, DIFFERENT, EQUAL, Pair
-from bhemu.oracle.dice import Dice
 from bhemu.oracle.emulated import Emulator
-from bhemu.oracle.units import UNITS, generate
+from random_programs import operands
+from random_programs.dice import Dice
+from random_programs.units import UNITS, generate
 
 RUNNABLE = [unit for unit in UNITS if unit != "accept"]
 # Programs of different kinds: formats, widths and lengths follow the index.

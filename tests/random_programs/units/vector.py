@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bhemu.oracle import operands
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import (
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from random_programs import operands
+from random_programs.datapath import (
     COMPUTED,
     FILLED,
     INPUT,
@@ -16,12 +18,10 @@ from bhemu.oracle.datapath import (
     finish,
     image,
 )
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step
-from bhemu.oracle.thread import Config, Thread
-from bhemu.oracle.units.vector_steps import Lanes, random_step
-from bhemu.tensix import config_fields as cf
-from bhemu.tensix import thread_fields as tf
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step
+from random_programs.thread import Config, Thread
+from random_programs.units.vector_steps import Lanes, random_step
 
 LREGS, MASKS = 8, 3  # slots of a block: its LRegs, then the lane mask after 0, 1 and 2 pops
 SLOTS = LREGS + MASKS

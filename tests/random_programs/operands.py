@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.oracle.dice import Dice
+from random_programs.dice import Dice
 
 Patterns = npt.NDArray[np.int64]
 

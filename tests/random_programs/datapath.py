@@ -1,9 +1,9 @@
 """Program pieces that move data: L1 to Src or Dst, and every Dst cell back to L1."""
 
 from bhemu.oracle.case import DONE
-from bhemu.oracle.thread import Config, Thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
+from random_programs.thread import Config, Thread
 
 CONFIGURED, FILLED, COMPUTED = 0x200, 0x204, 0x208  # flag words in L1
 INPUT, SECOND, OUTPUT = 0x40000, 0x80000, 0x100000

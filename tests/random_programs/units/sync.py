@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from bhemu.memmap import PC_BUF_BASE
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import CONFIGURED, OUTPUT, finish, image
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Thread
-from bhemu.oracle.units.scalar import half
 from bhemu.tensix.insn import assemble
+from random_programs.datapath import CONFIGURED, OUTPUT, finish, image
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Thread
+from random_programs.units.scalar import half
 
 STEPS, HOPS = 500, 40  # steps of a thread; how often the token is handed on
 OWN = ((0,), (1, 2), (3, 4))  # semaphores that only one thread uses

@@ -2,14 +2,14 @@
 
 from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import OUTPUT, finish, image
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Thread
-from bhemu.oracle.units.scalar import half
 from bhemu.tensix import config_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import assemble
+from random_programs.datapath import OUTPUT, finish, image
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Thread
+from random_programs.units.scalar import half
 
 STEPS, EVERY = 700, 7
 READABLE = (

@@ -3,7 +3,7 @@
 import importlib
 
 from bhemu.errors import InputError
-from bhemu.oracle.plan import Plan
+from random_programs.plan import Plan
 
 UNITS = (
     *("front", "scalar", "config", "sync", "adc"),
@@ -15,5 +15,5 @@ def generate(unit: str, seed: int, index: int) -> Plan:
     """The program of (unit, seed, index), always the same one."""
     if unit not in UNITS:
         raise InputError(f"there are no programs for {unit!r}", hint=f"one of {', '.join(UNITS)}")
-    made: Plan = importlib.import_module(f"bhemu.oracle.units.{unit}").generate(seed, index)
+    made: Plan = importlib.import_module(f"random_programs.units.{unit}").generate(seed, index)
     return made

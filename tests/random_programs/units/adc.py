@@ -5,7 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import (
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.insn import assemble
+from random_programs.datapath import (
     COMPUTED,
     FILLED,
     FP32,
@@ -17,12 +20,9 @@ from bhemu.oracle.datapath import (
     packer,
     unpacker,
 )
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step, steps_of
-from bhemu.oracle.thread import Config, Thread
-from bhemu.tensix import config_fields as cf
-from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import assemble
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step, steps_of
+from random_programs.thread import Config, Thread
 
 STEPS = 400
 PACKED, DUMP = 0xC0000, 0x170000  # rows that the probes of thread 2 pack; Dst at the end

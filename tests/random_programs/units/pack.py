@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.oracle import operands
 from bhemu.oracle.case import Case
-from bhemu.oracle.datapath import FILLED, INPUT, fill_dst, finish, image, packer
-from bhemu.oracle.dice import Dice
-from bhemu.oracle.plan import Blocks, Plan, Step, step
-from bhemu.oracle.thread import Config, Thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
+from random_programs import operands
+from random_programs.datapath import FILLED, INPUT, fill_dst, finish, image, packer
+from random_programs.dice import Dice
+from random_programs.plan import Blocks, Plan, Step, step
+from random_programs.thread import Config, Thread
 
 VARIANTS = 24
 AREA, ROOM = 0xA0000, 0x8000  # packed output of a variant: where and how many bytes
