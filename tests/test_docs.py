@@ -1,5 +1,6 @@
 """Generated pages are up to date, and what the README shows exists."""
 
+import os
 import re
 import subprocess
 import sys
@@ -35,3 +36,40 @@ def test_no_file_is_too_long_without_a_reason() -> None:
         text = path.read_text(encoding="utf-8")
         if text.count("\n") > 400:
             assert "onger than 400 lines because" in text[:400], path
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    """As they are written, from the root of the checkout; make is tried by CI."""
+    shell = [block for block in blocks("sh") if "bhemu " in block and "make " not in block]
+    (tmp_path / "bhemu").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bhemu "$@"\n')
+    (tmp_path / "bhemu").chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    assert shell
+    for block in shell:
+        done = subprocess.run(
+            ["sh", "-e", "-c", block],
+            cwd=ROOT,
+            env={**os.environ, **path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (block, done.stdout, done.stderr)
+
+
+def test_the_python_of_the_readme_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    (block,) = blocks("python")
+    exec(block, {})
+    assert capsys.readouterr().out.startswith("until ")
+
+
+def test_every_program_of_the_readme_exists() -> None:
+    named = set(re.findall(r"\belfs/[\w./]+\w", README))
+    assert {"elfs/add1", "elfs/hang_flag"} <= named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
