@@ -32,11 +32,20 @@ from bhemu.errors import InputError
 Kind = Literal["float", "fp8", "int", "bfp", "raw"]
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint32]
+STORAGE: Mapping[int, np.dtype[Any]] = {
+    8: np.dtype("<u1"),
+    16: np.dtype("<u2"),
+    32: np.dtype("<u4"),
+}
 
 
 @dataclass(frozen=True)
 class Format:
-    """A data format: `bits` per datum in L1; the rest applies to the kinds that have it."""
+    """A data format: `bits` per datum in L1; the rest applies to the kinds that have it.
+
+    One row of _FORMATS is all that a new format needs. ValueError for a row that the code below
+    does not read.
+    """
 
     name: str
     kind: Kind
@@ -44,6 +53,31 @@ class Format:
     man: int = 0  # explicit mantissa bits; for bfp the magnitude bits
     bias: int = 127
     signed: bool = True
+
+    def __post_init__(self) -> None:
+        if not self._readable():
+            raise ValueError(f"{self}: nothing in {__name__} reads such a format")
+
+    def _readable(self) -> bool:
+        if self.kind == "bfp":
+            sizes = self.bits in (2, 4, 8) and self.man == self.bits - 1
+            return sizes and self.signed and self.bias in (15, 127)
+        if self.bits not in STORAGE:
+            return False
+        if self.kind in ("int", "raw"):
+            return self.man == 0 and (self.kind == "int" or (self.bits, self.signed) == (8, False))
+        if self.kind == "fp8":
+            return self.bits == 8 and 0 < self.man < 7 and self.signed
+        if self.kind == "float" and self.signed:
+            if self.ieee:
+                return 0 < self.man <= self.bits - 9
+            return (self.bits, self.man, self.bias) == (16, 10, 15)
+        return False  # an unknown kind
+
+    @property
+    def unused(self) -> int:
+        """Low bits of a pattern that are always 0, in a format with an 8-bit exponent."""
+        return self.bits - 9 - self.man if self.ieee else 0
 
     @property
     def ieee(self) -> bool:
@@ -77,11 +111,6 @@ _FORMATS = (
 )
 FORMATS = {fmt.name: fmt for fmt in _FORMATS}
 DTYPES = tuple(FORMATS)
-STORAGE: Mapping[int, np.dtype[Any]] = {
-    8: np.dtype("<u1"),
-    16: np.dtype("<u2"),
-    32: np.dtype("<u4"),
-}
 GROUP = 16  # datums that share a bfp exponent
 
 
@@ -111,7 +140,7 @@ def to_codes(source: NDArray[Any], values: Floats, fmt: Format, convert: str) ->
         return _int_codes(values, fmt, convert)
     if fmt.kind == "fp8":
         return _fp8_codes(values, fmt, convert)
-    if fmt.name == "fp32" and source.dtype == np.float32:
+    if fmt.man == 23 and source.dtype == np.float32:
         return np.ascontiguousarray(source).view(np.uint32)  # keeps every NaN payload
     rounded = _limit(_round(values, fmt, convert), values, fmt, convert)
     words = rounded.astype(np.float32).view(np.uint32)
@@ -211,14 +240,19 @@ def exponent_bytes(datums: int) -> int:
 
 
 def from_codes(words: Words, fmt: Format) -> NDArray[Any]:
-    """The number of every pattern of a format without shared exponents."""
+    """The number of every pattern of a format without shared exponents.
+
+    Integers are int32, those that only uint32 holds uint32.
+    """
     if fmt.kind == "raw":
         return words.astype(np.uint8)
     if fmt.kind == "fp8":
         values: NDArray[np.float32] = _fp8_values(fmt)[words]
         return values
     if fmt.kind == "int":
-        top = np.uint32((1 << (fmt.bits - fmt.signed)) - 1)
+        if not fmt.signed:
+            return words.astype(np.uint32 if fmt.bits == 32 else np.int32)
+        top = np.uint32((1 << (fmt.bits - 1)) - 1)
         magnitude = (words & top).astype(np.int32)
         return np.where(words > top, -magnitude, magnitude)
     if fmt.ieee:

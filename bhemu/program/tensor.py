@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bhemu.errors import InputError
 from bhemu.program import codecs
-from bhemu.program.codecs import DTYPES, FORMATS, Format, Words
+from bhemu.program.codecs import FORMATS, Format, Words
 
 LAYOUTS = ("raw", "rows", "faces16", "tile32")
 CONVERTS = ("exact", "nearest", "truncate")
@@ -32,7 +32,7 @@ _EXPECT_HINT = 'save what the format holds, or compare by "ulp" or "close"'
 
 def format_of(dtype: str) -> Format:
     """The format called `dtype`; InputError when there is none."""
-    return FORMATS[_one_of("dtype", dtype, DTYPES)]
+    return FORMATS[_one_of("dtype", dtype, tuple(FORMATS))]
 
 
 def encoded_size(shape: Sequence[int], dtype: str, layout: str = "tile32") -> int:
@@ -73,7 +73,8 @@ def encode(array: ArrayLike, dtype: str, layout: str = "tile32", convert: str = 
 def decode(data: bytes, shape: Sequence[int], dtype: str, layout: str = "tile32") -> NDArray[Any]:
     """The tensor of `shape` held by the L1 bytes `data`.
 
-    float32 for floating formats (exact for every pattern), int32 for integers, uint8 for "raw".
+    float32 for floating formats (exact for every pattern), int32 for integers (uint32 for unsigned
+    ones of 32 bits), uint8 for "raw".
     InputError when `data` is not exactly the tensor's size.
     """
     fmt = format_of(dtype)
@@ -351,8 +352,7 @@ def _ordinal(words: Words, fmt: Format) -> NDArray[np.int64]:
         return words.astype(np.int64)
     width = 16 if fmt.kind == "bfp" else fmt.bits
     magnitude = (words & np.uint32((1 << (width - 1)) - 1)).astype(np.int64)
-    if fmt.name == "tf32":
-        magnitude >>= 13
+    magnitude >>= fmt.unused
     return np.where(words >> np.uint32(width - 1), -magnitude, magnitude)
 
 

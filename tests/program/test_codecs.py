@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bhemu.errors import InputError
-from bhemu.program.codecs import DTYPES, FORMATS
-from bhemu.program.tensor import decode, encode
+from bhemu.program.codecs import DTYPES, FORMATS, Format
+from bhemu.program.tensor import compare, decode, encode
 
 NUMBERS = [name for name in DTYPES if name != "raw"]
 PLAIN = [name for name in NUMBERS if FORMATS[name].kind != "bfp"]
@@ -276,3 +276,43 @@ def test_the_only_infinity_of_bfp_is_the_negative_one():
     assert row([-np.inf, 1.0], "bfp8") == (127, [0x80, 64])
     assert row([np.inf, -np.inf], "bfp8a", "nearest") == (31, [127, 0xFF])
     assert row([np.inf], "bfp8", "nearest") == (254, [127])
+
+
+@pytest.mark.parametrize(
+    ("fmt", "value", "pattern"),
+    [
+        (Format("x", "int", 32, signed=False), 0xFFFFFFFE, 0xFFFFFFFE),
+        (Format("x", "int", 32, signed=False), 0x80000000, 0x80000000),
+        (Format("x", "int", 16), -3, 0x8003),
+        (Format("x", "float", 32, man=12), -1.5, 0xBFC00000),
+        (Format("x", "fp8", 8, man=4, bias=3), 2.0, 0x40),
+    ],
+)
+def test_a_format_is_one_row(monkeypatch, fmt, value, pattern) -> None:
+    monkeypatch.setitem(FORMATS, "x", fmt)
+    assert one(value, "x") == pattern
+    assert value_of(pattern, "x") == value
+    other = pattern - (1 << fmt.unused)
+    found = compare([value], other.to_bytes(fmt.bits // 8, "little"), "x", "ulp", layout="raw")
+    assert found.equal, found
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"kind": "twos", "bits": 32},
+        {"kind": "int", "bits": 12},
+        {"kind": "int", "bits": 64},
+        {"kind": "int", "bits": 8, "man": 3},
+        {"kind": "raw", "bits": 16, "signed": False},
+        {"kind": "float", "bits": 16, "man": 9, "bias": 31},
+        {"kind": "float", "bits": 16, "man": 8},
+        {"kind": "float", "bits": 32, "man": 23, "signed": False},
+        {"kind": "fp8", "bits": 16, "man": 7},
+        {"kind": "bfp", "bits": 8, "man": 6},
+        {"kind": "bfp", "bits": 8, "man": 7, "bias": 63},
+    ],
+)
+def test_a_row_that_nothing_reads_is_refused(row) -> None:
+    with pytest.raises(ValueError, match="reads such a format"):
+        Format("x", **row)
