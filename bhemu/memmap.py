@@ -14,7 +14,7 @@ LOCAL_SIZES = (0x2000, 0x1000, 0x1000, 0x1000, 0x2000)
 
 DEVICE_BASE = 0xFFB02000  # everything from here on is a device access
 DEVICE_SIZE = 0xFFFFF000 - DEVICE_BASE
-FAR_UNTIL = 0xFFFFFFF0  # in no mapped page
+FAR_UNTIL = 0xFFFFFFF0  # in no page that is mapped or executes
 
 TDMA_BASE = 0xFFB11000
 DEBUG_BASE = 0xFFB12000

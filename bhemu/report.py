@@ -5,6 +5,7 @@ from typing import Any
 from bhemu import errors
 from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, block_name
+from bhemu.riscv import semantics
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.status import GUEST, RULES, Rule
@@ -18,7 +19,6 @@ _CLASSES = {
     GUEST: errors.GuestFault,
 }
 _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
-_LOAD, _STORE, _JALR = 0x03, 0x23, 0x67
 _SP = 2
 
 
@@ -81,13 +81,11 @@ def rule_error(tile: Any, status: int) -> BhemuError:
 
 
 def _accessed_address(tile: Any, c: int, word: int) -> int:
-    """Address that a load, store or jalr of core `c` computes."""
+    """Address that a load or store of core `c` computes."""
     base = tile.backend.engine.read_register(c, (word >> 15) & 31)
-    if word & 0x7F == _STORE:
-        offset = ((word >> 25) << 5) | ((word >> 7) & 31)
-    else:
-        offset = word >> 20
-    return int(base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF
+    store = word & 0x7F == semantics.STORE
+    offset = semantics.store_offset(word) if store else semantics.load_offset(word)
+    return int(base + offset) & semantics.MASK
 
 
 def engine_error(tile: Any) -> BhemuError:
@@ -103,7 +101,7 @@ def engine_error(tile: Any) -> BhemuError:
     word = int(more.get("word", 0))
     address = int(s.pc[c])
     hint = "check the pointer; L1 ends at 0x180000, local RAM starts at 0xFFB00000"
-    if word & 0x7F in (_LOAD, _STORE):
+    if word & 0x7F in (semantics.LOAD, semantics.STORE):
         address = _accessed_address(tile, c, word)
         if (word >> 15) & 31 == _SP:
             hint = (

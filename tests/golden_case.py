@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.memmap import L1_SIZE
+from bhemu.oracle import case as oracle_case
 from bhemu.tile import Tile
 
 GOLDEN = Path(__file__).parent / "golden"
-L1_SIZE = 0x180000
-STARTS = (0x10000, 0x20000, 0x30000)
-DONE = [(0x100, 0xD0E0), (0x104, 0xD0E1), (0x108, 0xD0E2)]
+DONE = list(oracle_case.DONE)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def start(case: Case, **options: Any) -> Tile:
     """A tile with the case's image loaded and TRISC0-2 released."""
     tile = Tile(**options)
     tile.write(0, case.before.tobytes())
-    for i, pc in enumerate(STARTS):
-        tile.core[f"trisc{i}"].set_reset_pc(pc)
-        tile.core[f"trisc{i}"].release()
+    for name, pc in oracle_case.TRISC_STARTS.items():
+        tile.core[name].set_reset_pc(pc)
+        tile.core[name].release()
     return tile

@@ -10,8 +10,6 @@ from bhemu.errors import BhemuError, InputError
 if TYPE_CHECKING:
     from bhemu.program.schema import Program
 
-CASE_STARTS = {"trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000}
-CASE_DONE = ((0x100, 0xD0E0), (0x104, 0xD0E1), (0x108, 0xD0E2))
 _SECONDS = 600.0
 
 
@@ -40,14 +38,15 @@ def _program(path: Path) -> "Program":
 
 def _case(path: Path) -> "Program":
     """A case: an image of L1 that TRISC0-2 run from fixed addresses until their words are set."""
+    from bhemu.oracle.case import DONE, TRISC_STARTS
     from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
 
     return Program(
         name=path.stem,
         kind="image",
-        cores={name: CoreSpec(name, pc=pc) for name, pc in CASE_STARTS.items()},
+        cores={name: CoreSpec(name, pc=pc) for name, pc in TRISC_STARTS.items()},
         image=path,
-        run=RunSpec(until=tuple(Until(*word) for word in CASE_DONE), timeout_s=_SECONDS),
+        run=RunSpec(until=tuple(Until(*word) for word in DONE), timeout_s=_SECONDS),
     )
 
 

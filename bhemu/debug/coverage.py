@@ -16,13 +16,13 @@ from typing import Any, Final
 from bhemu import events
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.status import DONE, RULES
 
 VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
-SECTION = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word
 SRCA, SRCB = 0, 1
 _MATH = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "DOTPV", "GAPOOL", "GMPOOL")
 _MOVES = ("MOVA2D", "MOVB2D", "MOVD2A", "MOVD2B", "MOVB2A")
@@ -95,7 +95,7 @@ def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
 
 def _get(s: Any, t: int, field: Field, section: int = 0) -> int:
     bank = int(s.thread_cfg[t, tf.CFG_STATE_ID_StateID.word]) & 1
-    return int(s.cfg[bank, field.word + SECTION * section]) >> field.shift & field.mask
+    return int(s.cfg[bank, field.word + SECTION_WORDS * section]) >> field.shift & field.mask
 
 
 def _name(code: int) -> str:

@@ -26,7 +26,6 @@ class Stepper:
     def __init__(self, session: Session, sources: Sources, out: Callable[[str], None]) -> None:
         self._session, self._sources, self._out = session, sources, out
         self.tile = session.tile
-        self.tile = session.tile
         self._regs = {name: core.regs for name, core in self.tile.core.items()}
         released = [spec.name for spec in session.program.cores.values() if spec.release]
         self.core: Core = self.tile.core[released[0]]

@@ -15,6 +15,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.frontend import MOP, MOP_CFG, NOP, REPLAY, RESOURCEDECL
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UNIMPLEMENTED, condition, error
 
@@ -55,13 +56,13 @@ def _parts(word: int) -> int:
 
 PARTS = tuple(_parts(word) for word in range(CONFIG_WORDS))
 
-_MOP, _NOP, _MOP_CFG, _REPLAY, _RESOURCEDECL, _SETC16 = 0x01, 0x02, 0x03, 0x04, 0x05, 0xB2
+_SETC16 = 0xB2
 _UNPACR, _UNPACR_NOP = 0x42, 0x43
 _OWN, _OWN_REST = 1 << 8, 1 << 9  # Config of the bank the thread uses: all three parts, the rest
 _EVERYTHING = GPRS | TDMA | _OWN
 # opcode: (reads, writes); every other instruction reads the rest of Config
 _CLASSES = {
-    _NOP: (0, 0), _MOP_CFG: (0, 0), _RESOURCEDECL: (0, 0),
+    NOP: (0, 0), MOP_CFG: (0, 0), RESOURCEDECL: (0, 0),
     **dict.fromkeys((0x58, 0x59, 0x5A, 0x5B, 0x5C, 0x5D, 0x45), (GPRS, GPRS)),  # DMAREG group
     **dict.fromkeys((0x61, 0x62, 0x63, 0x64), (GPRS, GPRS)),  # atomics
     0x48: (GPRS | TDMA, GPRS | TDMA),  # REG2FLOP
@@ -71,7 +72,7 @@ _CLASSES = {
     0xB0: (GPRS, _OWN), 0xB1: (_OWN, GPRS), 0x40: (GPRS | _OWN, GPRS | _OWN),  # WRCFG RDCFG XMOV
     _UNPACR: (TDMA | _OWN, TDMA), _UNPACR_NOP: (TDMA | _OWN, TDMA),
     0x41: (TDMA | _OWN_REST, TDMA),  # PACR
-    _MOP: (_EVERYTHING, _EVERYTHING), _REPLAY: (_EVERYTHING, _EVERYTHING),
+    MOP: (_EVERYTHING, _EVERYTHING), REPLAY: (_EVERYTHING, _EVERYTHING),
 }  # fmt: skip
 READS = tuple(_CLASSES.get(opcode, (_OWN_REST, 0))[0] for opcode in range(256))
 WRITES = tuple(_CLASSES.get(opcode, (_OWN_REST, 0))[1] for opcode in range(256))
@@ -123,10 +124,10 @@ def _pending(s: Any, c: Any, control: Any, classes: Any) -> Any:
     banks = np.int64(1) << config.bank(s, t)
     uses = np.int64(0)
     if s.gate_full[t] and s.gate_core[t] == c:
-        word = np.int64(_MOP << 24 if s.gate_from[t] else s.gate_word[t])
+        word = np.int64(MOP << 24 if s.gate_from[t] else s.gate_word[t])
         uses |= _used(control, banks, word, classes)
     if s.mop_on[t] or s.play_left[t] > 0:
-        uses |= _used(control, banks, np.int64(_MOP << 24), classes)
+        uses |= _used(control, banks, np.int64(MOP << 24), classes)
     for i in range(s.fifo_read[t], s.fifo_write[t]):
         if s.fifo_core[t, i % FIFO_DEPTH] == c:
             word = np.int64(s.fifo[t, i % FIFO_DEPTH])
@@ -142,7 +143,7 @@ def _declares(s: Any, t: Any) -> Any:
     if s.sync_declared[t]:
         return True
     for i in range(s.fifo_read[t], s.fifo_write[t]):
-        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == _RESOURCEDECL:
+        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == RESOURCEDECL:
             return True
     return False
 

@@ -15,7 +15,7 @@ from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UB, error
@@ -33,7 +33,6 @@ IN_USE = error(
     "write the word by WRCFG or RMWCIB",
 )
 
-_SECTION = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word
 _DESCRIPTOR = cf.THCON_SEC0_REG0_TileDescriptor.word  # and the next word
 _UNPACK_FORMATS = cf.THCON_SEC0_REG2_Out_data_format.word
 _UNPACK_BASE = cf.THCON_SEC0_REG3_Base_address.word  # and one word per further context
@@ -59,7 +58,7 @@ def _reads(word: Any, index: Any, contexts: Any) -> Any:
     if opcode != _UNPACR or word & _COUNT_ONLY:
         return False
     u = (word >> _UNPACKER) & 1
-    at = index - _SECTION * u
+    at = index - SECTION_WORDS * u
     if at == _DESCRIPTOR or at == _DESCRIPTOR + 1 or at == _UNPACK_FORMATS:
         return True
     if word & _MULTI_CONTEXT == 0:

@@ -12,6 +12,7 @@ import numpy as np
 from bhemu.devices import insn_fifo, own_thread
 from bhemu.jit.calls import call_access, l1_word
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.riscv import bitmanip, csr, csr_file
 from bhemu.riscv.primitives import (
     REG_PC,
@@ -51,7 +52,7 @@ from bhemu.tensix.loop import (
     STOP_UNTIL,
     until_holds,
 )
-from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, L1_SIZE, PAGE, PARKED, RUNNING
+from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, PAGE, PARKED, RUNNING
 from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
@@ -106,7 +107,7 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
 
 
 @njit
-def _wait_orfail(s: Any, c: Any) -> None:
+def _wait_or_fail(s: Any, c: Any) -> None:
     """The access was refused: give the instruction back, stop, and wait or report."""
     s.fuel[c] += 1
     if s.access[0] > 0:
@@ -130,7 +131,7 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
         own_thread.offer(s, c)
         if s.access[0] != 0:
             s.fuel[c] -= 1
-            _wait_orfail(s, c)
+            _wait_or_fail(s, c)
             return
     old = csr_file.value(s, c, number)
     if old < 0:
@@ -225,7 +226,7 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
         s.access[0] = insn_fifo.push(s, c, thread, tensix)
         if s.access[0] != 0:
             s.detail[0] = _PUSH
-            _wait_orfail(s, c)
+            _wait_or_fail(s, c)
             break
         address += 4
         word = l1_word(s, address)
@@ -275,7 +276,7 @@ def on_load(s: Any, address: Any, size: Any) -> Any:
     c = s.core[0]
     value = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
     if s.access[0] != 0:
-        _wait_orfail(s, c)
+        _wait_or_fail(s, c)
     else:
         _poll(s, c)
     return value
@@ -287,7 +288,7 @@ def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
     c = s.core[0]
     call_access(s.bus_write[0], s, c, np.int64(address), np.int64(size), np.int64(value))
     if s.access[0] != 0:
-        _wait_orfail(s, c)
+        _wait_or_fail(s, c)
 
 
 @njit

@@ -11,12 +11,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from bhemu.jit.subset import JIT, njit
+from bhemu.memmap import FAR_UNTIL
 from bhemu.tensix.state import OFFSET
 
 REG_X0 = 1  # engine's register numbers, asserted by unicorn_engine
 REG_PC = 190
 _SCRATCH = np.uint64(OFFSET["scratch"])
-FAR_UNTIL = np.uint64(0xFFFFFFF0)  # in no page that executes
+_FAR_UNTIL = np.uint64(FAR_UNTIL)
 
 if JIT:
     _reg_read = types.ExternalFunction(
@@ -69,7 +70,7 @@ if JIT:
     def emu_start(s: Any, c: Any) -> Any:
         """Run core `c` from s.pc[c] until it stops; returns the engine's error number."""
         zero = np.uint64(0)
-        return np.int64(_emu_start(s.engine[c], np.uint64(s.pc[c]), FAR_UNTIL, zero, zero))
+        return np.int64(_emu_start(s.engine[c], np.uint64(s.pc[c]), _FAR_UNTIL, zero, zero))
 
 else:
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from bhemu.devices import rules
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.riscv.primitives import emu_stop, x_register
-from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, error
 
 # stop_kind: why the last slice ended

@@ -7,7 +7,8 @@ RISCV_IC_INVALIDATE, as in hardware.
 from typing import Any
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.state import CORES, L1_SIZE, PAGE
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix.state import CORES, PAGE
 
 _PAGES = L1_SIZE // PAGE
 _LOOK = 1  # attention: the cores stop before their next instruction

@@ -16,12 +16,16 @@ from bhemu.tensix.config_fields import (
     DEST_ACCESS_CFG_remap_addrs,
     DEST_ACCESS_CFG_swizzle_32b,
     PRNG_SEED_Seed_Val,
+    THCON_SEC0_REG0_TileDescriptor,
+    THCON_SEC1_REG0_TileDescriptor,
 )
 
 CONFIG_WORDS = 224
 THREAD_WORDS = 68
 SHARED = 180  # words from here on are one register for both banks (GLOBAL_CFGREG_BASE)
 IC_INVALIDATE = 185  # RISCV_IC_INVALIDATE: one bit per core, in the order brisc trisc0-2 ncrisc
+# from a word of unpacker 0 (THCON_SEC0) to that of unpacker 1 (THCON_SEC1)
+SECTION_WORDS = THCON_SEC1_REG0_TileDescriptor.word - THCON_SEC0_REG0_TileDescriptor.word
 
 _STATE_RESET = STATE_RESET_EN.word
 _PRNG_SEED = PRNG_SEED_Seed_Val.word

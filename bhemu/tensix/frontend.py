@@ -30,7 +30,8 @@ REPLAY_RANGE = error(
 REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {0:#x}")
 REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate")
 
-_MOP, _NOP, _MOP_CFG, _REPLAY, _RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05
+# opcodes
+MOP, NOP, MOP_CFG, REPLAY, RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05
 _BRISC = 0
 FROM_PUSH, FROM_MOP, FROM_REPLAY = 0, 1, 2  # gate_from; REPLAY adds the slot
 
@@ -59,7 +60,7 @@ def mop_drained(s: Any, t: Any) -> Any:
     if s.mop_on[t]:
         return False
     for i in range(s.fifo_read[t], s.fifo_write[t]):
-        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == _MOP:
+        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == MOP:
             return False
     return True
 
@@ -76,7 +77,7 @@ def put(s: Any, t: Any, core: Any, word: Any, pc: Any) -> None:
 
 @njit
 def _is_nop(word: Any) -> Any:
-    return np.int64(word) >> 24 == _NOP
+    return np.int64(word) >> 24 == NOP
 
 
 @njit
@@ -203,7 +204,7 @@ def _play(s: Any, t: Any) -> Any:
     s.gate_word[t], s.gate_pc[t] = s.replay[t, i], s.replay_pc[t, i]
     s.gate_from[t] = FROM_REPLAY + i
     s.gate_full[t] = 1
-    return REPLAY_NESTED if word >> 24 == _REPLAY else DONE
+    return REPLAY_NESTED if word >> 24 == REPLAY else DONE
 
 
 @njit
@@ -232,7 +233,7 @@ def _expander(s: Any, t: Any, word: Any) -> Any:
     """The MOP expander's own words: MOP and MOP_CFG; BRISC's pushes must not hold any."""
     if s.gate_core[t] == _BRISC:
         return MOP_PUSHED_BY_BRISC
-    if word >> 24 == _MOP_CFG:
+    if word >> 24 == MOP_CFG:
         s.mop_zmask_hi[t] = word & 0xFFFF
         return DONE
     return _begin_mop(s, t, word)
@@ -263,16 +264,16 @@ def fetch(s: Any, t: Any) -> Any:
             continue
         s.gate_word[t] = np.uint32(word)
         opcode = word >> 24
-        if s.gate_from[t] == FROM_PUSH and (opcode == _MOP or opcode == _MOP_CFG):
+        if s.gate_from[t] == FROM_PUSH and (opcode == MOP or opcode == MOP_CFG):
             status = _expander(s, t, word)
         elif s.record_left[t] > 0:
             if not _recorded(s, t, word):
                 s.gate_full[t] = 1
                 return DONE
             continue
-        elif opcode == _REPLAY:
+        elif opcode == REPLAY:
             status = _replay(s, t, word)
-        elif opcode == _RESOURCEDECL:
+        elif opcode == RESOURCEDECL:
             s.sync_declared[t] = 1  # for Auto TTSync (devices/auto_sync.py)
             status = DONE
         else:

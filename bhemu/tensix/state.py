@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
 
-L1_SIZE = 0x180000
 LOCAL_SIZE = 0x2000
 PAGE = 4096
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns

@@ -7,7 +7,6 @@ from random_programs.thread import Config, Thread
 
 CONFIGURED, FILLED, COMPUTED = 0x200, 0x204, 0x208  # flag words in L1
 INPUT, SECOND, OUTPUT = 0x40000, 0x80000, 0x100000
-DST_BYTES = 0x8000  # 1024 rows of 16 cells of 16 bits
 TILE = 1024  # datums of one UNPACR here: 64 rows
 FP32, FP16, TF32, BF16, INT32, UINT16 = 0, 1, 4, 5, 8, 9
 
@@ -65,7 +64,6 @@ def start_unpackers(thread: Thread, *, to_dst: bool) -> None:
 
 
 NEXT_TILE = 1 << 0 | 1 << 4  # UNPACR addr_mode: Z counter of both channels += 1
-NEXT_SOURCE = 1 << 0  # of the source channel only
 
 
 def fill_dst(thread: Thread, at: int, tiles: int = 8) -> None:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from bhemu.tensix import frontend
 from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.status import DONE
 
 
-class MOP(Instruction, opcode=0x01, unit="front", stall="never"):
+class MOP(Instruction, opcode=frontend.MOP, unit="front", stall="never"):
     """Expand the macro-operation held in the MOP configuration (MOPExpander, Blackhole ISA)."""
 
     zmask_lo16_or_loop_count = bits(15, 0)
@@ -14,20 +15,20 @@ class MOP(Instruction, opcode=0x01, unit="front", stall="never"):
     mop_type = bits(23, mode=True)
 
 
-class NOP(Instruction, opcode=0x02, unit="front", stall="all nine", wakes=WAKES_NOBODY):
+class NOP(Instruction, opcode=frontend.NOP, unit="front", stall="all nine", wakes=WAKES_NOBODY):
     """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
 
     def execute(s: Any, t: Any) -> Any:
         return DONE
 
 
-class MOP_CFG(Instruction, opcode=0x03, unit="front", stall="never"):
+class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", stall="never"):
     """Set the upper half of the zero mask of the next MOP (MOPExpander, Blackhole ISA)."""
 
     zmask_hi16 = bits(15, 0)
 
 
-class REPLAY(Instruction, opcode=0x04, unit="front", stall="never"):
+class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front", stall="never"):
     """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
 
     load_mode = bits(0, mode=True)
@@ -37,7 +38,12 @@ class REPLAY(Instruction, opcode=0x04, unit="front", stall="never"):
 
 
 class RESOURCEDECL(
-    Instruction, opcode=0x05, unit="front", stall="never", oracle=False, uncertain=True
+    Instruction,
+    opcode=frontend.RESOURCEDECL,
+    unit="front",
+    stall="never",
+    oracle=False,
+    uncertain=True,
 ):
     """Declare resources to Auto TTSync (mop-and-replay-expanders.md)."""
 

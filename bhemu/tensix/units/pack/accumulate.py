@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix.cold import ACCUMULATE, cold
 from bhemu.tensix.formats import BF16, FP16, FP32, INT32, flush_32
-from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.words import l1_halves, l1_words, weights
 
 u32 = np.uint32

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import violated
-from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 
 X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc

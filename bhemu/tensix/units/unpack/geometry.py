@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.state import L1_SIZE
+from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_NO_EXPONENTS,
     DESCRIPTOR_X,
     DESCRIPTOR_Y,
     DESCRIPTOR_Z,
-    SECTION_WORDS,
     half_of_context,
     section,
     word_of_context,

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.cold import UNPACK_LITERAL, cold
-from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells

@@ -10,6 +10,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.formats import (
     BF16,
     BFP2,
@@ -29,7 +30,6 @@ from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import NCB, UB, UNSUPPORTED, error
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
-SECTION_WORDS = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word
 assert cf.THCON_SEC1_REG2_Force_shared_exp.word == (
     cf.THCON_SEC0_REG2_Force_shared_exp.word + SECTION_WORDS
 )

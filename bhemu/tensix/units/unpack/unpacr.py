@@ -7,10 +7,10 @@ from typing import Any
 
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.state import L1_SIZE
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.convert import plain_cells
