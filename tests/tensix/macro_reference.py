@@ -1,7 +1,8 @@
 """Literal scheduler of SFPLOADMACRO on Python integers, one cycle at a time.
 
 It follows the functional model of the ISA page line by line, on top of the literal model of the
-instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).
+instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).  A byte
+that schedules nothing is as production kernels need it (docs/models.md).
 """
 
 import copy
@@ -221,13 +222,11 @@ class Scheduler:
         macro, vd = word >> 22 & 3, (word & 1) << 2 | word >> 20 & 3
         for unit in range(4):
             bits = self.sequence[macro] >> 8 * unit & 0xFF
-            delay = bits >> 3 & 7
-            if delay != 7:
-                old = self.scheduled
-                self.scheduled = [e for e in old if (e.unit, e.delay) != (unit, delay)]
-            choice = bits & 7
-            if choice == 0:
+            delay, choice = bits >> 3 & 7, bits & 7
+            if choice == 0:  # the text forgets before it looks at the choice; tt-llk needs it kept
                 continue
+            old = self.scheduled
+            self.scheduled = [e for e in old if (e.unit, e.delay) != (unit, delay)]
             assert choice != 1
             insn = {2: Insn("SFPNOP"), 3: Insn("SFPSTORE")}.get(choice)
             insn = parse(self.template[choice - 4]) if insn is None else insn
