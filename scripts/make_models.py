@@ -108,6 +108,17 @@ CONFLICTS = [
         " uint32 have other macros under way in the sub-units for which a byte is 0",
         "the kernels, always",
     ),
+    (
+        "SFPLOADMACRO: operands of a scheduled SFPSWAP",
+        "the loaded LReg replaces VD, and VC unless bit 7 of the byte is set; SFPSWAP reads VD and"
+        " VC: without bit 7 it compares the loaded LReg with itself",
+        "SFPSWAP reads and writes VB and VC, VB in the place of VD: with bit 7 the loaded LReg and"
+        " the template's VC (reciprocal, maxima), without it the template's VD and the loaded LReg"
+        " (clamped exponential)",
+        "the kernels, always; without bit 7 the template's VD must be a constant"
+        " (VECTOR-MACRO-SWAP-OTHER), LReg[16] as destination is refused (VECTOR-MACRO-OPERAND)."
+        " SFPAND and SFPOR in mode 0, which no kernel schedules without bit 7, follow the text",
+    ),
 ]
 
 

@@ -1,8 +1,8 @@
 """Literal scheduler of SFPLOADMACRO on Python integers, one cycle at a time.
 
 It follows the functional model of the ISA page line by line, on top of the literal model of the
-instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).  A byte
-that schedules nothing is as production kernels need it (docs/models.md).
+instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).  Production kernels
+decide twice: a byte that schedules nothing, and the operands of SFPSWAP (docs/models.md).
 """
 
 import copy
@@ -132,8 +132,9 @@ class Scheduler:
         work.reg += [list(self.bonus), list(self.register(vb))]  # 16; 17: VB, becomes VD
         left = 2 if insn.name in EXECUTES[MAD] or insn.name == "SFPSWAP" else 1
         if insn.name == "SFPSWAP":
-            work.SFPSWAP(insn.mod, insn.vd, insn.vc or 0)
-            self.differences(work, [insn.vd, insn.vc or 0], left)
+            vc = insn.vc or 0
+            work.SFPSWAP(insn.mod, vb, vc)  # VD of its page; nothing writes the scheduled VD
+            self.differences(work, [vb, vc], left)
         else:
             out = self.call(work, insn)
             indirect = insn.name == "SFPMAD" and insn.mod & 8 and insn.vd != BONUS
