@@ -67,6 +67,7 @@ CASES = [
     ("SWAP-READ", [3], ALL_FOUR, [sequence(byte(7, vb=True))], [macro(0, 3, 0), load(3)]),
     ("SWAP-READ", [5], [SWAP_5], [sequence(byte(4, vb=True))], [macro(0, 3, 0), load(5)]),
     ("SWAP-OTHER", [5, 5], [SWAP_VD], [sequence(byte(4))], [macro(0, 3, 0), NOP]),
+    ("SWAP-LOAD", [3], ALL_FOUR, [sequence(byte(7, vb=True))], [macro(0, 3, 0), NOP, load(3, 8)]),
     ("PORT", [3], ALL_FOUR, [sequence(byte(4))], [macro(0, 3, 0), load(3)]),
     ("DST", [8, 8], ALL_FOUR, [sequence(store=byte(3))], [macro(0, 2, 8), load(0, 8)]),
     ("DST", [508, 508], ALL_FOUR, [sequence(store=byte(3))], [macro(0, 2, 508), load(0, 508)]),
