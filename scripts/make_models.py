@@ -51,11 +51,12 @@ SHORT = """## Where the model falls short
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.
-* Vector unit: SFPLOADMACRO, stochastic rounding, rounding to zero and every mode that ttsim
-  refuses follow the ISA text alone; a mode bit to which it gives no meaning is refused.
-  Refused too: SFPLOAD and SFPSTORE mode 10, which address through the RWC Sp (no text); LaneConfig
-  other than bits 2 and 8, and what SFPCONFIG would make different from lane to lane; the default of
-  LReg12. A macro takes one cycle per word: what the text leaves open is refused (VECTOR-MACRO-*).
+* Vector unit: stochastic rounding, rounding to zero and every mode that ttsim refuses follow the
+  ISA text alone, SFPLOADMACRO the text and production kernels (see below); a mode bit to which the
+  text gives no meaning is refused. Refused too: SFPLOAD and SFPSTORE mode 10, which address through
+  the RWC Sp (no text); LaneConfig other than bits 2 and 8, and what SFPCONFIG would make different
+  from lane to lane; the default of LReg12. A macro takes one cycle per word: what text and kernels
+  leave open is refused (VECTOR-MACRO-*).
   Outside macros every instruction is complete before the next: the hazards that the hardware does
   not notice after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next
   cycle reads the old value) are not seen.
@@ -96,6 +97,36 @@ SHORT = """## Where the model falls short
   to constant addresses only: not those through pointers, of the packer or of other tiles.
 * Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
 """
+
+
+CONFLICTS = [
+    (
+        "SFPLOADMACRO: a sequence byte that schedules nothing (choice 0)",
+        "first forgets what is due in the sub-unit after the byte's delay, a byte of 0 what is due"
+        " in the next cycle; then schedules nothing",
+        "nothing is forgotten: tt-llk's reciprocals (but the approximate one) and conversions of"
+        " uint32 have other macros under way in the sub-units for which a byte is 0",
+        "the kernels, always",
+    ),
+    (
+        "SFPLOADMACRO: operands of a scheduled SFPSWAP",
+        "the loaded LReg replaces VD, and VC unless bit 7 of the byte is set; SFPSWAP reads VD and"
+        " VC: without bit 7 it compares the loaded LReg with itself",
+        "SFPSWAP reads and writes VB and VC, VB in the place of VD: with bit 7 the loaded LReg and"
+        " the template's VC (reciprocal, maxima), without it the template's VD and the loaded LReg"
+        " (clamped exponential)",
+        "the kernels, always; without bit 7 the template's VD must be a constant"
+        " (VECTOR-MACRO-SWAP-OTHER), LReg[16] as destination is refused (VECTOR-MACRO-OPERAND)."
+        " SFPAND and SFPOR in mode 0, which no kernel schedules without bit 7, follow the text",
+    ),
+    (
+        "SFPLOADMACRO: SFPLOAD in the second cycle of a scheduled SFPSWAP of the same LReg",
+        "gives no order of two writes",
+        "tt-llk's maximum and minimum of columns need what was loaded",
+        'with reference = "llk" the kernels (VECTOR-MACRO-LOAD-WINS); else refused'
+        " (VECTOR-MACRO-SWAP-LOAD)",
+    ),
+]
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
@@ -205,11 +236,18 @@ def text() -> str:
             [(d.id, d.when, d.what, d.follows, d.why) for d in TABLE],
         ),
         "",
+        "## Where production kernels and the ISA text disagree",
+        "",
+        "ttsim does not execute SFPLOADMACRO, so nothing else decides.",
+        "",
+        *table(("what", "the ISA text", "production kernels", "bhemu follows"), CONFLICTS),
+        "",
         "## Rules",
         "",
         "Severity: `error` stops the program; `selectable` does so unless `ub` is `warn` or"
         " `silicon`, which go on with what the ISA says silicon does; `noted` is counted only: the"
-        " golden model's way was taken, silicon has another.",
+        " golden model's way was taken, silicon has another (PACR-COMPRESSION), or that of tt-llk's"
+        " kernels, where the ISA text has none.",
         "",
         *table(
             ("rule", "category", "severity", "sentence"),

@@ -1,7 +1,8 @@
 """Literal scheduler of SFPLOADMACRO on Python integers, one cycle at a time.
 
 It follows the functional model of the ISA page line by line, on top of the literal model of the
-instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).
+instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).  Production kernels
+decide twice: a byte that schedules nothing, and the operands of SFPSWAP (docs/models.md).
 """
 
 import copy
@@ -131,8 +132,9 @@ class Scheduler:
         work.reg += [list(self.bonus), list(self.register(vb))]  # 16; 17: VB, becomes VD
         left = 2 if insn.name in EXECUTES[MAD] or insn.name == "SFPSWAP" else 1
         if insn.name == "SFPSWAP":
-            work.SFPSWAP(insn.mod, insn.vd, insn.vc or 0)
-            self.differences(work, [insn.vd, insn.vc or 0], left)
+            vc = insn.vc or 0
+            work.SFPSWAP(insn.mod, vb, vc)  # VD of its page; nothing writes the scheduled VD
+            self.differences(work, [vb, vc], left)
         else:
             out = self.call(work, insn)
             indirect = insn.name == "SFPMAD" and insn.mod & 8 and insn.vd != BONUS
@@ -221,13 +223,11 @@ class Scheduler:
         macro, vd = word >> 22 & 3, (word & 1) << 2 | word >> 20 & 3
         for unit in range(4):
             bits = self.sequence[macro] >> 8 * unit & 0xFF
-            delay = bits >> 3 & 7
-            if delay != 7:
-                old = self.scheduled
-                self.scheduled = [e for e in old if (e.unit, e.delay) != (unit, delay)]
-            choice = bits & 7
-            if choice == 0:
+            delay, choice = bits >> 3 & 7, bits & 7
+            if choice == 0:  # the text forgets before it looks at the choice; tt-llk needs it kept
                 continue
+            old = self.scheduled
+            self.scheduled = [e for e in old if (e.unit, e.delay) != (unit, delay)]
             assert choice != 1
             insn = {2: Insn("SFPNOP"), 3: Insn("SFPSTORE")}.get(choice)
             insn = parse(self.template[choice - 4]) if insn is None else insn

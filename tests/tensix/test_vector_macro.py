@@ -208,16 +208,36 @@ def test_what_counts_cycles_completes_when_no_word_comes() -> None:
 
 
 def test_scheduling_forgets_what_would_execute_at_the_same_time() -> None:
-    """Also where the sequence byte is 0: its delay, 0, names the next cycle."""
-    late, keep = sequence(simple=byte(4, 2)), 7 << 3
+    late, keep = sequence(simple=byte(4, 2)), 0
     templates = [template("SFPNOT", lreg_c=0), template("SFPABS")]
-    for second, between in ((byte(5, 1), []), (0, [NOP])):
-        words = [macro(0, 0, 0), *between, macro(1, 1, 4), NOP, NOP]
-        results = []
-        for sequence_1 in (second, keep):
-            s = prepared(templates, [late, sequence_1])
-            results.append(same(s, words).model.reg[0])
-        assert results[0] == [v ^ 0xFFFFFFFF for v in results[1]]
+    results = []
+    for sequence_1 in (sequence(simple=byte(5, 1)), keep):
+        s = prepared(templates, [late, sequence_1])
+        words = [macro(0, 0, 0), macro(1, 1, 4), NOP, NOP]
+        results.append(same(s, words).model.reg[0])
+    assert results[0] == [v ^ 0xFFFFFFFF for v in results[1]]
+
+
+@pytest.mark.parametrize("llk", [False, True])
+@pytest.mark.parametrize("delay", range(1, 7))
+@pytest.mark.parametrize("unit", range(4))
+def test_a_byte_that_schedules_nothing_forgets_nothing(unit: int, delay: int, llk: bool) -> None:
+    """Not even what is due in the cycle that its delay names: kernels leave bytes 0."""
+    mad = template("SFPMAD", lreg_src_a=10, lreg_src_b=10, lreg_src_c=9, lreg_dest=13)
+    rounding = template("SFPSHFT2", lreg_src_c=0, imm12_math=2, lreg_dest=14, instr_mod1=5)
+    parts = [byte(4 + i, delay, bonus=True) for i in range(3)] + [byte(3, delay, vb=True)]
+    alone = sequence(*[part if i == unit else 0 for i, part in enumerate(parts)])
+    seen = []
+    for k in range(delay + 1):
+        empty = sequence(*[(delay - k) << 3] * 4)
+        s = prepared([RECIPROCAL, mad, rounding], [alone, empty])
+        s.reference[0] = llk
+        before = s.dst[0].tolist()
+        words = [NOP if not k or i != k else macro(1, 5, 512) for i in range(1, delay + 1)]
+        same(s, [macro(0, 1, 0), *words, NOP, NOP, NOP])
+        seen.append((s.lreg16[0].tolist(), s.dst[0].tolist()))
+        assert any(s.lreg16[0]) or s.dst[0].tolist() != before
+    assert all(x == seen[0] for x in seen)
 
 
 def test_a_delay_of_n_executes_after_n_words() -> None:

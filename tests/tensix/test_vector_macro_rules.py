@@ -19,6 +19,8 @@ OPEN += (
     "VECTOR-MACRO-BUSY",
     "VECTOR-MACRO-SWAP",
     "VECTOR-MACRO-SWAP-READ",
+    "VECTOR-MACRO-SWAP-OTHER",
+    "VECTOR-MACRO-SWAP-LOAD",
     "VECTOR-MACRO-KINDS",
     "VECTOR-MACRO-OPERAND",
 )
@@ -36,6 +38,9 @@ def some_template(rng: random.Random, unit: int) -> int:
         assemble("SFPABS", lreg_c=c, lreg_dest=12, instr_mod1=1),
         assemble("SFPSHFT", lreg_c=c, lreg_dest=d, instr_mod1=5, imm12_math=0xFF0),
         assemble("SFPSWAP", lreg_src_c=rng.choice((9, 10, c)), lreg_dest=15, instr_mod1=1),
+        assemble(
+            "SFPSWAP", lreg_src_c=c, lreg_dest=rng.choice((d, 9, 10)), instr_mod1=1 + 8 * (a & 1)
+        ),
     ]
     mad = [
         assemble("SFPMAD", lreg_src_a=a, lreg_src_b=b, lreg_src_c=c, lreg_dest=12),

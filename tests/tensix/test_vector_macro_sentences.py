@@ -18,6 +18,7 @@ MAD = assemble("SFPMAD", lreg_src_a=3, lreg_src_b=4, lreg_src_c=6, lreg_dest=13)
 ROUND = assemble("SFP_STOCH_RND", lreg_dest=14, instr_mod1=1)
 SWAP = assemble("SFPSWAP", lreg_src_c=10, lreg_dest=15, instr_mod1=1)
 SWAP_5 = assemble("SFPSWAP", lreg_src_c=5, lreg_dest=12, instr_mod1=1)
+SWAP_VD = assemble("SFPSWAP", lreg_src_c=4, lreg_dest=5, instr_mod1=1)
 ALL_FOUR = [NOT, MAD, ROUND, SWAP]
 AND = assemble("SFPAND", lreg_c=1, lreg_dest=2)
 OR = assemble("SFPOR", lreg_c=1, lreg_dest=2)
@@ -65,6 +66,8 @@ CASES = [
     ("SWAP-READ", [3], ALL_FOUR, [sequence(byte(7))], [macro(0, 3, 0), load(3)]),
     ("SWAP-READ", [3], ALL_FOUR, [sequence(byte(7, vb=True))], [macro(0, 3, 0), load(3)]),
     ("SWAP-READ", [5], [SWAP_5], [sequence(byte(4, vb=True))], [macro(0, 3, 0), load(5)]),
+    ("SWAP-OTHER", [5, 5], [SWAP_VD], [sequence(byte(4))], [macro(0, 3, 0), NOP]),
+    ("SWAP-LOAD", [3], ALL_FOUR, [sequence(byte(7, vb=True))], [macro(0, 3, 0), NOP, load(3, 8)]),
     ("PORT", [3], ALL_FOUR, [sequence(byte(4))], [macro(0, 3, 0), load(3)]),
     ("DST", [8, 8], ALL_FOUR, [sequence(store=byte(3))], [macro(0, 2, 8), load(0, 8)]),
     ("DST", [508, 508], ALL_FOUR, [sequence(store=byte(3))], [macro(0, 2, 508), load(0, 508)]),

@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import njit
 from bhemu.tensix import rwc, staging
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.quirks import follows_llk, noted, refuse
 from bhemu.tensix.status import DONE, MISSING, RESERVED_BITS, UNSUPPORTED, error
 from bhemu.tensix.units.vector import datums, indirect, loadstore, lut, move, schedule
 from bhemu.tensix.units.vector.schedule import (
@@ -32,7 +32,8 @@ from bhemu.tensix.units.vector.schedule import (
 OPCODE = 0x93  # SFPLOADMACRO
 RESERVED = 0x1C00  # its bits that must be 0
 MAD_WRITES, BUSY, LOAD_ROW = 0, 1, 2  # of s.macro_last: what the last cycle left to the next
-_REGULAR_BUSY, _SCHEDULED_BUSY = 1, 2
+# of BUSY; the last: by a scheduled SFPSWAP, alone
+_REGULAR_BUSY, _SCHEDULED_BUSY, _SWAPPING = 1, 2, 3
 _LOAD = loadstore.SFPLOAD.opcode
 _SWAP = move.SFPSWAP.opcode
 _LUTFP32 = lut.SFPLUTFP32.opcode
@@ -62,6 +63,20 @@ _SWAP_AGAIN = error(
     UNSUPPORTED,
     "LReg[{0}] changes between the two cycles of an SFPSWAP that reads it twice",
     "write it a cycle earlier or later",
+)
+_SWAP_LOAD = error(
+    "VECTOR-MACRO-SWAP-LOAD",
+    UNSUPPORTED,
+    "LReg[{0}] is loaded in the cycle in which a scheduled SFPSWAP writes it, and the ISA text"
+    " gives no order",
+    'load it a cycle earlier or later, or choose reference = "llk": the load wins, as tt-llk\'s'
+    " maximum of columns expects",
+)
+_LOAD_WINS = error(
+    "VECTOR-MACRO-LOAD-WINS",
+    UNSUPPORTED,
+    "LReg[{0}] is loaded in the cycle in which a scheduled SFPSWAP writes it: it holds what was"
+    " loaded, as tt-llk's maximum of columns expects",
 )
 _TWO_DRAWS = error(
     "VECTOR-MACRO-PRNG",
@@ -224,8 +239,41 @@ def _leave(s: Any, word: Any, regular: Any) -> None:
     rounding = _effective(s, np.int64(ROUND), word, regular)
     s.macro_last[MAD_WRITES] = schedule.writes(word) if regular == MAD else 0
     busy = schedule.two_cycles(simple) or schedule.two_cycles(rounding)
+    kind = _SWAPPING if simple >> 24 == _SWAP and rounding == 0 else _SCHEDULED_BUSY
     own = regular == SIMPLE or regular == ROUND
-    s.macro_last[BUSY] = (_REGULAR_BUSY if own else _SCHEDULED_BUSY) if busy else 0
+    s.macro_last[BUSY] = (_REGULAR_BUSY if own else kind) if busy else 0
+
+
+@njit
+def _meets(s: Any, older: Any, newer: Any) -> Any:
+    """True when two staged writes go to a common lane of one register."""
+    both, x, y = np.uint32(0), s.stage_mask[older], s.stage_mask[newer]
+    for lane in range(staging.LANES):
+        both |= np.uint32(x[lane] & y[lane])
+    return s.stage_reg[older] == s.stage_reg[newer] and both != np.uint32(0)
+
+
+@njit
+def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
+    """The regular `word` of the load sub-unit; `carried` writes are those of an ending SFPSWAP.
+
+    Where both write an LReg, the ISA text gives no order; tt-llk's reduction of columns needs what
+    was loaded.
+    """
+    load, met, opcode = s.stage_used[0], False, word >> 24
+    status = _regular(s, t, word)
+    if status != DONE or s.stage_used[0] == load or (opcode != _LOAD and opcode != OPCODE):
+        return status
+    for k in range(carried):
+        if s.stage_left[k] == 1 and _meets(s, k, load):
+            if not follows_llk(s):
+                return refuse(s, _SWAP_LOAD, s.stage_reg[load])
+            met = True
+            for lane in range(staging.LANES):
+                s.stage_mask[k, lane] &= ~s.stage_mask[load, lane]
+    if met:
+        noted(s, _LOAD_WINS)
+    return DONE
 
 
 @njit
@@ -238,13 +286,14 @@ def run(s: Any, t: Any, word: Any) -> Any:
     if status != DONE:
         return status
     simple = _effective(s, np.int64(SIMPLE), word, regular)
+    carried = s.stage_used[0] if s.macro_last[BUSY] == _SWAPPING else np.int64(0)
     _leave(s, word, regular)
     for unit in (MAD, ROUND, STORE, LOAD, SIMPLE):
         if unit < LOAD and schedule.occupied(s, unit, 0):
             status = _scheduled(s, t, np.int64(unit))
             s.macro_slot[unit, 0, KIND] = 0
         elif unit == regular:
-            status = _regular(s, t, word)
+            status = _load(s, t, word, carried) if unit == LOAD else _regular(s, t, word)
         if status != DONE:
             return status
     return _swap_undisturbed(s, simple) if simple >> 24 == _SWAP else DONE

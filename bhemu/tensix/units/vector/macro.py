@@ -113,9 +113,7 @@ def _schedule_unit(s: Any, unit: Any, word: Any, row: Any) -> Any:
     macro, loaded = (word >> 22) & 3, _loaded(word)
     byte = (np.int64(s.macro_sequence[macro]) >> (8 * unit)) & 0xFF
     delay, misc = (byte >> 3) & 7, np.int64(s.macro_misc[0])
-    if delay != 7:
-        s.macro_slot[unit, delay, KIND] = 0
-    if byte & 7 == 0:
+    if byte & 7 == 0:  # nothing is forgotten either: against the ISA text, see docs/models.md
         return DONE
     instruction = schedule.selected(s, macro, unit, byte & 7)
     if instruction < 0:

@@ -8,7 +8,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
-from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
+from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
 from bhemu.tensix.units.vector.integer import shift, signed12
 
 _U = np.uint32
@@ -25,6 +25,13 @@ _SWAP_MODE = error(
     NCB,
     "SFPSWAP mode {0} is outside the contract (0-9)",
     "silicon does what mode 9 does",
+)
+_SWAP_OTHER = error(
+    "VECTOR-MACRO-SWAP-OTHER",
+    MISSING,
+    "SFPSWAP scheduled with the loaded LReg as VC and LReg[{0}] of the template beside it: what"
+    " becomes of LReg[{0}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told",
+    "set bit 7 of the sequence byte, or name a constant (8 to 15) as lreg_dest of the template",
 )
 _SHIFT_SOURCE = error(
     "VECTOR-SHIFT2-SOURCE",
@@ -150,10 +157,17 @@ def _exchange(s: Any, d: Any, c: Any, writable: Any) -> None:
         lanes.write_where(s, d, _FIRST + 1)
 
 
+@njit
+def _other_is_open(s: Any, d: Any) -> Any:
+    """True when a scheduled SFPSWAP might write LReg[d], or one that follows from it, beside VC."""
+    return d < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
+
+
 class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
+    Scheduled, lreg_dest names VB: the loaded LReg or, where that is VC, the template's.
     """
 
     instr_mod1 = bits(3, 0, mode=True)
@@ -161,8 +175,11 @@ class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
     lreg_src_c = bits(11, 8)
 
     def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any) -> Any:
-        if lreg_dest >= lanes.TEMPLATES:
+        loaded = lanes.target(s, lreg_dest)
+        if loaded >= lanes.TEMPLATES:
             return lanes.claim(s, t, lreg_dest)
+        if loaded != lreg_dest and _other_is_open(s, lreg_dest):
+            return refuse(s, _SWAP_OTHER, lreg_dest)
         if instr_mod1 > 9:
             s.detail[0] = instr_mod1
             status = violated(s, _SWAP_MODE)

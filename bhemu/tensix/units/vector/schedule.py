@@ -45,12 +45,11 @@ _ROUND_NAMES = "SFPSHFT2 SFP_STOCH_RND"
 _LOAD_NAMES = "SFPLOAD SFPLOADI SFPNOP"
 
 # Where a word names its operands
-_ALIAS, _THREE, _LOGIC, _IMMEDIATE, _SWAP, _TABLE, _NONE = range(7)
+_ALIAS, _THREE, _LOGIC, _IMMEDIATE, _TABLE, _NONE = range(6)
 _FORMS = {
     _THREE: "SFPADD SFPMAD SFPMUL SFPMUL24 SFPARECIP SFPSHFT2 SFP_STOCH_RND",
     _LOGIC: "SFPAND SFPOR",
     _IMMEDIATE: "SFPADDI SFPMULI",
-    _SWAP: "SFPSWAP",
     _TABLE: "SFPLUT",
     _NONE: "SFPLUTFP32 SFPCOMPC SFPENCC SFPPOPC SFPPUSHC SFPTRANSP SFPNOP",
 }
@@ -183,9 +182,6 @@ def _operands(word: Any, form: Any, use_vb: Any, loaded: Any, dest: Any) -> Any:
     if word >> 24 == _SHFT2 and word & 15 == _SHIFT_BY_IMMEDIATE:
         source = loaded if use_vb else _field(word, 12)
         return _replaced(_replaced(word, 8, source), 4, 0)
-    if form == _SWAP:
-        word = word if use_vb else _replaced(word, 8, loaded)
-        return _replaced(word, 4, dest)
     word = _replaced(word, 12 if use_vb else 8, loaded)
     if not _reads_vb(word):
         word = _replaced(word, 12, 0)
@@ -218,7 +214,7 @@ def arithmetic(s: Any, slot: Any, word: Any, byte: Any, loaded: Any) -> Any:
     form = FORM[opcode]
     if opcode == _CONFIG_OPCODE:
         return refuse(s, _SCHEDULED_CONFIG)
-    uses_vd = form == _SWAP or (form == _LOGIC and word & 1 == 0)
+    uses_vd = opcode == _SWAP_OPCODE or (form == _LOGIC and word & 1 == 0)
     if dest == staging.BONUS and uses_vd:
         return refuse(s, _BONUS_OPERAND, opcode)
     slot[WORD] = _operands(word, form, byte & 0x80, loaded, dest & 7)
