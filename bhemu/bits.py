@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, overload
+from collections import namedtuple
+from typing import Any, ClassVar, Protocol, overload
 
 
 class HasWord(Protocol):
@@ -80,3 +81,54 @@ class Bits:
 def bits(hi: int, lo: int | None = None, *, mode: bool = False) -> Bits:
     """Declare the field [hi:lo], or the single bit `hi` when `lo` is left out; see Bits."""
     return Bits(hi, hi if lo is None else lo, mode)
+
+
+class _ValuesOf:
+    """The named tuple of a Word's values, made when first asked for; subclasses share it."""
+
+    def __init__(self, owner: type[Word]) -> None:
+        self._owner = owner
+        self._made: Any = None
+
+    def __get__(self, instance: None, owner: type[Word]) -> Any:
+        if self._made is None:
+            names = [*(field.name for field in self._owner.fields), "word"]
+            made: Any = namedtuple(self._owner.__name__, names)  # type: ignore[misc]
+            made.__module__ = self._owner.__module__
+            made.__qualname__ = f"{self._owner.__qualname__}.Fields"
+            self._made = made
+        return self._made
+
+
+class Word:
+    """A word whose bit fields are attributes of the class, inherited ones included.
+
+    `fields`: them, from bit 0 up. `Fields`: a tuple of their values by name, and of the whole
+    `word`; compiled code takes it apart.
+    """
+
+    fields: ClassVar[tuple[Bits, ...]] = ()
+    Fields: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        found = {
+            v.name: v for base in cls.__mro__ for v in vars(base).values() if isinstance(v, Bits)
+        }
+        cls.fields = tuple(sorted(found.values(), key=lambda field: field.lo))
+        if cls.fields != getattr(cls.__mro__[1], "fields", ()):
+            cls.Fields = _ValuesOf(cls)
+
+    @classmethod
+    def decoded(cls, word: int) -> Any:
+        """The `Fields` of a word."""
+        return cls.Fields(*(field.get(word) for field in cls.fields), word)
+
+    @classmethod
+    def source(cls, word: str) -> str:
+        """Python text that makes the `Fields` of the number called `word`."""
+        parts = (f"{f.name}=({word} >> {f.lo}) & {f.max:#x}" for f in cls.fields)
+        return f"_Fields({', '.join([*parts, f'word={word}'])})"
+
+
+Word.Fields = _ValuesOf(Word)

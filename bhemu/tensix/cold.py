@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import Word
 from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import JIT, njit
 from bhemu.tensix.state import COLD_SLOTS
@@ -25,16 +26,19 @@ NAMES = {
 # Of the instructions that have any.
 SLOTS = {"UNPACR": (UNPACK, UNPACK_RARE, UNPACK_LITERAL), "PACR": (PACK, ACCUMULATE)}
 
-ENTRIES: dict[int, Callable[..., Any]] = {}
+ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
 
 
-def cold(slot: int, function: Callable[..., Any]) -> Any:
-    """Declare `function(s, t, word) -> status` for `slot`; returns what hot code calls instead."""
+def cold(slot: int, function: Callable[..., Any], layout: type[Word]) -> Any:
+    """Declare `function(s, t, f) -> status` for `slot`; returns what hot code calls instead.
+
+    That takes the word whose Fields, as `layout` says, `f` will be: (s, t, word) -> status.
+    """
     assert slot not in ENTRIES, slot
     assert slot < COLD_SLOTS, slot
-    ENTRIES[slot] = function
+    ENTRIES[slot] = function, layout
     if not JIT:
-        return function
+        return lambda s, t, word: function(s, t, layout.decoded(int(word)))
 
     @njit
     def call(s: Any, t: Any, word: Any) -> Any:

@@ -4,15 +4,27 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from bhemu.bits import Bits, bits
+from bhemu.bits import Word, bits
 
-__all__ = ["REGISTRY", "Instruction", "assemble", "bits", "decode", "disassemble"]
+__all__ = [
+    "NO_TEXT",
+    "REGISTRY",
+    "Instruction",
+    "Word",
+    "assemble",
+    "bits",
+    "decode",
+    "disassemble",
+]
 
 REGISTRY: dict[int, type["Instruction"]] = {}
 
 STALL_ANY = 0x1FF  # wait instructions are held by any block bit
 STALL_ALL_NINE = 0x200  # NOP is held only when all nine block bits are set
 
+
+# Of an instruction that the ISA only names, with fields from an opcode table.
+NO_TEXT: dict[str, Any] = {"oracle": False, "uncertain": True, "refused": "no text in the ISA"}
 
 # Whether executing a word can end the wait of another thread, by unit: always unless said here.
 WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2  # by bank: only where it changes who owns a Src bank
@@ -30,11 +42,12 @@ def stall_mask(stall: str) -> int:
     return sum(1 << int(part.removeprefix("B")) for part in stall.split(","))
 
 
-class Instruction:
+class Instruction(Word):
     """One Tensix instruction.
 
     A subclass states `opcode`, `unit`, `stall`, its bit fields and, once modelled,
-    `execute(s, t, *fields) -> status` with the fields in the order they are declared.
+    `execute(s, t, f) -> status`, where `f` is the tuple `Fields` of its Word. Fields that several
+    instructions have are declared in a Word that each of them inherits first.
     `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
     `unread`: bits that belong to no field and that kernels proven on silicon set all the same.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
@@ -48,7 +61,6 @@ class Instruction:
     unit: ClassVar[str]
     stall: ClassVar[str]
     stall_mask: ClassVar[int]
-    fields: ClassVar[tuple[Bits, ...]]
     reserved: ClassVar[int]
     unread: ClassVar[int]
     oracle: ClassVar[bool]
@@ -85,7 +97,6 @@ class Instruction:
         cls.refused = refused
         cls.wakes = _WAKES.get(unit, WAKES) if wakes is None else wakes
         cls.stall_mask = stall_mask(stall)
-        cls.fields = tuple(v for v in vars(cls).values() if isinstance(v, Bits))
         used = 0
         for field in cls.fields:
             assert not used & field.mask, f"{cls.name}.{field.name} overlaps"
@@ -95,9 +106,8 @@ class Instruction:
         cls.unread = unread
         cls.reserved = 0 if uncertain else 0xFFFFFF & ~(used | unread)
         if cls.execute is not None:
-            want = ["s", "t", *(f.name for f in cls.fields)]
             got = list(inspect.signature(cls.execute).parameters)
-            assert got == want, f"{cls.name}.execute takes {got}, its fields say {want}"
+            assert got == ["s", "t", "f"], f"{cls.name}.execute takes {got}, not s, t, f"
         assert opcode not in REGISTRY, f"opcode {opcode:#04x} is declared twice"
         REGISTRY[opcode] = cls
 

@@ -26,10 +26,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def execute(s: State, t: int = 0, **fields: int) -> int:
     """Status of one PACR, its fields taken through its encoding."""
-    values = PACR.operands(PACR.assemble(**fields))
     record = s.buffer.view(DTYPE)[0] if JIT else s
     assert PACR.execute is not None
-    return int(compiled(PACR.execute)(record, t, *values.values()))
+    return int(compiled(PACR.execute)(record, t, PACR.decoded(PACR.assemble(**fields))))
 
 
 def fresh(seed: int = 1) -> State:

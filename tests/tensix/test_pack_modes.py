@@ -308,7 +308,7 @@ def test_a_tile_in_two_formats_stays_aligned() -> None:
 def clear_histogram(s: State) -> int:
     record = s.buffer.view(DTYPE)[0] if JIT else s
     assert CLREXPHIST.execute is not None
-    return int(compiled(CLREXPHIST.execute)(record, 0))
+    return int(compiled(CLREXPHIST.execute)(record, 0, CLREXPHIST.decoded(CLREXPHIST.assemble())))
 
 
 @pytest.mark.parametrize(

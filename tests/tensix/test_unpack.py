@@ -31,9 +31,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def execute(s: State, cls: Any, t: int = 0, **fields: int) -> int:
     """Status of one instruction, its fields taken through its encoding."""
-    values = cls.operands(cls.assemble(**fields))
     record = s.buffer.view(DTYPE)[0] if JIT else s
-    return int(compiled(cls.execute)(record, t, *values.values()))
+    return int(compiled(cls.execute)(record, t, cls.decoded(cls.assemble(**fields))))
 
 
 def fresh(seed: int = 1) -> State:

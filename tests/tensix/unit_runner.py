@@ -31,9 +31,8 @@ def view(s: State) -> Any:
 def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
     """Status of one instruction, its fields taken through its encoding."""
     cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    values = cls.operands(cls.assemble(**fields))
     assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, *values.values()))
+    return int(compiled(cls.execute)(view(s), t, cls.decoded(cls.assemble(**fields))))
 
 
 def sentence(s: State, rule: int) -> str:

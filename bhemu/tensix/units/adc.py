@@ -6,8 +6,10 @@ for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.jit.subset import njit
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.handover import hand_over
@@ -61,33 +63,43 @@ def _check(s: Any, cnt_set_mask: Any, bit_mask: Any) -> Any:
     return DONE
 
 
-@njit
-def _set(s: Any, t: Any, i: Any, channel: Any, dimension: Any, value: Any) -> None:
-    s.adc[t, i, channel, dimension] = value & width_mask(dimension)
-    s.adc_cr[t, i, channel, dimension] = value & width_mask(dimension)
+SET, ADD, RETURN = range(3)  # to a value, by a value, to the carriage return plus a value
 
 
 @njit
-def _increment(s: Any, t: Any, i: Any, channel: Any, dimension: Any, value: Any) -> None:
-    total = s.adc[t, i, channel, dimension] + value
-    s.adc[t, i, channel, dimension] = total & width_mask(dimension)
+def _change(s: Any, t: Any, i: Any, channel: Any, dimension: Any, how: Any, value: Any) -> None:
+    """Change one counter, and but for ADD its carriage return."""
+    old: Any = np.int64(0)
+    if how == ADD:
+        old = s.adc[t, i, channel, dimension]
+    elif how == RETURN:
+        old = s.adc_cr[t, i, channel, dimension]
+    new = (old + value) & width_mask(dimension)
+    s.adc[t, i, channel, dimension] = new
+    if how != ADD:
+        s.adc_cr[t, i, channel, dimension] = new
 
 
 @njit
-def _advance(s: Any, t: Any, i: Any, channel: Any, dimension: Any, value: Any) -> None:
-    """Carriage return: the counter takes the carriage-return value, advanced by `value`."""
-    _set(s, t, i, channel, dimension, s.adc_cr[t, i, channel, dimension] + value)
+def _change_pairs(s: Any, t: Any, f: Any, bit_mask: Any, first: Any, how: Any) -> Any:
+    """Change counters `first` (X or Z) and the next one of both channels, as `bit_mask` says."""
+    status = _check(s, f.cnt_set_mask, bit_mask)
+    if status:
+        return status
+    for i in range(ENGINES):
+        if (f.cnt_set_mask >> i) & 1:
+            if bit_mask & 1:
+                _change(s, t, i, 0, first, how, f.ch0_x)
+            if bit_mask & 2:
+                _change(s, t, i, 0, first + 1, how, f.ch0_y)
+            if bit_mask & 4:
+                _change(s, t, i, 1, first, how, f.ch1_x)
+            if bit_mask & 8:
+                _change(s, t, i, 1, first + 1, how, f.ch1_y)
+    return DONE
 
 
-class RSTDMA(
-    Instruction,
-    opcode=0x44,
-    unit="adc",
-    stall="B0",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class RSTDMA(Instruction, opcode=0x44, unit="adc", stall="B0", **NO_TEXT):
     """Reset of the DMA (name only, no text) (stallwait-conditions.md)."""
 
 
@@ -99,228 +111,75 @@ class SETADC(Instruction, opcode=0x50, unit="adc", stall="B0"):
     channel_index = bits(20, mode=True)
     cnt_set_mask = bits(23, 21)
 
-    def execute(
-        s: Any,
-        t: Any,
-        value: Any,
-        dimension_index: Any,
-        channel_index: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        if value > 0xFFFF:
-            s.detail[0] = value
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.value > 0xFFFF:
+            s.detail[0] = f.value
             return THREAD_OVERRIDE
-        status = _check(s, cnt_set_mask, 1)
+        status = _check(s, f.cnt_set_mask, 1)
         if status:
             return status
         for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                _set(s, t, i, channel_index & 1, dimension_index & 3, value)
+            if (f.cnt_set_mask >> i) & 1:
+                _change(s, t, i, f.channel_index & 1, f.dimension_index & 3, SET, f.value)
         return DONE
 
 
-class SETADCXY(Instruction, opcode=0x51, unit="adc", stall="B0"):
+class _Increments(Word):
+    """Numbers for two counters (X and Y, or Z and W) of both channels."""
+
+    ch0_x = bits(8, 6)
+    ch0_y = bits(11, 9)
+    ch1_x = bits(14, 12)
+    ch1_y = bits(17, 15)
+    cnt_set_mask = bits(23, 21)
+
+
+class _Chosen(_Increments):
+    """Also which of the four counters they are for."""
+
+    bit_mask = bits(3, 0)
+
+
+class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc", stall="B0"):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
-    bit_mask = bits(3, 0)
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        bit_mask: Any,
-        ch0_x: Any,
-        ch0_y: Any,
-        ch1_x: Any,
-        ch1_y: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        status = _check(s, cnt_set_mask, bit_mask)
-        if status:
-            return status
-        for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                if bit_mask & 1:
-                    _set(s, t, i, 0, X, ch0_x)
-                if bit_mask & 2:
-                    _set(s, t, i, 0, Y, ch0_y)
-                if bit_mask & 4:
-                    _set(s, t, i, 1, X, ch1_x)
-                if bit_mask & 8:
-                    _set(s, t, i, 1, Y, ch1_y)
-        return DONE
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, f.bit_mask, X, SET)
 
 
-class INCADCXY(Instruction, opcode=0x52, unit="adc", stall="B0"):
+class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc", stall="B0"):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
 
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        ch0_x: Any,
-        ch0_y: Any,
-        ch1_x: Any,
-        ch1_y: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        status = _check(s, cnt_set_mask, 15)
-        if status:
-            return status
-        for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                _increment(s, t, i, 0, X, ch0_x)
-                _increment(s, t, i, 0, Y, ch0_y)
-                _increment(s, t, i, 1, X, ch1_x)
-                _increment(s, t, i, 1, Y, ch1_y)
-        return DONE
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, 15, X, ADD)
 
 
-class ADDRCRXY(Instruction, opcode=0x53, unit="adc", stall="B0"):
+class ADDRCRXY(_Chosen, Instruction, opcode=0x53, unit="adc", stall="B0"):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
 
-    bit_mask = bits(3, 0)
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        bit_mask: Any,
-        ch0_x: Any,
-        ch0_y: Any,
-        ch1_x: Any,
-        ch1_y: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        status = _check(s, cnt_set_mask, bit_mask)
-        if status:
-            return status
-        for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                if bit_mask & 1:
-                    _advance(s, t, i, 0, X, ch0_x)
-                if bit_mask & 2:
-                    _advance(s, t, i, 0, Y, ch0_y)
-                if bit_mask & 4:
-                    _advance(s, t, i, 1, X, ch1_x)
-                if bit_mask & 8:
-                    _advance(s, t, i, 1, Y, ch1_y)
-        return DONE
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
 
 
-class SETADCZW(Instruction, opcode=0x54, unit="adc", stall="B0"):
+class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc", stall="B0"):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
 
-    bit_mask = bits(3, 0)
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        bit_mask: Any,
-        ch0_x: Any,
-        ch0_y: Any,
-        ch1_x: Any,
-        ch1_y: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        status = _check(s, cnt_set_mask, bit_mask)
-        if status:
-            return status
-        for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                if bit_mask & 1:
-                    _set(s, t, i, 0, Z, ch0_x)
-                if bit_mask & 2:
-                    _set(s, t, i, 0, W, ch0_y)
-                if bit_mask & 4:
-                    _set(s, t, i, 1, Z, ch1_x)
-                if bit_mask & 8:
-                    _set(s, t, i, 1, W, ch1_y)
-        return DONE
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, f.bit_mask, Z, SET)
 
 
-class INCADCZW(Instruction, opcode=0x55, unit="adc", stall="B0"):
+class INCADCZW(_Increments, Instruction, opcode=0x55, unit="adc", stall="B0"):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        ch0_x: Any,
-        ch0_y: Any,
-        ch1_x: Any,
-        ch1_y: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        status = _check(s, cnt_set_mask, 15)
-        if status:
-            return status
-        for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                _increment(s, t, i, 0, Z, ch0_x)
-                _increment(s, t, i, 0, W, ch0_y)
-                _increment(s, t, i, 1, Z, ch1_x)
-                _increment(s, t, i, 1, W, ch1_y)
-        return DONE
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, 15, Z, ADD)
 
 
-class ADDRCRZW(Instruction, opcode=0x56, unit="adc", stall="B0"):
+class ADDRCRZW(_Chosen, Instruction, opcode=0x56, unit="adc", stall="B0"):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
 
-    bit_mask = bits(3, 0)
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        bit_mask: Any,
-        ch0_x: Any,
-        ch0_y: Any,
-        ch1_x: Any,
-        ch1_y: Any,
-        cnt_set_mask: Any,
-    ) -> Any:
-        status = _check(s, cnt_set_mask, bit_mask)
-        if status:
-            return status
-        for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                if bit_mask & 1:
-                    _advance(s, t, i, 0, Z, ch0_x)
-                if bit_mask & 2:
-                    _advance(s, t, i, 0, W, ch0_y)
-                if bit_mask & 4:
-                    _advance(s, t, i, 1, Z, ch1_x)
-                if bit_mask & 8:
-                    _advance(s, t, i, 1, W, ch1_y)
-        return DONE
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, f.bit_mask, Z, RETURN)
 
 
 class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
@@ -332,12 +191,12 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
 
     setvalid = bits(1, 0)
 
-    def execute(s: Any, t: Any, setvalid: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         status = violated(s, SETDVALID_FORMAT)
         if status:
             return status
         for which in range(2):
-            if (setvalid >> which) & 1:
+            if (f.setvalid >> which) & 1:
                 held = s.src_fmt[which, (s.unpack_bank[which] ^ 1) & 1]
                 status = hand_over(s, t, which, held)
                 if status:
@@ -352,12 +211,12 @@ class SETADCXX(Instruction, opcode=0x5E, unit="adc", stall="B0"):
     x_end2 = bits(19, 10)
     cnt_set_mask = bits(23, 21)
 
-    def execute(s: Any, t: Any, x_start: Any, x_end2: Any, cnt_set_mask: Any) -> Any:
-        status = _check(s, cnt_set_mask, 1)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _check(s, f.cnt_set_mask, 1)
         if status:
             return status
         for i in range(ENGINES):
-            if (cnt_set_mask >> i) & 1:
-                _set(s, t, i, 0, X, x_start)
-                _set(s, t, i, 1, X, x_end2)
+            if (f.cnt_set_mask >> i) & 1:
+                _change(s, t, i, 0, X, SET, f.x_start)
+                _change(s, t, i, 1, X, SET, f.x_end2)
         return DONE

@@ -11,7 +11,7 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, gate
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
 from bhemu.tensix.units.memory import NOT_L1
 from bhemu.tensix.words import l1_halves, l1_words
@@ -64,83 +64,67 @@ def _value(s: Any, address: int) -> str:
     return f"{int(s.l1[address : address + 4].view(np.uint32)[0]):#x}"
 
 
-class ATINCGET(Instruction, opcode=0x61, unit="scalar", stall="B0,B5", oracle=False):
+class _Atomic(Word):
+    """GPRs with the address of 16 bytes of L1 and with data."""
+
+    addr_reg_index = bits(5, 0)
+    data_reg_index = bits(11, 6)
+    mem_hier_sel = bits(23, mode=True)
+
+
+class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", stall="B0,B5", oracle=False):
     """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA).
 
     sel32b is the word within the 16 bytes (Ofs), wrap_val the highest bit that changes (IntWidth).
     """
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
     sel32b = bits(13, 12, mode=True)
     wrap_val = bits(18, 14)
-    mem_hier_sel = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        addr_reg_index: Any,
-        data_reg_index: Any,
-        sel32b: Any,
-        wrap_val: Any,
-        mem_hier_sel: Any,
-    ) -> Any:
-        if mem_hier_sel:
-            return _fields_refused(s, mem_hier_sel, 0)
-        address = _place(s, t, addr_reg_index, sel32b)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.mem_hier_sel:
+            return _fields_refused(s, f.mem_hier_sel, 0)
+        address = _place(s, t, f.addr_reg_index, f.sel32b)
         if address < 0:
             return address
         old = l1_word(s, address)
-        increment = np.int64(s.gpr[t, data_reg_index])
-        _increment(s, address, old, increment, (np.int64(2) << wrap_val) - 1)
-        s.gpr[t, data_reg_index] = np.uint32(old)
+        increment = np.int64(s.gpr[t, f.data_reg_index])
+        _increment(s, address, old, increment, (np.int64(2) << f.wrap_val) - 1)
+        s.gpr[t, f.data_reg_index] = np.uint32(old)
         return DONE
 
 
-class ATINCGETPTR(Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle=False):
+class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle=False):
     """Atomically advance a FIFO counter in L1, waiting for room or data (ATINCGETPTR, ISA).
 
     The 16 bytes hold the read counter and the write counter; sel32b names the word to advance
     (odd: push, even: pop), wrap_val its width in bits, 2**incr_val what is added unless no_incr.
     """
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
     sel32b = bits(13, 12, mode=True)
     wrap_val = bits(17, 14)
     incr_val = bits(21, 18)
     no_incr = bits(22, mode=True)
-    mem_hier_sel = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        addr_reg_index: Any,
-        data_reg_index: Any,
-        sel32b: Any,
-        wrap_val: Any,
-        incr_val: Any,
-        no_incr: Any,
-        mem_hier_sel: Any,
-    ) -> Any:
-        if mem_hier_sel:
-            return _fields_refused(s, mem_hier_sel, 0)
-        base = _place(s, t, addr_reg_index, 0)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.mem_hier_sel:
+            return _fields_refused(s, f.mem_hier_sel, 0)
+        base = _place(s, t, f.addr_reg_index, 0)
         if base < 0:
             return base
         size = (l1_word(s, base + 4) - l1_word(s, base)) & WORD
-        if sel32b & 1:
-            capacity = np.int64(1) << (wrap_val - 1) if wrap_val else np.int64(0x8000)
+        if f.sel32b & 1:
+            capacity = np.int64(1) << (f.wrap_val - 1) if f.wrap_val else np.int64(0x8000)
             if size != 0 and size % capacity == 0:
                 return gate.occupy(s, t, WAIT_ROOM)
         elif size == 0:
             return gate.occupy(s, t, WAIT_ENTRY)
         gate.vacate(s)
-        address = base + 4 * sel32b
+        address = base + 4 * f.sel32b
         old = l1_word(s, address)
-        increment = np.int64(0) if no_incr else np.int64(1) << incr_val
-        _increment(s, address, old, increment, (np.int64(1) << wrap_val) - 1)
-        s.gpr[t, data_reg_index] = np.uint32(old)
+        increment = np.int64(0) if f.no_incr else np.int64(1) << f.incr_val
+        _increment(s, address, old, increment, (np.int64(1) << f.wrap_val) - 1)
+        s.gpr[t, f.data_reg_index] = np.uint32(old)
         return DONE
 
     @staticmethod
@@ -156,74 +140,51 @@ class ATINCGETPTR(Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle
         return f"L1[{read:#x}]: {counters}"
 
 
-class ATSWAP(Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=False):
+class ATSWAP(_Atomic, Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=False):
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 
     Nothing is swapped into the GPRs.  single_data_reg: the words of the other three registers of
     the group are zero.
     """
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
     swap_mask = bits(21, 14)
     single_data_reg = bits(22, mode=True)
-    mem_hier_sel = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        addr_reg_index: Any,
-        data_reg_index: Any,
-        swap_mask: Any,
-        single_data_reg: Any,
-        mem_hier_sel: Any,
-    ) -> Any:
-        if mem_hier_sel:
-            return _fields_refused(s, mem_hier_sel, 0)
-        address = _place(s, t, addr_reg_index, 0)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.mem_hier_sel:
+            return _fields_refused(s, f.mem_hier_sel, 0)
+        address = _place(s, t, f.addr_reg_index, 0)
         if address < 0:
             return address
         code_pages.written(s, address, np.int64(16))
         for i in range(8):
-            if (swap_mask >> i) & 1:
-                register = (data_reg_index & 0x3C) + (i >> 1)
+            if (f.swap_mask >> i) & 1:
+                register = (f.data_reg_index & 0x3C) + (i >> 1)
                 value = np.int64(s.gpr[t, register])
-                if single_data_reg and register != data_reg_index:
+                if f.single_data_reg and register != f.data_reg_index:
                     value = np.int64(0)
                 l1_halves(s)[(address >> 1) + i] = np.uint16((value >> (16 * (i & 1))) & 0xFFFF)
         return DONE
 
 
-class ATCAS(Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False):
+class ATCAS(_Atomic, Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False):
     """Wait until a word of L1 has a 4-bit value, then set it to another (ATCAS, Wormhole ISA)."""
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
     sel32b = bits(13, 12, mode=True)
     cmp_val = bits(17, 14)
     swap_val = bits(21, 18)
-    mem_hier_sel = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        addr_reg_index: Any,
-        data_reg_index: Any,
-        sel32b: Any,
-        cmp_val: Any,
-        swap_val: Any,
-        mem_hier_sel: Any,
-    ) -> Any:
-        if mem_hier_sel | data_reg_index:
-            return _fields_refused(s, mem_hier_sel, data_reg_index)
-        address = _place(s, t, addr_reg_index, sel32b)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.mem_hier_sel | f.data_reg_index:
+            return _fields_refused(s, f.mem_hier_sel, f.data_reg_index)
+        address = _place(s, t, f.addr_reg_index, f.sel32b)
         if address < 0:
             return address
-        if l1_word(s, address) != cmp_val:
+        if l1_word(s, address) != f.cmp_val:
             return gate.occupy(s, t, WAIT_EQUAL)
         gate.vacate(s)
         code_pages.written(s, address, np.int64(4))
-        l1_words(s)[address >> 2] = np.uint32(swap_val)
+        l1_words(s)[address >> 2] = np.uint32(f.swap_val)
         return DONE
 
     @staticmethod

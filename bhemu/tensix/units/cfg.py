@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, gate, streams
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UB, error
 
@@ -40,10 +40,10 @@ def _bad_index(s: Any, index: Any) -> Any:
 
 
 @njit
-def _modify_byte(s: Any, t: Any, index: Any, data: Any, mask: Any, shift: Any) -> Any:
-    if index >= config.CONFIG_WORDS:
-        return _bad_index(s, index)
-    config.modify(s, config.bank(s, t), index, data << shift, mask << shift)
+def _modify_byte(s: Any, t: Any, f: Any, shift: Any) -> Any:
+    if f.cfg_reg_addr >= config.CONFIG_WORDS:
+        return _bad_index(s, f.cfg_reg_addr)
+    config.modify(s, config.bank(s, t), f.cfg_reg_addr, f.data << shift, f.mask << shift)
     return DONE
 
 
@@ -86,21 +86,21 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7"):
     wr128b = bits(15, mode=True)
     gpr_address = bits(21, 16)
 
-    def execute(s: Any, t: Any, cfg_reg: Any, wr128b: Any, gpr_address: Any) -> Any:
-        if cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, cfg_reg)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, f.cfg_reg)
         b = config.bank(s, t)
-        if not wr128b:
-            config.write(s, b, cfg_reg, np.int64(s.gpr[t, gpr_address]))
+        if not f.wr128b:
+            config.write(s, b, f.cfg_reg, np.int64(s.gpr[t, f.gpr_address]))
             return DONE
-        if (cfg_reg | gpr_address) & 3:
-            s.detail[0], s.detail[1] = cfg_reg, gpr_address
+        if (f.cfg_reg | f.gpr_address) & 3:
+            s.detail[0], s.detail[1] = f.cfg_reg, f.gpr_address
             status = violated(s, CFG_ALIGN)
             if status:
                 return status
         for i in range(4):
-            value = np.int64(s.gpr[t, (gpr_address & 0x3C) + i])
-            config.write(s, b, (cfg_reg & 0xFC) + i, value)
+            value = np.int64(s.gpr[t, (f.gpr_address & 0x3C) + i])
+            config.write(s, b, (f.cfg_reg & 0xFC) + i, value)
         return DONE
 
 
@@ -110,10 +110,10 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg", stall="B7"):
     cfg_reg = bits(10, 0)
     gpr_address = bits(21, 16)
 
-    def execute(s: Any, t: Any, cfg_reg: Any, gpr_address: Any) -> Any:
-        if cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, cfg_reg)
-        s.gpr[t, gpr_address] = s.cfg[config.bank(s, t), cfg_reg]
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, f.cfg_reg)
+        s.gpr[t, f.gpr_address] = s.cfg[config.bank(s, t), f.cfg_reg]
         return DONE
 
 
@@ -123,56 +123,48 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg", stall="B7"):
     setc16_value = bits(15, 0)
     setc16_reg = bits(23, 16)
 
-    def execute(s: Any, t: Any, setc16_value: Any, setc16_reg: Any) -> Any:
-        if setc16_reg >= config.THREAD_WORDS:
-            s.detail[0] = setc16_reg
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.setc16_reg >= config.THREAD_WORDS:
+            s.detail[0] = f.setc16_reg
             return THREAD_INDEX
-        config.write_thread(s, t, setc16_reg, setc16_value)
+        config.write_thread(s, t, f.setc16_reg, f.setc16_value)
         return DONE
 
 
-class RMWCIB0(Instruction, opcode=0xB3, unit="cfg", stall="B7"):
+class _MaskedByte(Word):
+    """A Config word, and the new value of some bits of one byte of it."""
+
+    cfg_reg_addr = bits(7, 0)
+    data = bits(15, 8)
+    mask = bits(23, 16)
+
+
+class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg", stall="B7"):
     """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    cfg_reg_addr = bits(7, 0)
-    data = bits(15, 8)
-    mask = bits(23, 16)
-
-    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
-        return _modify_byte(s, t, cfg_reg_addr, data, mask, 0)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _modify_byte(s, t, f, 0)
 
 
-class RMWCIB1(Instruction, opcode=0xB4, unit="cfg", stall="B7"):
+class RMWCIB1(_MaskedByte, Instruction, opcode=0xB4, unit="cfg", stall="B7"):
     """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    cfg_reg_addr = bits(7, 0)
-    data = bits(15, 8)
-    mask = bits(23, 16)
-
-    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
-        return _modify_byte(s, t, cfg_reg_addr, data, mask, 8)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _modify_byte(s, t, f, 8)
 
 
-class RMWCIB2(Instruction, opcode=0xB5, unit="cfg", stall="B7"):
+class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg", stall="B7"):
     """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    cfg_reg_addr = bits(7, 0)
-    data = bits(15, 8)
-    mask = bits(23, 16)
-
-    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
-        return _modify_byte(s, t, cfg_reg_addr, data, mask, 16)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _modify_byte(s, t, f, 16)
 
 
-class RMWCIB3(Instruction, opcode=0xB6, unit="cfg", stall="B7"):
+class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg", stall="B7"):
     """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    cfg_reg_addr = bits(7, 0)
-    data = bits(15, 8)
-    mask = bits(23, 16)
-
-    def execute(s: Any, t: Any, cfg_reg_addr: Any, data: Any, mask: Any) -> Any:
-        return _modify_byte(s, t, cfg_reg_addr, data, mask, 24)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _modify_byte(s, t, f, 24)
 
 
 class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False):
@@ -182,14 +174,14 @@ class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False
     stream_reg_addr = bits(20, 11)
     stream_id_sel = bits(22, 21)
 
-    def execute(s: Any, t: Any, cfg_reg: Any, stream_reg_addr: Any, stream_id_sel: Any) -> Any:
-        if cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, cfg_reg)
-        stream = gate.stream_index(s, t, stream_id_sel)
-        value = streams.stream_read(s, stream, stream_reg_addr)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, f.cfg_reg)
+        stream = gate.stream_index(s, t, f.stream_id_sel)
+        value = streams.stream_read(s, stream, f.stream_reg_addr)
         if value < 0:
             return value
-        config.write(s, config.bank(s, t), cfg_reg, value)
+        config.write(s, config.bank(s, t), f.cfg_reg, value)
         return DONE
 
 
@@ -203,23 +195,14 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7"):
     operation = bits(22, 20, mode=True)
     disable_mask_on_old_val = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        cfg_reg: Any,
-        scratch_sel: Any,
-        right_cshift_amt: Any,
-        mask_width: Any,
-        operation: Any,
-        disable_mask_on_old_val: Any,
-    ) -> Any:
-        if cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, cfg_reg)
-        mask = (2 << mask_width) - 1
-        new = _rotate_right(_scratch(s, t, scratch_sel) & mask, right_cshift_amt)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.cfg_reg >= config.CONFIG_WORDS:
+            return _bad_index(s, f.cfg_reg)
+        mask = (2 << f.mask_width) - 1
+        new = _rotate_right(_scratch(s, t, f.scratch_sel) & mask, f.right_cshift_amt)
         b = config.bank(s, t)
-        old = np.int64(s.cfg[b, cfg_reg])
-        if not disable_mask_on_old_val:
-            old &= ~_rotate_right(mask, right_cshift_amt)
-        config.write(s, b, cfg_reg, _combine(operation, old, new) & WORD)
+        old = np.int64(s.cfg[b, f.cfg_reg])
+        if not f.disable_mask_on_old_val:
+            old &= ~_rotate_right(mask, f.right_cshift_amt)
+        config.write(s, b, f.cfg_reg, _combine(f.operation, old, new) & WORD)
         return DONE

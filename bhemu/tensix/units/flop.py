@@ -87,27 +87,18 @@ class REG2FLOP(Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=Fa
     target_sel = bits(21, 20, mode=True)
     size_sel = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        reg_index: Any,
-        flop_index: Any,
-        context_id_2: Any,
-        byte_offset: Any,
-        target_sel: Any,
-        size_sel: Any,
-    ) -> Any:
-        if target_sel < 2:
-            if target_sel | byte_offset | context_id_2:
-                s.detail[0] = (target_sel << 20) | (byte_offset << 18) | (context_id_2 << 16)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.target_sel < 2:
+            if f.target_sel | f.byte_offset | f.context_id_2:
+                s.detail[0] = (f.target_sel << 20) | (f.byte_offset << 18) | (f.context_id_2 << 16)
                 return RESERVED_BITS
-            return _to_config(s, t, flop_index, reg_index, size_sel)
-        if flop_index & 0x40:
+            return _to_config(s, t, f.flop_index, f.reg_index, f.size_sel)
+        if f.flop_index & 0x40:
             s.detail[0] = 1 << 12
             return RESERVED_BITS
         status = violated(s, WEAK)
         if status:
             return status
-        value = _part(np.int64(s.gpr[t, reg_index]), size_sel, byte_offset)
-        _to_counter(s, context_id_2 if target_sel & 1 else t, flop_index, value)
+        value = _part(np.int64(s.gpr[t, f.reg_index]), f.size_sel, f.byte_offset)
+        _to_counter(s, f.context_id_2 if f.target_sel & 1 else t, f.flop_index, value)
         return DONE

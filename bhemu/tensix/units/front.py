@@ -18,7 +18,7 @@ class MOP(Instruction, opcode=frontend.MOP, unit="front", stall="never"):
 class NOP(Instruction, opcode=frontend.NOP, unit="front", stall="all nine", wakes=WAKES_NOBODY):
     """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
 
-    def execute(s: Any, t: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         return DONE
 
 

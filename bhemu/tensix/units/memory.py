@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, code_pages, config, gate, mmio
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.words import l1_halves, l1_words
 
@@ -59,17 +59,17 @@ def put_half(s: Any, t: Any, index: Any, value: Any) -> None:
 
 
 @njit
-def _advance(s: Any, t: Any, index: Any, auto_inc_spec: Any) -> None:
+def _advance(s: Any, t: Any, f: Any) -> None:
     """Auto-increment of the offset; it wraps within its 16 bits."""
-    value = half(s, t, index) + INCREMENTS[auto_inc_spec & 3]
-    put_half(s, t, index, value & 0xFFFF)
+    value = half(s, t, f.offset_half_reg) + INCREMENTS[f.auto_inc_spec & 3]
+    put_half(s, t, f.offset_half_reg, value & 0xFFFF)
 
 
 @njit
-def _l1_address(s: Any, t: Any, addr_reg_index: Any, offset_half_reg: Any) -> Any:
+def _l1_address(s: Any, t: Any, f: Any) -> Any:
     """16 times the address register plus the offset, in 32 bits; negative: error number."""
-    base = np.int64(s.gpr[t, addr_reg_index]) * 16
-    address = (base + half(s, t, offset_half_reg)) & WORD
+    base = np.int64(s.gpr[t, f.addr_reg_index]) * 16
+    address = (base + half(s, t, f.offset_half_reg)) & WORD
     if address < L1_SIZE:
         return np.int64(address)
     s.detail[0] = address
@@ -109,39 +109,43 @@ def _store(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
         s.l1[address] = np.uint8(np.int64(s.gpr[t, register]) & 0xFF)
 
 
-class LOADIND(Instruction, opcode=0x49, unit="scalar", stall="B0,B5", oracle=False):
-    """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
+class _Indirect(Word):
+    """GPRs with an address, which is a base and an offset that may be stepped, and with data."""
 
     addr_reg_index = bits(5, 0)
     data_reg_index = bits(11, 6)
     auto_inc_spec = bits(13, 12, mode=True)
     offset_half_reg = bits(20, 14)
+
+
+class LOADIND(_Indirect, Instruction, opcode=0x49, unit="scalar", stall="B0,B5", oracle=False):
+    """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
+
     size_sel = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        addr_reg_index: Any,
-        data_reg_index: Any,
-        auto_inc_spec: Any,
-        offset_half_reg: Any,
-        size_sel: Any,
-    ) -> Any:
-        address = _l1_address(s, t, addr_reg_index, offset_half_reg)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        address = _l1_address(s, t, f)
         if address < 0:
             return address
-        _advance(s, t, offset_half_reg, auto_inc_spec)
-        _load(s, t, address, data_reg_index, size_sel)
+        _advance(s, t, f)
+        _load(s, t, address, f.data_reg_index, f.size_sel)
         return DONE
 
 
 @njit
-def _to_mmio(s: Any, t: Any, address: Any, offset: Any, register: Any, increment: Any) -> Any:
-    """MMIO form; the offset counts 16ths of a byte."""
-    at = (np.int64(s.gpr[t, address]) + (half(s, t, offset) >> 4)) & 0xFFFFC
-    status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, register]))
+def _short_address(s: Any, t: Any, f: Any) -> Any:
+    """20-bit address of the MMIO and Src forms; the offset counts 16ths of a byte."""
+    base = np.int64(s.gpr[t, f.addr_reg_index])
+    return (base + (half(s, t, f.offset_half_reg) >> 4)) & 0xFFFFF
+
+
+@njit
+def _to_mmio(s: Any, t: Any, f: Any) -> Any:
+    """MMIO form."""
+    at = _short_address(s, t, f) & ~3
+    status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, f.data_reg_index]))
     if status == 0:
-        _advance(s, t, offset, increment)
+        _advance(s, t, f)
     return status
 
 
@@ -177,11 +181,9 @@ def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
 
 
 @njit
-def _to_src(
-    s: Any, t: Any, which: Any, address: Any, offset: Any, register: Any, increment: Any
-) -> Any:
+def _to_src(s: Any, t: Any, f: Any, which: Any) -> Any:
     """Source register form: waits for the unpacker's bank inside the scalar unit."""
-    at = (np.int64(s.gpr[t, address]) + (half(s, t, offset) >> 4)) & 0xFFFFF
+    at = _short_address(s, t, f)
     if at & 0xF0000:
         s.detail[0] = at
         return SRC_ADDRESS
@@ -193,47 +195,30 @@ def _to_src(
     if row < -SRCA_OFFSET:
         return row
     if row >= 0:
-        _cells_at(s, t, which, row, (at & 3) * 4, register)
-    _advance(s, t, offset, increment)
+        _cells_at(s, t, which, row, (at & 3) * 4, f.data_reg_index)
+    _advance(s, t, f)
     return DONE
 
 
-class STOREIND(Instruction, opcode=0x66, unit="scalar", stall="B0,B5", oracle=False):
+class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", stall="B0,B5", oracle=False):
     """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA).
 
     mem_hier_sel 1: L1, of size size_sel * 2 + reg_size_sel as in LOADIND.  mem_hier_sel 0: with
     size_sel 1 an MMIO register, with size_sel 0 four cells of SrcA or (reg_size_sel 1) SrcB.
     """
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
-    auto_inc_spec = bits(13, 12, mode=True)
-    offset_half_reg = bits(20, 14)
     reg_size_sel = bits(21, mode=True)
     size_sel = bits(22, mode=True)
     mem_hier_sel = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        addr_reg_index: Any,
-        data_reg_index: Any,
-        auto_inc_spec: Any,
-        offset_half_reg: Any,
-        reg_size_sel: Any,
-        size_sel: Any,
-        mem_hier_sel: Any,
-    ) -> Any:
-        address, data, offset = addr_reg_index, data_reg_index, offset_half_reg
-        if mem_hier_sel == 0:
-            if size_sel == 0:
-                return _to_src(s, t, reg_size_sel, address, offset, data, auto_inc_spec)
-            if reg_size_sel:
-                return MMIO_SIZE
-            return _to_mmio(s, t, address, offset, data, auto_inc_spec)
-        at = _l1_address(s, t, address, offset)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.mem_hier_sel == 0:
+            if f.size_sel == 0:
+                return _to_src(s, t, f, f.reg_size_sel)
+            return MMIO_SIZE if f.reg_size_sel else _to_mmio(s, t, f)
+        at = _l1_address(s, t, f)
         if at < 0:
             return at
-        _advance(s, t, offset, auto_inc_spec)
-        _store(s, t, at, data, 2 * size_sel + reg_size_sel)
+        _advance(s, t, f)
+        _store(s, t, at, f.data_reg_index, 2 * f.size_sel + f.reg_size_sel)
         return DONE

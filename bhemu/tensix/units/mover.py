@@ -118,9 +118,9 @@ class XMOV(Instruction, opcode=0x40, unit="mover", stall="B0,B4", oracle=False):
     last = bits(0)
     mov_block_selection = bits(23)
 
-    def execute(s: Any, t: Any, last: Any, mov_block_selection: Any) -> Any:
-        if last | mov_block_selection:
-            s.detail[0], s.detail[1] = last, mov_block_selection
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.last | f.mov_block_selection:
+            s.detail[0], s.detail[1] = f.last, f.mov_block_selection
             return XMOV_FIELDS
         b = config.bank(s, t)
         return move(

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import mmio
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
 
 WORD = 0xFFFFFFFF
@@ -50,9 +50,10 @@ def _set(s: Any, t: Any, register: Any, value: Any) -> Any:
 
 
 @njit
-def _second(s: Any, t: Any, index: Any, is_const: Any) -> Any:
-    """The second operand: GPR `index`, or `index` itself as an unsigned 6-bit constant."""
-    return index if is_const else np.int64(s.gpr[t, index & 63])
+def _operands(s: Any, t: Any, f: Any) -> Any:
+    """Both operands; the second is a GPR, or its index as an unsigned 6-bit constant."""
+    b = f.op_b_reg_index if f.op_b_is_const else np.int64(s.gpr[t, f.op_b_reg_index])
+    return np.int64(s.gpr[t, f.op_a_reg_index]), b
 
 
 @njit
@@ -119,21 +120,14 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
     payload_sig_sel = bits(21, 8)
     payload_sig_sel_size = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        reg_index_16b: Any,
-        set_signals_mode: Any,
-        payload_sig_sel: Any,
-        payload_sig_sel_size: Any,
-    ) -> Any:
-        if set_signals_mode:
-            return _signals(s, t, reg_index_16b, payload_sig_sel, payload_sig_sel_size)
-        value = payload_sig_sel | (payload_sig_sel_size << 14)
-        old = np.int64(s.gpr[t, reg_index_16b >> 1])
-        if reg_index_16b & 1:
-            return _set(s, t, reg_index_16b >> 1, (old & 0xFFFF) | (value << 16))
-        return _set(s, t, reg_index_16b >> 1, (old & 0xFFFF0000) | value)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.set_signals_mode:
+            return _signals(s, t, f.reg_index_16b, f.payload_sig_sel, f.payload_sig_sel_size)
+        value = f.payload_sig_sel | (f.payload_sig_sel_size << 14)
+        old = np.int64(s.gpr[t, f.reg_index_16b >> 1])
+        if f.reg_index_16b & 1:
+            return _set(s, t, f.reg_index_16b >> 1, (old & 0xFFFF) | (value << 16))
+        return _set(s, t, f.reg_index_16b >> 1, (old & 0xFFFF0000) | value)
 
 
 class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", stall="B0,B5", oracle=False):
@@ -141,188 +135,122 @@ class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", stall="B0,B5", oracle=Fa
 
     condition_mask = bits(3, 0)
 
-    def execute(s: Any, t: Any, condition_mask: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         # All four conditions ask for work in flight; every instruction completes at the gate.
         return DONE
 
 
-class ADDDMAREG(Instruction, opcode=0x58, unit="scalar", stall="B0,B5"):
+class _Operands(Word):
+    """Two operands, the second a GPR or a constant, and the GPR of the result."""
+
+    op_a_reg_index = bits(5, 0)
+    op_b_reg_index = bits(11, 6)
+    result_reg_index = bits(17, 12)
+    op_b_is_const = bits(23, mode=True)
+
+
+class _Operation(_Operands):
+    """Also which of several operations."""
+
+    op_sel = bits(20, 18, mode=True)
+
+
+class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar", stall="B0,B5"):
     """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        op_a_reg_index: Any,
-        op_b_reg_index: Any,
-        result_reg_index: Any,
-        op_b_is_const: Any,
-    ) -> Any:
-        a = np.int64(s.gpr[t, op_a_reg_index])
-        b = _second(s, t, op_b_reg_index, op_b_is_const)
-        return _set(s, t, result_reg_index, a + b)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        a, b = _operands(s, t, f)
+        return _set(s, t, f.result_reg_index, a + b)
 
 
-class SUBDMAREG(Instruction, opcode=0x59, unit="scalar", stall="B0,B5", oracle=False):
+class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", stall="B0,B5", oracle=False):
     """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        op_a_reg_index: Any,
-        op_b_reg_index: Any,
-        result_reg_index: Any,
-        op_b_is_const: Any,
-    ) -> Any:
-        a = np.int64(s.gpr[t, op_a_reg_index])
-        b = _second(s, t, op_b_reg_index, op_b_is_const)
-        return _set(s, t, result_reg_index, a - b)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        a, b = _operands(s, t, f)
+        return _set(s, t, f.result_reg_index, a - b)
 
 
-class MULDMAREG(Instruction, opcode=0x5A, unit="scalar", stall="B0,B5"):
+class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar", stall="B0,B5"):
     """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        op_a_reg_index: Any,
-        op_b_reg_index: Any,
-        result_reg_index: Any,
-        op_b_is_const: Any,
-    ) -> Any:
-        a = np.int64(s.gpr[t, op_a_reg_index])
-        b = _second(s, t, op_b_reg_index, op_b_is_const)
-        return _set(s, t, result_reg_index, (a & 0xFFFF) * (b & 0xFFFF))
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        a, b = _operands(s, t, f)
+        return _set(s, t, f.result_reg_index, (a & 0xFFFF) * (b & 0xFFFF))
 
 
-class BITWOPDMAREG(Instruction, opcode=0x5B, unit="scalar", stall="B0,B5", oracle=False):
+class BITWOPDMAREG(
+    _Operation, Instruction, opcode=0x5B, unit="scalar", stall="B0,B5", oracle=False
+):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_sel = bits(20, 18, mode=True)
-    op_b_is_const = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        op_a_reg_index: Any,
-        op_b_reg_index: Any,
-        result_reg_index: Any,
-        op_sel: Any,
-        op_b_is_const: Any,
-    ) -> Any:
-        if op_sel > 2:
-            s.detail[0] = op_sel
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.op_sel > 2:
+            s.detail[0] = f.op_sel
             return BITWOP_MODE
-        a = np.int64(s.gpr[t, op_a_reg_index])
-        b = _second(s, t, op_b_reg_index, op_b_is_const)
-        if op_sel == 0:
-            return _set(s, t, result_reg_index, a & b)
-        if op_sel == 1:
-            return _set(s, t, result_reg_index, a | b)
-        return _set(s, t, result_reg_index, a ^ b)
+        a, b = _operands(s, t, f)
+        if f.op_sel == 0:
+            return _set(s, t, f.result_reg_index, a & b)
+        if f.op_sel == 1:
+            return _set(s, t, f.result_reg_index, a | b)
+        return _set(s, t, f.result_reg_index, a ^ b)
 
 
-class SHIFTDMAREG(Instruction, opcode=0x5C, unit="scalar", stall="B0,B5", oracle=False):
+class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", stall="B0,B5", oracle=False):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_sel = bits(20, 18, mode=True)
-    op_b_is_const = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        op_a_reg_index: Any,
-        op_b_reg_index: Any,
-        result_reg_index: Any,
-        op_sel: Any,
-        op_b_is_const: Any,
-    ) -> Any:
-        if op_sel > 1:
-            s.detail[0] = op_sel
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.op_sel > 1:
+            s.detail[0] = f.op_sel
             return SHIFT_MODE
-        a = np.int64(s.gpr[t, op_a_reg_index])
-        b = _second(s, t, op_b_reg_index, op_b_is_const)
-        if op_sel == 0:
-            return _set(s, t, result_reg_index, a << (b & 31))
-        return _set(s, t, result_reg_index, a >> (b & 31))
+        a, b = _operands(s, t, f)
+        if f.op_sel == 0:
+            return _set(s, t, f.result_reg_index, a << (b & 31))
+        return _set(s, t, f.result_reg_index, a >> (b & 31))
 
 
-class CMPDMAREG(Instruction, opcode=0x5D, unit="scalar", stall="B0,B5", oracle=False):
+class CMPDMAREG(_Operation, Instruction, opcode=0x5D, unit="scalar", stall="B0,B5", oracle=False):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_sel = bits(20, 18, mode=True)
-    op_b_is_const = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        op_a_reg_index: Any,
-        op_b_reg_index: Any,
-        result_reg_index: Any,
-        op_sel: Any,
-        op_b_is_const: Any,
-    ) -> Any:
-        if op_sel > 2:
-            s.detail[0] = op_sel
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.op_sel > 2:
+            s.detail[0] = f.op_sel
             return CMP_MODE
-        a = np.int64(s.gpr[t, op_a_reg_index])
-        b = _second(s, t, op_b_reg_index, op_b_is_const)
-        if op_sel == 0:
-            return _set(s, t, result_reg_index, np.int64(a > b))
-        if op_sel == 1:
-            return _set(s, t, result_reg_index, np.int64(a < b))
-        return _set(s, t, result_reg_index, np.int64(a == b))
+        a, b = _operands(s, t, f)
+        if f.op_sel == 0:
+            return _set(s, t, f.result_reg_index, np.int64(a > b))
+        if f.op_sel == 1:
+            return _set(s, t, f.result_reg_index, np.int64(a < b))
+        return _set(s, t, f.result_reg_index, np.int64(a == b))
 
 
 class DMANOP(Instruction, opcode=0x60, unit="scalar", stall="B0,B5"):
     """Occupy the scalar unit for one slot (DMANOP, Wormhole ISA)."""
 
-    def execute(s: Any, t: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         return DONE
 
 
-class STOREREG(Instruction, opcode=0x67, unit="scalar", stall="B0,B5"):
+class _Register(Word):
+    """A GPR and an MMIO register."""
+
+    reg_addr = bits(17, 0)
+    tdma_data_reg_index = bits(23, 18)
+
+
+class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar", stall="B0,B5"):
     """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
 
-    reg_addr = bits(17, 0)
-    tdma_data_reg_index = bits(23, 18)
-
-    def execute(s: Any, t: Any, reg_addr: Any, tdma_data_reg_index: Any) -> Any:
-        value = np.int64(s.gpr[t, tdma_data_reg_index])
-        return mmio.store(s, mmio.BASE + 4 * reg_addr, value)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        value = np.int64(s.gpr[t, f.tdma_data_reg_index])
+        return mmio.store(s, mmio.BASE + 4 * f.reg_addr, value)
 
 
-class LOADREG(Instruction, opcode=0x68, unit="scalar", stall="B0,B5", oracle=False):
+class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", stall="B0,B5", oracle=False):
     """Load a GPR from an MMIO register (LOADREG, Wormhole ISA)."""
 
-    reg_addr = bits(17, 0)
-    tdma_data_reg_index = bits(23, 18)
-
-    def execute(s: Any, t: Any, reg_addr: Any, tdma_data_reg_index: Any) -> Any:
-        value = mmio.load(s, mmio.BASE + 4 * reg_addr)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        value = mmio.load(s, mmio.BASE + 4 * f.reg_addr)
         if value < 0:
             return value
-        return _set(s, t, tdma_data_reg_index, value)
+        return _set(s, t, f.tdma_data_reg_index, value)

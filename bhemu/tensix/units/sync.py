@@ -71,20 +71,23 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
 
     mutex_index = bits(15, 0)
 
-    def execute(s: Any, t: Any, mutex_index: Any) -> Any:
-        status = _bad_mutex(s, t, mutex_index)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _bad_mutex(s, t, f.mutex_index)
         if status:
             return status
-        holder = s.mutex[mutex_index & 7]
+        holder = s.mutex[f.mutex_index & 7]
         if holder == t + 1:
-            s.detail[0], s.detail[1] = mutex_index, t
+            s.detail[0], s.detail[1] = f.mutex_index, t
             return violated(s, MUTEX_TWICE)
-        chosen = s.mutex_next[mutex_index & 7]
+        chosen = s.mutex_next[f.mutex_index & 7]
         if holder or (chosen and chosen != t + 1):
             return WAIT_MUTEX
-        s.mutex[mutex_index & 7] = t + 1
-        s.mutex_next[mutex_index & 7] = 0
-        s.mutex_core[mutex_index & 7], s.mutex_pc[mutex_index & 7] = s.gate_core[t], s.gate_pc[t]
+        s.mutex[f.mutex_index & 7] = t + 1
+        s.mutex_next[f.mutex_index & 7] = 0
+        s.mutex_core[f.mutex_index & 7], s.mutex_pc[f.mutex_index & 7] = (
+            s.gate_core[t],
+            s.gate_pc[t],
+        )
         return DONE
 
 
@@ -96,16 +99,16 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
 
     mutex_index = bits(15, 0)
 
-    def execute(s: Any, t: Any, mutex_index: Any) -> Any:
-        status = _bad_mutex(s, t, mutex_index)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _bad_mutex(s, t, f.mutex_index)
         if status:
             return status
-        if s.mutex[mutex_index & 7] != t + 1:
-            s.detail[0], s.detail[1] = mutex_index, t
+        if s.mutex[f.mutex_index & 7] != t + 1:
+            s.detail[0], s.detail[1] = f.mutex_index, t
             return violated(s, MUTEX_OWNER)
-        s.mutex[mutex_index & 7] = 0
-        if _acquiring(s, (t + 1) % 3, mutex_index) and _acquiring(s, (t + 2) % 3, mutex_index):
-            s.mutex_next[mutex_index & 7] = (t + 1) % 3 + 1
+        s.mutex[f.mutex_index & 7] = 0
+        if _acquiring(s, (t + 1) % 3, f.mutex_index) and _acquiring(s, (t + 2) % 3, f.mutex_index):
+            s.mutex_next[f.mutex_index & 7] = (t + 1) % 3 + 1
         return DONE
 
 
@@ -115,8 +118,8 @@ class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
     wait_res = bits(12, 0)
     stall_res = bits(23, 15)
 
-    def execute(s: Any, t: Any, wait_res: Any, stall_res: Any) -> Any:
-        gate.stallwait(s, t, stall_res, wait_res)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        gate.stallwait(s, t, f.stall_res, f.wait_res)
         return DONE
 
 
@@ -127,16 +130,16 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync", stall="B1"):
     init_value = bits(19, 16)
     max_value = bits(23, 20)
 
-    def execute(s: Any, t: Any, sem_sel: Any, init_value: Any, max_value: Any) -> Any:
-        if init_value > max_value:
-            s.detail[0], s.detail[1] = init_value, max_value
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.init_value > f.max_value:
+            s.detail[0], s.detail[1] = f.init_value, f.max_value
             status = violated(s, SEM_INIT)
             if status:
                 return status
         for i in range(semaphores.COUNT):
-            if (sem_sel >> i) & 1:
-                s.sem[i] = init_value
-                s.sem_max[i] = max_value
+            if (f.sem_sel >> i) & 1:
+                s.sem[i] = f.init_value
+                s.sem_max[i] = f.max_value
         return DONE
 
 
@@ -145,14 +148,14 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
 
     sem_sel = bits(9, 2)
 
-    def execute(s: Any, t: Any, sem_sel: Any) -> Any:
-        full = semaphores.first_full(s, sem_sel)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        full = semaphores.first_full(s, f.sem_sel)
         if full >= 0:
             status = semaphores.posted_full(s, full, s.sem_max[full])
             if status:
                 return status
         for i in range(semaphores.COUNT):
-            if (sem_sel >> i) & 1:
+            if (f.sem_sel >> i) & 1:
                 semaphores.post(s, i)
                 semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
         return DONE
@@ -163,14 +166,14 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
 
     sem_sel = bits(9, 2)
 
-    def execute(s: Any, t: Any, sem_sel: Any) -> Any:
-        empty = semaphores.first_zero(s, sem_sel)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        empty = semaphores.first_zero(s, f.sem_sel)
         if empty >= 0:
             status = semaphores.taken_empty(s, empty)
             if status:
                 return status
         for i in range(semaphores.COUNT):
-            if (sem_sel >> i) & 1:
+            if (f.sem_sel >> i) & 1:
                 semaphores.get(s, i)
                 semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
         return DONE
@@ -183,10 +186,10 @@ class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
     sem_sel = bits(9, 2)
     stall_res = bits(23, 15)
 
-    def execute(s: Any, t: Any, wait_sem_cond: Any, sem_sel: Any, stall_res: Any) -> Any:
-        if wait_sem_cond == 0:
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.wait_sem_cond == 0:
             return SEM_CONDITION
-        gate.semwait(s, t, stall_res, wait_sem_cond, sem_sel)
+        gate.semwait(s, t, f.stall_res, f.wait_sem_cond, f.sem_sel)
         return DONE
 
 
@@ -198,13 +201,11 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
     target_value = bits(13, 4)
     stall_res = bits(23, 15)
 
-    def execute(
-        s: Any, t: Any, wait_stream_sel: Any, target_sel: Any, target_value: Any, stall_res: Any
-    ) -> Any:
-        if target_sel == gate.PHASE:
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.target_sel == gate.PHASE:
             high = config.thread(s, t, tf.STREAMWAIT_PHASE_HI_Val)
         else:
             high = config.thread(s, t, tf.STREAMWAIT_NUM_MSGS_HI_Val)
-        target = (high << 10) | target_value
-        gate.streamwait(s, t, stall_res, target_sel, wait_stream_sel, target)
+        target = (high << 10) | f.target_value
+        gate.streamwait(s, t, f.stall_res, f.target_sel, f.wait_stream_sel, target)
         return DONE

@@ -148,32 +148,24 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
     use_32_bit_mode = bits(18, mode=True)
     clear_mode = bits(20, 19, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        where: Any,
-        addr_mode: Any,
-        clear_zero_flags: Any,
-        use_32_bit_mode: Any,
-        clear_mode: Any,
-    ) -> Any:
-        if clear_zero_flags and not (clear_mode == SIXTEEN_ROWS and use_32_bit_mode):
-            status = violated(s, refuse(s, _REVERT, clear_mode, use_32_bit_mode))
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.clear_zero_flags and not (f.clear_mode == SIXTEEN_ROWS and f.use_32_bit_mode):
+            status = violated(s, refuse(s, _REVERT, f.clear_mode, f.use_32_bit_mode))
             if status:
                 return status
-        if clear_mode >= HALF:
-            return _zero_region(s, where, clear_mode, clear_zero_flags)
-        status = rwc.addr_mod_refused(s, t, addr_mode)
+        if f.clear_mode >= HALF:
+            return _zero_region(s, f.where, f.clear_mode, f.clear_zero_flags)
+        status = rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
-        if clear_mode == SIXTEEN_ROWS:
-            status = _zero_sixteen_rows(s, t, where, use_32_bit_mode, clear_zero_flags)
-        elif use_32_bit_mode:
-            return refuse(s, _ONE_ROW_WIDE, where)
+        if f.clear_mode == SIXTEEN_ROWS:
+            status = _zero_sixteen_rows(s, t, f.where, f.use_32_bit_mode, f.clear_zero_flags)
+        elif f.use_32_bit_mode:
+            return refuse(s, _ONE_ROW_WIDE, f.where)
         else:
-            status = _zero_one_row(s, t, where)
+            status = _zero_one_row(s, t, f.where)
         if status == DONE:
-            rwc.apply_addr_mod(s, t, addr_mode)
+            rwc.apply_addr_mod(s, t, f.addr_mode)
         return status
 
 
@@ -194,20 +186,18 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
     write_mode = bits(3, mode=True)
     zero_val = bits(4, mode=True)
 
-    def execute(
-        s: Any, t: Any, src_mask: Any, bank_mask: Any, write_mode: Any, zero_val: Any
-    ) -> Any:
-        if zero_val:
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.zero_val:
             return _ZEROSRC_VALUE
-        both = bank_mask == 1 and write_mode == 0 and src_mask == 3
-        matrix = bank_mask == 0 and write_mode == 1 and src_mask != 0
+        both = f.bank_mask == 1 and f.write_mode == 0 and f.src_mask == 3
+        matrix = f.bank_mask == 0 and f.write_mode == 1 and f.src_mask != 0
         if not both and not matrix:
-            return refuse(s, _ZEROSRC_MODE, src_mask, (write_mode << 1) | bank_mask)
+            return refuse(s, _ZEROSRC_MODE, f.src_mask, (f.write_mode << 1) | f.bank_mask)
         for which in range(2):
-            if (src_mask >> which) & 1:
+            if (f.src_mask >> which) & 1:
                 bank = s.matrix_bank[which]
                 _zero_bank(s, which, bank)
-                if bank_mask:
+                if f.bank_mask:
                     _zero_bank(s, which, bank ^ 1)
         return DONE
 
@@ -221,7 +211,7 @@ class GATESRCRST(Instruction, opcode=0x35, unit="matrix", stall="B6"):
     reset_srca_gate_control = bits(0, mode=True)
     reset_srcb_gate_control = bits(1, mode=True)
 
-    def execute(s: Any, t: Any, reset_srca_gate_control: Any, reset_srcb_gate_control: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         return DONE
 
 
@@ -234,16 +224,16 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix", stall="B6"):
     reset = bits(1, 0)
     cleardvalid = bits(23, 22)
 
-    def execute(s: Any, t: Any, reset: Any, cleardvalid: Any) -> Any:
-        if reset or not cleardvalid:
-            return refuse(s, _CLEARDVALID_RESET, reset, cleardvalid)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.reset or not f.cleardvalid:
+            return refuse(s, _CLEARDVALID_RESET, f.reset, f.cleardvalid)
         for which in range(2):
-            if (cleardvalid >> which) & 1:
+            if (f.cleardvalid >> which) & 1:
                 status = banks.releasable(s, which)
                 if status:
                     return status
         for which in range(2):
-            if (cleardvalid >> which) & 1:
+            if (f.cleardvalid >> which) & 1:
                 bank = s.matrix_bank[which] & 1
                 s.src_valid[which, bank] = 0
                 s.matrix_bank[which] = bank ^ 1
@@ -268,28 +258,19 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
     rwc_cr = bits(21, 18, mode=True)
     clear_ab_vld = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        bit_mask: Any,
-        rwc_a: Any,
-        rwc_b: Any,
-        rwc_d: Any,
-        rwc_cr: Any,
-        clear_ab_vld: Any,
-    ) -> Any:
-        if rwc_cr > 7 or rwc_cr & ~bit_mask & 3:
-            return refuse(s, _SETRWC_CR, rwc_cr, bit_mask)
-        status = banks.release(s, t, clear_ab_vld)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:
+            return refuse(s, _SETRWC_CR, f.rwc_cr, f.bit_mask)
+        status = banks.release(s, t, f.clear_ab_vld)
         if status:
             return status
-        if bit_mask & 1:
-            _set(s, t, rwc.SRCA, rwc_a, rwc_cr & 1, rwc.SRC_ROWS - 1)
-        if bit_mask & 2:
-            _set(s, t, rwc.SRCB, rwc_b, rwc_cr & 2, rwc.SRC_ROWS - 1)
-        if bit_mask & 4:
-            _set(s, t, rwc.DST, rwc_d, rwc_cr & 4, rwc.DST_ROWS - 1)
-        if bit_mask & 8:
+        if f.bit_mask & 1:
+            _set(s, t, rwc.SRCA, f.rwc_a, f.rwc_cr & 1, rwc.SRC_ROWS - 1)
+        if f.bit_mask & 2:
+            _set(s, t, rwc.SRCB, f.rwc_b, f.rwc_cr & 2, rwc.SRC_ROWS - 1)
+        if f.bit_mask & 4:
+            _set(s, t, rwc.DST, f.rwc_d, f.rwc_cr & 4, rwc.DST_ROWS - 1)
+        if f.bit_mask & 8:
             s.rwc[t, rwc.FIDELITY] = 0
         return DONE
 
@@ -305,13 +286,13 @@ class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6", unread=1 << 21
     rwc_d = bits(17, 14)
     rwc_cr = bits(20, 18, mode=True)
 
-    def execute(s: Any, t: Any, rwc_a: Any, rwc_b: Any, rwc_d: Any, rwc_cr: Any) -> Any:
-        if rwc_cr & 3:
-            return refuse(s, _INCRWC_CR, rwc_cr)
-        s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + rwc_a) & (rwc.SRC_ROWS - 1)
-        s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + rwc_b) & (rwc.SRC_ROWS - 1)
-        if rwc_cr & 4:
-            _set(s, t, rwc.DST, rwc_d, 1, rwc.DST_ROWS - 1)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.rwc_cr & 3:
+            return refuse(s, _INCRWC_CR, f.rwc_cr)
+        s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + f.rwc_a) & (rwc.SRC_ROWS - 1)
+        s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + f.rwc_b) & (rwc.SRC_ROWS - 1)
+        if f.rwc_cr & 4:
+            _set(s, t, rwc.DST, f.rwc_d, 1, rwc.DST_ROWS - 1)
         else:
-            s.rwc[t, rwc.DST] = (s.rwc[t, rwc.DST] + rwc_d) & (rwc.DST_ROWS - 1)
+            s.rwc[t, rwc.DST] = (s.rwc[t, rwc.DST] + f.rwc_d) & (rwc.DST_ROWS - 1)
         return DONE

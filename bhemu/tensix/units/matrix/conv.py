@@ -15,7 +15,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, dest, rwc
 from bhemu.tensix.banks import SRCA
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import MISSING, UNSUPPORTED, error
 from bhemu.tensix.units.matrix import accumulate, integer, operands
@@ -125,86 +125,75 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
     return operands.finish(s, t, addr_mode, clear_dvalid)
 
 
-class CONV3S1(Instruction, opcode=0x22, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
+# What the legacy instructions declare alike; field widths are those of an opcode table.
+LEGACY: dict[str, Any] = {"unit": "matrix", "stall": "B6", "oracle": False, "uncertain": True}
+
+
+class _Convolution(Word):
+    """Fields of the legacy convolutions."""
 
     dst = bits(13, 0)
     addr_mode = bits(16, 14)
     rotate_weights = bits(21, 17)
     clear_dvalid = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any, t: Any, dst: Any, addr_mode: Any, rotate_weights: Any, clear_dvalid: Any
-    ) -> Any:
-        status = fields_refused(s, dst, addr_mode, rotate_weights)
-        if status:
-            return status
-        return _add_zero(s, t, dst, addr_mode, clear_dvalid, np.int64(1))
+
+@njit
+def _convolve(s: Any, t: Any, f: Any, eight: Any) -> Any:
+    status = fields_refused(s, f.dst, f.addr_mode, f.rotate_weights)
+    return status if status else _add_zero(s, t, f.dst, f.addr_mode, f.clear_dvalid, eight)
 
 
-class CONV3S2(Instruction, opcode=0x23, unit="matrix", stall="B6", oracle=False, uncertain=True):
+class CONV3S1(
+    _Convolution, Instruction, opcode=0x22, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
-    dst = bits(13, 0)
-    addr_mode = bits(16, 14)
-    rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, addr_mode: Any, rotate_weights: Any, clear_dvalid: Any
-    ) -> Any:
-        status = fields_refused(s, dst, addr_mode, rotate_weights)
-        if status:
-            return status
-        return _add_zero(s, t, dst, addr_mode, clear_dvalid, np.int64(1))
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _convolve(s, t, f, np.int64(1))
 
 
-class APOOL3S1(Instruction, opcode=0x25, unit="matrix", stall="B6", oracle=False, uncertain=True):
-    """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
+class CONV3S2(
+    _Convolution, Instruction, opcode=0x23, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
+    """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
+
+    execute = CONV3S1.execute
+
+
+class LegacyPool(Word):
+    """Fields of the legacy pooling instructions."""
 
     dst = bits(13, 0)
     index_en = bits(14, mode=True)
     pool_addr_mode = bits(21, 15)
     clear_dvalid = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
-    ) -> Any:
-        status = fields_refused(s, dst, pool_addr_mode, np.int64(0))
-        if status:
-            return status
-        return _add_zero(s, t, dst, pool_addr_mode, clear_dvalid, np.int64(0))
 
-
-class APOOL3S2(Instruction, opcode=0x32, unit="matrix", stall="B6", oracle=False, uncertain=True):
+class APOOL3S1(
+    LegacyPool, Instruction, opcode=0x25, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
 
-    dst = bits(13, 0)
-    index_en = bits(14, mode=True)
-    pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
-    ) -> Any:
-        status = fields_refused(s, dst, pool_addr_mode, np.int64(0))
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
         if status:
             return status
-        return _add_zero(s, t, dst, pool_addr_mode, clear_dvalid, np.int64(0))
+        return _add_zero(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(0))
 
 
-class MFCONV3S1(Instruction, opcode=0x3A, unit="matrix", stall="B6", oracle=False, uncertain=True):
+class APOOL3S2(
+    LegacyPool, Instruction, opcode=0x32, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
+    """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
+
+    execute = APOOL3S1.execute
+
+
+class MFCONV3S1(
+    _Convolution, Instruction, opcode=0x3A, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
     """Legacy convolution: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
-    dst = bits(13, 0)
-    addr_mode = bits(16, 14)
-    rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, addr_mode: Any, rotate_weights: Any, clear_dvalid: Any
-    ) -> Any:
-        status = fields_refused(s, dst, addr_mode, rotate_weights)
-        if status:
-            return status
-        return _add_zero(s, t, dst, addr_mode, clear_dvalid, np.int64(0))
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _convolve(s, t, f, np.int64(0))

@@ -8,11 +8,11 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.matrix import accumulate, element, integer, matmul, operands, prepare
-from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
+from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
 
 _ROWS = 8
 
@@ -90,52 +90,50 @@ def _exponents_refused(s: Any, k: Any) -> Any:
 
 
 @njit
-def _sum(
-    s: Any, t: Any, dst: Any, addr_mode: Any, broadcast: Any, add_dst: Any, subtract: Any
-) -> Any:
+def _sum(s: Any, t: Any, f: Any, subtract: Any) -> Any:
     """ELWADD and ELWSUB up to the store; DONE or the status."""
-    status = operands.dst_field_refused(s, dst, _ROWS)
+    status = operands.dst_field_refused(s, f.dst, _ROWS)
     if status == 0:
         status = operands.waits(s)
     if status:
         return status
-    style = _style(s, t, dst, addr_mode, rwc.fidelity_phase(s, t))
+    style = _style(s, t, f.dst, f.addr_mode, rwc.fidelity_phase(s, t))
     if style < 0:
         return style
-    k = _blocks(s, t, style, broadcast, subtract)
+    k = _blocks(s, t, style, f.instr_mod19, subtract)
     if style != FLOAT:
         status = _exponents_refused(s, k)
         if status:
             return status
-    first = _dst_row(s, t, dst)
+    first = _dst_row(s, t, f.dst)
     if style == INT8:
         element.integers(s, k, False, 0x3FF, 0x3FF)
-        integer.add(s, first, np.int64(_ROWS), add_dst)
+        integer.add(s, first, np.int64(_ROWS), f.dest_accum_en)
         return DONE
     wide = operands.wide_dst(s, t)
     rebias = wide and style == FIVE_BIT
     element.sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
-    accumulate.add_terms(s, wide, style == FIVE_BIT, first, add_dst)
+    accumulate.add_terms(s, wide, style == FIVE_BIT, first, f.dest_accum_en)
     return DONE
 
 
 @njit
-def _product(s: Any, t: Any, dst: Any, addr_mode: Any, broadcast: Any, add_dst: Any) -> Any:
+def _product(s: Any, t: Any, f: Any) -> Any:
     """ELWMUL up to the store; DONE or the status."""
     status = operands.waits(s)
-    if status == 0 and add_dst:
+    if status == 0 and f.dest_accum_en:
         status = violated(s, _ACCUMULATE)
     if status:
         return status
-    style = _style(s, t, dst, addr_mode, 0)
+    style = _style(s, t, f.dst, f.addr_mode, 0)
     if style < 0:
         return style
-    k = _blocks(s, t, style, broadcast, False)
+    k = _blocks(s, t, style, f.instr_mod19, False)
     if style != FLOAT:
         status = _exponents_refused(s, k)
         if status:
             return status
-    first, phase = _dst_row(s, t, dst), rwc.fidelity_phase(s, t)
+    first, phase = _dst_row(s, t, f.dst), rwc.fidelity_phase(s, t)
     if style == INT8:
         a, b = prepare.INT8_A, prepare.INT8_B
         mask_a = a.low_mask if phase & 1 else a.high_mask
@@ -148,76 +146,34 @@ def _product(s: Any, t: Any, dst: Any, addr_mode: Any, broadcast: Any, add_dst: 
     return DONE
 
 
-class ELWADD(Instruction, opcode=0x28, unit="matrix", stall="B6"):
+class ELWADD(Elementwise, Instruction, opcode=0x28, unit="matrix", stall="B6"):
     """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA).
 
     instr_mod19: bit 0 takes column 0 of SrcB for all columns, bit 1 its first row for all rows.
     """
 
-    dst = bits(9, 0)
-    addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19, mode=True)
-    dest_accum_en = bits(21, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        dst: Any,
-        addr_mode: Any,
-        instr_mod19: Any,
-        dest_accum_en: Any,
-        clear_dvalid: Any,
-    ) -> Any:
-        status = _sum(s, t, dst, addr_mode, instr_mod19, dest_accum_en, False)
-        return status if status else operands.finish(s, t, addr_mode, clear_dvalid)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _sum(s, t, f, False)
+        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
-class ELWSUB(Instruction, opcode=0x30, unit="matrix", stall="B6"):
+class ELWSUB(Elementwise, Instruction, opcode=0x30, unit="matrix", stall="B6"):
     """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA); modes as ELWADD."""
 
-    dst = bits(9, 0)
-    addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19, mode=True)
-    dest_accum_en = bits(21, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        dst: Any,
-        addr_mode: Any,
-        instr_mod19: Any,
-        dest_accum_en: Any,
-        clear_dvalid: Any,
-    ) -> Any:
-        status = _sum(s, t, dst, addr_mode, instr_mod19, dest_accum_en, True)
-        return status if status else operands.finish(s, t, addr_mode, clear_dvalid)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _sum(s, t, f, True)
+        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
-class ELWMUL(Instruction, opcode=0x27, unit="matrix", stall="B6"):
+class ELWMUL(Elementwise, Instruction, opcode=0x27, unit="matrix", stall="B6"):
     """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA); modes as ELWADD.
 
     It takes the slices of the mantissas that the fidelity phase names.
     """
 
-    dst = bits(9, 0)
-    addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19, mode=True)
-    dest_accum_en = bits(21, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        dst: Any,
-        addr_mode: Any,
-        instr_mod19: Any,
-        dest_accum_en: Any,
-        clear_dvalid: Any,
-    ) -> Any:
-        status = operands.dst_field_refused(s, dst, _ROWS)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
         if status:
             return status
-        status = _product(s, t, dst, addr_mode, instr_mod19, dest_accum_en)
-        return status if status else operands.finish(s, t, addr_mode, clear_dvalid)
+        status = _product(s, t, f)
+        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)

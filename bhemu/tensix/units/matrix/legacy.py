@@ -1,73 +1,48 @@
 """Matrix unit: opcodes that the ISA names without any text."""
 
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 
 
-class RAREB(
-    Instruction,
-    opcode=0x15,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class RAREB(Instruction, opcode=0x15, unit="matrix", stall="B6", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
+class _HaloMask(Word):
+    """Fields by name only."""
+
+    halo_mask = bits(0)
+    reg_mask = bits(23, 1)
+
+
 class SETASHRMH0(
+    _HaloMask,
     Instruction,
     opcode=0x1A,
     unit="matrix",
     stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
+    **NO_TEXT,
 ):
     """Name only, no text (opcode table)."""
 
-    halo_mask = bits(0)
-    reg_mask = bits(23, 1)
-
 
 class SETASHRMH1(
+    _HaloMask,
     Instruction,
     opcode=0x1B,
     unit="matrix",
     stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
+    **NO_TEXT,
 ):
     """Name only, no text (opcode table)."""
 
-    halo_mask = bits(0)
-    reg_mask = bits(23, 1)
 
-
-class SETASHRMV(
-    Instruction,
-    opcode=0x1C,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class SETASHRMV(Instruction, opcode=0x1C, unit="matrix", stall="B6", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
     reg_mask2 = bits(23, 0)
 
 
-class SETPKEDGOF(
-    Instruction,
-    opcode=0x1D,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", stall="B6", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
     x_start = bits(3, 0)
@@ -77,29 +52,17 @@ class SETPKEDGOF(
 
 
 class SETASHRMH(
+    _HaloMask,
     Instruction,
     opcode=0x1E,
     unit="matrix",
     stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
+    **NO_TEXT,
 ):
     """Name only, no text (opcode table)."""
 
-    halo_mask = bits(0)
-    reg_mask = bits(23, 1)
 
-
-class SETIBRWC(
-    Instruction,
-    opcode=0x39,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class SETIBRWC(Instruction, opcode=0x39, unit="matrix", stall="B6", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
     set_inc_ctrl = bits(5, 0)
@@ -107,13 +70,5 @@ class SETIBRWC(
     rwc_cr = bits(23, 18, mode=True)
 
 
-class TBUFCMD(
-    Instruction,
-    opcode=0x4B,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class TBUFCMD(Instruction, opcode=0x4B, unit="matrix", stall="B6", **NO_TEXT):
     """Name only, no text (opcode table)."""

@@ -21,7 +21,7 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 from bhemu.tensix.quirks import follows_llk, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.matrix import transfer
@@ -147,8 +147,8 @@ def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
 
 
-class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
-    """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
+class _Move(Word):
+    """Fields of the moves between Dst and a source register."""
 
     dst = bits(9, 0)
     instr_mod = bits(13, 12, mode=True)
@@ -156,55 +156,51 @@ class MOVD2A(Instruction, opcode=0x08, unit="matrix", stall="B6"):
     src = bits(22, 17)
     dest_32b_lo = bits(23, mode=True)
 
-    def execute(
-        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
-    ) -> Any:
-        if instr_mod != 2:
-            return refuse(s, _MODE, instr_mod)
+
+class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6"):
+    """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod != 2:
+            return refuse(s, _MODE, f.instr_mod)
         if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
             return _OVERRIDE
-        kind = _get_kind(s, t, banks.format_a(s, t, SRCA), dest_32b_lo, False)
+        kind = _get_kind(s, t, banks.format_a(s, t, SRCA), f.dest_32b_lo, False)
         if kind < 0:
             return kind
-        first = rwc.dst_row(s, t, dst)
-        row = rwc.src_row(s, t, SRCA, src)  # modulo 64, unlike the other moves
-        status = _unaligned(s, dst | first, src | row, 4) or rwc.addr_mod_refused(s, t, addr_mode)
+        first = rwc.dst_row(s, t, f.dst)
+        row = rwc.src_row(s, t, SRCA, f.src)  # modulo 64, unlike the other moves
+        status = _unaligned(s, f.dst | first, f.src | row, 4)
+        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         transfer.get(s, kind, first, 4)
         transfer.store(s, SRCA, row, 4)
         s.srca_row[0] = row
-        rwc.apply_addr_mod(s, t, addr_mode)
+        rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
-class MOVD2B(Instruction, opcode=0x0A, unit="matrix", stall="B6"):
+class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6"):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
 
-    dst = bits(9, 0)
-    instr_mod = bits(13, 12, mode=True)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
-    ) -> Any:
-        if instr_mod & 1:
-            return refuse(s, _MODE, instr_mod)
-        kind = _get_kind(s, t, banks.format_a(s, t, SRCB), dest_32b_lo, True)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod & 1:
+            return refuse(s, _MODE, f.instr_mod)
+        kind = _get_kind(s, t, banks.format_a(s, t, SRCB), f.dest_32b_lo, True)
         if kind < 0:
             return kind
-        first = rwc.dst_row(s, t, dst)
-        row = src + s.rwc[t, rwc.SRCB]
-        status = _unaligned(s, dst | first, src | row, 4) or rwc.addr_mod_refused(s, t, addr_mode)
+        first = rwc.dst_row(s, t, f.dst)
+        row = f.src + s.rwc[t, rwc.SRCB]
+        status = _unaligned(s, f.dst | first, f.src | row, 4)
+        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
-        rows = 4 if instr_mod else 1
+        rows = 4 if f.instr_mod else 1
         transfer.get(s, kind, first, rows)
         transfer.store(s, SRCB, row, rows)
         s.srca_row[0] = _NO_ROW
-        rwc.apply_addr_mod(s, t, addr_mode)
+        rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
@@ -216,34 +212,26 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
     addr_mode = bits(16, 14)
     srca = bits(22, 17)
 
-    def execute(s: Any, t: Any, srcb: Any, instr_mod: Any, addr_mode: Any, srca: Any) -> Any:
-        if instr_mod != 2:
-            return refuse(s, _MODE, instr_mod)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod != 2:
+            return refuse(s, _MODE, f.instr_mod)
         status = banks.matrix_ready(s, SRCB)
         if status:
             return status
-        row_a = srca + s.rwc[t, rwc.SRCA]
-        row_b = srcb + s.rwc[t, rwc.SRCB]
-        status = _unaligned(s, 0, srca | row_a, 4) or _unaligned(s, 0, srcb | row_b, 4)
-        status = status or rwc.addr_mod_refused(s, t, addr_mode)
+        row_a = f.srca + s.rwc[t, rwc.SRCA]
+        row_b = f.srcb + s.rwc[t, rwc.SRCB]
+        status = _unaligned(s, 0, f.srca | row_a, 4) or _unaligned(s, 0, f.srcb | row_b, 4)
+        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
         transfer.store(s, SRCA, row_a, 4)
         s.srca_row[0] = row_a
-        rwc.apply_addr_mod(s, t, addr_mode)
+        rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
-class MOVDBGB2D(
-    Instruction,
-    opcode=0x0C,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class MOVDBGB2D(Instruction, opcode=0x0C, unit="matrix", stall="B6", **NO_TEXT):
     """Copy SrcB to Dst through the debug path (opcode table)."""
 
     dst = bits(10, 0)
@@ -254,46 +242,39 @@ class MOVDBGB2D(
 
 
 @njit
-def _a2d(s: Any, t: Any, dst: Any, rows: Any, addr_mode: Any, src: Any, low: Any, fmt: Any) -> Any:
+def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     """MOVA2D once its bank is there: one row, or eight aligned ones, of SrcA format `fmt`."""
-    first = rwc.dst_row(s, t, dst)
-    row = src + s.rwc[t, rwc.SRCA]
+    first = rwc.dst_row(s, t, f.dst)
+    row = f.src + s.rwc[t, rwc.SRCA]
     row = row & (rwc.SRC_ROWS - 1) if rows == 1 else row
-    status = _unaligned(s, dst | first, src | row, rows) or rwc.addr_mod_refused(s, t, addr_mode)
+    status = _unaligned(s, f.dst | first, f.src | row, rows)
+    status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
     if status:
         return status
     status = banks.doubtful(s, row, rows)
     if status:
         return status
-    kind = _put_kind(s, fmt, low)
+    kind = _put_kind(s, fmt, f.dest_32b_lo)
     if kind < 0:
         return kind
     transfer.fetch(s, SRCA, row, rows, _NO_MASK, transfer.smallest_exponent(s, t))
     transfer.put(s, kind, first, rows)
-    rwc.apply_addr_mod(s, t, addr_mode)
+    rwc.apply_addr_mod(s, t, f.addr_mode)
     return DONE
 
 
-class MOVA2D(Instruction, opcode=0x12, unit="matrix", stall="B6"):
+class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", stall="B6"):
     """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
-    dst = bits(9, 0)
-    instr_mod = bits(13, 12, mode=True)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
-    ) -> Any:
-        if instr_mod & 1:
-            return refuse(s, _MODE, instr_mod)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod & 1:
+            return refuse(s, _MODE, f.instr_mod)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
-        fmt, rows = banks.format_a(s, t, SRCA), np.int64(8 if instr_mod else 1)
-        start = src + s.rwc[t, rwc.SRCA]
-        status = _a2d(s, t, dst, rows, addr_mode, src, dest_32b_lo, fmt)
+        fmt, rows = banks.format_a(s, t, SRCA), np.int64(8 if f.instr_mod else 1)
+        start = f.src + s.rwc[t, rwc.SRCA]
+        status = _a2d(s, t, f, fmt, rows)
         if status == DONE:
             s.srca_row[0] = start
         return status
@@ -310,27 +291,19 @@ def _debug_format(s: Any, t: Any) -> Any:
     return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
 
 
-class MOVDBGA2D(Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=False):
+class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=False):
     """MOVA2D without waiting for the bank to be valid (MOVDBGA2D, Wormhole ISA).
 
     The ISA does not name it among the instructions whose SrcA row SHIFTXA takes.
     """
 
-    dst = bits(9, 0)
-    instr_mod = bits(13, 12, mode=True)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
-    ) -> Any:
-        if instr_mod & 1:
-            return refuse(s, _MODE, instr_mod)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod & 1:
+            return refuse(s, _MODE, f.instr_mod)
         fmt = _debug_format(s, t)
         if fmt < 0:
             return fmt
-        return _a2d(s, t, dst, np.int64(8 if instr_mod else 1), addr_mode, src, dest_32b_lo, fmt)
+        return _a2d(s, t, f, fmt, np.int64(8 if f.instr_mod else 1))
 
 
 @njit
@@ -368,28 +341,26 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
     src = bits(22, 17)
     dest_32b_lo = bits(23, mode=True)
 
-    def execute(
-        s: Any, t: Any, dst: Any, movb2d_instr_mod: Any, addr_mode: Any, src: Any, dest_32b_lo: Any
-    ) -> Any:
-        if movb2d_instr_mod < 2 or movb2d_instr_mod > 5:
-            return refuse(s, _MODE, movb2d_instr_mod)
-        status = _unaligned(s, dst, src, 4) or banks.matrix_ready(s, SRCB)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.movb2d_instr_mod < 2 or f.movb2d_instr_mod > 5:
+            return refuse(s, _MODE, f.movb2d_instr_mod)
+        status = _unaligned(s, f.dst, f.src, 4) or banks.matrix_ready(s, SRCB)
         if status:
             return status
-        rows = 8 if movb2d_instr_mod & 2 else 4
-        first = rwc.dst_row(s, t, dst)
-        row = src + s.rwc[t, rwc.SRCB]
-        status = _unaligned(s, first, row, rows) or rwc.addr_mod_refused(s, t, addr_mode)
+        rows = 8 if f.movb2d_instr_mod & 2 else 4
+        first = rwc.dst_row(s, t, f.dst)
+        row = f.src + s.rwc[t, rwc.SRCB]
+        status = _unaligned(s, first, row, rows) or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
-        kind = _b2d_kind(s, t, dest_32b_lo)
+        kind = _b2d_kind(s, t, f.dest_32b_lo)
         if kind < 0:
             return kind
         step = 0 if rows == 8 else 1
-        columns = 0 if movb2d_instr_mod & 1 else 15
+        columns = 0 if f.movb2d_instr_mod & 1 else 15
         mask, smallest = _b2d_mask(s, t), transfer.smallest_exponent(s, t)
         transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
         transfer.put(s, kind, first, rows)
         s.srca_row[0] = _NO_ROW
-        rwc.apply_addr_mod(s, t, addr_mode)
+        rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE

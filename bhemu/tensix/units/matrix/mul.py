@@ -8,6 +8,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.units.matrix import matmul, operands
+from bhemu.tensix.units.matrix.operands import Elementwise
 
 _ROWS = 8
 
@@ -27,39 +28,23 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
     instr_mod19 = bits(19, mode=True)
     clear_dvalid = bits(23, 22, mode=True)
 
-    def execute(
-        s: Any, t: Any, dst: Any, addr_mode: Any, instr_mod19: Any, clear_dvalid: Any
-    ) -> Any:
-        if instr_mod19:
-            return refuse(s, _MODE, instr_mod19)
-        status = operands.dst_field_refused(s, dst, _ROWS)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod19:
+            return refuse(s, _MODE, f.instr_mod19)
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
         if status:
             return status
-        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, np.int64(_ROWS))
+        return matmul.multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
-class DOTPV(Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
+class DOTPV(Elementwise, Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
     """Matrix product without broadcast (DOTPV, Wormhole ISA).
 
     As MVMUL; instr_mod19 and dest_accum_en have no effect.
     """
 
-    dst = bits(9, 0)
-    addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19, mode=True)
-    dest_accum_en = bits(21, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        dst: Any,
-        addr_mode: Any,
-        instr_mod19: Any,
-        dest_accum_en: Any,
-        clear_dvalid: Any,
-    ) -> Any:
-        status = operands.dst_field_refused(s, dst, _ROWS)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
         if status:
             return status
-        return matmul.multiply(s, t, dst, addr_mode, clear_dvalid, np.int64(_ROWS))
+        return matmul.multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))

@@ -6,6 +6,7 @@ checks of ttsim's Tensix model.
 
 from typing import Any
 
+from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
@@ -79,6 +80,16 @@ _STOCHASTIC = error(
     "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en) is not modelled",
     "clear the bit: no source says which random bits it takes",
 )
+
+
+class Elementwise(Word):
+    """Fields of the operations that broadcast SrcB or not, and add to Dst or not."""
+
+    dst = bits(9, 0)
+    addr_mode = bits(16, 14)
+    instr_mod19 = bits(20, 19, mode=True)
+    dest_accum_en = bits(21, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
 
 
 @njit(forceinline=True)

@@ -9,10 +9,11 @@ from bhemu.tensix import banks, config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.units.matrix import conv, matmul, operands, pool_scaled, prepare
+from bhemu.tensix.units.matrix.conv import LegacyPool
 
 _ROWS = 4
 _DEPTH = 16  # rows of SrcA that are pooled
@@ -182,88 +183,56 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     return operands.finish(s, t, addr_mode, clear_dvalid)
 
 
-class GMPOOL(Instruction, opcode=0x33, unit="matrix", stall="B6"):
+class _Pool(Word):
+    """Fields of pooling."""
+
+    dst = bits(9, 0)
+    max_pool_index_en = bits(14, mode=True)
+    pool_addr_mode = bits(17, 15)
+    instr_mod19 = bits(19, mode=True)
+    clear_dvalid = bits(23, 22, mode=True)
+
+
+class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
     as minus infinity.  Row i of SrcA is scaled by the exponent of datum i of a row of SrcB.
     """
 
-    dst = bits(9, 0)
-    max_pool_index_en = bits(14, mode=True)
-    pool_addr_mode = bits(17, 15)
-    instr_mod19 = bits(19, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        dst: Any,
-        max_pool_index_en: Any,
-        pool_addr_mode: Any,
-        instr_mod19: Any,
-        clear_dvalid: Any,
-    ) -> Any:
-        if max_pool_index_en or not instr_mod19:
-            return refuse(s, _MODE, instr_mod19, max_pool_index_en)
-        return _pool(s, t, dst, pool_addr_mode, clear_dvalid, _ALL)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.max_pool_index_en or not f.instr_mod19:
+            return refuse(s, _MODE, f.instr_mod19, f.max_pool_index_en)
+        return _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
 
 
-class GAPOOL(Instruction, opcode=0x34, unit="matrix", stall="B6"):
+class GAPOOL(_Pool, Instruction, opcode=0x34, unit="matrix", stall="B6"):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
 
-    dst = bits(9, 0)
-    max_pool_index_en = bits(14, mode=True)
-    pool_addr_mode = bits(17, 15)
-    instr_mod19 = bits(19, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        dst: Any,
-        max_pool_index_en: Any,
-        pool_addr_mode: Any,
-        instr_mod19: Any,
-        clear_dvalid: Any,
-    ) -> Any:
-        if max_pool_index_en or not instr_mod19:
-            return refuse(s, _MODE, instr_mod19, max_pool_index_en)
-        status = operands.dst_field_refused(s, dst, _ROWS)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.max_pool_index_en or not f.instr_mod19:
+            return refuse(s, _MODE, f.instr_mod19, f.max_pool_index_en)
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
         if status:
             return status
-        return matmul.multiply(s, t, dst, pool_addr_mode, clear_dvalid, np.int64(_ROWS))
+        return matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
-class MPOOL3S1(Instruction, opcode=0x24, unit="matrix", stall="B6", oracle=False, uncertain=True):
+class MPOOL3S1(
+    LegacyPool, Instruction, opcode=0x24, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
-    dst = bits(13, 0)
-    index_en = bits(14, mode=True)
-    pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
-    ) -> Any:
-        if index_en:
-            return refuse(s, _MODE, 1, index_en)
-        status = conv.fields_refused(s, dst, pool_addr_mode, np.int64(0))
-        return status if status else _pool(s, t, dst, pool_addr_mode, clear_dvalid, _ZERO)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.index_en:
+            return refuse(s, _MODE, 1, f.index_en)
+        status = conv.fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
+        return status if status else _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
 
 
-class MPOOL3S2(Instruction, opcode=0x31, unit="matrix", stall="B6", oracle=False, uncertain=True):
+class MPOOL3S2(
+    LegacyPool, Instruction, opcode=0x31, unit="matrix", stall="B6", oracle=False, uncertain=True
+):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
-    dst = bits(13, 0)
-    index_en = bits(14, mode=True)
-    pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22, mode=True)
-
-    def execute(
-        s: Any, t: Any, dst: Any, index_en: Any, pool_addr_mode: Any, clear_dvalid: Any
-    ) -> Any:
-        if index_en:
-            return refuse(s, _MODE, 1, index_en)
-        status = conv.fields_refused(s, dst, pool_addr_mode, np.int64(0))
-        return status if status else _pool(s, t, dst, pool_addr_mode, clear_dvalid, _ZERO)
+    execute = MPOOL3S1.execute

@@ -8,7 +8,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UB, error
 
@@ -54,9 +54,9 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
 
     direction = bits(1, 0, mode=True)
 
-    def execute(s: Any, t: Any, direction: Any) -> Any:
-        if direction < _RIGHT:
-            return refuse(s, _DIRECTION, direction)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.direction < _RIGHT:
+            return refuse(s, _DIRECTION, f.direction)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
@@ -68,7 +68,7 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
         bank = s.matrix_bank[SRCA] & 1
         banks.changed(s, SRCA, bank)
         banks.settle(s, bank, np.int64(0), np.int64(_ROWS))
-        _shift_block(s, bank, s.srca_row[0] & 48, direction)
+        _shift_block(s, bank, s.srca_row[0] & 48, f.direction)
         return DONE
 
 
@@ -83,37 +83,29 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", stall="B6", oracle=False)
     rot_shift = bits(10, mode=True)
     addr_mode = bits(16, 14)
 
-    def execute(s: Any, t: Any, shift_row: Any, rot_shift: Any, addr_mode: Any) -> Any:
-        status = banks.matrix_ready(s, SRCB) or rwc.addr_mod_refused(s, t, addr_mode)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = banks.matrix_ready(s, SRCB) or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         bank = s.matrix_bank[SRCB] & 1
         banks.changed(s, SRCB, bank)
-        row = s.src[SRCB, bank, rwc.src_row(s, t, SRCB, shift_row)]
-        first = np.uint32(0) if rot_shift else row[0]
+        row = s.src[SRCB, bank, rwc.src_row(s, t, SRCB, f.shift_row)]
+        first = np.uint32(0) if f.rot_shift else row[0]
         for j in range(COLUMNS - 1):
             row[j] = row[j + 1]
         row[COLUMNS - 1] = first
-        rwc.apply_addr_mod(s, t, addr_mode)
+        rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
-class TRNSPSRCA(
-    Instruction,
-    opcode=0x14,
-    unit="matrix",
-    stall="B6",
-    oracle=False,
-    uncertain=True,
-    refused="no text in the ISA",
-):
+class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", stall="B6", **NO_TEXT):
     """Transpose SrcA (name only, no text) (opcode table)."""
 
 
 class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix", stall="B6"):
     """Transpose rows 16-31 of SrcB (TRNSPSRCB, Wormhole ISA)."""
 
-    def execute(s: Any, t: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         status = banks.matrix_ready(s, SRCB)
         if status:
             return status

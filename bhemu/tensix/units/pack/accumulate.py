@@ -10,14 +10,26 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.cold import ACCUMULATE, cold
 from bhemu.tensix.formats import BF16, FP16, FP32, INT32, flush_32
+from bhemu.tensix.status import DONE
 from bhemu.tensix.words import l1_halves, l1_words, weights
 
 u32 = np.uint32
-_COUNT_AT, _FORMAT_AT = 21, 28  # of the word that the second entry takes: address, count, format
+
+
+class _Datums(Word):
+    """What the second entry takes: where in L1, how many, which format."""
+
+    address = bits(20, 0)
+    count = bits(27, 21)
+    format = bits(31, 28)
+
+
+_COUNT_AT, _FORMAT_AT = _Datums.count.lo, _Datums.format.lo
 assert L1_SIZE <= 1 << _COUNT_AT
 
 _SIGN = 0x80000000
@@ -219,10 +231,9 @@ def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
                 out[i] = u32(add(fmt, np.int64(old[i]), np.int64(out[i])))
 
 
-def _accumulate(s: Any, t: Any, word: Any) -> Any:
+def _accumulate(s: Any, t: Any, f: Any) -> Any:
     # Adds what is in L1 to the first datums of s.pack_tmp, before they are stored there.
-    w = np.int64(word)
-    at, n, fmt = w & 0x1FFFFF, (w >> _COUNT_AT) & 0x7F, w >> _FORMAT_AT
+    at, n, fmt = f.address, f.count, f.format
     out = s.pack_tmp[:n]
     if fmt == INT32:
         old = l1_words(s)[at >> 2 : (at >> 2) + n]
@@ -234,10 +245,10 @@ def _accumulate(s: Any, t: Any, word: Any) -> Any:
         _sums(s, np.int64(BF16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
     else:
         _sums(s, np.int64(FP16), l1_halves(s)[at >> 1 : (at >> 1) + n], out)
-    return np.int64(0)
+    return DONE
 
 
-_entry = cold(ACCUMULATE, _accumulate)
+_entry = cold(ACCUMULATE, _accumulate, _Datums)
 
 
 @njit

@@ -16,9 +16,9 @@ from bhemu.tensix.quirks import noted
 from bhemu.tensix.status import DONE, MISSING, UB, UNIMPLEMENTED, error
 from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
+from bhemu.tensix.units.pack.word import UNKNOWN, PackWord
 
-_UNKNOWN = 3 << 2 | 7 << 18 | 3 << 21  # ctxt_ctrl, row_pad_zero, cfg_context
-_OVERRIDE, _CONTEXT = 1 << 7, 3 << 13  # ovrd_thread_id, addr_cnt_context
+_WITHOUT_OVERRIDE = UNKNOWN | PackWord.addr_cnt_context.mask
 _STRIDED_MASKS = 1 << 0 | 1 << 1 | 1 << 3
 
 _FIELDS = error(
@@ -54,15 +54,15 @@ _COMPRESSION = error(
 
 
 @njit
-def _word_refused(s: Any, b: Any, w: Any) -> Any:
-    s.detail[0] = w & (_UNKNOWN if w & _OVERRIDE else _UNKNOWN | _CONTEXT)
+def _word_refused(s: Any, b: Any, f: Any) -> Any:
+    s.detail[0] = f.word & (UNKNOWN if f.ovrd_thread_id else _WITHOUT_OVERRIDE)
     if s.detail[0]:
         return _FIELDS
-    if w & _CONTEXT == _CONTEXT:
+    if f.addr_cnt_context == 3:
         return _ADC_CONTEXT
-    if (w >> 17) & 1 == 0:
+    if f.dst_access_mode == 0:
         return 0
-    s.detail[0] = (w >> 8) & 15
+    s.detail[0] = f.read_intf_sel
     if (_STRIDED_MASKS >> s.detail[0]) & 1 == 0:
         return _SELECTION
     s.detail[0] = config.get(s, b, cf.DEST_ACCESS_CFG_swizzle_32b)
@@ -110,9 +110,9 @@ def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
 
 
 @njit(forceinline=True)  # one caller
-def _pack(s: Any, t: Any, a: Any, m: Any, w: Any) -> Any:
-    rows = geometry.rows_of(s, a, m, (w >> 8) & 15, (w >> 17) & 1)
-    zeros = (w >> 12) & 1
+def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
+    rows = geometry.rows_of(s, a, m, f.read_intf_sel, f.dst_access_mode)
+    zeros = f.zero_write
     status = _refused(s, a, m, rows, zeros)
     if status:
         return status
@@ -133,29 +133,28 @@ def _pack(s: Any, t: Any, a: Any, m: Any, w: Any) -> Any:
         accumulate(s, t, m.out, place.data, n)
     output.store(s, m, n, place, values)
     edges.advance(s, m.bank, rows.number, rows.columns)
-    output.advance(s, m, n, place, w & 1)
+    output.advance(s, m, n, place, f.last)
     return DONE
 
 
-def _general(s: Any, t: Any, word: Any) -> Any:
-    w = np.int64(word)
-    status = _word_refused(s, config.bank(s, t), w)
+def _general(s: Any, t: Any, f: Any) -> Any:
+    status = _word_refused(s, config.bank(s, t), f)
     if status:
-        return np.int64(status)
+        return status
     m = modes.mode_of(s, t)  # notes what the sentences from here on show
     status = modes.zero_refused(s, m)
     if status:
-        return np.int64(status)
-    a = (w >> 13) & 3 if w & _OVERRIDE else t
-    if (w >> 1) & 1:  # flush: no datum, but the tile ends
+        return status
+    a = f.addr_cnt_context if f.ovrd_thread_id else t
+    if f.flush:  # no datum, but the tile ends
         if s.pack_open[0]:
             place = geometry.Place(s.pack_data[0], s.pack_exp[0])
             output.advance(s, m, np.int64(0), place, np.int64(1))
     else:
-        status = _pack(s, t, a, m, w)
+        status = _pack(s, t, a, m, f)
     if status == DONE:
-        output.count_on(s, t, a, (w >> 15) & 3)
-    return np.int64(status)
+        output.count_on(s, t, a, f.addr_mode)
+    return status
 
 
-general = cold(PACK, _general)
+general = cold(PACK, _general, PackWord)

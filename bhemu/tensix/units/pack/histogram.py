@@ -47,7 +47,7 @@ def update(s: Any, m: Any, rows: Any, values: Any) -> None:
 class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", stall="B6", oracle=False, uncertain=True):
     """Clear the exponent histogram of the packer (CLREXPHIST, Wormhole ISA)."""
 
-    def execute(s: Any, t: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         for i in range(32):
             s.pack_histogram[i] = np.uint8(0)
         s.pack_exponent[:] = 0

@@ -10,8 +10,11 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.pack import direct, edges, geometry, histogram, modes, output
 from bhemu.tensix.units.pack.general import general
+from bhemu.tensix.units.pack.word import PackWord
 
 _DATUMS = 64
+_ANY = (PackWord.last, PackWord.concat, PackWord.read_intf_sel, PackWord.addr_mode)
+_MUST_BE_ZERO = sum(field.mask for field in PackWord.fields if field not in _ANY)
 
 
 @njit(forceinline=True)  # one caller
@@ -38,45 +41,14 @@ def _plain(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
     return True
 
 
-class PACR(Instruction, opcode=0x41, unit="pack", stall="B0,B2"):
+class PACR(PackWord, Instruction, opcode=0x41, unit="pack", stall="B0,B2"):
     """Pack datums from Dst to L1 (PACR, Blackhole ISA)."""
 
-    last = bits(0)
-    flush = bits(1, mode=True)
-    ctxt_ctrl = bits(3, 2)
-    concat = bits(4, mode=True)
-    ovrd_thread_id = bits(7)
-    read_intf_sel = bits(11, 8, mode=True)
-    zero_write = bits(12, mode=True)
-    addr_cnt_context = bits(14, 13)
-    addr_mode = bits(16, 15)
-    dst_access_mode = bits(17, mode=True)
-    row_pad_zero = bits(20, 18)
-    cfg_context = bits(22, 21)
-
-    def execute(
-        s: Any,
-        t: Any,
-        last: Any,
-        flush: Any,
-        ctxt_ctrl: Any,
-        concat: Any,
-        ovrd_thread_id: Any,
-        read_intf_sel: Any,
-        zero_write: Any,
-        addr_cnt_context: Any,
-        addr_mode: Any,
-        dst_access_mode: Any,
-        row_pad_zero: Any,
-        cfg_context: Any,
-    ) -> Any:
-        odd = flush << 1 | ctxt_ctrl << 2 | ovrd_thread_id << 7 | zero_write << 12
-        odd |= addr_cnt_context << 13 | dst_access_mode << 17 | row_pad_zero << 18
-        odd |= cfg_context << 21
-        if odd == 0 and (read_intf_sel == 0 or read_intf_sel == 15):
-            if _plain(s, t, addr_mode, last):
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.word & _MUST_BE_ZERO == 0 and (f.read_intf_sel == 0 or f.read_intf_sel == 15):
+            if _plain(s, t, f.addr_mode, f.last):
                 return DONE
-        return general(s, t, last | concat << 4 | read_intf_sel << 8 | addr_mode << 15 | odd)
+        return general(s, t, f.word)
 
 
 class PACR_SETREG(

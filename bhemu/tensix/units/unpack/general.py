@@ -30,7 +30,7 @@ from bhemu.tensix.units.unpack.modes import (
 )
 from bhemu.tensix.units.unpack.rare import rare
 from bhemu.tensix.units.unpack.target import to_src
-from bhemu.tensix.units.unpack.word import mode_of_word
+from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_words
 
 _FIELDS = error(
@@ -108,28 +108,28 @@ def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 
 @njit
-def _rarely(m: Any, word: Any) -> Any:
+def _rarely(m: Any, f: Any) -> Any:
     # Modes whose code is in rare.py: zero_write2, 16-bit datums to Dst, 5-bit shared exponents.
     wide = (WIDE >> m.out) & 1
-    return (word >> 4) & 1 or (m.to_dst and not wide) or (formats.is_bfp(m.fmt) and m.fmt & 4 == 0)
+    return f.zero_write2 or (m.to_dst and not wide) or (formats.is_bfp(m.fmt) and m.fmt & 4 == 0)
 
 
 @njit
-def _by_datum(s: Any, m: Any, word: Any) -> Any:
+def _by_datum(s: Any, m: Any, f: Any) -> Any:
     # Modes whose code is in literal.py: row search, upsampling, compressed tiles.
     upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
-    return (word >> 2) & 1 or upsampled or uncompressed(s, m) == 0
+    return f.row_search or upsampled or uncompressed(s, m) == 0
 
 
 @njit
-def _after(s: Any, t: Any, m: Any, word: Any) -> Any:
-    u, set_dat_valid = m.unpacker, (word >> 6) & 1
+def _after(s: Any, t: Any, m: Any, f: Any) -> Any:
+    u = m.unpacker
     if not m.to_dst:
         banks.changed(s, u, s.unpack_bank[u])
-    counters.count_on(s, t, u, (word >> 15) & 0xFF)
+    counters.count_on(s, t, u, f.addr_mode)
     if m.counters != t:
-        counters.count_on(s, m.counters, u, (word >> 15) & 0xFF)
-    if set_dat_valid:
+        counters.count_on(s, m.counters, u, f.addr_mode)
+    if f.set_dat_valid:
         return hand_over(s, t, u, m.out)
     if _updates_set(s, m):
         next_set(s, t, u)
@@ -137,14 +137,14 @@ def _after(s: Any, t: Any, m: Any, word: Any) -> Any:
 
 
 @njit(forceinline=True)  # one caller
-def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
-    u, set_dat_valid = m.unpacker, (word >> 6) & 1
-    status = _refused(s, t, m, set_dat_valid)
+def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
+    u = m.unpacker
+    status = _refused(s, t, m, f.set_dat_valid)
     if status:
         return status
-    if _by_datum(s, m, word):
-        status = literal(s, t, word)
-        return _after(s, t, m, word) if status == DONE else status
+    if _by_datum(s, m, f):
+        status = literal(s, t, f.word)
+        return _after(s, t, m, f) if status == DONE else status
     target = geometry.first_cell(s, t, m)
     if target < 0:
         return target
@@ -159,8 +159,8 @@ def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
         status = geometry.source_refused(s, m, src, count)
     if status:
         return status
-    if _rarely(m, word):
-        status = rare(s, t, word)
+    if _rarely(m, f):
+        status = rare(s, t, f.word)
         if status:
             return status
     elif m.to_dst:
@@ -170,31 +170,30 @@ def _unpack(s: Any, t: Any, m: Any, word: Any) -> Any:
         to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
     if u == 0 and m.to_dst == 0:
         bursts.note(s, m, first, count, geometry.set_cells(s, t, m) >> 4)
-    return _after(s, t, m, word)
+    return _after(s, t, m, f)
 
 
-def _general(s: Any, t: Any, word: Any) -> Any:
-    w = np.int64(word)
-    u, multi = (w >> 23) & 1, (w >> 7) & 1
-    s.detail[0] = (w >> 2) & 1
-    s.detail[1] = (w >> 5) & 1
-    if s.detail[1]:
-        return np.int64(_FIELDS)
-    if (w >> 13) & 1:  # cfg_context_cnt_inc: nothing is unpacked
+def _general(s: Any, t: Any, f: Any) -> Any:
+    u, multi = f.unpack_block_selection, f.ovrd_thread_id
+    s.detail[0] = f.row_search
+    s.detail[1] = f.srcb_bcast
+    if f.srcb_bcast:
+        return _FIELDS
+    if f.cfg_context_cnt_inc:  # nothing is unpacked
         _count_context(s, t, u, s.unpack_context[u, t])
-        return np.int64(DONE)
-    if (w >> 1) & 1:  # search_cache_flush: that cache has no effect on what is unpacked
-        return np.int64(DONE)
+        return DONE
+    if f.search_cache_flush:  # that cache has no effect on what is unpacked
+        return DONE
     waits = banks.unpack_ready(s, u)
     if waits:
-        return np.int64(waits)
-    if (w >> 8) & 3 == 3 and multi:
-        return np.int64(_ADC_CONTEXT)
-    m = mode_of_word(s, t, w)
-    status = _unpack(s, t, m, w)
-    if status == DONE and multi and (w >> 3) & 1:
+        return waits
+    if f.addr_cnt_context_id == 3 and multi:
+        return _ADC_CONTEXT
+    m = mode_of_word(s, t, f)
+    status = _unpack(s, t, m, f)
+    if status == DONE and multi and f.auto_inc_context_id:
         _count_context(s, t, u, m.context)
-    return np.int64(status)
+    return status
 
 
-general = cold(UNPACK, _general)
+general = cold(UNPACK, _general, UnpackWord)

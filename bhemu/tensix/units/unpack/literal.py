@@ -29,7 +29,7 @@ from bhemu.tensix.units.unpack.modes import (
     uncompressed,
 )
 from bhemu.tensix.units.unpack.rare import EXPONENT, dst_cell_16
-from bhemu.tensix.units.unpack.word import mode_of_word
+from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_halves, l1_words
 
 _BLOCK = 32  # stored datums of a compressed tile before their 16 bytes of numbers of zeros
@@ -188,9 +188,9 @@ def _datum(s: Any, m: Any, bit: Any, exponent: Any) -> Any:
 
 
 @njit
-def _walk(s: Any, t: Any, m: Any, q: Any, w: Any, first: Any, write: Any) -> Any:
+def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any) -> Any:
     # Follows the Stream; returns the cells that are passed, or an error.
-    bits, all_zero = formats.datum_bits(m.fmt), (w >> 4) & 1
+    bits = formats.datum_bits(m.fmt)
     rate = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     skip = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_and_interleave)
     shift, out = column_shift(s, m), first
@@ -235,36 +235,35 @@ def _refused(s: Any, t: Any, m: Any, first: Any, cells: Any) -> Any:
     return geometry.extent_refused(s, m, first, cells, override)
 
 
-def _literal(s: Any, t: Any, word: Any) -> Any:
-    w = np.int64(word)
-    m = mode_of_word(s, t, w)
+def _literal(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
     first = geometry.first_cell(s, t, m)
     if first < 0:
-        return np.int64(first)
+        return first
     if m.unpacker == 0:
         first -= FIRST_CELL
     whole = uncompressed(s, m)
     upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     if m.tileize and (upsampled or whole == 0):
-        return np.int64(_TILEIZE)
+        return _TILEIZE
     s.detail[2] = m.fmt
     if whole == 0 and formats.datum_bits(m.fmt) < 4:
-        return np.int64(_TWO_BITS)
-    q = _stream(s, t, m, (w >> 2) & 1)
+        return _TWO_BITS
+    q = _stream(s, t, m, f.row_search)
     if q.stored == -2 and whole == 0:
-        return np.int64(_L1)
+        return _L1
     s.detail[2] = q.stored
     if q.stored == 0 or (q.stored < 0 and whole) or q.keep <= 0:
-        return np.int64(_EMPTY)
+        return _EMPTY
     status = geometry.start_refused(s, m, q.data)
     if status == 0:
-        status = _walk(s, t, m, q, w, first, False)
+        status = _walk(s, t, m, q, f.zero_write2, first, False)
     if status > 0:
         status = _refused(s, t, m, first, status)
         if status == 0:
-            _walk(s, t, m, q, w, first, True)
+            _walk(s, t, m, q, f.zero_write2, first, True)
             status = DONE
-    return np.int64(status)
+    return status
 
 
-literal = cold(UNPACK_LITERAL, _literal)
+literal = cold(UNPACK_LITERAL, _literal, UnpackWord)

@@ -82,33 +82,21 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
     stream_id = bits(21, 16)
     unpacker_select = bits(23, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        unpack_pop: Any,
-        src_clr_val_ctrl: Any,
-        bank_clr_ctrl: Any,
-        stall_clr_cntrl: Any,
-        clr_to1_fmt_ctrl: Any,
-        set_dvalid: Any,
-        msg_clr_cnt: Any,
-        stream_id: Any,
-        unpacker_select: Any,
-    ) -> Any:
-        u, value = unpacker_select, src_clr_val_ctrl
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        u, value = f.unpacker_select, f.src_clr_val_ctrl
         if (
-            unpack_pop == _POP
-            or (unpack_pop == _SET_DVALID and value != 1)
-            or msg_clr_cnt | stream_id
+            f.unpack_pop == _POP
+            or (f.unpack_pop == _SET_DVALID and value != 1)
+            or f.msg_clr_cnt | f.stream_id
         ):
-            return refuse(s, _STREAM, unpack_pop, stream_id)
-        if unpack_pop != _CLEAR:
-            rest = bank_clr_ctrl | stall_clr_cntrl | clr_to1_fmt_ctrl | set_dvalid
-            if rest or (unpack_pop == _NOTHING and value):
-                return refuse(s, _FIELDS, unpack_pop)
-            return DONE if unpack_pop == _NOTHING else _hand_over(s, t, u)
-        if bank_clr_ctrl:
+            return refuse(s, _STREAM, f.unpack_pop, f.stream_id)
+        if f.unpack_pop != _CLEAR:
+            rest = f.bank_clr_ctrl | f.stall_clr_cntrl | f.clr_to1_fmt_ctrl | f.set_dvalid
+            if rest or (f.unpack_pop == _NOTHING and value):
+                return refuse(s, _FIELDS, f.unpack_pop)
+            return DONE if f.unpack_pop == _NOTHING else _hand_over(s, t, u)
+        if f.bank_clr_ctrl:
             return _BOTH_BANKS
-        if value > 1 or clr_to1_fmt_ctrl:
+        if value > 1 or f.clr_to1_fmt_ctrl:
             return refuse(s, _VALUE, value)
-        return _clear(s, t, u, value, stall_clr_cntrl, set_dvalid)
+        return _clear(s, t, u, value, f.stall_clr_cntrl, f.set_dvalid)

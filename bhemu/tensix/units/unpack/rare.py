@@ -17,7 +17,7 @@ from bhemu.tensix.units.unpack.convert import to_cells
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, SRC_ROWS, X
 from bhemu.tensix.units.unpack.modes import WIDE, column_shift
 from bhemu.tensix.units.unpack.target import to_src
-from bhemu.tensix.units.unpack.word import mode_of_word
+from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 
 _PIECE = 1024  # datums converted at a time
 
@@ -97,27 +97,26 @@ def _zeros(s: Any, m: Any, first: Any, count: Any) -> None:
             dest.write16(s, row, column, np.int64(0))
 
 
-def _rare(s: Any, t: Any, word: Any) -> Any:
-    w = np.int64(word)
-    m = mode_of_word(s, t, w)
+def _rare(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
     first = geometry.first_cell(s, t, m)
     if m.unpacker == 0:
         first -= FIRST_CELL
     count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
-    if (w >> 4) & 1:
+    if f.zero_write2:
         start = np.int64(0) if m.to_dst else np.int64(max(-first, 0))
         _zeros(s, m, first + geometry.set_cells(s, t, m) + start, count - start)
-        return np.int64(DONE)
+        return DONE
     src = geometry.source(s, t, m)
     status = _exponents_refused(s, m, src, count)
     if status:
-        return np.int64(status)
+        return status
     if m.to_dst:
         _to_dst_16(s, m, src, first, count)
     else:
         start = np.int64(max(-first, 0))
         to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
-    return np.int64(DONE)
+    return DONE
 
 
-rare = cold(UNPACK_RARE, _rare)
+rare = cold(UNPACK_RARE, _rare, UnpackWord)

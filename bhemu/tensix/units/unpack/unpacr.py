@@ -10,7 +10,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.convert import plain_cells
@@ -18,9 +18,12 @@ from bhemu.tensix.units.unpack.general import general
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
 from bhemu.tensix.units.unpack.modes import mode_of, plain, zero_fields
+from bhemu.tensix.units.unpack.word import UnpackWord
 
 _SRC_CELLS = geometry.SRC_ROWS * 16
-_PLAIN_BITS = 0x81  # last, ovrd_thread_id
+_PLAIN_BITS = UnpackWord.last.mask | UnpackWord.ovrd_thread_id.mask
+_ANY = (UnpackWord.set_dat_valid, UnpackWord.addr_mode, UnpackWord.unpack_block_selection)
+_CHOSEN = sum(field.mask for field in UnpackWord.fields if field not in _ANY)
 
 _OTHER = -1  # not a plain UNPACR
 
@@ -55,49 +58,15 @@ def _plain(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
     return hand_over(s, t, u, m.out) if set_dat_valid else DONE
 
 
-class UNPACR(Instruction, opcode=0x42, unit="unpack", stall="B0,B3"):
+class UNPACR(UnpackWord, Instruction, opcode=0x42, unit="unpack", stall="B0,B3"):
     """Unpack datums from L1 to SrcA, SrcB or Dst (UNPACR_Regular, Blackhole ISA)."""
 
-    last = bits(0)
-    search_cache_flush = bits(1)
-    row_search = bits(2, mode=True)
-    auto_inc_context_id = bits(3)
-    zero_write2 = bits(4, mode=True)
-    srcb_bcast = bits(5, mode=True)
-    set_dat_valid = bits(6, mode=True)
-    ovrd_thread_id = bits(7)
-    addr_cnt_context_id = bits(9, 8)
-    cfg_context_id = bits(12, 10)
-    cfg_context_cnt_inc = bits(13)
-    addr_mode = bits(22, 15)
-    unpack_block_selection = bits(23, mode=True)
-
-    def execute(
-        s: Any,
-        t: Any,
-        last: Any,
-        search_cache_flush: Any,
-        row_search: Any,
-        auto_inc_context_id: Any,
-        zero_write2: Any,
-        srcb_bcast: Any,
-        set_dat_valid: Any,
-        ovrd_thread_id: Any,
-        addr_cnt_context_id: Any,
-        cfg_context_id: Any,
-        cfg_context_cnt_inc: Any,
-        addr_mode: Any,
-        unpack_block_selection: Any,
-    ) -> Any:
-        low = last | search_cache_flush << 1 | row_search << 2 | auto_inc_context_id << 3
-        low |= zero_write2 << 4 | srcb_bcast << 5 | ovrd_thread_id << 7 | addr_cnt_context_id << 8
-        low |= cfg_context_id << 10 | cfg_context_cnt_inc << 13
-        if low == _PLAIN_BITS:
-            waits = banks.unpack_ready(s, unpack_block_selection)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.word & _CHOSEN == _PLAIN_BITS:
+            waits = banks.unpack_ready(s, f.unpack_block_selection)
             if waits:
                 return waits
-            status = _plain(s, t, unpack_block_selection, addr_mode, set_dat_valid)
+            status = _plain(s, t, f.unpack_block_selection, f.addr_mode, f.set_dat_valid)
             if status != _OTHER:
                 return status
-        low |= set_dat_valid << 6 | addr_mode << 15
-        return general(s, t, low | unpack_block_selection << 23)
+        return general(s, t, f.word)

@@ -6,9 +6,10 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.vector.fields import TwoSources
 
 _U = np.uint32
 _ZERO = _U(0)
@@ -63,26 +64,19 @@ def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
             out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
 
 
-class SFPARECIP(Instruction, opcode=0x99, unit="vector", stall="B8"):
+class SFPARECIP(TwoSources, Instruction, opcode=0x99, unit="vector", stall="B8"):
     """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA).
 
     Mode 0: 1/x; 1: 1/|x| where LReg[imm12_math] is negative, else x; 2 to 15: e**|x| with the sign
     of x.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-    imm12_math = bits(15, 12)
-
-    def execute(
-        s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any, imm12_math: Any
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if imm12_math and instr_mod1 != _CONDITIONAL:
-            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        _approximate(s, instr_mod1, lreg_c, imm12_math)
-        lanes.write(s, lreg_dest)
+        if f.imm12_math and f.instr_mod1 != _CONDITIONAL:
+            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+        _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
+        lanes.write(s, f.lreg_dest)
         return DONE

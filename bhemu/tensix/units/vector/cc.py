@@ -9,6 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
+from bhemu.tensix.units.vector.fields import OneSource, Target
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
@@ -56,34 +57,29 @@ def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
     return DONE
 
 
-class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
+class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", stall="B8"):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA).
 
     Mode bit 0 takes imm12_math instead, bit 3 clears them; while they are not in use all are
     cleared.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
     imm12_math = bits(12)
 
-    def execute(
-        s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any, imm12_math: Any
-    ) -> Any:
-        status = lanes.claim_none(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 & (_IMMEDIATE | _CLEAR):
-            return _constant_flags(s, instr_mod1, imm12_math)
-        if imm12_math:
-            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
+        if f.instr_mod1 & (_IMMEDIATE | _CLEAR):
+            return _constant_flags(s, f.instr_mod1, f.imm12_math)
+        if f.imm12_math:
+            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
         if s.cc_en[0] == 0:
             lanes.set_flags(s, 0)
             return DONE
-        x, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.FLAG]
-        invert = _U(instr_mod1 == 4 or instr_mod1 == 2)
-        if instr_mod1 & 2:
+        x, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.FLAG]
+        invert = _U(f.instr_mod1 == 4 or f.instr_mod1 == 2)
+        if f.instr_mod1 & 2:
             for lane in range(lanes.LANES):
                 flag[lane] = _U(_ONE if x[lane] == _ZERO else _ZERO) ^ invert
         else:
@@ -93,26 +89,24 @@ class SFPSETCC(Instruction, opcode=0x7B, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPENCC(Instruction, opcode=0x8A, unit="vector", stall="B8"):
+class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", stall="B8"):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
     imm12_math = bits(13, 12)
 
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, imm12_math: Any) -> Any:
-        status = lanes.claim_none(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 & 4:
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod1)
-        if imm12_math and instr_mod1 & (_SET_ENABLE | _SET_FLAGS) == 0:
-            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        if instr_mod1 & _SET_ENABLE:
-            s.cc_en[0] = imm12_math & 1
-        elif instr_mod1 & _INVERT_ENABLE:
+        if f.instr_mod1 & 4:
+            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+        if f.imm12_math and f.instr_mod1 & (_SET_ENABLE | _SET_FLAGS) == 0:
+            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+        if f.instr_mod1 & _SET_ENABLE:
+            s.cc_en[0] = f.imm12_math & 1
+        elif f.instr_mod1 & _INVERT_ENABLE:
             s.cc_en[0] = 1 - s.cc_en[0]
-        lanes.set_flags(s, (imm12_math >> 1) & 1 if instr_mod1 & _SET_FLAGS else 1)
+        lanes.set_flags(s, (f.imm12_math >> 1) & 1 if f.instr_mod1 & _SET_FLAGS else 1)
         return DONE
 
 
@@ -158,18 +152,15 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
+class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8"):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:
-        status = lanes.claim_none(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1:
-            return _change_top(s, instr_mod1)
+        if f.instr_mod1:
+            return _change_top(s, f.instr_mod1)
         depth = s.cc_depth[0]
         if depth >= _DEPTH:
             return refuse(s, _OVERFLOW, depth)
@@ -180,18 +171,15 @@ class SFPPUSHC(Instruction, opcode=0x87, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPPOPC(Instruction, opcode=0x88, unit="vector", stall="B8"):
+class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8"):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:
-        status = lanes.claim_none(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1:
-            _peek(s, instr_mod1)
+        if f.instr_mod1:
+            _peek(s, f.instr_mod1)
             return DONE
         if s.cc_depth[0] == 0:
             return refuse(s, _UNDERFLOW)
@@ -211,8 +199,8 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8"):
 
     lreg_dest = bits(7, 4)
 
-    def execute(s: Any, t: Any, lreg_dest: Any) -> Any:
-        status = lanes.claim_none(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
         if s.cc_depth[0] == 0:
@@ -228,24 +216,21 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8"):
 
 
 @njit
-def _compare(s: Any, t: Any, mod: Any, dest: Any, c: Any, greater: Any) -> Any:
+def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
     """SFPGT (`greater` = 1) and SFPLE (0) of LReg[dest] with LReg[c].
 
     Mode bit 0 sets the condition codes, bit 3 writes all ones or 0, bit 1 changes the top of the
     stack in all lanes, by and, or (bit 2) by or.
     """
+    mod, dest = f.instr_mod1, f.lreg_dest
     target = lanes.target(s, dest)
     constant = lanes.WRITABLE <= target < lanes.TEMPLATES  # compared, not written
     if mod & _SET_VD or not constant:
         status = lanes.claim(s, t, dest)
         if status != lanes.GO:
             return status
-    x, y, flag, out = (
-        s.lreg[dest & 15],
-        s.lreg[c & 15],
-        s.lane_tmp[lanes.FLAG],
-        s.lane_tmp[lanes.VALUE],
-    )
+    x, y = s.lreg[dest & 15], s.lreg[f.lreg_c & 15]
+    flag, out = s.lane_tmp[lanes.FLAG], s.lane_tmp[lanes.VALUE]
     above, other = _U(greater), _U(1 - greater)
     for lane in range(lanes.LANES):
         flag[lane] = above if lanes.order(x[lane]) > lanes.order(y[lane]) else other
@@ -264,23 +249,15 @@ def _compare(s: Any, t: Any, mod: Any, dest: Any, c: Any, greater: Any) -> Any:
     return DONE
 
 
-class SFPLE(Instruction, opcode=0x96, unit="vector", stall="B8"):
+class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", stall="B8"):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        return _compare(s, t, instr_mod1, lreg_dest, lreg_c, 0)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _compare(s, t, f, 0)
 
 
-class SFPGT(Instruction, opcode=0x97, unit="vector", stall="B8"):
+class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", stall="B8"):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        return _compare(s, t, instr_mod1, lreg_dest, lreg_c, 1)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _compare(s, t, f, 1)

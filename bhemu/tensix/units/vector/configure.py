@@ -147,17 +147,17 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
     config_dest = bits(7, 4)
     imm16_math = bits(23, 8)
 
-    def execute(s: Any, t: Any, instr_mod1: Any, config_dest: Any, imm16_math: Any) -> Any:
-        if imm16_math and instr_mod1 & (_IMMEDIATE | _LANE_MASK) == 0:
-            return refuse(s, lanes.IMMEDIATE, imm16_math, instr_mod1)
-        if config_dest == _FIXED or config_dest == _FIXED + 1:
-            s.detail[0] = config_dest
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.imm16_math and f.instr_mod1 & (_IMMEDIATE | _LANE_MASK) == 0:
+            return refuse(s, lanes.IMMEDIATE, f.imm16_math, f.instr_mod1)
+        if f.config_dest == _FIXED or f.config_dest == _FIXED + 1:
+            s.detail[0] = f.config_dest
             return violated(s, _CONSTANT)
-        _taken(s, instr_mod1, imm16_math)
-        _sources(s, instr_mod1 if config_dest >= _SEQUENCE else 0, imm16_math)
-        if config_dest >= _CONSTANTS and config_dest != _LANE_CONFIG:
-            return _constant(s, instr_mod1, config_dest)
-        status = _uniform(s, instr_mod1, config_dest)
+        _taken(s, f.instr_mod1, f.imm16_math)
+        _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
+        if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
+            return _constant(s, f.instr_mod1, f.config_dest)
+        status = _uniform(s, f.instr_mod1, f.config_dest)
         if status == DONE:
-            _store(s, config_dest)
+            _store(s, f.config_dest)
         return status

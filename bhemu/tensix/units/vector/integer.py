@@ -9,6 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
+from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate, TwoSources
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -41,16 +42,12 @@ def signed12(imm: Any) -> Any:
 
 
 @njit
-def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
+def _sum(s: Any, f: Any) -> None:
     """Scratch value = c plus or minus a second operand, scratch flag = its sign test."""
-    x, y, out, flag = (
-        s.lreg[c & 15],
-        s.lreg[dest & 15],
-        s.lane_tmp[lanes.VALUE],
-        s.lane_tmp[lanes.FLAG],
-    )
+    x, y, mod = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], f.instr_mod1
+    out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
     if mod & 1:
-        second = signed12(imm)
+        second = signed12(f.imm12_math)
         for lane in range(lanes.LANES):
             out[lane] = _wrap(np.int64(x[lane]) + second)
     elif mod & 2:
@@ -64,35 +61,23 @@ def _sum(s: Any, mod: Any, dest: Any, c: Any, imm: Any) -> None:
         flag[lane] = _U(out[lane] >> _U(31)) ^ positive
 
 
-class SFPIADD(Instruction, opcode=0x79, unit="vector", stall="B8"):
+class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", stall="B8"):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA).
 
     Mode bit 0 adds the immediate, bit 1 alone subtracts; flags: the sign unless bit 2 is set, then
     complemented by bit 3.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-    imm12_math = bits(23, 12)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_c: Any,
-        imm12_math: Any,
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        _sum(s, instr_mod1, lreg_dest, lreg_c, imm12_math)
-        lanes.write(s, lreg_dest)
-        if instr_mod1 >= 12:
+        _sum(s, f)
+        lanes.write(s, f.lreg_dest)
+        if f.instr_mod1 >= 12:
             lanes.complement_flags(s)
-        if instr_mod1 & 8 or instr_mod1 & 4 == 0:
-            lanes.write_result_flags(s, lreg_dest)
+        if f.instr_mod1 & 8 or f.instr_mod1 & 4 == 0:
+            lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
 
@@ -112,23 +97,12 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
         out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
 
 
-class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
+class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", stall="B8"):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-    imm12_math = bits(23, 12)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_c: Any,
-        imm12_math: Any,
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        instr_mod1 = f.instr_mod1
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
         if instr_mod1 > 3 and instr_mod1 != 5 and instr_mod1 != 7:
@@ -137,83 +111,59 @@ class SFPSHFT(Instruction, opcode=0x7A, unit="vector", stall="B8"):
             if status:
                 return status
             instr_mod1 &= 7
-        if instr_mod1 & 1 == 0 and imm12_math:
-            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        source = lreg_c if instr_mod1 & 5 == 5 else lreg_dest
-        amounts = s.lreg[lreg_c & 15]
+        if instr_mod1 & 1 == 0 and f.imm12_math:
+            return refuse(s, lanes.IMMEDIATE, f.imm12_math, instr_mod1)
+        source = f.lreg_c if instr_mod1 & 5 == 5 else f.lreg_dest
+        amounts = s.lreg[f.lreg_c & 15]
         if instr_mod1 & 1:
-            amounts, same = s.lane_tmp[lanes.FLAG], _wrap(signed12(imm12_math))
+            amounts, same = s.lane_tmp[lanes.FLAG], _wrap(signed12(f.imm12_math))
             for lane in range(lanes.LANES):
                 amounts[lane] = same
         shift(s, source, amounts, instr_mod1 & 2)
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
 @njit
-def _bits_refused(s: Any, t: Any, mod: Any, dest: Any, imm: Any) -> Any:
-    """GO, or the status of SFPAND and SFPOR; mode 1 takes one operand from LReg[imm]."""
-    status = lanes.claim(s, t, dest)
+def _bits_refused(s: Any, t: Any, f: Any) -> Any:
+    """GO, or the status of SFPAND and SFPOR; mode 1 takes one operand from LReg[imm12_math]."""
+    status = lanes.claim(s, t, f.lreg_dest)
     if status != lanes.GO:
         return status
-    if mod > 1:
-        return refuse(s, lanes.MODE_UNNAMED, mod)
-    if mod == 0 and imm:
-        return refuse(s, _NO_REGISTER, imm, mod)
+    if f.instr_mod1 > 1:
+        return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+    if f.instr_mod1 == 0 and f.imm12_math:
+        return refuse(s, _NO_REGISTER, f.imm12_math, f.instr_mod1)
     return lanes.GO
 
 
-class SFPAND(Instruction, opcode=0x7E, unit="vector", stall="B8"):
+class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", stall="B8"):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-    imm12_math = bits(15, 12)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_c: Any,
-        imm12_math: Any,
-    ) -> Any:
-        status = _bits_refused(s, t, instr_mod1, lreg_dest, imm12_math)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _bits_refused(s, t, f)
         if status != lanes.GO:
             return status
-        other = imm12_math if instr_mod1 else lreg_dest
-        x, y, out = s.lreg[other & 15], s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
+        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
+        x, y, out = s.lreg[other & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] & y[lane])
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
-class SFPOR(Instruction, opcode=0x7F, unit="vector", stall="B8"):
+class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", stall="B8"):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-    imm12_math = bits(15, 12)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_c: Any,
-        imm12_math: Any,
-    ) -> Any:
-        status = _bits_refused(s, t, instr_mod1, lreg_dest, imm12_math)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _bits_refused(s, t, f)
         if status != lanes.GO:
             return status
-        other = imm12_math if instr_mod1 else lreg_dest
-        x, y, out = s.lreg[other & 15], s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
+        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
+        x, y, out = s.lreg[other & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] | y[lane])
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
@@ -223,14 +173,14 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
-    def execute(s: Any, t: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
+        x, out = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(~x[lane])
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
@@ -240,66 +190,58 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
     lreg_dest = bits(7, 4)
     lreg_c = bits(11, 8)
 
-    def execute(s: Any, t: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        x, y, out = s.lreg[lreg_dest & 15], s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
+        x, y, out = s.lreg[f.lreg_dest & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] ^ y[lane])
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
-class SFPLZ(Instruction, opcode=0x81, unit="vector", stall="B8"):
+class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8"):
     """Count leading zeros (SFPLZ, Blackhole ISA).
 
     Mode bit 2 leaves the sign out, bit 1 sets the flags where a bit is set, bit 3 complements them.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 & 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
-        x, out, flag = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-        keep, zero = _U(0x7FFFFFFF if instr_mod1 & 4 else 0xFFFFFFFF), _U(instr_mod1 >> 3)
+        if f.instr_mod1 & 1:
+            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+        x, out, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+        keep, zero = _U(0x7FFFFFFF if f.instr_mod1 & 4 else 0xFFFFFFFF), _U(f.instr_mod1 >> 3)
         for lane in range(lanes.LANES):
             value = _U(x[lane] & keep)
             out[lane] = lanes.leading_zeros(value)
             flag[lane] = _U(_ONE if value != _ZERO else _ZERO) ^ zero
-        if instr_mod1 & 2 == 0:
+        if f.instr_mod1 & 2 == 0:
             lanes.complement_flags(s)
-        lanes.write(s, lreg_dest)
-        if instr_mod1 & 10:
-            lanes.write_result_flags(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
+        if f.instr_mod1 & 10:
+            lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
 
-class SFPABS(Instruction, opcode=0x7D, unit="vector", stall="B8"):
+class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", stall="B8"):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
-        x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
-        if instr_mod1:  # float: a negative NaN stays as it is
+        if f.instr_mod1 > 1:
+            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+        x, out = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
+        if f.instr_mod1:  # float: a negative NaN stays as it is
             for lane in range(lanes.LANES):
                 out[lane] = _U(x[lane] & ~_SIGN) if x[lane] <= _U(0xFF800000) else x[lane]
         else:
             for lane in range(lanes.LANES):
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE

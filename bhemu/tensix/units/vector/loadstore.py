@@ -14,6 +14,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.vector import datums
+from bhemu.tensix.units.vector.fields import DstAccess
 
 _U = np.uint32
 _ZERO = _U(0)
@@ -36,60 +37,46 @@ _ODD_ROW = error(
 
 
 @njit
-def _refused(s: Any, t: Any, reg: Any, address: Any, row: Any, addr_mode: Any) -> Any:
-    if reg >= lanes.TEMPLATES:
-        return refuse(s, lanes.TEMPLATE_LOAD, reg)
-    if address & 1:
-        return refuse(s, _ODD_ADDRESS, address)
+def _refused(s: Any, t: Any, f: Any, row: Any) -> Any:
+    if f.lreg_ind >= lanes.TEMPLATES:
+        return refuse(s, lanes.TEMPLATE_LOAD, f.lreg_ind)
+    if f.dest_reg_addr & 1:
+        return refuse(s, _ODD_ADDRESS, f.dest_reg_addr)
     if row & 1:
         return refuse(s, _ODD_ROW, row)
-    return rwc.addr_mod_refused(s, t, addr_mode)
+    return rwc.addr_mod_refused(s, t, f.sfpu_addr_mode)
 
 
-class SFPLOAD(Instruction, opcode=0x70, unit="vector", stall="B8", unread=_ABOVE):
+class SFPLOAD(DstAccess, Instruction, opcode=0x70, unit="vector", stall="B8", unread=_ABOVE):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
-    dest_reg_addr = bits(9, 0)
-    sfpu_addr_mode = bits(15, 13)
-    instr_mod0 = bits(19, 16, mode=True)
-    lreg_ind = bits(23, 20)
-
-    def execute(
-        s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
-    ) -> Any:
-        mode = datums.concrete_mode(s, t, instr_mod0)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        mode = datums.concrete_mode(s, t, f.instr_mod0)
         if mode < 0:
             return mode
-        row = rwc.dst_row(s, t, dest_reg_addr)
-        status = _refused(s, t, lreg_ind, dest_reg_addr, row, sfpu_addr_mode)
+        row = rwc.dst_row(s, t, f.dest_reg_addr)
+        status = _refused(s, t, f, row)
         if status != DONE:
             return status
-        if lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
-            datums.load_rows(s, t, mode, row, lreg_ind)
-        rwc.apply_addr_mod_sfpu(s, t, sfpu_addr_mode)
+        if f.lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
+            datums.load_rows(s, t, mode, row, f.lreg_ind)
+        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
 
 
-class SFPSTORE(Instruction, opcode=0x72, unit="vector", stall="B8", unread=_ABOVE):
+class SFPSTORE(DstAccess, Instruction, opcode=0x72, unit="vector", stall="B8", unread=_ABOVE):
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
 
-    dest_reg_addr = bits(9, 0)
-    sfpu_addr_mode = bits(15, 13)
-    instr_mod0 = bits(19, 16, mode=True)
-    lreg_ind = bits(23, 20)
-
-    def execute(
-        s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
-    ) -> Any:
-        mode = datums.concrete_mode(s, t, instr_mod0)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        mode = datums.concrete_mode(s, t, f.instr_mod0)
         if mode < 0:
             return mode
-        row = rwc.dst_row(s, t, dest_reg_addr)
-        status = _refused(s, t, lreg_ind, dest_reg_addr, row, sfpu_addr_mode)
+        row = rwc.dst_row(s, t, f.dest_reg_addr)
+        status = _refused(s, t, f, row)
         if status != DONE:
             return status
-        datums.store_rows(s, t, mode, row, s.lreg[lreg_ind & 15])
-        rwc.apply_addr_mod_sfpu(s, t, sfpu_addr_mode)
+        datums.store_rows(s, t, mode, row, s.lreg[f.lreg_ind & 15])
+        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
 
 
@@ -114,15 +101,15 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
     instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
-    def execute(s: Any, t: Any, imm16: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
-        if lreg_ind >= lanes.WRITABLE:
-            return refuse(s, lanes.NOT_WRITABLE, lreg_ind)
-        value = _immediate(instr_mod0, imm16)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.lreg_ind >= lanes.WRITABLE:
+            return refuse(s, lanes.NOT_WRITABLE, f.lreg_ind)
+        value = _immediate(f.instr_mod0, f.imm16)
         if value < 0:
-            return refuse(s, lanes.MODE_UNDEFINED, instr_mod0)
-        keep = _HALF if instr_mod0 == 8 else (_UPPER if instr_mod0 == 10 else _ZERO)
-        old, out, new = s.lreg[lreg_ind & 15], s.lane_tmp[lanes.VALUE], _U(value)
+            return refuse(s, lanes.MODE_UNDEFINED, f.instr_mod0)
+        keep = _HALF if f.instr_mod0 == 8 else (_UPPER if f.instr_mod0 == 10 else _ZERO)
+        old, out, new = s.lreg[f.lreg_ind & 15], s.lane_tmp[lanes.VALUE], _U(value)
         for lane in range(lanes.LANES):
             out[lane] = _U(_U(old[lane] & keep) | new)
-        lanes.write(s, lreg_ind)
+        lanes.write(s, f.lreg_ind)
         return DONE

@@ -11,6 +11,7 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.vector import indirect
 from bhemu.tensix.units.vector.arith import fma_rows
+from bhemu.tensix.units.vector.fields import Target
 
 _U = np.uint32
 _SLOPE, _SIZE, _OFFSET = 2, 3, 4  # scratch rows
@@ -55,15 +56,15 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
     instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
-    def execute(s: Any, t: Any, instr_mod0: Any, lreg_ind: Any) -> Any:
-        if lreg_ind >= lanes.TEMPLATES:
-            return refuse(s, lanes.TEMPLATE_LOAD, lreg_ind)
-        status = lanes.claim(s, t, lreg_ind)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.lreg_ind >= lanes.TEMPLATES:
+            return refuse(s, lanes.TEMPLATE_LOAD, f.lreg_ind)
+        status = lanes.claim(s, t, f.lreg_ind)
         if status != lanes.GO:
             return status
-        if instr_mod0 & 3:
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod0)
-        if instr_mod0 & indirect.VD:
+        if f.instr_mod0 & 3:
+            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod0)
+        if f.instr_mod0 & indirect.VD:
             status = indirect.refused(s)
             if status != DONE:
                 return status
@@ -77,9 +78,9 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
             slope[lane] = _from_byte(_U(out[lane] >> _U(8)))
             offset[lane] = _from_byte(out[lane])
         fma_rows(s, slope, size, offset, _ZERO, _ZERO)
-        if instr_mod0 & _KEEP_SIGN:
+        if f.instr_mod0 & _KEEP_SIGN:
             _with_sign_of_x(s)
-        indirect.write(s, instr_mod0, lreg_ind)
+        indirect.write(s, f.instr_mod0, f.lreg_ind)
         return DONE
 
 
@@ -135,7 +136,7 @@ def _table(s: Any, mod: Any) -> None:
         _halves(s, _OFFSET, cut)
 
 
-class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
+class SFPLUTFP32(Target, Instruction, opcode=0x95, unit="vector", stall="B8"):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA).
 
     Modes 0: three fp32 pieces; 2 and 3: six fp16 pieces, the last from 3.0 or 4.0 on; 10: three
@@ -143,25 +144,22 @@ class SFPLUTFP32(Instruction, opcode=0x95, unit="vector", stall="B8"):
     bit 3, which mode 10 has as well.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 & 1 and instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
-            return refuse(s, lanes.MODE_UNNAMED, instr_mod1)
-        if instr_mod1 & indirect.VD:
+        if f.instr_mod1 & 1 and f.instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
+            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+        if f.instr_mod1 & indirect.VD:
             status = indirect.refused(s)
             if status != DONE:
                 return status
         x, size = s.lreg[3], s.lane_tmp[_SIZE]
         for lane in range(lanes.LANES):
             size[lane] = _U(x[lane] & _MAGNITUDE)
-        _table(s, instr_mod1)
+        _table(s, f.instr_mod1)
         fma_rows(s, s.lane_tmp[_SLOPE], size, s.lane_tmp[_OFFSET], _ZERO, _ZERO)
-        if instr_mod1 & _KEEP_SIGN:
+        if f.instr_mod1 & _KEEP_SIGN:
             _with_sign_of_x(s)
-        indirect.write(s, instr_mod1, lreg_dest)
+        indirect.write(s, f.instr_mod1, f.lreg_dest)
         return DONE

@@ -212,10 +212,10 @@ class SFPLOADMACRO(
     instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20)
 
-    def execute(
-        s: Any, t: Any, dest_reg_addr: Any, sfpu_addr_mode: Any, instr_mod0: Any, lreg_ind: Any
-    ) -> Any:
-        word = (lreg_ind << 20) | (instr_mod0 << 16) | (sfpu_addr_mode << 13) | dest_reg_addr
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        word = (
+            (f.lreg_ind << 20) | (f.instr_mod0 << 16) | (f.sfpu_addr_mode << 13) | f.dest_reg_addr
+        )
         return _begin(s, t, word)
 
     def route(s: Any, t: Any, word: Any) -> Any:

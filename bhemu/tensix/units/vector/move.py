@@ -9,6 +9,7 @@ from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
+from bhemu.tensix.units.vector.fields import OneSource, SourceC
 from bhemu.tensix.units.vector.integer import shift, signed12
 
 _U = np.uint32
@@ -83,18 +84,15 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
+class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", stall="B8"):
     """Copy a register (SFPMOV, Blackhole ISA).
 
     Mode 0 plain, 1 with the sign flipped, 2 in all lanes, 3 as 1; bit 3 reads configuration.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        instr_mod1 = f.instr_mod1
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
@@ -104,19 +102,19 @@ class SFPMOV(Instruction, opcode=0x7C, unit="vector", stall="B8"):
                 return status
             instr_mod1 &= ~4
         if instr_mod1 & 8:
-            _special(s, lreg_c)
+            _special(s, f.lreg_c)
         else:
             flip = _U(0x80000000 if instr_mod1 & 1 else 0)
-            x, out = s.lreg[lreg_c & 15], s.lane_tmp[lanes.VALUE]
+            x, out = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
             for lane in range(lanes.LANES):
                 out[lane] = x[lane] ^ flip
         if instr_mod1 == 2:
             flag = s.lane_tmp[lanes.FLAG]
             for lane in range(lanes.LANES):
                 flag[lane] = _ONE
-            lanes.write_where(s, lanes.target(s, lreg_dest), lanes.VALUE)
+            lanes.write_where(s, lanes.target(s, f.lreg_dest), lanes.VALUE)
         else:
-            lanes.write(s, lreg_dest)
+            lanes.write(s, f.lreg_dest)
         return DONE
 
 
@@ -163,35 +161,32 @@ def _other_is_open(s: Any, d: Any) -> Any:
     return d < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
 
 
-class SFPSWAP(Instruction, opcode=0x92, unit="vector", stall="B8"):
+class SFPSWAP(SourceC, Instruction, opcode=0x92, unit="vector", stall="B8"):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
     Scheduled, lreg_dest names VB: the loaded LReg or, where that is VC, the template's.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any) -> Any:
-        loaded = lanes.target(s, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        instr_mod1 = f.instr_mod1
+        loaded = lanes.target(s, f.lreg_dest)
         if loaded >= lanes.TEMPLATES:
-            return lanes.claim(s, t, lreg_dest)
-        if loaded != lreg_dest and _other_is_open(s, lreg_dest):
-            return refuse(s, _SWAP_OTHER, lreg_dest)
+            return lanes.claim(s, t, f.lreg_dest)
+        if loaded != f.lreg_dest and _other_is_open(s, f.lreg_dest):
+            return refuse(s, _SWAP_OTHER, f.lreg_dest)
         if instr_mod1 > 9:
             s.detail[0] = instr_mod1
             status = violated(s, _SWAP_MODE)
             if status:
                 return status
             instr_mod1 = np.int64(9)
-        _choose(s, instr_mod1, lreg_dest, lreg_src_c)
+        _choose(s, instr_mod1, f.lreg_dest, f.lreg_src_c)
         if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
-            _exchange(s, lreg_dest, lreg_src_c, 4)
-            _exchange(s, 4 + (lreg_dest & 3), 4 + (lreg_src_c & 3), lanes.WRITABLE)
+            _exchange(s, f.lreg_dest, f.lreg_src_c, 4)
+            _exchange(s, 4 + (f.lreg_dest & 3), 4 + (f.lreg_src_c & 3), lanes.WRITABLE)
         else:
-            _exchange(s, lreg_dest, lreg_src_c, lanes.WRITABLE)
+            _exchange(s, f.lreg_dest, f.lreg_src_c, lanes.WRITABLE)
         return DONE
 
 
@@ -208,8 +203,8 @@ class SFPTRANSP(Instruction, opcode=0x8C, unit="vector", stall="B8"):
 
     lreg_dest = bits(7, 4)
 
-    def execute(s: Any, t: Any, lreg_dest: Any) -> Any:
-        status = lanes.claim_none(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
         _enabled_flags(s)
@@ -263,46 +258,41 @@ def _shift_by_immediate(s: Any, c: Any, imm: Any) -> None:
     shift(s, c if s.macro_dest[0] else imm & 15, amounts, 0)
 
 
-class SFPSHFT2(Instruction, opcode=0x94, unit="vector", stall="B8"):
+class SFPSHFT2(SourceC, Instruction, opcode=0x94, unit="vector", stall="B8"):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA).
 
     Modes 0 to 2 move LReg[1] to LReg[3] down by one, 3 and 4 move lanes up by one within each 8, 5
     and 6 shift by a register or the immediate.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
     imm12_math = bits(23, 12)
 
-    def execute(
-        s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any, imm12_math: Any
-    ) -> Any:
-        if instr_mod1 > 2 or lanes.target(s, lreg_dest) >= lanes.TEMPLATES:
-            status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod1 > 2 or lanes.target(s, f.lreg_dest) >= lanes.TEMPLATES:
+            status = lanes.claim(s, t, f.lreg_dest)
             if status != lanes.GO:
                 return status
-        if instr_mod1 > 6:
-            return refuse(s, lanes.MODE_UNDEFINED, instr_mod1)
-        if instr_mod1 == 5 and imm12_math > 15:
-            return refuse(s, _SHIFT_SOURCE, imm12_math)
-        if instr_mod1 < 5 and imm12_math:
-            return refuse(s, lanes.IMMEDIATE, imm12_math, instr_mod1)
-        if instr_mod1 < 3:
-            _copy4(s, instr_mod1, lreg_src_c)
+        if f.instr_mod1 > 6:
+            return refuse(s, lanes.MODE_UNDEFINED, f.instr_mod1)
+        if f.instr_mod1 == 5 and f.imm12_math > 15:
+            return refuse(s, _SHIFT_SOURCE, f.imm12_math)
+        if f.instr_mod1 < 5 and f.imm12_math:
+            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+        if f.instr_mod1 < 3:
+            _copy4(s, f.instr_mod1, f.lreg_src_c)
             return DONE
-        if instr_mod1 == 5:
-            shift(s, imm12_math & 15, s.lreg[lreg_src_c & 15], 0)
-        elif instr_mod1 == 6:
-            _shift_by_immediate(s, lreg_src_c, imm12_math)
+        if f.instr_mod1 == 5:
+            shift(s, f.imm12_math & 15, s.lreg[f.lreg_src_c & 15], 0)
+        elif f.instr_mod1 == 6:
+            _shift_by_immediate(s, f.lreg_src_c, f.imm12_math)
         else:
-            _rotate(s, lreg_src_c, instr_mod1 == 3)
-        lanes.write(s, lreg_dest)
+            _rotate(s, f.lreg_src_c, f.instr_mod1 == 3)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
 class SFPNOP(Instruction, opcode=0x8F, unit="vector", stall="B8"):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
-    def execute(s: Any, t: Any) -> Any:
+    def execute(s: Any, t: Any, f: Any) -> Any:
         return DONE

@@ -6,10 +6,11 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.vector import indirect
+from bhemu.tensix.units.vector.fields import ThreeSources
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -53,56 +54,43 @@ def _shift_add(product: Any, z: Any) -> Any:
     return added if exponent != _ZERO else product
 
 
-class SFPMUL24(Instruction, opcode=0x98, unit="vector", stall="B8"):
+class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", stall="B8"):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA).
 
     Mod bit 0 takes the upper half; LReg[7] names A with bit 2, the destination with bit 3.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
-    lreg_src_b = bits(15, 12)
-    lreg_src_a = bits(19, 16)
-
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_src_c: Any,
-        lreg_src_b: Any,
-        lreg_src_a: Any,
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 & 2:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
-        if lreg_src_c != _LREG_ZERO:
-            s.detail[0] = lreg_src_c
+        if f.instr_mod1 & 2:
+            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+        if f.lreg_src_c != _LREG_ZERO:
+            s.detail[0] = f.lreg_src_c
             status = violated(s, _NO_ADDEND)
             if status:
                 return status
-        return _multiply(s, instr_mod1, lreg_dest, lreg_src_c, lreg_src_b, lreg_src_a)
+        return _multiply(s, f)
 
 
 @njit
-def _multiply(s: Any, mod: Any, dest: Any, c: Any, b: Any, a: Any) -> Any:
+def _multiply(s: Any, f: Any) -> Any:
+    mod = f.instr_mod1
     if mod & (indirect.VA | indirect.VD):
         status = indirect.refused(s)
         if status != DONE:
             return status
     if mod & indirect.VA:
         indirect.source(s)
-    x = s.lane_tmp[indirect.FACTOR] if mod & indirect.VA else s.lreg[a & 15]
-    y, out = s.lreg[b & 15], s.lane_tmp[lanes.VALUE]
+    x = s.lane_tmp[indirect.FACTOR] if mod & indirect.VA else s.lreg[f.lreg_src_a & 15]
+    y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
     high = _ONE if mod & _UPPER else _ZERO
     for lane in range(lanes.LANES):
         out[lane] = _product23(x[lane], y[lane], high)
-    if c != _LREG_ZERO:
-        z = s.lreg[c & 15]
+    if f.lreg_src_c != _LREG_ZERO:
+        z = s.lreg[f.lreg_src_c & 15]
         for lane in range(lanes.LANES):
             out[lane] = _shift_add(out[lane], z[lane])
-    indirect.write(s, mod, dest)
+    indirect.write(s, mod, f.lreg_dest)
     return DONE

@@ -9,6 +9,7 @@ from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
+from bhemu.tensix.units.vector.fields import SourceC
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -53,39 +54,35 @@ def _to_float(x: Any, threshold: Any) -> Any:
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
-class SFPCAST(Instruction, opcode=0x90, unit="vector", stall="B8"):
+class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", stall="B8"):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
     Mode 0 rounds to nearest even and mode 1 stochastically (SFPCAST_IntFloat), mode 2 is the
     absolute value that silicon computes (SFPCAST_IntAbs), mode 3 SFPCAST_IntInt.
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
-
-    def execute(s: Any, t: Any, instr_mod1: Any, lreg_dest: Any, lreg_src_c: Any) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if instr_mod1 > 3:
-            return refuse(s, lanes.MODE_RESERVED, instr_mod1)
-        x, out = s.lreg[lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
-        if instr_mod1 == 0:
+        if f.instr_mod1 > 3:
+            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+        x, out = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
+        if f.instr_mod1 == 0:
             for lane in range(lanes.LANES):
                 magnitude = np.float32(_I(x[lane] & ~_SIGN))
                 out[lane] = _U(_U(x[lane] & _SIGN) | _U(magnitude.view(np.int32)))
-        elif instr_mod1 == 1:
+        elif f.instr_mod1 == 1:
             _advance(s)
             random = s.lane_tmp[_RANDOM]
             for lane in range(lanes.LANES):
                 out[lane] = _to_float(x[lane], _U(_U(random[lane] >> _U(9)) & _U(0xFE)))
         else:  # negative numbers are negated; sign-magnitude and two's complement keep the sign
-            keep = _SIGN if instr_mod1 == 3 else _ZERO
+            keep = _SIGN if f.instr_mod1 == 3 else _ZERO
             for lane in range(lanes.LANES):
                 negative = _U(_U(x[lane] & keep) | _U((-np.int64(x[lane])) & 0xFFFFFFFF))
                 out[lane] = negative if x[lane] >= _SIGN else x[lane]
-        lanes.write(s, lreg_dest)
+        lanes.write(s, f.lreg_dest)
         return DONE
 
 
@@ -169,7 +166,7 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
         out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
 
 
-class SFP_STOCH_RND(Instruction, opcode=0x8E, unit="vector", stall="B8"):
+class SFP_STOCH_RND(SourceC, Instruction, opcode=0x8E, unit="vector", stall="B8"):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
     Modes 0, 1: fp32 to 10 or 7 mantissa bits; 2, 3, 6, 7: fp32 to uint8, int8, uint16, int16;
@@ -177,36 +174,24 @@ class SFP_STOCH_RND(Instruction, opcode=0x8E, unit="vector", stall="B8"):
     modes 4 and 5 from imm8_math; the others do not read it (tt-llk's exponential sets it).
     """
 
-    instr_mod1 = bits(3, 0, mode=True)
-    lreg_dest = bits(7, 4)
-    lreg_src_c = bits(11, 8)
     lreg_src_b = bits(15, 12)
     imm8_math = bits(20, 16)
     rnd_mode = bits(22, 21, mode=True)
 
-    def execute(
-        s: Any,
-        t: Any,
-        instr_mod1: Any,
-        lreg_dest: Any,
-        lreg_src_c: Any,
-        lreg_src_b: Any,
-        imm8_math: Any,
-        rnd_mode: Any,
-    ) -> Any:
-        status = lanes.claim(s, t, lreg_dest)
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        mode = instr_mod1 & 7
-        immediate = (mode == 4 or mode == 5) and instr_mod1 >= 8
-        if imm8_math and not immediate:
-            return refuse(s, _ROUND_SCALE, imm8_math, instr_mod1)
-        if rnd_mode > 2:
-            return refuse(s, _ROUND_MODE, rnd_mode)
-        _threshold(s, rnd_mode)
+        mode = f.instr_mod1 & 7
+        immediate = (mode == 4 or mode == 5) and f.instr_mod1 >= 8
+        if f.imm8_math and not immediate:
+            return refuse(s, _ROUND_SCALE, f.imm8_math, f.instr_mod1)
+        if f.rnd_mode > 2:
+            return refuse(s, _ROUND_MODE, f.rnd_mode)
+        _threshold(s, f.rnd_mode)
         if mode < 2:
-            _round_float(s, lreg_src_c, 16 if mode == 1 else 13)
+            _round_float(s, f.lreg_src_c, 16 if mode == 1 else 13)
         else:
-            _round_integer(s, mode, lreg_src_c, lreg_src_b, imm8_math if immediate else -1)
-        lanes.write(s, lreg_dest)
+            _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
+        lanes.write(s, f.lreg_dest)
         return DONE

@@ -1,0 +1,50 @@
+"""Field sets that several vector instructions have."""
+
+from bhemu.bits import Word, bits
+
+
+class Target(Word):
+    """Mode and destination."""
+
+    instr_mod1 = bits(3, 0, mode=True)
+    lreg_dest = bits(7, 4)
+
+
+class OneSource(Target):
+    """Also a source, which the simple sub-unit's texts call lreg_c."""
+
+    lreg_c = bits(11, 8)
+
+
+class TwoSources(OneSource):
+    """Also a register that imm12_math names, in some modes."""
+
+    imm12_math = bits(15, 12)
+
+
+class SourceAndImmediate(OneSource):
+    """Also an immediate of 12 bits."""
+
+    imm12_math = bits(23, 12)
+
+
+class SourceC(Target):
+    """Also a source, which other texts call lreg_src_c."""
+
+    lreg_src_c = bits(11, 8)
+
+
+class ThreeSources(SourceC):
+    """Also two factors."""
+
+    lreg_src_b = bits(15, 12)
+    lreg_src_a = bits(19, 16)
+
+
+class DstAccess(Word):
+    """Loads from Dst and stores to it."""
+
+    dest_reg_addr = bits(9, 0)
+    sfpu_addr_mode = bits(15, 13)
+    instr_mod0 = bits(19, 16, mode=True)
+    lreg_ind = bits(23, 20)
