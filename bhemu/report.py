@@ -5,8 +5,9 @@ from typing import Any
 from bhemu import errors
 from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, block_name
-from bhemu.riscv import semantics
 from bhemu.riscv.disasm import disassemble as riscv_text
+from bhemu.riscv.formats import Load, Store
+from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.status import GUEST, RULES, Rule
 
@@ -82,10 +83,9 @@ def rule_error(tile: Any, status: int) -> BhemuError:
 
 def _accessed_address(tile: Any, c: int, word: int) -> int:
     """Address that a load or store of core `c` computes."""
-    base = tile.backend.engine.read_register(c, (word >> 15) & 31)
-    store = word & 0x7F == semantics.STORE
-    offset = semantics.store_offset(word) if store else semantics.load_offset(word)
-    return int(base + offset) & semantics.MASK
+    cls: Any = decode_riscv(word)
+    base = tile.backend.engine.read_register(c, cls.rs1.get(word))
+    return int(base + cls.imm.get(word)) & 0xFFFFFFFF
 
 
 def engine_error(tile: Any) -> BhemuError:
@@ -99,11 +99,12 @@ def engine_error(tile: Any) -> BhemuError:
             f"the RISC-V engine stopped with error {number}", where=where_core(tile, c, **more)
         )
     word = int(more.get("word", 0))
+    cls = decode_riscv(word)
     address = int(s.pc[c])
     hint = "check the pointer; L1 ends at 0x180000, local RAM starts at 0xFFB00000"
-    if word & 0x7F in (semantics.LOAD, semantics.STORE):
+    if cls is not None and issubclass(cls, Load | Store):
         address = _accessed_address(tile, c, word)
-        if (word >> 15) & 31 == _SP:
+        if cls.rs1.get(word) == _SP:
             hint = (
                 "the base is sp: set it before C code runs, as in lui sp,0xffb01; or it overflowed"
             )

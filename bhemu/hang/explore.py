@@ -17,12 +17,16 @@ import numpy as np
 from bhemu.hang import device_access
 from bhemu.hang.device_access import Escape, Waits
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import csr, semantics
-from bhemu.riscv.semantics import MASK
+from bhemu.riscv import csr
+from bhemu.riscv.formats import Atomic, Branch, Csr, Fence, IndirectJump, Jump, Load, Store, Upper
+from bhemu.riscv.insn import MASK, Instruction
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import JAL
+from bhemu.riscv.semantics import COMPUTING
 from bhemu.tensix.state import HELD, RUNNING
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
-_PARK = 0x0000006F
+_PARK = JAL.assemble(0, 0)
 _RA, _SP = 1, 2
 
 Value = int | None  # None = unknown
@@ -103,19 +107,22 @@ class _Walk:
         if self._left < 0 or pc & 3 or not 0 <= pc <= L1_SIZE - 4:
             raise Escape
         word = int(self._s.l1[pc : pc + 4].view("<u4")[0])
+        cls = decode(word)
+        if cls is None or (cls.execute is None and not issubclass(cls, Store | Fence)):
+            raise Escape
         self._pcs.add(pc)
         try:
-            target = self._execute(state, word)
+            target = self._execute(state, word, cls)
         except Waits as wait:
             self._waits = (pc, wait.condition)
             return None
         if target is None:  # an unknown branch: the taken side is put off
-            taken = state.copy(pc + semantics.branch_offset(word))
+            taken = state.copy(pc + Branch.offset.get(word))
             if self._admit(taken):
                 self._work.append(taken)
             target = pc + 4
         state.pc = target & MASK
-        if target > pc and word & 0x7F not in (semantics.BRANCH, semantics.JALR):
+        if target > pc and not issubclass(cls, Branch | IndirectJump):
             return state
         return state if self._admit(state) else None
 
@@ -140,97 +147,74 @@ class _Walk:
 
     # Instructions
 
-    def _execute(self, state: _State, word: int) -> int | None:
+    def _execute(self, state: _State, word: int, cls: type[Instruction]) -> int | None:
         """Perform `word`; the next pc, or None for a branch that may go either way."""
-        opcode, pc = word & 0x7F, state.pc
-        rd, rs1, rs2 = word >> 7 & 31, word >> 15 & 31, word >> 20 & 31
+        pc, rd, rs1, rs2 = state.pc, cls.rd.get(word), cls.rs1.get(word), cls.rs2.get(word)
         a, b = state.regs[rs1], state.regs[rs2]
-        if word & 3 != 3 or word == _PARK:
+        if word == _PARK:
             raise Escape
-        if opcode in (semantics.OP, semantics.OP_IMM):
-            value = self._computed(word, a, b)
-            both = opcode == semantics.OP
-            self._set(
-                state, rd, value, state.sources[rs1] | (state.sources[rs2] if both else _NOTHING)
-            )
-        elif opcode == semantics.LUI:
-            self._set(state, rd, word & ~0xFFF & MASK, _NOTHING)
-        elif opcode == semantics.AUIPC:
-            self._set(state, rd, (pc + (word & ~0xFFF)) & MASK, _NOTHING)
-        elif opcode == semantics.BRANCH:
-            return self._branch(state, word, a, b)
-        elif opcode == semantics.JAL:
-            self._set(state, rd, pc + 4, _NOTHING)
-            return pc + semantics.jump_offset(word)
-        elif opcode == semantics.JALR:
-            if a is None:
+        if issubclass(cls, COMPUTING):
+            used = [rs for rs, name in ((rs1, "a"), (rs2, "b")) if name in cls.operands]
+            known = [state.regs[rs] is not None for rs in used]
+            value = cls.compute(word, pc, a or 0, b or 0) if all(known) else None
+            self._set(state, rd, value, _NOTHING.union(*(state.sources[rs] for rs in used)))
+        elif issubclass(cls, Upper):
+            self._set(state, rd, cls.compute(word, pc, 0, 0), _NOTHING)
+        elif issubclass(cls, Branch):
+            return self._branch(state, word, cls, a, b)
+        elif issubclass(cls, Jump | IndirectJump):
+            if a is None and issubclass(cls, IndirectJump):
                 raise Escape
             self._set(state, rd, pc + 4, _NOTHING)
-            return (a + semantics.load_offset(word)) & MASK & ~1
+            return cls.compute(word, pc, a or 0, 0)
         else:
-            self._memory(state, word, a, b)
+            self._memory(state, word, cls, a, b)
         return pc + 4
 
     def _set(self, state: _State, rd: int, value: Value, sources: Sources) -> None:
         if rd:
             state.regs[rd], state.sources[rd] = value, sources
 
-    def _computed(self, word: int, a: Value, b: Value) -> Value:
-        immediate = word & 0x7F == semantics.OP_IMM
-        if a is None or (b is None and not immediate):
-            return None
-        value = semantics.result(word, a, 0 if immediate else b or 0)
-        if value is None:
-            raise Escape
-        return value
-
-    def _branch(self, state: _State, word: int, a: Value, b: Value) -> int | None:
-        for rs in (word >> 15 & 31, word >> 20 & 31):
+    def _branch(
+        self, state: _State, word: int, cls: type[Branch], a: Value, b: Value
+    ) -> int | None:
+        for rs in (cls.rs1.get(word), cls.rs2.get(word)):
             self._deciding |= state.sources[rs]
         if a is None or b is None:
             return None
-        taken = semantics.taken(word, a, b)
-        if taken is None:
-            raise Escape
-        return state.pc + (semantics.branch_offset(word) if taken else 4)
+        return state.pc + (cls.offset.get(word) if cls.compute(word, 0, a, b) else 4)
 
     # Memory
 
-    def _memory(self, state: _State, word: int, a: Value, b: Value) -> None:
-        opcode = word & 0x7F
-        if opcode == semantics.SYSTEM:
-            self._system(state, word)
-        elif opcode == semantics.FENCE:
+    def _memory(self, state: _State, word: int, cls: type[Instruction], a: Value, b: Value) -> None:
+        if issubclass(cls, Csr):
+            self._csr(state, word, cls)
+        elif issubclass(cls, Fence):
             return
         elif a is None:
             raise Escape
-        elif opcode == semantics.LOAD:
-            self._load(state, word, (a + semantics.load_offset(word)) & MASK)
-        elif opcode == semantics.STORE:
-            size = 1 << (word >> 12 & 3)
-            self._store(state, (a + semantics.store_offset(word)) & MASK, size, b)
-        elif opcode == semantics.AMO:
-            self._atomic(state, word, a, b)
+        elif issubclass(cls, Load):
+            self._load(state, word, cls, (a + cls.imm.get(word)) & MASK)
+        elif issubclass(cls, Store):
+            self._store(state, (a + cls.imm.get(word)) & MASK, cls.size, b)
+        elif issubclass(cls, Atomic):
+            self._atomic(state, word, cls, a, b)
         else:
             raise Escape
 
-    def _system(self, state: _State, word: int) -> None:
+    def _csr(self, state: _State, word: int, cls: type[Csr]) -> None:
         """A CSR changes nothing that others see; what it holds is not followed."""
-        number, kind, source = word >> 20, word >> 12 & 3, word >> 15 & 31
-        writes = kind == csr.CSRRW or source != 0
-        if kind == 0 or number not in csr.NAMES or (writes and number != csr.CFG0):
+        number = cls.csr.get(word)
+        if number not in csr.NAMES or (cls.writes(cls.rs1.get(word)) and number != csr.CFG0):
             raise Escape
-        self._set(state, word >> 7 & 31, None, _NOTHING)
+        self._set(state, cls.rd.get(word), None, _NOTHING)
 
-    def _load(self, state: _State, word: int, address: int) -> None:
-        size = 1 << (word >> 12 & 3)
-        value = self._read(state, address, size)
+    def _load(self, state: _State, word: int, cls: type[Load], address: int) -> None:
+        value = self._read(state, address, cls.size)
         if value is not None:
-            value = semantics.loaded(word, value)
-            if value is None:
-                raise Escape
+            value = cls.loaded(value)
         self._loads[address] = Poll(state.pc, address, value)
-        self._set(state, word >> 7 & 31, value, frozenset((address,)))
+        self._set(state, cls.rd.get(word), value, frozenset((address,)))
 
     def _offset(self, address: int, size: int) -> int | None:
         """Offset in the core's own local memory; Escape across its end or when misaligned."""
@@ -275,13 +259,15 @@ class _Walk:
         if new is None or new != self._local(state, at):
             state.local[at] = new
 
-    def _atomic(self, state: _State, word: int, address: int, operand: Value) -> None:
+    def _atomic(
+        self, state: _State, word: int, cls: type[Atomic], address: int, operand: Value
+    ) -> None:
         """An atomic operation that changes nothing is a load: a lock that somebody else holds."""
         old = self._read(state, address, 4) if address < L1_SIZE else None
-        if old is None or operand is None or semantics.atomic(word, old, operand) != old:
+        if old is None or operand is None or cls.changed(old, operand) != old:
             raise Escape
         self._loads[address] = Poll(state.pc, address, old)
-        self._set(state, word >> 7 & 31, old, frozenset((address,)))
+        self._set(state, cls.rd.get(word), old, frozenset((address,)))
 
     def _widen(self, cover: _State, state: _State) -> bool:
         """Make what differs from `cover` unknown; False when `cover` allows all of it already."""

@@ -11,13 +11,18 @@ from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
-from bhemu.riscv import semantics
-from bhemu.riscv.semantics import MASK
+from bhemu.riscv import formats
+from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Store, Upper
+from bhemu.riscv.insn import MASK, Instruction
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import EBREAK, JAL
+from bhemu.riscv.semantics import COMPUTING
 from bhemu.tensix.state import RESET
 
 _MOST = 100_000  # instructions looked at, revisits included
-_PARK, _EBREAK = 0x0000006F, 0x00100073
+_ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
 _KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
+_NO_RESULT = (formats.Pushed, Store, Fence)
 _MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)
 
 Value = int | None
@@ -91,19 +96,18 @@ class _Scan:
 
     def _next(self, pc: int, registers: Registers) -> Iterator[tuple[int, Registers]]:
         word = self._word(pc)
-        opcode, rd, a = word & 0x7F, word >> 7 & 31, registers[word >> 15 & 31]
-        if word in (0, _PARK, _EBREAK):
+        cls, a = decode(word), registers[Instruction.rs1.get(word)]
+        if word in _ENDS:
             return
-        if opcode == semantics.BRANCH:
+        if cls is not None and issubclass(cls, Branch):
             yield pc + 4, registers
-            yield pc + semantics.branch_offset(word), registers
-        elif opcode in (semantics.JAL, semantics.JALR):
-            target: Value = pc + semantics.jump_offset(word)
-            if opcode == semantics.JALR:
-                target = None if a is None else (a + semantics.load_offset(word)) & MASK & ~1
+            yield pc + cls.offset.get(word), registers
+        elif cls is not None and issubclass(cls, Jump | IndirectJump):
+            known = a is not None or issubclass(cls, Jump)
+            target = cls.compute(word, pc, a or 0, 0) if known else None
             if target is not None:
                 yield target, registers
-            if rd:
+            if cls.rd.get(word):
                 kept = tuple(x if i in _KEPT else None for i, x in enumerate(registers))
                 yield pc + 4, kept
         else:
@@ -112,18 +116,20 @@ class _Scan:
     def _note(self, found: CodeStores, pc: int, registers: Registers) -> None:
         """Enter what the instruction at `pc` pushes or stores."""
         word = self._word(pc)
-        if word & 3 != 3:
-            if word and self._core < 4:
-                pushed = word >> 2 | (word & 3) << 30
-                found.pushes.append(Pushed(max(self._core - 1, 0), pushed, pc))
+        cls = decode(word)
+        if cls is None:
             return
-        base, value = registers[word >> 15 & 31], registers[word >> 20 & 31]
+        if issubclass(cls, formats.Pushed):
+            if word and self._core < 4:
+                found.pushes.append(Pushed(max(self._core - 1, 0), cls.pushed(word), pc))
+            return
+        base, value = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
         if base is None:
             return
-        if word & 0x7F == semantics.AMO:
+        if issubclass(cls, Atomic):
             found.stores[base].append((pc, None))
-        elif word & 0x7F == semantics.STORE:
-            address = (base + semantics.store_offset(word)) & MASK
+        elif issubclass(cls, Store):
+            address = (base + cls.imm.get(word)) & MASK
             found.stores[address].append((pc, value))
             thread = self._target(address)
             if thread is not None and value is not None:
@@ -140,19 +146,16 @@ class _Scan:
 
 def _after(word: int, pc: int, registers: Registers) -> Registers:
     """Registers behind an instruction that goes on to the next."""
-    opcode, rd = word & 0x7F, word >> 7 & 31
-    if word & 3 != 3 or rd == 0 or opcode in (semantics.STORE, semantics.FENCE):
+    cls, rd = decode(word), Instruction.rd.get(word)
+    if rd == 0 or (cls is not None and issubclass(cls, _NO_RESULT)):
         return registers
-    a, b = registers[word >> 15 & 31], registers[word >> 20 & 31]
-    value: Value = None
-    if opcode == semantics.LUI:
-        value = word & ~0xFFF & MASK
-    elif opcode == semantics.AUIPC:
-        value = (pc + (word & ~0xFFF)) & MASK
-    elif opcode == semantics.OP_IMM and a is not None:
-        value = semantics.result(word, a, 0)
-    elif opcode == semantics.OP and a is not None and b is not None:
-        value = semantics.result(word, a, b)
+    if cls is None or not issubclass(cls, (*COMPUTING, Upper)):
+        return (*registers[:rd], None, *registers[rd + 1 :])
+    a, b = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
+    known = (a is not None or "a" not in cls.operands) and (
+        b is not None or "b" not in cls.operands
+    )
+    value = cls.compute(word, pc, a or 0, b or 0) if known else None
     return (*registers[:rd], value, *registers[rd + 1 :])
 
 

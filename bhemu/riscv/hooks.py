@@ -13,7 +13,9 @@ from bhemu.devices import insn_fifo, own_thread
 from bhemu.jit.calls import call_access, l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.riscv import bitmanip, csr, csr_file
+from bhemu.riscv import csr_file, semantics
+from bhemu.riscv.formats import Csr, Load, Store
+from bhemu.riscv.isa import alignment_masks, rv32i
 from bhemu.riscv.primitives import (
     REG_PC,
     REG_X0,
@@ -60,10 +62,11 @@ _FETCH_UNMAPPED = 8
 _FETCH_PROT = 14  # the engine's error for a page that is not executable yet
 _ILLEGAL_CAUSE = 2
 _PUSH = 0xFFE40000
-_JUMP_SELF = 0x0000006F
-_EBREAK = 0x00100073
-_SYSTEM, _LOAD = 0x73, 0x03
-_LOAD_MASKS, _STORE_MASKS = 0x100310, 0x310  # address bits that must be 0, a nibble per funct3
+_JUMP_SELF = rv32i.JAL.assemble(0, 0)
+_EBREAK = rv32i.EBREAK.match
+_SYSTEM, _LOAD = Csr.code(), Load.code()
+_LOAD_MASKS = alignment_masks(Load)
+_STORE_MASKS = alignment_masks(Store)
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
 _LOOK, _STORED = 1, 2  # attention: general; compare the until words after a store
 
@@ -125,7 +128,8 @@ def _wait_or_fail(s: Any, c: Any) -> None:
 @njit
 def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
     """Execute a CSR instruction and step over it."""
-    number, kind, source, immediate = csr.decode(word)
+    writes = semantics.csr_writes(word)
+    number = word >> 20 if writes != semantics.NONE else np.int64(0)
     if csr_file.shows_coprocessor(number):
         s.access[0] = 0
         own_thread.offer(s, c)
@@ -137,9 +141,9 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
     if old < 0:
         fail(s, c, UNKNOWN_CSR, word, number)
         return
-    if csr.writes(kind, source):
-        operand = source if immediate else x_register(s, c, source)
-        if not csr_file.store(s, c, number, csr.new_value(kind, old, operand)):
+    if writes:
+        new = semantics.csr_value(word, old, x_register(s, c, (word >> 15) & 31))
+        if not csr_file.store(s, c, number, new):
             fail(s, c, READ_ONLY_CSR, word, number)
             return
     rd = (word >> 7) & 31
@@ -247,7 +251,7 @@ def on_trap(s: Any, cause: Any) -> None:
     else:
         a = x_register(s, c, (word >> 15) & 31)
         b = x_register(s, c, (word >> 20) & 31)
-        result = bitmanip.execute(word, a, b)
+        result = semantics.bit_manipulation(word, a, b)
         rd = (word >> 7) & 31
         if result < 0:
             s.fuel[c] += 1

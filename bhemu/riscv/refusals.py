@@ -7,14 +7,16 @@ import numpy as np
 from bhemu.devices import rules
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
+from bhemu.riscv.formats import Atomic, Store
+from bhemu.riscv.isa import zaamo
 from bhemu.riscv.primitives import emu_stop, x_register
 from bhemu.tensix.status import UB, error
 
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES = range(10)
 
-AMO, STORE = 0x2F, 0x23  # opcodes
-_LR, _SC = 2, 3
+AMO, STORE = Atomic.code(), Store.code()
+_LR, _SC = (cls.funct5.get(cls.match) for cls in (zaamo.LR_W, zaamo.SC_W))
 
 RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({0:#010x}) do not exist on these cores")
 ATOMIC = error("RV-AMO", UB, "atomic access to {1:#010x}: atomics work on L1 only (word {0:#010x})")

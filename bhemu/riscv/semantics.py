@@ -1,155 +1,148 @@
-"""What an RV32IM word of the baby RISC-V cores computes, for analyses that execute no program.
+"""Compiled functions over all instructions of a kind, such as what a CSR instruction writes.
 
-Runs do not come here: the engine executes them.  Sources: RISC-V unprivileged ISA, RV32I, M and
-Zaamo; Zba and Zbb are bitmanip's.
+`function` writes out a compiled function that finds a word's class and does something by it; every
+such function has its cases from the registry (insn.py).
 """
 
-import ctypes
-import functools
-import operator
-from collections.abc import Callable
+import linecache
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from numba import types
+import numpy as np
 
-from bhemu.jit.build import compiled
-from bhemu.jit.subset import JIT
-from bhemu.riscv import bitmanip
+from bhemu.jit.subset import njit
+from bhemu.riscv import isa
+from bhemu.riscv.formats import Csr, Register, RegisterImmediate, Shift, Unary
+from bhemu.riscv.insn import REGISTRY, Instruction
 
-MASK = 0xFFFFFFFF
-LOAD, FENCE, OP_IMM, AUIPC, STORE = 0x03, 0x0F, 0x13, 0x17, 0x23
-AMO, OP, LUI, BRANCH, JALR, JAL, SYSTEM = 0x2F, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73
+assert isa.MODULES  # importing the package declares the instructions
 
+COMPUTING = (Register, Unary, RegisterImmediate, Shift)  # formats whose rd comes from registers
+NONE = -1  # of compiled functions: the word is none of those asked for
 
-def signed(value: int, bits: int = 32) -> int:
-    """`value` as a two's complement number of `bits` bits."""
-    sign = 1 << (bits - 1)
-    return ((value & ((1 << bits) - 1)) ^ sign) - sign
-
-
-def load_offset(word: int) -> int:
-    """Immediate of loads, jalr and register-immediate instructions."""
-    return signed(word >> 20, 12)
+Leaf = Callable[[type[Instruction]], str]
+_OPCODE, _FUNCT3 = 0x7F, 0x7000
 
 
-def store_offset(word: int) -> int:
-    """Immediate of stores."""
-    return signed((word >> 25) << 5 | (word >> 7 & 31), 12)
+def _chain(tests: Iterable[tuple[str, list[str]]], otherwise: list[str]) -> Iterator[str]:
+    """Lines of if, elif and else; a test of "" always holds."""
+    word = "if"
+    for test, body in tests:
+        if not test:
+            yield from body if word == "if" else ("else:", *(f"    {line}" for line in body))
+            return
+        yield f"{word} {test}:"
+        yield from (f"    {line}" for line in body)
+        word = "elif"
+    yield "else:"
+    yield from (f"    {line}" for line in otherwise)
 
 
-def branch_offset(word: int) -> int:
-    """Distance of a conditional branch, bytes."""
-    bits = (word >> 31) << 12 | (word >> 7 & 1) << 11 | (word >> 25 & 0x3F) << 5
-    return signed(bits | (word >> 8 & 0xF) << 1, 13)
+def _rest(cls: type[Instruction], tested: int) -> str:
+    mask = cls.mask & ~tested
+    return f"word & {mask:#x} == {cls.match & mask:#x}" if mask else ""
 
 
-def jump_offset(word: int) -> int:
-    """Distance of jal, bytes."""
-    bits = (word >> 31) << 20 | (word >> 12 & 0xFF) << 12 | (word >> 20 & 1) << 11
-    return signed(bits | (word >> 21 & 0x3FF) << 1, 21)
+def _cases(classes: list[type[Instruction]], leaf: Leaf, otherwise: list[str]) -> list[str]:
+    """Lines that choose among the classes of one opcode, by funct3 where all have one."""
+
+    def bodies(chosen: list[type[Instruction]], tested: int) -> list[str]:
+        tests = ((_rest(cls, tested), _body(cls, leaf)) for cls in chosen)
+        return list(_chain(tests, otherwise))
+
+    if not all(cls.mask & _FUNCT3 for cls in classes):
+        return bodies(classes, _OPCODE)
+    by_funct3: dict[int, list[type[Instruction]]] = {}
+    for cls in classes:
+        by_funct3.setdefault(cls.funct3.get(cls.match), []).append(cls)
+    tests = (
+        (f"word >> 12 & 7 == {funct3}", bodies(by_funct3[funct3], _OPCODE | _FUNCT3))
+        for funct3 in sorted(by_funct3)
+    )
+    return list(_chain(tests, otherwise))
 
 
-def _divide(a: int, b: int) -> int:
-    if b == 0:
-        return MASK
-    x, y = signed(a), signed(b)
-    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+def _body(cls: type[Instruction], leaf: Leaf) -> list[str]:
+    name = f"execute_{cls.__name__}"
+    return leaf(cls).replace("EXECUTE", f"{name}").strip().splitlines()
 
 
-def _remainder(a: int, b: int) -> int:
-    return a if b == 0 else signed(a) - signed(_divide(a, b)) * signed(b)
+def source(
+    name: str, arguments: str, classes: Iterable[type[Instruction]], leaf: Leaf, tail: str = ""
+) -> str:
+    """Text of a function: the lines `leaf` gives for the class of `word`, then those of `tail`.
 
-
-_BASE: dict[tuple[int, int], Callable[[int, int], int]] = {
-    (0x00, 0): operator.add,
-    (0x20, 0): operator.sub,
-    (0x00, 1): lambda a, b: a << (b & 31),
-    (0x00, 2): lambda a, b: int(signed(a) < signed(b)),
-    (0x00, 3): lambda a, b: int(a < b),
-    (0x00, 4): operator.xor,
-    (0x00, 5): lambda a, b: a >> (b & 31),
-    (0x20, 5): lambda a, b: signed(a) >> (b & 31),
-    (0x00, 6): operator.or_,
-    (0x00, 7): operator.and_,
-    (0x01, 0): operator.mul,
-    (0x01, 1): lambda a, b: (signed(a) * signed(b)) >> 32,
-    (0x01, 2): lambda a, b: (signed(a) * b) >> 32,
-    (0x01, 3): lambda a, b: (a * b) >> 32,
-    (0x01, 4): _divide,
-    (0x01, 5): lambda a, b: a // b if b else MASK,
-    (0x01, 6): _remainder,
-    (0x01, 7): lambda a, b: a % b if b else a,
-}
-
-_BRANCHES: dict[int, Callable[[int, int], bool]] = {
-    0: operator.eq,
-    1: operator.ne,
-    4: lambda a, b: signed(a) < signed(b),
-    5: lambda a, b: signed(a) >= signed(b),
-    6: operator.lt,
-    7: operator.ge,
-}
-
-_ATOMICS: dict[int, Callable[[int, int], int]] = {
-    0x00: operator.add,
-    0x01: lambda old, new: new,
-    0x04: operator.xor,
-    0x08: operator.or_,
-    0x0C: operator.and_,
-    0x10: lambda a, b: min(a, b, key=signed),
-    0x14: lambda a, b: max(a, b, key=signed),
-    0x18: min,
-    0x1C: max,
-}
-
-
-@functools.cache
-def _bitmanip() -> Callable[[int, int, int], Any]:
-    """bitmanip.execute, callable from Python."""
-    if not JIT:
-        return bitmanip.execute
-    number = types.int64
-    entry = compiled(number(number, number, number), bitmanip.execute)
-    call = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(entry.address)
-    return lambda word, a, b: (entry, call(word, a, b))[1]  # the entry must outlive the pointer
-
-
-def result(word: int, a: int, b: int) -> int | None:
-    """rd of a register or register-immediate instruction; None for a word that is none.
-
-    `a` and `b` are the values of rs1 and rs2; for an immediate `b` is not looked at.
+    `leaf` calls the class's meaning by EXECUTE; for other words the function gives NONE.
     """
-    funct3, funct7 = word >> 12 & 7, word >> 25
-    if word & 0x7F == OP_IMM:
-        if funct3 not in (1, 5):
-            return _BASE[0, funct3](a, load_offset(word) & MASK) & MASK
-        b = word >> 20 & 31
-        function = _BASE.get((funct7, funct3)) if funct7 in (0, 0x20) else None
-    else:
-        function = _BASE.get((funct7, funct3))
-    if function is not None:
-        return function(a, b) & MASK
-    found = int(_bitmanip()(word, a, b))
-    return None if found < 0 else found & MASK
+    by_opcode: dict[int, list[type[Instruction]]] = {}
+    for cls in classes:
+        by_opcode.setdefault(cls.opcode.get(cls.match), []).append(cls)
+    otherwise = [f"return np.int64({NONE})"]
+    tests = (
+        (f"opcode == {opcode >> 2}", _cases(by_opcode[opcode], leaf, otherwise))
+        for opcode in sorted(by_opcode)
+    )
+    lines = [
+        "if word & 3 != 3:",
+        *(f"    {line}" for line in otherwise),
+        "opcode = word >> 2 & 31",
+        *_chain(tests, otherwise),
+        *tail.strip().splitlines(),
+    ]
+    return "\n    ".join([f"def {name}({arguments}):", *lines]) + "\n"
 
 
-def taken(word: int, a: int, b: int) -> bool | None:
-    """Whether a conditional branch is taken; None for a word that is none."""
-    function = _BRANCHES.get(word >> 12 & 7)
-    return None if function is None else function(a, b)
+def function(
+    name: str,
+    arguments: str,
+    classes: Iterable[type[Instruction]],
+    leaf: Leaf,
+    tail: str = "",
+    scope: dict[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """The compiled function of `source`; `scope`: what its lines use; options of njit."""
+    classes = list(classes)
+    text = source(name, arguments, classes, leaf, tail)
+    executes = {f"execute_{c.__name__}": njit(c.execute) for c in classes if c.execute}
+    space = {"np": np, **executes, **(scope or {}), "__name__": __name__}
+    place = f"<{name}, generated by {__name__}>"
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    exec(compile(text, place, "exec"), space)
+    return njit(**options)(space[name]) if options else njit(space[name])
 
 
-def atomic(word: int, old: int, operand: int) -> int | None:
-    """What an amo*.w writes over `old`; None for a word that is none."""
-    function = _ATOMICS.get(word >> 27)
-    return None if function is None else function(old, operand) & MASK
+def of(*formats: type[Instruction]) -> list[type[Instruction]]:
+    """The executable instructions of these formats."""
+    return [cls for cls in REGISTRY if issubclass(cls, formats) and cls.execute is not None]
 
 
-def loaded(word: int, value: int) -> int | None:
-    """What a load puts into rd from the bytes `value` at its address; None for no load."""
-    funct3 = word >> 12 & 7
-    if funct3 not in (0, 1, 2, 4, 5):
-        return None
-    bits = 8 << (funct3 & 3)
-    value &= (1 << bits) - 1
-    return value if funct3 & 4 else signed(value, bits) & MASK
+def _computes(cls: type[Instruction]) -> str:
+    return f"return np.int64(EXECUTE({cls.arguments}))"
+
+
+# (word, a, b) -> rd of a Zba or Zbb instruction, which the Unicorn engine does not know, or NONE
+bit_manipulation = function(
+    "bit_manipulation",
+    "word, a, b",
+    [cls for cls in of(*COMPUTING) if cls.extension in ("zba", "zbb")],
+    _computes,
+)
+
+
+def _source(cls: type[Instruction]) -> str:
+    return "word >> 15 & 31" if getattr(cls, "immediate", False) else "a"
+
+
+# (word, old, a) -> what a CSR instruction makes of the value `old`; a is the value of rs1
+csr_value = function(
+    "csr_value", "word, old, a", of(Csr), lambda c: f"return np.int64(EXECUTE(old, {_source(c)}))"
+)
+
+# (word) -> 1 for a CSR instruction that writes its CSR, 0 for one that only reads it
+csr_writes = function(
+    "csr_writes",
+    "word",
+    of(Csr),
+    lambda c: f"return np.int64({'1' if getattr(c, 'always', 0) else 'word >> 15 & 31 != 0'})",
+)
