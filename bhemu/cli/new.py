@@ -99,7 +99,10 @@ timeout_s = 60                  # seconds; exit code 7
 @click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
 def command(path: str, kind: str) -> int:
-    """Write a commented PROGRAM.toml; a file that exists is left alone."""
+    """Write a commented PROGRAM.toml to start from.
+
+    An existing file is never overwritten.
+    """
     target = Path(path)
     if target.is_dir():
         target /= "PROGRAM.toml"
