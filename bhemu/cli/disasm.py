@@ -42,7 +42,7 @@ def command(what: tuple[str, ...], core: str | None, symbol: str | None, riscv: 
 
 def _word(text: str, riscv: bool) -> str:
     if _WORD.fullmatch(text) is None:
-        raise InputError(f"{text!r} is no 32-bit word", hint="for example 0xA6A1000A")
+        raise InputError(f"{text!r} is not a 32-bit word", hint="for example 0xA6A1000A")
     word = int(text, 16)
     if not riscv:
         return f"0x{word:08X}  {tensix_decoder()(word)}"

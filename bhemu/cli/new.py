@@ -115,7 +115,7 @@ def command(path: str, kind: str) -> int:
     except FileExistsError:
         raise InputError(f"{target} exists", hint="give another name, or remove it") from None
     except (OSError, UnicodeEncodeError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no text"
+        reason = getattr(error, "strerror", None) or "its name is not text"
         raise InputError(f"{target} cannot be written: {reason}") from error
     click.echo(f"{target} written; fill in the files, then: bhemu check {target}")
     return EXIT_OK
