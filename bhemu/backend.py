@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from bhemu.devices import dispatch, rare
 from bhemu.jit.build import compiled
+from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
 from bhemu.riscv import callbacks
@@ -51,18 +53,14 @@ class Backend:
         self.engine = UnicornEngine(s)
         self._failure: BaseException | None = None
         if JIT:
-            self._callback = _ACCESS(self._on_device)
-            address = ctypes.cast(self._callback, ctypes.c_void_p).value
-            assert address is not None
-            s.device[0] = address
-            self._rare = [_ACCESS(functools.partial(self._on_rare, i)) for i in rare.ENTRIES]
-            for i, escape in enumerate(self._rare):
-                s.rare[i] = ctypes.cast(escape, ctypes.c_void_p).value or 0
+            self._callback, s.device[0] = callback(_ACCESS, self._on_device)
+            self._rare = [callback(_ACCESS, self._on_rare, i) for i in rare.ENTRIES]
+            s.rare[:] = [address for _, address in self._rare]
             self._rounds = _STEP(tc.loop_entries()["rounds"].address)
             entries = bus_entries()
             self._read, self._write = (_ACCESS(e.address) for e in entries)
         else:
-            s.py = self
+            s.py = weakref.proxy(self)
             tokens = zip(
                 ("run_core", "run_tensix", "run_thread", "bus_read", "bus_write", "device"),
                 range(_RUN_CORE, _DEVICE + 1),

@@ -1,5 +1,6 @@
 """One baby RISC-V core as a user sees it: registers, state, memory, loading an ELF."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,31 @@ from bhemu.program.symbols import Symbols
 STATES = ("reset", "running", "blocked", "parked", "assert", "held")
 
 
+@dataclass
+class Loaded:
+    """What the tile keeps about a core's ELFs; `first`: the next one is the core's first."""
+
+    images: list[Symbols] = field(default_factory=list)
+    first: bool = True
+
+    def forget(self) -> None:
+        """Nothing is loaded (Tile.reset)."""
+        self.images.clear()
+        self.first = True
+
+
 class Core:
-    """brisc, trisc0, trisc1, trisc2 or ncrisc of a tile."""
+    """brisc, trisc0, trisc1, trisc2 or ncrisc of a tile: a view, which keeps the tile alive."""
 
     def __init__(self, tile: Any, index: int, name: str) -> None:
         self._tile, self._s = tile, tile.state
         self.index, self.name = index, name
-        self.images: list[Symbols] = []
-        self._loaded = False
+        self._loaded: Loaded = tile.loaded[index]
 
-    def forget(self) -> None:
-        """No ELF is loaded (Tile.reset)."""
-        self.images.clear()
-        self._loaded = False
+    @property
+    def images(self) -> list[Symbols]:
+        """Symbols of the ELFs loaded for this core."""
+        return self._loaded.images
 
     @property
     def pc(self) -> int:
@@ -120,9 +133,9 @@ class Core:
         """As load_elf, with an ELF that has been read and checked."""
         self._tile.add_image(self.index, image, local, offset)
         start = image.entry + offset
-        if self.index != 0 and not self._loaded and 0 <= start < memmap.L1_SIZE:
+        if self.index != 0 and self._loaded.first and 0 <= start < memmap.L1_SIZE:
             self.set_reset_pc(start)
-        self._loaded = True
+        self._loaded.first = False
         if symbols:
             self.images.append(image.symbols.moved(offset))
         return image

@@ -1,6 +1,8 @@
 """Running a tile: rounds until something stops it, exact stops, stepping, errors in words."""
 
+import copy
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,8 +130,13 @@ class Runner:
     """The run loop of one tile; remembers the error that stopped it."""
 
     def __init__(self, tile: Any) -> None:
-        self._tile = tile
+        self._own_tile = weakref.ref(tile)
         self.error: BhemuError | None = None
+
+    @property
+    def _tile(self) -> Any:
+        """The tile, which holds this object: it is there as long as something runs."""
+        return self._own_tile()
 
     def run(
         self, until: Until, limit: int | None, timeout_s: float | None, resume: bool = False
@@ -149,14 +156,14 @@ class Runner:
         except KeyboardInterrupt:
             return _stop(tile, "interrupt")
         except BhemuError as problem:
-            self.error = problem
+            self.error = copy.copy(problem)  # without the traceback, which holds the tile
             raise
 
     def _check_error(self, resume: bool) -> None:
         if self.error is None:
             return
         if not resume:
-            raise self.error
+            raise copy.copy(self.error)
         s = self._tile.state
         self.error = None
         s.status[0] = 0

@@ -1,5 +1,6 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy.typing as npt
 
 from bhemu import events, memmap, report
 from bhemu.backend import Backend
-from bhemu.core import Core
+from bhemu.core import Core, Loaded
 from bhemu.devices import debug_regs, niu
 from bhemu.devices.bus import Bus
 from bhemu.devices.dispatch import WRITE
@@ -64,10 +65,10 @@ class Tile:
             self.bus.attach(register.address, 4, register.about.name, register)
         for address, size, name, device in debug_regs.windows(self.state):
             self.bus.attach(address, size, name, device)
-        self.backend = Backend(self.state, self._device, progress)
-        self.core: Mapping[str, Core] = {
-            name: Core(self, index, name) for index, name in enumerate(memmap.CORE_NAMES)
-        }
+        self.backend = Backend(
+            self.state, functools.partial(_python_window, self.bus, self.state), progress
+        )
+        self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
         self._runner = Runner(self)
         self._poison = poison
@@ -94,11 +95,16 @@ class Tile:
         self._power_up()
         for window in self.bus.windows():
             window.peripheral.reset()
-        for core in self.core.values():
-            core.forget()
+        for own in self.loaded:
+            own.forget()
         self.ranges.clear()
         self._runner.error = None
         self.state.flush[:] = 1
+
+    @property
+    def core(self) -> Mapping[str, Core]:
+        """The five cores by name; made for each look, so that a tile is no reference cycle."""
+        return {name: Core(self, index, name) for index, name in enumerate(memmap.CORE_NAMES)}
 
     # Memory
 
@@ -203,7 +209,7 @@ class Tile:
 
     def locate(self, core: int, pc: int) -> tuple[str | None, str | None, int | None]:
         """("function+0x10", file, line) of a pc of core 0-4, None where unknown."""
-        return self.core[memmap.CORE_NAMES[core]].locate(pc)
+        return Core(self, core, memmap.CORE_NAMES[core]).locate(pc)
 
     def place(self, core: int, pc: int) -> str:
         """One line: core, pc, function, file:line."""
@@ -262,21 +268,22 @@ class Tile:
             raise InputError(f"there is no core {name!r}", hint=", ".join(memmap.CORE_NAMES))
         return memmap.CORE_NAMES.index(name)
 
-    def _device(self, core: int, address: int, size: int, value: int) -> int:
-        """Device accesses with no compiled window."""
-        window = self.bus.find(address)
-        if window is None:
-            known = memmap.block_name(address) != "unmapped"
-            self.state.access[0] = NOT_MODELLED if known else UNMAPPED
+
+def _python_window(bus: Bus, s: State, core: int, address: int, size: int, value: int) -> int:
+    """Device accesses with no compiled window."""
+    window = bus.find(address)
+    if window is None:
+        known = memmap.block_name(address) != "unmapped"
+        s.access[0] = NOT_MODELLED if known else UNMAPPED
+        return 0
+    try:
+        if size & WRITE:
+            window.peripheral.write(core, address - window.low, size & 7, value)
             return 0
-        try:
-            if size & WRITE:
-                window.peripheral.write(core, address - window.low, size & 7, value)
-                return 0
-            return window.peripheral.read(core, address - window.low, size)
-        except debug_regs.Refused as refused:
-            self.state.access[0] = refused.status
-            return 0
+        return window.peripheral.read(core, address - window.low, size)
+    except debug_regs.Refused as refused:
+        s.access[0] = refused.status
+        return 0
 
 
 def _choice(what: str, value: Any, known: Mapping[Any, int]) -> int:

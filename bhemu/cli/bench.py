@@ -27,16 +27,18 @@ _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path("elfs"),
     show_default=True,
-    help="folder that holds add1/, bench/ and matmul/",
+    help="the folder with add1/, bench/ and matmul/",
 )
 @click.option(
     "--ttsim",
     metavar="LIB",
-    help="a libttsim.so: run the same images on it in turns and compare every byte",
+    help="also run each image on this libttsim.so and compare every byte of L1",
 )
-@click.option("--formats", is_flag=True, help="unpack and pack of every pair of formats instead")
-@click.option("--profile", is_flag=True, help="say where the time of one run goes instead")
-@click.option("--markdown", type=click.Path(path_type=Path), help="also write the table here")
+@click.option("--formats", is_flag=True, help="measure unpack and pack of every pair of formats")
+@click.option("--profile", is_flag=True, help="show where the time of one run goes")
+@click.option(
+    "--markdown", type=click.Path(path_type=Path), help="also write the table to this file"
+)
 @json_option
 def command(
     names: tuple[str, ...],
@@ -47,10 +49,10 @@ def command(
     markdown: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure all benchmarks, or those named; medians of several samples after a warm-up.
+    """Measure the named benchmarks, or all of them.
 
-    A sample lasts at least 0.3 s, from the release of the cores to the done words. --formats takes
-    some minutes.
+    The figures are medians of several samples, taken after a warm-up. A sample lasts at least
+    0.3 s, from the release of the cores to the done words. --formats takes several minutes.
     """
     from bhemu.bench import measure
     from bhemu.oracle.libttsim import find

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 @click.command("check")
 @program_options
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="only what is wrong")
+@click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")
 def command(as_json: bool, quiet: bool, **flags: Any) -> int:
-    """Validate a program without running it and say what would be placed where.
+    """Check a program without running it.
 
-    Checked: the file itself, ELFs, placement and overlaps, symbols and values of [[set]], exact
-    conversion of inputs, expected files, ranges of outputs, end condition. Exit code 2 for the
-    first mistake; what is allowed but hardly meant is a warning.
+    Shows where everything would be placed, and checks the file itself, the ELFs, their placement
+    and overlaps, the symbols and values of [[set]], that inputs convert exactly, the expected
+    files, the address ranges of outputs, and the end condition. The first mistake ends the check
+    with exit code 2. What is allowed but probably unintended is a warning.
     """
     from bhemu.program.flags import with_flags
     from bhemu.program.schema import load_program

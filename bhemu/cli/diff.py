@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 @click.command("diff")
 @click.argument("program", required=False, metavar="[CASE.npz | PROGRAM.toml | FOLDER]")
-@click.option("--ttsim", metavar="LIB", help="libttsim.so of Blackhole; else $BHEMU_TTSIM")
-@click.option("--random", "unit", metavar="UNIT", help="compare generated programs of this unit")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="index")
-@click.option("--count", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--ttsim", metavar="LIB", help="the libttsim.so of Blackhole; default: $BHEMU_TTSIM")
+@click.option("--random", "unit", metavar="UNIT", help="compare random programs for this unit")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="of --random")
+@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="first index")
+@click.option(
+    "--count", type=click.IntRange(1), default=10, show_default=True, help="how many programs"
+)
 @click.option(
     "--most",
     type=click.IntRange(1),
@@ -30,7 +32,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="stop after this many differences",
 )
-@click.option("--reference", type=click.Choice(("ttsim", "llk")), default="ttsim")
+@click.option(
+    "--reference",
+    type=click.Choice(("ttsim", "llk")),
+    default="ttsim",
+    help="whom bhemu follows where ttsim and tt-llk disagree",
+)
 @json_option
 def command(
     program: str | None,
@@ -43,12 +50,13 @@ def command(
     reference: str,
     as_json: bool,
 ) -> int:
-    """Run a program on both models and compare L1; exit code 1 when they differ.
+    """Run a program on bhemu and on ttsim and compare L1.
 
-    CASE.npz is an L1 image (TRISC0-2 start at 0x10000, 0x20000, 0x30000 and store 0xD0E0-0xD0E2 at
-    0x100-0x108). --random generates programs of a unit: front scalar config sync adc matrix vector
-    unpack pack copy, or accept; the first instruction after which the models differ is named, and
-    the program is reduced to what shows it.
+    The exit code is 1 when L1 differs. CASE.npz is an L1 image: TRISC0-2 start at 0x10000, 0x20000,
+    0x30000 and store 0xD0E0-0xD0E2 at 0x100-0x108. --random generates programs for a unit: front,
+    scalar, config, sync, adc, matrix, vector, unpack, pack, copy or accept. It needs bhemu's source
+    checkout. For a program that differs it names the first instruction after which the models
+    differ, and shortens the program to the instructions that matter.
     """
     if (program is None) == (unit is None):
         raise click.UsageError("name a program, or a unit with --random")

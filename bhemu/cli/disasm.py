@@ -21,11 +21,14 @@ Decode = Callable[[int], str]
 
 @click.command("disasm")
 @click.argument("what", nargs=-1, required=True, metavar="FILE.elf | PROGRAM.toml | WORD...")
-@click.option("--core", type=click.Choice(CORE_NAMES), help="whose ELF, of a program's")
-@click.option("--symbol", metavar="NAME", help="one function only")
+@click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")
+@click.option("--symbol", metavar="NAME", help="only this function")
 @click.option("--riscv", is_flag=True, help="the words are RISC-V words, not Tensix words")
 def command(what: tuple[str, ...], core: str | None, symbol: str | None, riscv: bool) -> None:
-    """Disassemble an ELF, or words given in hexadecimal (Tensix words unless --riscv)."""
+    """Disassemble an ELF, or words given in hexadecimal.
+
+    The words are Tensix words unless --riscv is given.
+    """
     path = Path(what[0])
     if len(what) == 1 and (path.exists() or _WORD.fullmatch(what[0]) is None):
         for line in _elf(_elf_path(path, core), symbol):
@@ -39,7 +42,7 @@ def command(what: tuple[str, ...], core: str | None, symbol: str | None, riscv: 
 
 def _word(text: str, riscv: bool) -> str:
     if _WORD.fullmatch(text) is None:
-        raise InputError(f"{text!r} is no 32-bit word", hint="for example 0xA6A1000A")
+        raise InputError(f"{text!r} is not a 32-bit word", hint="for example 0xA6A1000A")
     word = int(text, 16)
     if not riscv:
         return f"0x{word:08X}  {tensix_decoder()(word)}"

@@ -23,20 +23,23 @@ _RUN_ONLY = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "save")
 @click.command("dump")
 @click.argument("what", metavar="STATE.npz | PROGRAM.toml | FOLDER", required=False)
 @click.argument("names", nargs=-1, metavar="[NAME[:RANGE]]...")
-@click.option("--diff", "other", metavar="OTHER.npz", help="only what differs from there")
+@click.option("--diff", "other", metavar="OTHER.npz", help="show only what differs from this state")
 @click.option(
-    "--format", "fmt", type=click.Choice(_FORMATS), help="of Dst (bf16), LReg lanes (raw)"
+    "--format",
+    "fmt",
+    type=click.Choice(_FORMATS),
+    help="how to show Dst (default bf16) and LReg lanes (default raw)",
 )
-@click.option("--all", "every", is_flag=True, help="rows that hold only 0 too")
-@click.option("--list", "listing", is_flag=True, help="the names and what they are")
+@click.option("--all", "every", is_flag=True, help="also show rows that are all 0")
+@click.option("--list", "listing", is_flag=True, help="list the names")
 @run_options
 def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
-    """Show named state: everything but memory, or the names given.
+    """Show the state of a tile: all but memory, or named parts.
 
-    NAME is one of --list, a member of the saved record, or (part of) a configuration field; RANGE
-    is a row, register, thread or address, as in dst:0-7, cfg:12, l1:0x40000-0x400ff. A program is
-    run to its end first. With --diff: what is here -> what is in OTHER; exit code 1 when anything
-    differs.
+    NAME is a name of --list, a member of the saved record, or a configuration field or part of its
+    name. RANGE selects rows, registers, threads or addresses: dst:0-7, cfg:12, l1:0x40000-0x400ff.
+    A program is run to its end first. --diff shows each value here -> in OTHER; the exit code is 1
+    when anything differs.
     """
     if values["listing"]:
         _list()

@@ -23,16 +23,22 @@ _COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimple
 @click.command("isa")
 @click.argument("mnemonic", required=False)
 @json_option
-@click.option("--c-header", is_flag=True, help="the C header that firmware is compiled with")
-@click.option("--coverage", type=click.Path(path_type=Path), metavar="RUN", help="modes it uses")
+@click.option("--c-header", is_flag=True, help="print the C header that firmware is compiled with")
+@click.option(
+    "--coverage",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="show the modes that RUN uses",
+)
 def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path | None) -> None:
     """List the Tensix instructions, or explain one.
 
-    Status: golden (executed by a golden case), isa-text (modelled after the ISA text alone),
-    refused (with the reason), unimplemented.
+    The status is golden (executed by a golden case), isa-text (modelled from the ISA text alone),
+    refused (with the reason) or unimplemented.
 
-    --coverage RUN: the instructions, modes and data formats that a PROGRAM.toml, an .npz case or a
-    test suite exercises; for a suite, the file that BHEMU_COVERAGE named while it ran.
+    --coverage shows the instructions, modes and data formats that RUN exercises. RUN is a
+    PROGRAM.toml, an .npz case or, for a test suite, the file that BHEMU_COVERAGE named while it
+    ran.
     """
     from bhemu.tensix import units
     from bhemu.tensix.c_header import c_header as header

@@ -8,12 +8,12 @@ _STAND_IN = Path(__file__).parent.parent / "llk" / "stand_in"
 
 
 @click.command("llk")
-@click.option("--path", is_flag=True, help="only the folder to put on PYTHONPATH")
+@click.option("--path", is_flag=True, help="print only the folder to put on PYTHONPATH")
 def command(path: bool) -> None:
-    """Say how to run the tests of a tt-llk checkout here instead of on a card.
+    """Show how to run tt-llk's tests on an emulated tile.
 
-    They import tt-exalens to reach a device; with the printed folder first on PYTHONPATH they
-    import a stand-in of the same name that runs an emulated tile.
+    The tests import tt-exalens to reach a device. With the printed folder first on PYTHONPATH they
+    import a stand-in of the same name, which runs an emulated tile.
     """
     if path:
         click.echo(_STAND_IN)

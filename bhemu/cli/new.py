@@ -99,7 +99,10 @@ timeout_s = 60                  # seconds; exit code 7
 @click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
 def command(path: str, kind: str) -> int:
-    """Write a commented PROGRAM.toml; a file that exists is left alone."""
+    """Write a commented PROGRAM.toml to start from.
+
+    An existing file is never overwritten.
+    """
     target = Path(path)
     if target.is_dir():
         target /= "PROGRAM.toml"
@@ -112,7 +115,7 @@ def command(path: str, kind: str) -> int:
     except FileExistsError:
         raise InputError(f"{target} exists", hint="give another name, or remove it") from None
     except (OSError, UnicodeEncodeError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no text"
+        reason = getattr(error, "strerror", None) or "its name is not text"
         raise InputError(f"{target} cannot be written: {reason}") from error
     click.echo(f"{target} written; fill in the files, then: bhemu check {target}")
     return EXIT_OK

@@ -29,18 +29,20 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
     "--against",
     multiple=True,
     metavar="NAME=FILE.npy",
-    help="exact values (float64) of output NAME; default: its expected file; repeatable",
+    help="exact values (float64) of output NAME; default: its expected file (may be repeated)",
 )
-@click.option("--tiles", type=click.IntRange(1), default=16, metavar="N", help="rows to show")
+@click.option(
+    "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
+)
 @run_options
 def command(**values: Any) -> int:
-    """Run a program and say how far each tile of its outputs is from exact values.
+    """Run a program and compare its outputs with exact values.
 
-    In units of the last place (ULP) of the output's format, rounding included: 0.5 is the best that
-    a format can do. For the first NaN or infinity of an output the program runs again until the
-    word is found that wrote it to L1, the word that made it in Dst and, if that is an SFPSTORE, the
-    vector instructions that made its value, back to the first. Exit code 0 however far the values
-    are; otherwise those of run.
+    Shows how far each tile is off. Distances are in units of the last place (ULP) of the output's
+    format and include rounding: 0.5 is the best a format can do. When an output holds a NaN or an
+    infinity, the program runs again to find where the first one came from: the word that wrote it
+    to L1, the word that put it into Dst and, if that is an SFPSTORE, the vector instructions that
+    computed it. Distances do not affect the exit code; otherwise it is that of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)

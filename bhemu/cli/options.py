@@ -28,6 +28,14 @@ class Settings:
     verbose: bool
 
 
+class Count(click.IntRange):
+    """Type of an option that counts something."""
+
+    def _describe_range(self) -> str:
+        """The help text says nothing of the upper end, which no count reaches."""
+        return f"x>={self.min}"
+
+
 class Seconds(click.FloatRange):
     """Type of an option that is a time: more than 0 and finite."""
 
@@ -41,9 +49,9 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def number(least: int) -> click.IntRange:
-    """Type of an option that counts something."""
-    return click.IntRange(least, (1 << 63) - 1)
+def number(least: int) -> Count:
+    """A count of at least `least` that the state record can hold."""
+    return Count(least, (1 << 63) - 1)
 
 
 def program_options(command: F) -> F:
@@ -51,11 +59,23 @@ def program_options(command: F) -> F:
     for option in reversed(
         (
             click.argument("program", required=False, metavar="[PROGRAM.toml | FOLDER]"),
-            _many("--core", "cores", "CORE=FILE", "an ELF and the core that runs it"),
-            _many("--in", "inputs", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]", "a tensor put into L1"),
-            _many("--expect", "expects", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]", "compare L1 with FILE"),
-            _many("--until", "until", "WORD=VALUE|idle", "end of the run: that word of L1"),
-            _many("--set", "sets", "AT=KIND:VALUE[,...]", "values stored before the run"),
+            _many("--core", "cores", "CORE=FILE", "load this ELF on that core"),
+            _many(
+                "--in",
+                "inputs",
+                "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]",
+                "write this tensor to L1 before the run",
+            ),
+            _many(
+                "--expect",
+                "expects",
+                "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]",
+                "compare the tensor at AT with FILE after the run",
+            ),
+            _many(
+                "--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"
+            ),
+            _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
         )
     ):
         command = option(command)
@@ -63,32 +83,51 @@ def program_options(command: F) -> F:
 
 
 def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
-    return click.option(flag, name, multiple=True, metavar=metavar, help=f"{text}; repeatable")
+    return click.option(
+        flag, name, multiple=True, metavar=metavar, help=f"{text} (may be repeated)"
+    )
 
 
 def run_options(command: F) -> F:
     """How to run and report: the flags every command that runs a program has."""
     for option in reversed(
         (
-            click.option("--seed", type=number(0), help="of random poison"),
-            click.option("--quantum", type=number(1), default=1000, show_default=True),
-            click.option("--ub", type=click.Choice(UB), help="undefined behaviour"),
-            click.option("--poison", type=click.Choice(POISON), help="what L1 holds at power-up"),
-            click.option("--reference", type=click.Choice(REFERENCES), help="where they disagree"),
-            click.option("--limit", type=number(1), metavar="N", help="in clock units"),
+            click.option("--seed", type=number(0), metavar="N", help="seed of --poison random"),
             click.option(
-                "--timeout", "timeout_s", type=Seconds(0, min_open=True), metavar="SECONDS"
+                "--quantum",
+                type=number(1),
+                default=1000,
+                show_default=True,
+                metavar="N",
+                help="instructions that a core runs per turn",
+            ),
+            click.option("--ub", type=click.Choice(UB), help="what undefined behaviour does"),
+            click.option("--poison", type=click.Choice(POISON), help="what L1 holds at power-up"),
+            click.option(
+                "--reference",
+                type=click.Choice(REFERENCES),
+                help="whom to follow where ttsim and tt-llk disagree",
+            ),
+            click.option("--limit", type=number(1), metavar="N", help="stop after N clock units"),
+            click.option(
+                "--timeout",
+                "timeout_s",
+                type=Seconds(0, min_open=True),
+                metavar="SECONDS",
+                help="stop after this many seconds",
             ),
             click.option(
                 "--livelock",
                 type=number(0),
                 metavar="ROUNDS",
-                help="without a Tensix word, then look for loops without end; 0 = never",
+                help="look for endless loops after so many rounds without a Tensix word; 0 = never",
             ),
-            click.option("--save", metavar="STATE.npz", help="write the state after the run"),
+            click.option(
+                "--save", metavar="STATE.npz", help="write the state after the run to this file"
+            ),
             json_option,
-            click.option("-q", "--quiet", is_flag=True, help="only what went wrong"),
-            click.option("-v", "--verbose", is_flag=True, help="more detail"),
+            click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
+            click.option("-v", "--verbose", is_flag=True, help="print more detail"),
         )
     ):
         command = option(command)
@@ -97,9 +136,7 @@ def run_options(command: F) -> F:
 
 def json_option(command: F) -> F:
     """--json."""
-    return click.option("--json", "as_json", is_flag=True, help="one JSON object on stdout")(
-        command
-    )
+    return click.option("--json", "as_json", is_flag=True, help="print one JSON object")(command)
 
 
 def settings(values: dict[str, Any]) -> Settings:

@@ -22,15 +22,21 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn")
 @program_options
 @run_options
 @click.option(
-    "-x", "--execute", multiple=True, metavar="COMMANDS", help="commands, ; between; repeatable"
+    "-x",
+    "--execute",
+    multiple=True,
+    metavar="COMMANDS",
+    help="run these commands, separated by ; (may be repeated)",
 )
-@click.option("--source", multiple=True, metavar="FOLDER", help="where source files are")
+@click.option(
+    "--source", multiple=True, metavar="FOLDER", help="look for source files here (may be repeated)"
+)
 def command(**values: Any) -> int:
-    """Step through a program: instructions, breakpoints, registers, Tensix state.
+    """Step through a program, at a prompt or from a script.
 
-    At the prompt, help lists the commands. With -x, or when input comes from a pipe, commands are
-    executed without a prompt; the first mistake in one ends the session with exit code 2, an error
-    of the program is shown and becomes the exit code.
+    At the prompt, help lists the commands. With -x, or with input from a pipe, commands run without
+    a prompt. A mistake in a command then ends the session with exit code 2. An error of the program
+    is shown and decides the exit code.
     """
     chosen = settings(values)
     if chosen.as_json:

@@ -20,8 +20,8 @@ _TEXT_WIDTH = 72
 
 @click.command("trace")
 @program_options
-@click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="words of thread N only")
-@click.option("--limit-words", type=click.IntRange(1), metavar="N", help="end after N words")
+@click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="only words of thread N")
+@click.option("--limit-words", type=click.IntRange(1), metavar="N", help="stop after N words")
 @run_options
 def command(**values: Any) -> int:
     """Run a program and print every Tensix word as it was executed.

@@ -20,11 +20,12 @@ _CORE = "the core"
 @click.command("warm")
 @click.argument("mnemonics", nargs=-1, metavar="[MNEMONIC]...")
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="only what went wrong")
+@click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
 def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
-    """Compile the core and every instruction, or those named, into the cache.
+    """Compile everything into the cache before it is needed.
 
-    What is there already is only loaded. BHEMU_CACHE_DIR names the folder of the cache.
+    Given names, it compiles the core and these instructions only. What is in the cache already is
+    not compiled again. BHEMU_CACHE_DIR sets the cache folder.
     """
     progress = Progress(quiet or as_json)
     with progress.starting():

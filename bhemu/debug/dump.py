@@ -86,7 +86,9 @@ def _select(text: str) -> list[Selection]:
 def _range(text: str, span: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(span)
     if found is None:
-        raise InputError(f"{text!r}: {span!r} is no range", hint="dst:3, dst:0-7, l1:0x100-0x1ff")
+        raise InputError(
+            f"{text!r}: {span!r} is not a range", hint="dst:3, dst:0-7, l1:0x100-0x1ff"
+        )
     low, high = (int(part, 0) for part in (found[1], found[2] or found[1]))
     if high < low:
         raise InputError(f"{text!r}: {span} ends before it begins")

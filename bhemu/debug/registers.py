@@ -161,7 +161,7 @@ def row_range(text: str | None, rows: int) -> range:
         return range(0)
     first, _, last = text.partition("-")
     if not first.isdecimal() or not (last or first).isdecimal():
-        raise InputError(f"{text!r} is no row", hint="3 or 0-7")
+        raise InputError(f"{text!r} is not a row", hint="3 or 0-7")
     low, high = int(first), int(last or first)
     if not low <= high < rows:
         raise InputError(f"rows {text}: there are rows 0 to {rows - 1}")

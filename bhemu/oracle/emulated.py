@@ -1,22 +1,43 @@
 """Runs cases on bhemu, with the same outcomes as libttsim.py."""
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from bhemu.errors import BhemuError, Internal, NoProgress
+from bhemu.machine import Stop
+from bhemu.memmap import L1_SIZE
 from bhemu.oracle.case import Case, Outcome
 from bhemu.tile import Tile
 
 SECONDS = 60.0
-_KINDS = {
-    "until": "done",
-    "idle": "unfinished",
-    "limit": "unfinished",
-    "timeout": "timeout",
-    "interrupt": "interrupt",
-}
+_KINDS = {"until": "done", "timeout": "timeout"}
+
+
+def outcome(tile: Tile, run: Callable[[], Stop], kinds: Mapping[str, str]) -> Outcome:
+    """What `run` comes to, `kinds` giving the kind of outcome for the reason of its stop.
+
+    Errors of the program are outcomes, defects of bhemu are raised.
+    """
+    begin = time.perf_counter()
+    try:
+        stop = run()
+    except Internal:
+        raise
+    except NoProgress as problem:
+        return Outcome("unfinished", category=problem.category, text=problem.message)
+    except BhemuError as problem:
+        text = f"[{problem.rule}] {problem.message}, at {problem.where}"
+        return Outcome("error", category=problem.category, text=text)
+    seconds = time.perf_counter() - begin
+    if stop.reason == "interrupt":
+        raise KeyboardInterrupt
+    kind = kinds.get(stop.reason, "unfinished")
+    if kind != "done":
+        return Outcome(kind, text=f"stopped: {stop.reason}")
+    return Outcome("done", np.frombuffer(tile.read(0, L1_SIZE), np.uint8), seconds=seconds)
 
 
 class Emulator:
@@ -26,7 +47,7 @@ class Emulator:
         self.tile = Tile(**options)
 
     def run(self, case: Case, *, seconds: float = SECONDS) -> Outcome:
-        """The case's outcome; errors of the program are outcomes, defects of bhemu are raised."""
+        """The case's outcome; unfinished when all cores are idle first."""
         tile = self.tile
         tile.reset()
         tile.write(0, case.image)
@@ -35,21 +56,4 @@ class Emulator:
             if name != "brisc":
                 tile.core[name].set_reset_pc(pc)
             tile.core[name].release()
-        begin = time.perf_counter()
-        try:
-            stop = tile.run(list(case.until), timeout_s=seconds)
-        except Internal:
-            raise
-        except NoProgress as problem:
-            return Outcome("unfinished", category=problem.category, text=problem.message)
-        except BhemuError as problem:
-            text = f"[{problem.rule}] {problem.message}, at {problem.where}"
-            return Outcome("error", category=problem.category, text=text)
-        taken = time.perf_counter() - begin
-        kind = _KINDS[stop.reason]
-        if kind == "interrupt":
-            raise KeyboardInterrupt
-        if kind != "done":
-            return Outcome(kind, text=f"stopped: {stop.reason}")
-        l1 = np.frombuffer(tile.read(0, tile.state.l1.size), np.uint8)
-        return Outcome("done", l1, seconds=taken)
+        return outcome(tile, lambda: tile.run(list(case.until), timeout_s=seconds), _KINDS)

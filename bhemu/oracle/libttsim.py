@@ -107,7 +107,7 @@ class Library:
         outcome = _fork(self.path, None, clocks=0, seconds=SECONDS)
         if not outcome.done:
             raise InputError(
-                f"{self.path} is no libttsim.so of Blackhole: {outcome.text or outcome.kind}",
+                f"{self.path} is not a libttsim.so of Blackhole: {outcome.text or outcome.kind}",
                 hint="build or download release_bh of ttsim",
             )
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bhemu.errors import BhemuError, InputError, Internal, NoProgress
+from bhemu.errors import InputError
 from bhemu.launch import launch, resolve, run, until_words
 from bhemu.memmap import CORE_NAMES, L1_SIZE, REGISTERS
-from bhemu.oracle.case import Case, Outcome
+from bhemu.oracle.case import Case
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
+from bhemu.oracle.emulated import outcome
 from bhemu.oracle.libttsim import Library
 from bhemu.program import tensor
 from bhemu.program.datafiles import read_image
@@ -19,6 +20,7 @@ from bhemu.tensix.state import RESET
 from bhemu.tile import Tile
 
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
+_KINDS = {"until": "done", "idle": "done"}
 _RESET_PC = {
     "trisc0": "TRISC0_RESET_PC",
     "trisc1": "TRISC1_RESET_PC",
@@ -76,7 +78,7 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     _check_sets(tile, program)
     starts, held = _starts(tile)
     until = until_words(tile, program) or []
-    ours = _emulate(tile, program)
+    ours = outcome(tile, lambda: run(tile, program), _KINDS)
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]
     case = Case(before, starts, until, regions, program.name, held, goal)
@@ -86,21 +88,6 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     if pair.verdict != EQUAL:
         lines += describe(pair, case.place)
     return Verdict(program.name, pair, pair.verdict, tuple(lines))
-
-
-def _emulate(tile: Tile, program: Program) -> Outcome:
-    try:
-        stop = run(tile, program)
-    except Internal:
-        raise
-    except NoProgress as problem:
-        return Outcome("unfinished", category=problem.category, text=problem.message)
-    except BhemuError as problem:
-        text = f"[{problem.rule}] {problem.message}, at {problem.where}"
-        return Outcome("error", category=problem.category, text=text)
-    if stop.reason not in ("until", "idle"):
-        return Outcome("unfinished", text=f"stopped: {stop.reason}")
-    return Outcome("done", np.frombuffer(tile.read(0, L1_SIZE), np.uint8))
 
 
 def _check_local(tile: Tile) -> None:
@@ -118,8 +105,8 @@ def _check_sets(tile: Tile, program: Program) -> None:
         address = resolve(tile, spec.at, spec.core)
         if address >= L1_SIZE:
             raise InputError(
-                f"{spec.origin}: {address:#x} is no address of L1; only values in L1 can be set on"
-                " both models"
+                f"{spec.origin}: {address:#x} is not an address of L1; only values in L1 can be set"
+                " on both models"
             )
 
 

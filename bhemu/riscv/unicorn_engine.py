@@ -6,6 +6,7 @@ Sources: measured behaviour of unicorn 2.1.4, which is pinned; the self-test ref
 import ctypes
 import functools
 import os
+import weakref
 from typing import Any
 
 import llvmlite.binding
@@ -178,19 +179,19 @@ class UnicornEngine:
     def _attach_interpreted(self, uc: Any) -> None:
         from bhemu.riscv import callbacks
 
-        s = self._s
+        own = weakref.ref(self._s)  # the binding's own cycles must not keep the record
 
         def code(engine: Any, address: int, size: int, _: Any) -> None:
-            callbacks.code(engine, address, size, s)
+            callbacks.code(engine, address, size, own())
 
         def trap(engine: Any, cause: int, _: Any) -> None:
-            callbacks.trap(engine, cause, s)
+            callbacks.trap(engine, cause, own())
 
         def load(engine: Any, offset: int, size: int, _: Any) -> int:
-            return int(callbacks.load(engine, offset, size, s))
+            return int(callbacks.load(engine, offset, size, own()))
 
         def store(engine: Any, offset: int, size: int, value: int, _: Any) -> None:
-            callbacks.store(engine, offset, size, value, s)
+            callbacks.store(engine, offset, size, value, own())
 
         uc.hook_add(unicorn.UC_HOOK_CODE, code)
         uc.hook_add(unicorn.UC_HOOK_INTR, trap)

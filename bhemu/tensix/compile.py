@@ -14,6 +14,7 @@ from typing import Any
 from bhemu.bits import Word
 from bhemu.jit import cache
 from bhemu.jit.build import compiled, compiled_text
+from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.tensix import cold, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
@@ -147,18 +148,13 @@ class Table:
             s.wakes[opcode] = cls.wakes
         if not JIT:
             return
-        self._escape = _ENTRY_TYPE(self._on_escape)
-        address = ctypes.cast(self._escape, ctypes.c_void_p).value
-        assert address is not None
-        self._escapes = address
-        s.table[:] = address
+        self._escape, self._escapes = callback(_ENTRY_TYPE, self._on_escape)
+        s.table[:] = self._escapes
         for opcode, loaded in _LOADED.items():
             s.table[opcode] = loaded
-        self._cold = [_ENTRY_TYPE(functools.partial(self._on_cold, i)) for i in cold.ENTRIES]
-        for slot, escape in zip(cold.ENTRIES, self._cold, strict=True):
-            pointer = ctypes.cast(escape, ctypes.c_void_p).value
-            assert pointer is not None
-            s.cold[slot] = pointer
+        self._cold = {slot: callback(_ENTRY_TYPE, self._on_cold, slot) for slot in cold.ENTRIES}
+        for slot, (_, address) in self._cold.items():
+            s.cold[slot] = address
         entries = loop_entries()
         s.run_tensix[0] = entries["tensix"].address
         s.run_thread[0] = entries["thread"].address

@@ -37,7 +37,7 @@ def test_a_foreign_library_as_json(bhemu, tmp_path) -> None:
     result = bhemu("diff", GOLDEN / "gpr_cfg.npz", "--ttsim", other, "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == report["exit_code"] == 2
-    assert "no libttsim.so of Blackhole" in report["message"]
+    assert "not a libttsim.so of Blackhole" in report["message"]
 
 
 def test_no_library_named(bhemu, monkeypatch) -> None:

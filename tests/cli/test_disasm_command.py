@@ -50,7 +50,7 @@ def test_one_symbol_of_a_programs_core(bhemu) -> None:
         ((), "Missing argument"),
         (("nofile.elf",), "nofile.elf: no such file"),
         (("123456789",), "no such file"),
-        (("12", "xyz"), "'xyz' is no 32-bit word"),
+        (("12", "xyz"), "'xyz' is not a 32-bit word"),
         ((ADD1,), "name a core"),
         ((ADD1, "--core", "ncrisc"), "ncrisc has no ELF"),
         ((ADD1 / "brisc.elf", "--symbol", "mian"), "no symbol mian"),

@@ -155,7 +155,7 @@ def test_members_of_the_record_are_shown_as_they_are(tile) -> None:
     ("name", "message"),
     [
         ("semm", "no state is called 'semm'"),
-        ("dst:x", "'x' is no range"),
+        ("dst:x", "'x' is not a range"),
         ("dst:7-3", "7-3 ends before it begins"),
         ("", "no state is called ''"),
     ],

@@ -39,7 +39,7 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
     other.write_text("not an ELF")
     with pytest.raises(InputError) as caught:
         Library(other)
-    assert "no libttsim.so of Blackhole" in one_line(caught.value)
+    assert "not a libttsim.so of Blackhole" in one_line(caught.value)
 
 
 @needs_library
