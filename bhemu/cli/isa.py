@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli.options import json_option
+from bhemu.cli.options import json_option, outside_option
 from bhemu.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ _COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimple
 @json_option
 @click.option("--c-header", is_flag=True, help="the C header that firmware is compiled with")
 @click.option("--coverage", type=click.Path(path_type=Path), metavar="RUN", help="modes it uses")
-def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path | None) -> None:
+@outside_option
+def command(
+    mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path | None, allow_outside: bool
+) -> None:
     """List the Tensix instructions, or explain one.
 
     Status: golden (executed by a golden case), isa-text (modelled after the ISA text alone),
@@ -40,7 +43,7 @@ def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path 
 
     assert units.MODULES  # importing the package declares the instructions
     if coverage is not None:
-        _show_coverage(coverage, mnemonic, as_json)
+        _show_coverage(coverage, mnemonic, as_json, allow_outside)
         return
     if c_header:
         click.echo(header(), nl=False)
@@ -57,10 +60,10 @@ def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path 
         _table([row(cls) for cls in chosen])
 
 
-def _show_coverage(run: Path, mnemonic: str | None, as_json: bool) -> None:
+def _show_coverage(run: Path, mnemonic: str | None, as_json: bool, allow_outside: bool) -> None:
     from bhemu.cli import isa_coverage
 
-    rows, ended = isa_coverage.measure(run)
+    rows, ended = isa_coverage.measure(run, allow_outside)
     wanted = mnemonic and mnemonic.upper()
     rows = [row for row in rows if wanted in (None, row["mnemonic"])]
     if as_json:

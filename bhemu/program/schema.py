@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bhemu.errors import InputError, NotModelled
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import tensor
+from bhemu.program import files, tensor, toml
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
@@ -31,7 +31,9 @@ REFERENCES = ("ttsim", "llk")
 
 At = int | str
 Resolve = Callable[[str], int]
-_NAME_AND_OFFSET = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*(?:([+-])\s*(0[xX][0-9a-fA-F]+|\d+))?\s*")
+_NAME_AND_OFFSET = re.compile(
+    r"\s*([A-Za-z_.$][\w.$]*)\s*(?:([+-])\s*(0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}))?\s*"
+)
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,8 @@ class RunSpec:
 class Program:
     """A whole program; `path` is the file it came from, None when made from flags alone.
 
+    `inside`: the files that the file names lie in its folder.
+
     kind "elf": every core names its ELF. kind "image": `image` is a picture of L1 and cores name
     the address they start at. kind "llk": brisc and the TRISCs, run as tt-llk does (docs/llk.md).
     """
@@ -157,23 +161,39 @@ class Program:
     kind: str
     cores: Mapping[str, CoreSpec]
     path: Path | None = None
+    inside: bool = True
     image: Path | None = None
     sets: tuple[SetSpec, ...] = ()
     inputs: tuple[InputSpec, ...] = ()
     outputs: tuple[OutputSpec, ...] = ()
     run: RunSpec = field(default_factory=RunSpec)
 
+    @property
+    def home(self) -> Path | None:
+        """The folder that the program must not leave, None when it may."""
+        return self.path.parent if self.inside and self.path is not None else None
 
-def load_program(path: str | Path) -> Program:
+    def files(self) -> Iterator[Path]:
+        """Every file the program is made of or reads."""
+        named = [self.path, self.image, *(core.elf for core in self.cores.values())]
+        named += [source.file for source in self.inputs]
+        named += [output.expect for output in self.outputs]
+        return (path for path in named if path is not None)
+
+
+def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     """Read a PROGRAM.toml (or the one in a directory).
+
+    Its files lie in its folder, and a link that leads out of it is no file of the program, unless
+    `allow_outside`.
 
     InputError for everything wrong that shows without running: syntax, unknown keys, wrong types,
     missing files, shapes that do not match, addresses outside L1. NotModelled for kind "tt-metal".
     """
     path = Path(path)
-    if path.is_dir():
+    if files.is_folder(path):
         path /= "PROGRAM.toml"
-    top = Table(_parse(path), str(path), path.parent)
+    top = Table(_parse(path), str(path), path.parent, inside=not allow_outside)
     version = top.integer("bhemu", lo=1)
     if version != SCHEMA:
         top.fail(f"bhemu = {version}", hint=f"this is schema version {SCHEMA}")
@@ -183,6 +203,7 @@ def load_program(path: str | Path) -> Program:
         kind=kind,
         cores=_cores(top, kind),
         path=path,
+        inside=not allow_outside,
         image=_image(top, kind),
         sets=tuple(set_from(table) for table in top.tables("set")),
         inputs=tuple(input_from(table) for table in top.tables("input")),
@@ -195,12 +216,13 @@ def load_program(path: str | Path) -> Program:
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    if files.is_missing(path):
+        raise InputError(f"{path}: no such file", hint="bhemu new writes one")
+    data = files.read_bytes(path, "PROGRAM_BYTES")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file", hint="bhemu new writes one") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        text = data.decode("utf-8")
+        toml.check_depth(text, str(path))
+        return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
         raise InputError(f"{path}: not TOML: {error}") from error
 
