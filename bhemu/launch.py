@@ -14,8 +14,9 @@ from bhemu.errors import InputError
 from bhemu.llk import harness
 from bhemu.machine import Stop
 from bhemu.program import files, loader, tensor
+from bhemu.program.address import At, check_l1, resolve_at
 from bhemu.program.datafiles import read_image
-from bhemu.program.schema import At, CoreSpec, OutputSpec, Program, SetSpec, check_l1, resolve_at
+from bhemu.program.schema import CoreSpec, OutputSpec, Program, SetSpec
 from bhemu.tile import Tile
 
 _PREFIX = "RISCV_DEBUG_REG_"

@@ -6,9 +6,8 @@ paths are relative to the file, and everything that can be checked without runni
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from bhemu.errors import InputError, NotModelled
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import files, tensor, toml
+from bhemu.program.address import At, check_l1, read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
@@ -28,12 +28,6 @@ LOCAL_OF_KIND: dict[str, Local] = {"elf": "direct", "image": "direct", "llk": "l
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
 REFERENCES = ("ttsim", "llk")
-
-At = int | str
-Resolve = Callable[[str], int]
-_NAME_AND_OFFSET = re.compile(
-    r"\s*([A-Za-z_.$][\w.$]*)\s*(?:([+-])\s*(0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}))?\s*"
-)
 
 
 @dataclass(frozen=True)
@@ -290,7 +284,7 @@ def _image(top: Table, kind: str) -> Path | None:
 
 def set_from(table: Table) -> SetSpec:
     """One [[set]]."""
-    at, core = _at(table, "at"), table.text("core", None, choices=CORE_NAMES)
+    at, core = read_at(table, "at"), table.text("core", None, choices=CORE_NAMES)
     values = table.take("values", REQUIRED, (list,))
     table.finish()
     if not values:
@@ -300,7 +294,7 @@ def set_from(table: Table) -> SetSpec:
 
 def input_from(table: Table) -> InputSpec:
     """One [[input]]: the file must exist and hold the shape."""
-    at, (dtype, layout) = _at(table, "at"), _format(table)
+    at, (dtype, layout) = read_at(table, "at"), _format(table)
     file, shape = table.file("file"), table.shape("shape")
     convert = table.text("convert", "exact", choices=tensor.CONVERTS)
     table.finish()
@@ -313,7 +307,7 @@ def input_from(table: Table) -> InputSpec:
 
 def output_from(table: Table) -> OutputSpec:
     """One [[output]]: an expected file must exist and hold the shape."""
-    at, (dtype, layout) = _at(table, "at"), _format(table)
+    at, (dtype, layout) = read_at(table, "at"), _format(table)
     shape, expect = table.shape("shape"), table.file("expect")
     if expect is not None:
         shape = _file_shape(table, expect, dtype, shape)
@@ -359,40 +353,11 @@ def _run(table: Table) -> RunSpec:
 
 def until_from(table: Table) -> Until:
     """One condition of `until`: a word of L1 and the value it must have."""
-    word, equals = _at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
+    word, equals = read_at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
     table.finish()
     if isinstance(word, int) and (word % 4 or word > L1_SIZE - 4):
         table.fail(f"word = 0x{word:X} is not the address of a 32-bit word of L1")
     return Until(word, equals)
-
-
-def _at(table: Table, key: str) -> At:
-    """An address: an integer, or a symbol or register name with an optional offset."""
-    at = table.take(key, REQUIRED, (int, str))
-    if isinstance(at, int) and not 0 <= at <= 0xFFFF_FFFF:
-        table.fail(f"{key} = {at} is not a 32-bit address")
-    if isinstance(at, str) and _NAME_AND_OFFSET.fullmatch(at) is None:
-        table.fail(f'{key} = "{at}" is not an address', hint='0x50000, "symbol" or "symbol+4"')
-    return at if isinstance(at, int) else at.strip()
-
-
-def resolve_at(at: At, resolve: Resolve) -> int:
-    """The address meant by `at`; `resolve` gives that of a symbol or register name."""
-    if isinstance(at, int):
-        return at
-    match = _NAME_AND_OFFSET.fullmatch(at)
-    if match is None:
-        raise InputError(f"{at!r} is not an address", hint="a number, a symbol or symbol+4")
-    name, sign, offset = match.groups()
-    return resolve(name) + int(f"{sign or ''}{offset or 0}", 0)
-
-
-def check_l1(origin: str, address: int, size: int) -> None:
-    """InputError when `size` bytes at `address` are not all inside L1."""
-    if not 0 <= address <= L1_SIZE - size:
-        raise InputError(
-            f"{origin}: {size} bytes at 0x{address:X} are not inside L1 (0x0..0x{L1_SIZE:X})"
-        )
 
 
 def _format(table: Table) -> tuple[str, str]:
