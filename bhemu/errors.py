@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
+from bhemu.text import one_line
+
 EXIT_OK = 0
 EXIT_DIFFERS = 1
 EXIT_INPUT = 2
@@ -93,13 +95,13 @@ class BhemuError(Exception):
         hint: str = "",
         exit_code: int,
     ) -> None:
-        # Texts taken from other libraries may span lines; an error is one line by contract.
-        self.message = " ".join(message.split())
+        # Texts taken from files and libraries may hold anything; an error is one line by contract.
+        self.message = one_line(message)
         super().__init__(self.message)
         self.category = category
         self.rule = rule
         self.where = where
-        self.hint = " ".join(hint.split())
+        self.hint = one_line(hint)
         self.exit_code = exit_code
 
     def __str__(self) -> str:

@@ -1,7 +1,6 @@
 """A program on a tile: placing its parts, running it, checking and saving its outputs."""
 
 import difflib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,10 @@ from bhemu.core import Core
 from bhemu.errors import InputError
 from bhemu.llk import harness
 from bhemu.machine import Stop
-from bhemu.program import loader, tensor
+from bhemu.program import files, loader, tensor
+from bhemu.program.address import At, check_l1, resolve_at
 from bhemu.program.datafiles import read_image
-from bhemu.program.schema import At, CoreSpec, OutputSpec, Program, SetSpec, check_l1, resolve_at
+from bhemu.program.schema import CoreSpec, OutputSpec, Program, SetSpec
 from bhemu.tile import Tile
 
 _PREFIX = "RISCV_DEBUG_REG_"
@@ -142,7 +142,7 @@ def check(tile: Tile, program: Program) -> list[OutputResult]:
         address = resolve(tile, spec.at)
         data = tile.read(address, spec.size)
         if spec.save is not None:
-            _save(spec, data)
+            _save(spec, data, program.home)
         results.append(OutputResult(spec, address, spec.check(data), spec.save))
     return results
 
@@ -309,6 +309,7 @@ def _l1_address(tile: Tile, origin: str, at: At, size: int) -> int:
 
 def _check_saves(program: Program) -> None:
     """Every file to be saved can be written, and is of a kind that can be read back."""
+    keep = list(program.files())
     for spec in program.outputs:
         if spec.save is None:
             continue
@@ -317,43 +318,17 @@ def _check_saves(program: Program) -> None:
                 f"{spec.origin}: save = {spec.save} is not .npy",
                 hint='only dtype = "raw" is saved as plain bytes',
             )
-        check_writable(spec.save, spec.origin)
+        files.check_writable(spec.save, spec.origin, keep)
+        keep.append(spec.save)
 
 
-def check_writable(path: Path, origin: str) -> None:
-    """InputError when a file at `path` could not be written later."""
-    if path.is_dir():
-        raise InputError(f"{origin}: {path} is a folder")
-    scratch = _scratch(path)
-    try:
-        scratch.touch()
-        scratch.unlink()
-    except OSError as error:
-        raise InputError(
-            f"{origin}: {path} cannot be written: {error.strerror}", hint="name another folder"
-        ) from error
-
-
-def write_whole(path: Path, write: Callable[[Any], None], origin: str) -> None:
-    """Create `path` by `write(file)`: a reader sees the old file or the whole new one."""
-    scratch = _scratch(path)
-    try:
-        with scratch.open("wb") as file:
-            write(file)
-        os.replace(scratch, path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise InputError(f"{origin}: {path} cannot be written: {error.strerror}") from error
-
-
-def _scratch(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}")
-
-
-def _save(spec: OutputSpec, data: bytes) -> None:
+def _save(spec: OutputSpec, data: bytes, inside: Path | None) -> None:
+    """Write an output, below `inside`: its folder may have changed since it was checked."""
     assert spec.save is not None
+    if inside is not None and not files.is_inside(spec.save, inside):
+        raise InputError(f"{spec.origin}: {spec.save} leaves the folder of the program")
     if spec.save.suffix != ".npy":
-        write_whole(spec.save, lambda file: file.write(data), spec.origin)
+        files.write_whole(spec.save, lambda file: file.write(data), spec.origin)
         return
     array = tensor.decode(data, spec.shape, spec.dtype, spec.layout)
-    write_whole(spec.save, lambda file: np.save(file, array), spec.origin)
+    files.write_whole(spec.save, lambda file: np.save(file, array), spec.origin)

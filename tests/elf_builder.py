@@ -35,6 +35,16 @@ class Sec:
 
 
 @dataclass
+class Raw:
+    """One section of bytes in the file that occupies no memory."""
+
+    name: str
+    data: bytes
+    flags: int = 0
+    kind: int = 1
+
+
+@dataclass
 class Sym:
     """One symbol; `section` is a section's name, or None for an absolute symbol."""
 
@@ -53,6 +63,7 @@ class Elf:
     segments: list[Seg] = field(default_factory=list)
     sections: list[Sec] = field(default_factory=list)
     symbols: list[Sym] = field(default_factory=list)
+    raw: list[Raw] = field(default_factory=list)
     entry: int = 0x1_0000
     ei_class: int = 1
     ei_data: int = 1
@@ -70,6 +81,7 @@ class Elf:
             where = SHN_ABS if sym.section is None else index[sym.section]
             symbols += struct.pack("<IIIBBH", at, sym.value, sym.size, info, 0, where)
         titles = [s.name for s in self.sections] + [".symtab", ".strtab", ".shstrtab"]
+        titles += [raw.name for raw in self.raw]
         shstr = b"\0" + b"\0".join(t.encode() for t in titles) + b"\0"
         title = [shstr.index(b"\0" + t.encode() + b"\0") + 1 for t in titles]
         n = len(self.sections)
@@ -81,7 +93,12 @@ class Elf:
         headers.append((title[n], 2, 0, 0, start, len(symbols), n + 2, 1, 4, 16))
         headers.append((title[n + 1], 3, 0, 0, strings, len(names), 0, 0, 1, 0))
         headers.append((title[n + 2], 3, 0, 0, end, len(shstr), 0, 0, 1, 0))
-        return symbols + names + shstr, headers
+        contents = symbols + names + shstr
+        for raw, at in zip(self.raw, title[n + 3 :], strict=True):
+            place = start + len(contents)
+            headers.append((at, raw.kind, raw.flags, 0, place, len(raw.data), 0, 0, 1, 0))
+            contents += raw.data
+        return contents, headers
 
     def __bytes__(self) -> bytes:
         offset = 52 + 32 * len(self.segments)
@@ -99,7 +116,7 @@ class Elf:
         head = struct.pack(
             "<16sHHIIIIIHHHHHH",
             *(ident, self.kind, self.machine, 1, self.entry, 52, shoff, 0),
-            *(52, 32, len(self.segments), 40, len(headers), len(headers) - 1),
+            *(52, 32, len(self.segments), 40, len(headers), len(self.sections) + 3),
         )
         return (
             head + program + contents + tables + b"".join(struct.pack("<10I", *h) for h in headers)

@@ -8,8 +8,9 @@ import bhemu
 ROOT = Path(bhemu.__file__).parent
 # Rooms from the ground up; a module may import its own room and those of the rows before it.
 LAYERS = (
+    ("text",),
     ("errors", "bits", "events"),
-    ("memmap", "jit"),
+    ("memmap", "jit", "limits"),
     ("tensix", "program"),
     ("devices",),
     ("riscv",),

@@ -10,7 +10,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 
 from bhemu import memmap
 from bhemu.errors import InputError
-from bhemu.launch import check, launch, resolve, run, write_whole
+from bhemu.launch import check, launch, resolve, run
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
 from bhemu.riscv.asm import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
 
@@ -209,19 +209,6 @@ def test_what_cannot_be_saved_is_refused_before_anything_runs(tmp_path) -> None:
         launch(saving(tmp_path / "missing" / "c.npy"))
     with pytest.raises(InputError, match=r"not \.npy"):
         launch(saving(tmp_path / "c.txt"))
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path) -> None:
-    target = tmp_path / "c.bin"
-    target.write_bytes(b"old")
-
-    def fail(file: Any) -> None:
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(InputError, match="No space left"):
-        write_whole(target, fail, "here")
-    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("c.bin", b"old")]
 
 
 def test_how_to_run_reaches_the_tile(tmp_path) -> None:

@@ -28,10 +28,11 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     from bhemu.program.flags import with_flags
     from bhemu.program.schema import load_program
 
-    path = flags.pop("program")
+    path, allow_outside = flags.pop("program"), flags.pop("allow_outside")
     if path is None and not flags["cores"]:
         raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
-    program = with_flags(load_program(path) if path is not None else None, **flags)
+    base = None if path is None else load_program(path, allow_outside=allow_outside)
+    program = with_flags(base, **flags)
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch import launch

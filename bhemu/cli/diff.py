@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from bhemu.cli.options import json_option
+from bhemu.cli.options import json_option, outside_option
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="whom bhemu follows where ttsim and tt-llk disagree",
 )
 @json_option
+@outside_option
 def command(
     program: str | None,
     ttsim: str | None,
@@ -49,6 +50,7 @@ def command(
     most: int,
     reference: str,
     as_json: bool,
+    allow_outside: bool,
 ) -> int:
     """Run a program on bhemu and on ttsim and compare L1.
 
@@ -69,7 +71,7 @@ def command(
         library = find(ttsim)
     if campaign is None:
         assert program is not None
-        return _report(_compare(library, reference, program), as_json)
+        return _report(_compare(library, reference, program, allow_outside), as_json)
 
     def status(index: int) -> None:
         progress.status(f"{unit} {index + 1} of {first + count}")
@@ -104,7 +106,7 @@ def _report_tally(tally: Tally, as_json: bool) -> int:
     return code
 
 
-def _compare(library: "Library", reference: str, program: str) -> "Verdict":
+def _compare(library: "Library", reference: str, program: str, allow_outside: bool) -> "Verdict":
     from bhemu.oracle import programs
     from bhemu.oracle.compare import Judge
     from bhemu.program.schema import load_program
@@ -112,7 +114,7 @@ def _compare(library: "Library", reference: str, program: str) -> "Verdict":
     path = Path(program)
     if path.suffix == ".npz":
         return programs.compare_case(Judge(library, reference), programs.read_case(path))
-    return programs.compare_program(library, load_program(path))
+    return programs.compare_program(library, load_program(path, allow_outside=allow_outside))
 
 
 def _report(verdict: "Verdict", as_json: bool) -> int:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bhemu.cli.options import outside_option
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.program.loader import Image, Segment
@@ -24,14 +26,17 @@ Decode = Callable[[int], str]
 @click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")
 @click.option("--symbol", metavar="NAME", help="only this function")
 @click.option("--riscv", is_flag=True, help="the words are RISC-V words, not Tensix words")
-def command(what: tuple[str, ...], core: str | None, symbol: str | None, riscv: bool) -> None:
+@outside_option
+def command(
+    what: tuple[str, ...], core: str | None, symbol: str | None, riscv: bool, allow_outside: bool
+) -> None:
     """Disassemble an ELF, or words given in hexadecimal.
 
     The words are Tensix words unless --riscv is given.
     """
     path = Path(what[0])
-    if len(what) == 1 and (path.exists() or _WORD.fullmatch(what[0]) is None):
-        for line in _elf(_elf_path(path, core), symbol):
+    if len(what) == 1 and (not files.is_missing(path) or _WORD.fullmatch(what[0]) is None):
+        for line in _elf(_elf_path(path, core, allow_outside), symbol):
             click.echo(line)
         return
     if core or symbol:
@@ -60,13 +65,14 @@ def tensix_decoder() -> Decode:
     return disassemble
 
 
-def _elf_path(path: Path, core: str | None) -> Path:
+def _elf_path(path: Path, core: str | None, allow_outside: bool) -> Path:
     """The ELF that `path` is, or that the program there gives to `core`."""
-    if not path.is_dir() and path.suffix != ".toml":
+    if not files.is_folder(path) and path.suffix != ".toml":
         return path
     from bhemu.program.schema import load_program
 
-    elves = {spec.name: spec.elf for spec in load_program(path).cores.values() if spec.elf}
+    program = load_program(path, allow_outside=allow_outside)
+    elves = {spec.name: spec.elf for spec in program.cores.values() if spec.elf}
     if core is None and len(elves) == 1:
         core = next(iter(elves))
     if core is None or core not in elves:

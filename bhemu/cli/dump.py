@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import failure
-from bhemu.cli.options import run_options, settings
+from bhemu.cli.options import outside_option, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.run import unfinished
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.debug.savefile import Snapshot
@@ -33,6 +34,7 @@ _RUN_ONLY = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "save")
 @click.option("--all", "every", is_flag=True, help="also show rows that are all 0")
 @click.option("--list", "listing", is_flag=True, help="list the names")
 @run_options
+@outside_option
 def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
     """Show the state of a tile: all but memory, or named parts.
 
@@ -96,9 +98,9 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | N
     from bhemu.debug.savefile import load_state
 
     path = Path(what)
-    if path.is_dir() or path.suffix == ".toml":
+    if files.is_folder(path) or path.suffix == ".toml":
         return _run({**values, "program": what, **dict.fromkeys(_FLAGS, ())})
-    if path.exists() and path.suffix != ".npz":
+    if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
     given = next((name for name in _RUN_ONLY if values[name] is not None), None)
     if given is not None:
@@ -114,8 +116,7 @@ def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
         from bhemu import launch
         from bhemu.debug.savefile import save_state, snapshot
 
-        if chosen.save is not None:
-            launch.check_writable(chosen.save, "--save")
+        chosen.check_save()
         tile = launch.launch(chosen.program, quantum=chosen.quantum, progress=progress)
     error: BhemuError | None = None
     code = EXIT_OK

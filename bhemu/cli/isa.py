@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli.options import json_option
+from bhemu.cli.options import json_option, outside_option
 from bhemu.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ _COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimple
     metavar="RUN",
     help="show the modes that RUN uses",
 )
-def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path | None) -> None:
+@outside_option
+def command(
+    mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path | None, allow_outside: bool
+) -> None:
     """List the Tensix instructions, or explain one.
 
     The status is golden (executed by a golden case), isa-text (modelled from the ISA text alone),
@@ -46,7 +49,7 @@ def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path 
 
     assert units.MODULES  # importing the package declares the instructions
     if coverage is not None:
-        _show_coverage(coverage, mnemonic, as_json)
+        _show_coverage(coverage, mnemonic, as_json, allow_outside)
         return
     if c_header:
         click.echo(header(), nl=False)
@@ -63,10 +66,10 @@ def command(mnemonic: str | None, as_json: bool, c_header: bool, coverage: Path 
         _table([row(cls) for cls in chosen])
 
 
-def _show_coverage(run: Path, mnemonic: str | None, as_json: bool) -> None:
+def _show_coverage(run: Path, mnemonic: str | None, as_json: bool, allow_outside: bool) -> None:
     from bhemu.cli import isa_coverage
 
-    rows, ended = isa_coverage.measure(run)
+    rows, ended = isa_coverage.measure(run, allow_outside)
     wanted = mnemonic and mnemonic.upper()
     rows = [row for row in rows if wanted in (None, row["mnemonic"])]
     if as_json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.program.schema import Program
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _SECONDS = 600.0
 
 
-def measure(path: Path) -> tuple[list[dict[str, Any]], str]:
+def measure(path: Path, allow_outside: bool = False) -> tuple[list[dict[str, Any]], str]:
     """(rows of debug.coverage, what ended the run) of a program, case or file of a test suite.
 
     A PROGRAM.toml or folder and an .npz case are run; any other file is what processes with
@@ -21,19 +22,19 @@ def measure(path: Path) -> tuple[list[dict[str, Any]], str]:
     """
     from bhemu.debug import coverage
 
-    if path.suffix not in (".toml", ".npz") and not path.is_dir():
+    if path.suffix not in (".toml", ".npz") and not files.is_folder(path):
         try:
             return coverage.read(path), "a file of a test suite"
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             hint = "a PROGRAM.toml, its folder, an .npz case, or what $BHEMU_COVERAGE named"
             raise InputError(f"{path}: no coverage: {error}", hint=hint) from error
-    return _run(_case(path) if path.suffix == ".npz" else _program(path))
+    return _run(_case(path) if path.suffix == ".npz" else _program(path, allow_outside))
 
 
-def _program(path: Path) -> "Program":
+def _program(path: Path, allow_outside: bool) -> "Program":
     from bhemu.program.schema import load_program
 
-    return load_program(path)
+    return load_program(path, allow_outside=allow_outside)
 
 
 def _case(path: Path) -> "Program":

@@ -47,11 +47,10 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu.launch import check_writable, launch
+        from bhemu.launch import launch
 
         exact = _exact(chosen.program, values["against"])
-        if chosen.save is not None:
-            check_writable(chosen.save, "--save")
+        chosen.check_save()
 
         def fresh() -> "Tile":
             return launch(chosen.program, quantum=chosen.quantum, progress=progress)

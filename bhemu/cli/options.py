@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from bhemu.program import files
 from bhemu.program.schema import POISON, REFERENCES, UB, Program, load_program
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +27,12 @@ class Settings:
     as_json: bool
     quiet: bool
     verbose: bool
+
+    def check_save(self) -> None:
+        """InputError when --save cannot be written, or names a file of the program."""
+        if self.save is not None:
+            saves = (output.save for output in self.program.outputs if output.save is not None)
+            files.check_writable(self.save, "--save", (*self.program.files(), *saves))
 
 
 class Count(click.IntRange):
@@ -76,6 +83,7 @@ def program_options(command: F) -> F:
                 "--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"
             ),
             _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
+            outside_option,
         )
     ):
         command = option(command)
@@ -134,6 +142,15 @@ def run_options(command: F) -> F:
     return command
 
 
+def outside_option(command: F) -> F:
+    """--allow-outside."""
+    return click.option(
+        "--allow-outside",
+        is_flag=True,
+        help="let a PROGRAM.toml name files outside of its folder",
+    )(command)
+
+
 def json_option(command: F) -> F:
     """--json."""
     return click.option("--json", "as_json", is_flag=True, help="print one JSON object")(command)
@@ -146,7 +163,9 @@ def settings(values: dict[str, Any]) -> Settings:
     path, flags = values["program"], {name: values[name] for name in _FLAGS}
     if path is None and not flags["cores"]:
         raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
-    program = load_program(path) if path is not None else None
+    program = (
+        load_program(path, allow_outside=values["allow_outside"]) if path is not None else None
+    )
     merged = with_flags(program, **flags)
     how = {name: values[name] for name in _RUN if values[name] is not None}
     return Settings(

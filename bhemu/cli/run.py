@@ -27,10 +27,9 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu.launch import check_writable, launch
+        from bhemu.launch import launch
 
-        if chosen.save is not None:
-            check_writable(chosen.save, "--save")
+        chosen.check_save()
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
     code = _run(tile, chosen, progress)
     progress.say(f"{progress.seconds:.2f} s")

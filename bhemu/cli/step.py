@@ -62,10 +62,9 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
         from bhemu.debug.places import Sources
         from bhemu.debug.session import Session
         from bhemu.debug.stepper import Stepper
-        from bhemu.launch import check_writable, launch
+        from bhemu.launch import launch
 
-        if chosen.save is not None:
-            check_writable(chosen.save, "--save")
+        chosen.check_save()
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
     session = Session(tile, chosen.program)
     return Stepper(session, Sources(chosen.program, folders), click.echo)

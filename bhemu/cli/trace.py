@@ -34,10 +34,9 @@ def command(**values: Any) -> int:
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.debug.trace import Tracer
-        from bhemu.launch import check_writable, launch
+        from bhemu.launch import launch
 
-        if chosen.save is not None:
-            check_writable(chosen.save, "--save")
+        chosen.check_save()
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
 
     def show(word: "TracedWord") -> None:

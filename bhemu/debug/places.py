@@ -1,5 +1,6 @@
 """Addresses as a person writes them: numbers, symbols, file:line, registers of the core."""
 
+import glob
 import re
 from pathlib import Path
 
@@ -7,8 +8,10 @@ from bhemu.core import Core
 from bhemu.errors import InputError
 from bhemu.launch import resolve
 from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.program import files
 from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES
+from bhemu.text import printable
 from bhemu.tile import Tile
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -113,14 +116,13 @@ class Sources:
         key = (core, file)
         if key not in self._files:
             path = self._find(core, file)
-            text = "" if path is None else path.read_text(encoding="utf-8", errors="replace")
-            self._files[key] = text.splitlines()
+            self._files[key] = [] if path is None else _source(path)
         lines = self._files[key]
         return lines[number - 1] if 0 < number <= len(lines) else None
 
     def _find(self, core: str, file: str) -> Path | None:
         for folder in self._folders:
-            if (folder / file).is_file():
+            if files.is_file(folder / file):
                 return folder / file
         spec = self._program.cores.get(core)
         if spec is None or spec.elf is None:
@@ -129,8 +131,20 @@ class Sources:
         for folder in (home, *home.parents[:_FOLDERS_UP]):
             if folder == folder.parent or folder == Path.home():
                 break
-            found = [p for depth in ("", "*/", "*/*/") for p in folder.glob(depth + file)]
+            depths = ("", "*/", "*/*/")
+            named = [p for depth in depths for p in folder.glob(depth + glob.escape(file))]
+            found = [p for p in named if files.is_file(p) and files.is_inside(p, folder)]
             named = [p for p in found if p.parent.name == home.name]
             if len(found) == 1 or len(named) == 1:
                 return (named or found)[0]
         return None
+
+
+def _source(path: Path) -> list[str]:
+    """The lines of a source file, printable; none where it cannot be read."""
+    try:
+        data = files.read_bytes(path, "SOURCE_BYTES")
+    except InputError:
+        return []
+    text = data.decode("utf-8", errors="replace")
+    return ["\t".join(map(printable, line.split("\t"))) for line in text.splitlines()]

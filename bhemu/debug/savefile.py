@@ -1,7 +1,6 @@
 """The state of a tile outside of it: taken from a live tile, written to and read from one .npz."""
 
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from bhemu import __version__
 from bhemu.errors import InputError
-from bhemu.launch import write_whole
+from bhemu.program import arrays, files
 from bhemu.tensix.state import CORES, MEMBERS, POINTERS, Member
 from bhemu.tile import Tile
 
@@ -49,30 +48,29 @@ def save_state(tile: Tile, path: Path) -> None:
     """
     meta = {"bhemu": __version__, "tile": list(tile.xy), "clock": tile.clock}
     arrays: dict[str, Any] = {**snapshot(tile).arrays, "meta": np.array(json.dumps(meta))}
-    write_whole(path, lambda file: np.savez_compressed(file, **arrays), "--save")
+    files.write_whole(path, lambda file: np.savez_compressed(file, **arrays), "--save")
 
 
 def load_state(path: Path) -> Snapshot:
     """Read what `save_state` wrote; InputError when it is missing, damaged or of another shape."""
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise InputError(f"{path}: a single array, not a saved state", hint=_HINT)
-        with archive:
-            arrays = {m.name: archive[m.name] for m in SAVED if m.name in archive}
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        with arrays.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+            held = {member.name: _member(archive, member, path) for member in SAVED}
+    except arrays.UnreadableError as error:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    for member in SAVED:
-        array = arrays.get(member.name)
-        if array is None:
-            raise InputError(f"{path}: no array {member.name}", hint=_HINT)
-        if array.shape != member.shape or array.dtype != member.dtype:
-            held = f"{array.dtype} {list(array.shape)}"
-            want = f"{np.dtype(member.dtype)} {list(member.shape)}"
-            raise InputError(f"{path}: {member.name} is {held}, not {want}", hint=_HINT)
-    return Snapshot(arrays, str(path))
+    return Snapshot(held, str(path))
+
+
+def _member(archive: arrays.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
+    """The array of a member; nothing is unpacked unless its type and shape are right."""
+    if member.name not in archive:
+        raise InputError(f"{path}: no array {member.name}", hint=_HINT)
+    header = archive.header(member.name)
+    want = np.dtype(member.dtype)
+    if header.shape != member.shape or header.dtype != want:
+        text = f"{header.dtype} {list(header.shape)}, not {want} {list(member.shape)}"
+        raise InputError(f"{path}: {member.name} is {text}", hint=_HINT)
+    return archive.array(member.name, header.size)
 
 
 _HINT = "written by bhemu run --save of the same version"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
-from bhemu.program import codecs, tensor
+from bhemu.program import arrays, codecs, files, tensor
 
 Floats = NDArray[np.float64]
 
@@ -20,9 +20,8 @@ _BFP_GROUP = 16
 def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
     """The exact values of output `name`, float64 of `shape`; InputError when they do not fit."""
     try:
-        with path.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
+        array = arrays.from_npy(files.read_bytes(path, "ARRAY_BYTES", f"exact values of {name}"))
+    except arrays.UnreadableError as error:
         raise InputError(
             f"exact values of {name}: {path} cannot be read: {error}", hint="save them by np.save"
         ) from error

@@ -13,7 +13,7 @@ from bhemu.oracle.case import Case
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
 from bhemu.oracle.emulated import outcome
 from bhemu.oracle.libttsim import Library
-from bhemu.program import tensor
+from bhemu.program import arrays, files, tensor
 from bhemu.program.datafiles import read_image
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix.state import RESET
@@ -21,6 +21,7 @@ from bhemu.tile import Tile
 
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
 _KINDS = {"until": "done", "idle": "done"}
+_META_BYTES = 1 << 20
 _RESET_PC = {
     "trisc0": "TRISC0_RESET_PC",
     "trisc1": "TRISC1_RESET_PC",
@@ -51,13 +52,13 @@ def read_case(path: Path) -> Case:
     0x100, 0x104, 0x108.
     """
     image = read_image(path).tobytes()
-    with np.load(path, allow_pickle=False) as archive:
-        text = str(archive["meta"]) if "meta" in archive else "{}"
     try:
+        with arrays.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+            text = str(archive.array("meta", _META_BYTES)) if "meta" in archive else "{}"
         regions = [
             (str(n), int(a), int(size)) for n, a, size in json.loads(text).get("regions", [])
         ]
-    except (ValueError, TypeError, AttributeError) as problem:
+    except (ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise InputError(f"{path}: meta does not name regions: {problem}") from problem
     return Case(image, regions=regions, name=path.stem)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bhemu import limits
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.program import tensor
+from bhemu.program import arrays, files, tensor
 
 _INTEGERS = {"u8": "<B", "u16": "<H", "u32": "<I", "i8": "<b", "i16": "<h", "i32": "<i"}
 _FLOATS = {"f32": "fp32", "bf16": "bf16"}
@@ -50,17 +50,14 @@ def read_array(path: Path, dtype: str, origin: str) -> NDArray[Any]:
 
     InputError when the file is missing or damaged, is not .npy, or holds Python objects.
     """
-    try:
-        if path.suffix == ".npy":
-            with path.open("rb") as file:
-                return np.lib.format.read_array(file, allow_pickle=False)
-        if dtype == "raw":
-            return np.frombuffer(path.read_bytes(), dtype=np.uint8)
-    except OSError as error:
-        raise InputError(f"{origin}: {path} cannot be read: {error.strerror}") from error
-    except Exception as error:  # numpy parses the header as Python: a damaged one raises anything
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{origin}: {path} is not a .npy array of numbers: {reason}") from error
+    if path.suffix == ".npy":
+        data = files.read_bytes(path, "ARRAY_BYTES", origin)
+        try:
+            return arrays.from_npy(data)
+        except arrays.UnreadableError as error:
+            raise InputError(f"{origin}: {path} is not a .npy array of numbers: {error}") from error
+    if dtype == "raw":
+        return np.frombuffer(files.read_bytes(path, "ARRAY_BYTES", origin), dtype=np.uint8)
     raise InputError(f"{origin}: {path} is not .npy", hint='dtype = "raw" takes any file as bytes')
 
 
@@ -72,16 +69,14 @@ def read_image(path: Path) -> NDArray[np.uint8]:
     file is missing or damaged, or does not fit.
     """
     l1 = np.zeros(L1_SIZE, dtype=np.uint8)
-    try:
-        if path.suffix != ".npz":
-            data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
-            pieces = [(0, data)]
-        else:
+    if path.suffix != ".npz":
+        l1_bytes = files.read_bytes(path, "ARRAY_BYTES")
+        pieces = [(0, np.frombuffer(l1_bytes, dtype=np.uint8))]
+    else:
+        try:
             pieces = _pieces(path)
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
-        raise InputError(f"{path}: not an .npz image: {error}") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        except arrays.UnreadableError as error:
+            raise InputError(f"{path}: not an .npz image: {error}") from error
     for address, data in pieces:
         if not 0 <= address <= L1_SIZE - len(data):
             raise InputError(
@@ -92,13 +87,14 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 
 
 def _pieces(path: Path) -> list[tuple[int, NDArray[np.uint8]]]:
-    with np.load(path, allow_pickle=False) as archive:
+    with arrays.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
         missing = [name for name in _PIECES if name not in archive]
         if missing:
             raise InputError(
                 f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
             )
-        addresses, lengths, data = (archive[name] for name in _PIECES)
+        most = limits.limit("ARRAY_BYTES")
+        addresses, lengths, data = (archive.array(name, most) for name in _PIECES)
     counted = all(part.dtype.kind in "iu" and part.ndim == 1 for part in (addresses, lengths))
     fits = counted and (lengths >= 0).all() and lengths.sum() == data.size
     if data.dtype != np.uint8 or not fits or addresses.shape != lengths.shape:

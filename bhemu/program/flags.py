@@ -10,10 +10,10 @@ from typing import NoReturn
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
+from bhemu.program.address import At
 from bhemu.program.loader import Local
 from bhemu.program.schema import (
     LOCAL_OF_KIND,
-    At,
     CoreSpec,
     InputSpec,
     OutputSpec,

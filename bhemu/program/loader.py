@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
-from bhemu.program.symbols import Symbols
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
+from bhemu.program import elf, files
+from bhemu.program.symbols import Move, Symbols
 
 LOCAL_SIZE: Mapping[str, int] = dict(zip(CORE_NAMES, LOCAL_SIZES, strict=True))
 
@@ -24,14 +20,12 @@ Space = Literal["l1", "local"]
 
 _SPACE_NAMES: Mapping[Space, str] = {"l1": "L1", "local": "local RAM"}
 LOCAL_MODES = ("direct", "lma", "loader_init")
-_HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
 _EM_RISCV = 243
 _ET_EXEC = 2
 _TARGET = "build it for these cores: -march=rv32im -mabi=ilp32"
 _AGAIN = "copy or build the file again"
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 93: "ARC", 183: "AArch64", 195: "ARC"}
 _TYPES = {1: "a relocatable object", 3: "a shared object or PIE", 4: "a core dump"}
-_DYNAMIC = ("PT_DYNAMIC", "PT_INTERP", "PT_TLS")
 _LOADER_INIT_SECTION = ".loader_init"
 _LOADER_INIT_SYMBOL = "__loader_init_start"
 
@@ -52,9 +46,9 @@ class Segment:
         return LOCAL_BASE <= self.vaddr < TDMA_BASE
 
     @property
-    def padded(self) -> bytes:
-        """The data, zero-extended to `memsz`."""
-        return self.data.ljust(self.memsz, b"\0")
+    def is_elsewhere(self) -> bool:
+        """Whether code linked for L1 is stored at another address of L1."""
+        return self.vaddr != self.paddr and not self.is_local
 
     def __str__(self) -> str:
         return f"segment 0x{self.vaddr:08X}+0x{self.memsz:X}"
@@ -86,6 +80,26 @@ class Placement:
         return self.address + len(self.data)
 
 
+class _Range(NamedTuple):
+    """Where a segment goes, before its bytes are copied and extended by zeros."""
+
+    image: Image
+    segment: Segment
+    address: int
+    length: int
+    space: Space
+
+    @property
+    def name(self) -> str:
+        """The file's name and the segment."""
+        return f"{self.image.path.name} {self.segment}"
+
+    def padded(self) -> Placement:
+        """With the bytes."""
+        data = self.segment.data.ljust(self.length, b"\0")
+        return Placement(self.address, data, self.space, self.name)
+
+
 def read_elf(path: str | Path) -> Image:
     """Read an ELF for a baby RISC-V core: ELF32, little-endian, machine 243, executable, whole.
 
@@ -93,29 +107,20 @@ def read_elf(path: str | Path) -> Image:
     other types than LOAD and segments that occupy no memory (PT_RISCV_ATTRIBUTES) are left out.
     """
     path = Path(path)
-    data = _read(path)
+    if files.is_missing(path):
+        raise InputError(f"{path}: no such file")
+    data = files.read_bytes(path, "ELF_BYTES")
     _check_header(path, data)
-    from elftools.common.exceptions import ELFError  # imported late: bhemu must import fast
-    from elftools.elf.elffile import ELFFile
-
     try:
-        elf = ELFFile(io.BytesIO(data))
-        sections = _sections(path, elf, len(data))
-        segments = tuple(_segments(path, elf, data))
-    except (ELFError, struct.error, UnicodeDecodeError, ValueError, KeyError) as error:
+        sections = _sections(path, data)
+        segments = tuple(_segments(path, data))
+    except elf.DamagedError as error:
         raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
     if not segments:
         raise InputError(f"{path}: no loadable segment", hint="link the program into an executable")
-    return Image(path, int(elf.header["e_entry"]), segments, Symbols(data, path.name), sections)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    moves = [Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere]
+    symbols = Symbols(data, path.name, moves=moves)
+    return Image(path, elf.HEADER.unpack_from(data)[4], segments, symbols, sections)
 
 
 def _check_header(path: Path, data: bytes) -> None:
@@ -123,15 +128,15 @@ def _check_header(path: Path, data: bytes) -> None:
     if data[:4] != b"\x7fELF":
         what = "is empty" if not data else f"starts with {data[:4].hex(' ')}, not 7f 45 4c 46"
         raise InputError(f"{path}: not an ELF file: it {what}", hint="name the linked .elf")
-    if len(data) < _HEADER.size:
-        what = f"{len(data)} bytes, an ELF header has {_HEADER.size}"
+    if len(data) < elf.HEADER.size:
+        what = f"{len(data)} bytes, an ELF header has {elf.HEADER.size}"
         raise InputError(f"{path}: truncated: {what}", hint=_AGAIN)
     if data[4] != 1:
         raise InputError(f"{path}: not ELF32 (class {data[4]})", hint=_TARGET)
     if data[5] != 1:
         what = f"not little-endian (data encoding {data[5]})"
         raise InputError(f"{path}: {what}", hint=_TARGET)
-    header = _HEADER.unpack_from(data)
+    header = elf.HEADER.unpack_from(data)
     kind, machine = header[1], header[2]
     if machine != _EM_RISCV:
         name = _MACHINES.get(machine, "another machine")
@@ -157,36 +162,42 @@ def _check_inside(path: Path, what: str, offset: int, size: int, total: int) -> 
         )
 
 
-def _sections(path: Path, elf: ELFFile, total: int) -> dict[str, int]:
+def _sections(path: Path, data: bytes) -> dict[str, int]:
     sections = {}
-    for section in elf.iter_sections():
-        if section["sh_type"] not in ("SHT_NULL", "SHT_NOBITS"):
+    for section in elf.sections(data, str(path)):
+        if section.kind not in (elf.SHT_NULL, elf.SHT_NOBITS):
             what = f"section {section.name}"
-            _check_inside(path, what, section["sh_offset"], section["sh_size"], total)
+            _check_inside(path, what, section.offset, section.size, len(data))
         if section.name:
-            sections[section.name] = int(section["sh_addr"])
+            sections[section.name] = section.address
     return sections
 
 
-def _segments(path: Path, elf: ELFFile, data: bytes) -> Iterator[Segment]:
-    for number, segment in enumerate(elf.iter_segments()):
-        header = segment.header
-        offset, filesz, memsz = header["p_offset"], header["p_filesz"], header["p_memsz"]
-        if header["p_type"] in _DYNAMIC:
+def _segments(path: Path, data: bytes) -> Iterator[Segment]:
+    total = 0
+    for number, segment in enumerate(elf.segments(data, str(path))):
+        if segment.kind in elf.DYNAMIC:
             raise InputError(
-                f"{path}: dynamically linked ({header['p_type']})",
+                f"{path}: dynamically linked ({elf.DYNAMIC[segment.kind]})",
                 hint="link with -static -nostdlib",
             )
+        offset, filesz, memsz = segment.offset, segment.filesz, segment.memsz
         _check_inside(path, f"segment {number}", offset, filesz, len(data))
-        if header["p_type"] != "PT_LOAD" or not memsz:
+        if segment.kind != elf.PT_LOAD or not memsz:
             continue
         if filesz > memsz:
             raise InputError(
                 f"{path}: damaged ELF: segment {number} has 0x{filesz:X} bytes in the file"
                 f" for 0x{memsz:X} in memory"
             )
+        total += filesz
+        if total > L1_SIZE + max(LOCAL_SIZES):
+            raise InputError(
+                f"{path}: more than 0x{total:X} bytes to load, L1 has 0x{L1_SIZE:X}",
+                hint="is this the ELF of another machine?",
+            )
         content = data[offset : offset + filesz]
-        yield Segment(header["p_vaddr"], header["p_paddr"], content, memsz, header["p_flags"])
+        yield Segment(segment.vaddr, segment.paddr, content, memsz, segment.flags)
 
 
 def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Placement]:
@@ -208,18 +219,18 @@ def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Pla
     if size is None:
         raise InputError(f"no core {core!r}", hint=f"cores: {', '.join(LOCAL_SIZE)}")
     _check_mode(local)
-    placements = []
+    placements: list[_Range] = []
     for segment in image.segments:
         if segment.is_local:
             _check_local(image, segment, core, size)
             placement = _place_local(image, segment, local, offset)
         else:
-            data = segment.data if local == "loader_init" else segment.padded
-            placement = _in_l1(image, segment, segment.paddr + offset, data)
-        if placement.data:
+            length = len(segment.data) if local == "loader_init" else segment.memsz
+            placement = _in_l1(image, segment, segment.paddr + offset, length)
+        if placement.length:
             placements.append(placement)
     _check_disjoint(placements)
-    return placements
+    return [placement.padded() for placement in placements]  # only now: all of it fits
 
 
 def _check_mode(local: Local) -> None:
@@ -239,13 +250,12 @@ def _check_local(image: Image, segment: Segment, core: str, size: int) -> None:
         )
 
 
-def _place_local(image: Image, segment: Segment, local: Local, offset: int) -> Placement:
-    label = f"{image.path.name} {segment}"
+def _place_local(image: Image, segment: Segment, local: Local, offset: int) -> _Range:
     if local == "direct":
-        return Placement(segment.vaddr - LOCAL_BASE, segment.padded, "local", label)
+        return _Range(image, segment, segment.vaddr - LOCAL_BASE, segment.memsz, "local")
     if local == "loader_init":
         base = _loader_init(image) + offset if segment.data else 0
-        return _in_l1(image, segment, base + segment.vaddr - LOCAL_BASE, segment.data)
+        return _in_l1(image, segment, base + segment.vaddr - LOCAL_BASE, len(segment.data))
     staged = LOCAL_BASE <= segment.paddr < TDMA_BASE
     if local == "lma":
         if staged and segment.data:
@@ -254,14 +264,14 @@ def _place_local(image: Image, segment: Segment, local: Local, offset: int) -> P
                 f" (p_paddr 0x{segment.paddr:08X})",
                 hint='use local = "direct", or the staging address its start code copies from',
             )
-        return _in_l1(image, segment, segment.paddr + offset, segment.data)
+        return _in_l1(image, segment, segment.paddr + offset, len(segment.data))
     if not staged:
         raise InputError(
             f"{image.path}: local = 0x{local:X}, but {segment} has a load address of its own"
             f" (p_paddr 0x{segment.paddr:08X})",
             hint='use local = "lma"',
         )
-    return _in_l1(image, segment, local + segment.paddr - LOCAL_BASE, segment.padded)
+    return _in_l1(image, segment, local + segment.paddr - LOCAL_BASE, segment.memsz)
 
 
 def _loader_init(image: Image) -> int:
@@ -277,20 +287,20 @@ def _loader_init(image: Image) -> int:
     )
 
 
-def _in_l1(image: Image, segment: Segment, address: int, data: bytes) -> Placement:
-    if data and not 0 <= address <= L1_SIZE - len(data):
+def _in_l1(image: Image, segment: Segment, address: int, length: int) -> _Range:
+    if length and not 0 <= address <= L1_SIZE - length:
         raise InputError(
-            f"{image.path}: {segment} would go to 0x{address:X}..0x{address + len(data):X},"
+            f"{image.path}: {segment} would go to 0x{address:X}..0x{address + length:X},"
             f" outside L1 (0x0..0x{L1_SIZE:X})",
             hint="check the load addresses in the linker script",
         )
-    return Placement(address, data, "l1", f"{image.path.name} {segment}")
+    return _Range(image, segment, address, length, "l1")
 
 
-def _check_disjoint(placements: Iterable[Placement]) -> None:
+def _check_disjoint(placements: Iterable[_Range]) -> None:
     ordered = sorted(placements, key=lambda p: (p.space, p.address))
     for low, high in pairwise(ordered):
-        if low.space == high.space and high.address < low.end:
+        if low.space == high.space and high.address < low.address + low.length:
             raise InputError(
                 f"{low.name} and {high.name} overlap in {_SPACE_NAMES[low.space]}"
                 f" at 0x{high.address:X}",

@@ -6,16 +6,16 @@ paths are relative to the file, and everything that can be checked without runni
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bhemu.errors import InputError, NotModelled
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import tensor
+from bhemu.program import files, tensor, toml
+from bhemu.program.address import At, check_l1, read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
@@ -28,10 +28,6 @@ LOCAL_OF_KIND: dict[str, Local] = {"elf": "direct", "image": "direct", "llk": "l
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
 REFERENCES = ("ttsim", "llk")
-
-At = int | str
-Resolve = Callable[[str], int]
-_NAME_AND_OFFSET = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*(?:([+-])\s*(0[xX][0-9a-fA-F]+|\d+))?\s*")
 
 
 @dataclass(frozen=True)
@@ -149,6 +145,8 @@ class RunSpec:
 class Program:
     """A whole program; `path` is the file it came from, None when made from flags alone.
 
+    `inside`: the files that the file names lie in its folder.
+
     kind "elf": every core names its ELF. kind "image": `image` is a picture of L1 and cores name
     the address they start at. kind "llk": brisc and the TRISCs, run as tt-llk does (docs/llk.md).
     """
@@ -157,23 +155,39 @@ class Program:
     kind: str
     cores: Mapping[str, CoreSpec]
     path: Path | None = None
+    inside: bool = True
     image: Path | None = None
     sets: tuple[SetSpec, ...] = ()
     inputs: tuple[InputSpec, ...] = ()
     outputs: tuple[OutputSpec, ...] = ()
     run: RunSpec = field(default_factory=RunSpec)
 
+    @property
+    def home(self) -> Path | None:
+        """The folder that the program must not leave, None when it may."""
+        return self.path.parent if self.inside and self.path is not None else None
 
-def load_program(path: str | Path) -> Program:
+    def files(self) -> Iterator[Path]:
+        """Every file the program is made of or reads."""
+        named = [self.path, self.image, *(core.elf for core in self.cores.values())]
+        named += [source.file for source in self.inputs]
+        named += [output.expect for output in self.outputs]
+        return (path for path in named if path is not None)
+
+
+def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     """Read a PROGRAM.toml (or the one in a directory).
+
+    Its files lie in its folder, and a link that leads out of it is no file of the program, unless
+    `allow_outside`.
 
     InputError for everything wrong that shows without running: syntax, unknown keys, wrong types,
     missing files, shapes that do not match, addresses outside L1. NotModelled for kind "tt-metal".
     """
     path = Path(path)
-    if path.is_dir():
+    if files.is_folder(path):
         path /= "PROGRAM.toml"
-    top = Table(_parse(path), str(path), path.parent)
+    top = Table(_parse(path), str(path), path.parent, inside=not allow_outside)
     version = top.integer("bhemu", lo=1)
     if version != SCHEMA:
         top.fail(f"bhemu = {version}", hint=f"this is schema version {SCHEMA}")
@@ -183,6 +197,7 @@ def load_program(path: str | Path) -> Program:
         kind=kind,
         cores=_cores(top, kind),
         path=path,
+        inside=not allow_outside,
         image=_image(top, kind),
         sets=tuple(set_from(table) for table in top.tables("set")),
         inputs=tuple(input_from(table) for table in top.tables("input")),
@@ -195,12 +210,13 @@ def load_program(path: str | Path) -> Program:
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    if files.is_missing(path):
+        raise InputError(f"{path}: no such file", hint="bhemu new writes one")
+    data = files.read_bytes(path, "PROGRAM_BYTES")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file", hint="bhemu new writes one") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        text = data.decode("utf-8")
+        toml.check_depth(text, str(path))
+        return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
         raise InputError(f"{path}: not TOML: {error}") from error
 
@@ -268,7 +284,7 @@ def _image(top: Table, kind: str) -> Path | None:
 
 def set_from(table: Table) -> SetSpec:
     """One [[set]]."""
-    at, core = _at(table, "at"), table.text("core", None, choices=CORE_NAMES)
+    at, core = read_at(table, "at"), table.text("core", None, choices=CORE_NAMES)
     values = table.take("values", REQUIRED, (list,))
     table.finish()
     if not values:
@@ -278,7 +294,7 @@ def set_from(table: Table) -> SetSpec:
 
 def input_from(table: Table) -> InputSpec:
     """One [[input]]: the file must exist and hold the shape."""
-    at, (dtype, layout) = _at(table, "at"), _format(table)
+    at, (dtype, layout) = read_at(table, "at"), _format(table)
     file, shape = table.file("file"), table.shape("shape")
     convert = table.text("convert", "exact", choices=tensor.CONVERTS)
     table.finish()
@@ -291,7 +307,7 @@ def input_from(table: Table) -> InputSpec:
 
 def output_from(table: Table) -> OutputSpec:
     """One [[output]]: an expected file must exist and hold the shape."""
-    at, (dtype, layout) = _at(table, "at"), _format(table)
+    at, (dtype, layout) = read_at(table, "at"), _format(table)
     shape, expect = table.shape("shape"), table.file("expect")
     if expect is not None:
         shape = _file_shape(table, expect, dtype, shape)
@@ -337,40 +353,11 @@ def _run(table: Table) -> RunSpec:
 
 def until_from(table: Table) -> Until:
     """One condition of `until`: a word of L1 and the value it must have."""
-    word, equals = _at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
+    word, equals = read_at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
     table.finish()
     if isinstance(word, int) and (word % 4 or word > L1_SIZE - 4):
         table.fail(f"word = 0x{word:X} is not the address of a 32-bit word of L1")
     return Until(word, equals)
-
-
-def _at(table: Table, key: str) -> At:
-    """An address: an integer, or a symbol or register name with an optional offset."""
-    at = table.take(key, REQUIRED, (int, str))
-    if isinstance(at, int) and not 0 <= at <= 0xFFFF_FFFF:
-        table.fail(f"{key} = {at} is not a 32-bit address")
-    if isinstance(at, str) and _NAME_AND_OFFSET.fullmatch(at) is None:
-        table.fail(f'{key} = "{at}" is not an address', hint='0x50000, "symbol" or "symbol+4"')
-    return at if isinstance(at, int) else at.strip()
-
-
-def resolve_at(at: At, resolve: Resolve) -> int:
-    """The address meant by `at`; `resolve` gives that of a symbol or register name."""
-    if isinstance(at, int):
-        return at
-    match = _NAME_AND_OFFSET.fullmatch(at)
-    if match is None:
-        raise InputError(f"{at!r} is not an address", hint="a number, a symbol or symbol+4")
-    name, sign, offset = match.groups()
-    return resolve(name) + int(f"{sign or ''}{offset or 0}", 0)
-
-
-def check_l1(origin: str, address: int, size: int) -> None:
-    """InputError when `size` bytes at `address` are not all inside L1."""
-    if not 0 <= address <= L1_SIZE - size:
-        raise InputError(
-            f"{origin}: {size} bytes at 0x{address:X} are not inside L1 (0x0..0x{L1_SIZE:X})"
-        )
 
 
 def _format(table: Table) -> tuple[str, str]:

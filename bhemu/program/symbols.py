@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import difflib
-import io
+import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.memmap import LOCAL_BASE
+from bhemu.program import elf, lines
 
-_SHF_ALLOC = 2
-_NAMED_TYPES = ("STT_NOTYPE", "STT_OBJECT", "STT_FUNC")
 # Between equal addresses the name a person would use wins: functions, then data, then labels.
-_TYPE_ORDER = {"STT_FUNC": 0, "STT_OBJECT": 1, "STT_NOTYPE": 2}
+_TYPE_ORDER = {elf.STT_FUNC: 0, elf.STT_OBJECT: 1, elf.STT_NOTYPE: 2}
+# What a compiler adds to the name of a static that it kept apart or specialised.
+_CLONE = re.compile(r"(?:\.(?:lto_priv|constprop|isra|llvm|__uniq)(?:\.[0-9]+)?)+")
+_MOST_SUGGESTED_FROM = 10_000
+
+
+class Move(NamedTuple):
+    """A segment linked for `vaddr` whose bytes lie at `paddr`."""
+
+    vaddr: int
+    paddr: int
+    size: int
 
 
 class _Span(NamedTuple):
@@ -28,46 +37,38 @@ class _Span(NamedTuple):
     name: str
 
 
-class _Row(NamedTuple):
-    """Addresses `lo` to `hi` (exclusive) come from `file`:`line`."""
-
-    lo: int
-    hi: int
-    file: str
-    line: int
-
-
 class Symbols:
     """Symbols and DWARF line table of one ELF, both parsed when first asked for.
 
     `data` is the ELF's bytes, `path` its name for messages. `offset` is the number of bytes by
     which the image was moved in L1: addresses given and returned are those of the running image,
-    and addresses in local RAM do not move.
+    and addresses in local RAM do not move. Code that runs where `moves` put it, not where it was
+    linked, has its names and lines there too. Names are printable: other characters are escaped.
     """
 
-    def __init__(self, data: bytes, path: str, offset: int = 0) -> None:
-        self._data = data
+    def __init__(self, data: bytes, path: str, offset: int = 0, moves: Sequence[Move] = ()) -> None:
+        self._data, self._moves = data, tuple(moves)
         self.path = path
         self.offset = offset
 
     def moved(self, offset: int) -> Symbols:
         """The same symbols for an image placed `offset` bytes away from its link address."""
-        return Symbols(self._data, self.path, offset)
+        return Symbols(self._data, self.path, offset, self._moves)
 
     def lookup(self, pc: int) -> tuple[str, int] | None:
         """(name, distance from it) of the function, object or label that holds address `pc`."""
-        address = self._unmoved(pc)
-        index = bisect_right(self._spans, address, key=lambda span: span.lo) - 1
-        if index < 0 or address >= self._spans[index].hi:
-            return None
-        span = self._spans[index]
-        return span.name, address - span.lo
+        for address in self._linked(pc):
+            index = bisect_right(self._spans, address, key=lambda span: span.lo) - 1
+            if index >= 0 and address < self._spans[index].hi:
+                return self._spans[index].name, address - self._spans[index].lo
+        return None
 
     def address(self, name: str) -> int:
         """Address of a symbol; InputError when there is none, or several static ones."""
         found = self._by_name.get(name)
         if found is None:
-            near = difflib.get_close_matches(name, self._by_name, n=3, cutoff=0.6)
+            few = len(self._by_name) <= _MOST_SUGGESTED_FROM
+            near = difflib.get_close_matches(name, self._by_name, n=3) if few else []
             hint = f"did you mean {', '.join(near)}?" if near else "list them: readelf -s"
             raise InputError(f"{self.path}: no symbol {name}", hint=hint)
         if len(found) > 1:
@@ -80,11 +81,11 @@ class Symbols:
 
     def line(self, pc: int) -> tuple[str, int] | None:
         """(file name without folders, line number) of the code at `pc`, None where unknown."""
-        address = self._unmoved(pc)
-        index = bisect_right(self._rows, address, key=lambda row: row.lo) - 1
-        if index < 0 or address >= self._rows[index].hi:
-            return None
-        return self._rows[index].file, self._rows[index].line
+        for address in self._linked(pc):
+            index = bisect_right(self._rows, address, key=lambda row: row.lo) - 1
+            if index >= 0 and address < self._rows[index].hi:
+                return self._rows[index].file, self._rows[index].line
+        return None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -96,118 +97,97 @@ class Symbols:
         """Why there are no source lines: "" when there are, else one sentence."""
         return self._lines[1]
 
-    def _unmoved(self, address: int) -> int:
-        return address if address >= LOCAL_BASE else address - self.offset
+    def _linked(self, address: int) -> Iterator[int]:
+        """Where the byte at `address` may have been linked."""
+        if address >= LOCAL_BASE:
+            yield address
+            return
+        address -= self.offset
+        yield address
+        for move in self._moves:
+            if move.paddr <= address < move.paddr + move.size:
+                yield address - move.paddr + move.vaddr
 
     def _moved(self, address: int) -> int:
         return address if address >= LOCAL_BASE else address + self.offset
 
     @property
-    def _rows(self) -> list[_Row]:
+    def _rows(self) -> list[lines.Row]:
         return self._lines[0]
 
-    def _open(self) -> Any:
-        from elftools.elf.elffile import ELFFile  # slow to import, and rarely wanted
-
-        return ELFFile(io.BytesIO(self._data))
-
     @cached_property
-    def _table(self) -> tuple[list[Any], list[Any]]:
+    def _table(self) -> tuple[list[elf.Symbol], list[elf.Section]]:
         """(symbol entries, sections)."""
         try:
-            elf = self._open()
-            table = elf.get_section_by_name(".symtab")
-            entries = [] if table is None else list(table.iter_symbols())
-            return entries, list(elf.iter_sections())
-        except Exception as error:  # the parser raises many unrelated types on damaged input
+            table = elf.sections(self._data, self.path)
+            return list(elf.symbols(self._data, table, self.path)), table
+        except elf.DamagedError as error:
             raise InputError(f"{self.path}: damaged symbol table: {error}") from error
 
     @cached_property
     def _by_name(self) -> dict[str, set[int]]:
         local: dict[str, set[int]] = defaultdict(set)
         shared: dict[str, set[int]] = defaultdict(set)
+        clones: dict[str, set[int]] = defaultdict(set)
         for symbol in self._table[0]:
-            if _is_noise(symbol) or symbol["st_info"]["type"] not in _NAMED_TYPES:
+            if _is_noise(symbol) or symbol.kind not in _TYPE_ORDER:
                 continue
-            absolute = symbol["st_shndx"] == "SHN_ABS"
-            value = symbol["st_value"] if absolute else self._moved(symbol["st_value"])
-            is_local = symbol["st_info"]["bind"] == "STB_LOCAL"
-            (local if is_local else shared)[symbol.name].add(value)
-        return {**local, **shared}
+            absolute = symbol.section == elf.SHN_ABS
+            value = symbol.value if absolute else self._moved(symbol.value)
+            (local if symbol.local else shared)[symbol.name].add(value)
+            name, dot, rest = symbol.name.partition(".")
+            if dot and _CLONE.fullmatch(dot + rest):
+                clones[name].add(value)
+        return {**clones, **local, **shared}
 
     @cached_property
     def _spans(self) -> list[_Span]:
         """Spans by address; a label without a size reaches to the next symbol."""
         entries, sections = self._table
-        best: dict[int, tuple[tuple[int, int], Any]] = {}
+        best: dict[int, tuple[tuple[int, int], elf.Symbol]] = {}
         for symbol in entries:
-            index = symbol["st_shndx"]
-            kind = symbol["st_info"]["type"]
-            if _is_noise(symbol) or kind not in _NAMED_TYPES or not isinstance(index, int):
+            if _is_noise(symbol) or symbol.kind not in _TYPE_ORDER:
                 continue
-            if index >= len(sections) or not sections[index]["sh_flags"] & _SHF_ALLOC:
+            if symbol.section >= min(len(sections), elf.SHN_RESERVED):
                 continue
-            rank = (_TYPE_ORDER[kind], int(symbol["st_info"]["bind"] == "STB_LOCAL"))
-            start = symbol["st_value"]
-            if start not in best or rank < best[start][0]:
-                best[start] = (rank, symbol)
+            if not sections[symbol.section].flags & elf.SHF_ALLOC:
+                continue
+            rank = (_TYPE_ORDER[symbol.kind], int(symbol.local))
+            if symbol.value not in best or rank < best[symbol.value][0]:
+                best[symbol.value] = (rank, symbol)
         return list(_to_spans([best[start][1] for start in sorted(best)], sections))
 
     @cached_property
-    def _lines(self) -> tuple[list[_Row], str]:
+    def _lines(self) -> tuple[list[lines.Row], str]:
         """(rows in address order, problem). Lines decorate messages: damage must not stop a run."""
         try:
-            elf = self._open()
-            if not elf.has_dwarf_info():
-                return [], f"{self.path}: no DWARF line table; compile with -g"
-            return sorted(_rows_of(elf.get_dwarf_info())), ""
-        except Exception as error:  # the parser raises many unrelated types on damaged input
+            found = lines.rows(self._data, elf.sections(self._data, self.path))
+        except elf.DamagedError as error:
             return [], f"{self.path}: damaged DWARF line table: {error}"
+        except InputError as error:
+            return [], f"{self.path}: no source lines: {error.message}; {error.hint}"
+        if found is None:
+            return [], f"{self.path}: no DWARF line table; compile with -g"
+        return found, ""
 
 
-def _is_noise(symbol: Any) -> bool:
+def _is_noise(symbol: elf.Symbol) -> bool:
     """Undefined symbols, assembler-local labels (.L...) and mapping symbols ($x, $d)."""
-    return symbol["st_shndx"] == "SHN_UNDEF" or not symbol.name or symbol.name[0] in ".$"
+    return symbol.section == elf.SHN_UNDEF or not symbol.name or symbol.name[0] in ".$"
 
 
-def _to_spans(symbols: list[Any], sections: list[Any]) -> Iterator[_Span]:
+def _to_spans(symbols: list[elf.Symbol], sections: list[elf.Section]) -> Iterator[_Span]:
     covered = 0
     for i, symbol in enumerate(symbols):
-        start, size = symbol["st_value"], symbol["st_size"]
+        start, size = symbol.value, symbol.size
         if not size and start < covered:
             continue  # a label inside a function: the function's name says more
-        section = sections[symbol["st_shndx"]]
-        end = section["sh_addr"] + section["sh_size"]
+        section = sections[symbol.section]
+        end = section.address + section.size
         if size:
             end = start + size
         elif i + 1 < len(symbols):
-            end = min(end, symbols[i + 1]["st_value"])
+            end = min(end, symbols[i + 1].value)
         covered = max(covered, end if size else 0)
         if end > start:
             yield _Span(start, end, symbol.name)
-
-
-def _rows_of(dwarf: Any) -> Iterator[_Row]:
-    for unit in dwarf.iter_CUs():
-        program = dwarf.line_program_for_CU(unit)
-        if program is None:
-            continue
-        names = _file_names(program)
-        previous: Any = None
-        for entry in program.get_entries():
-            state = entry.state
-            if state is None:
-                continue
-            if previous is not None and state.address > previous.address:
-                name = names.get(previous.file, "?")
-                yield _Row(previous.address, state.address, name, previous.line)
-            previous = None if state.end_sequence else state
-
-
-def _file_names(program: Any) -> dict[int, str]:
-    """File register value -> name: files count from 1 up to DWARF 4 and from 0 in DWARF 5."""
-    first = 0 if program["version"] >= 5 else 1
-    return {
-        index: PurePosixPath(entry.name.decode(errors="replace")).name
-        for index, entry in enumerate(program["file_entry"], start=first)
-    }

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, overload
 
 from bhemu.errors import InputError
+from bhemu.program import files
 
 REQUIRED: Final = object()
+_MOST_BITS = 64  # of any integer that means something
+_MOST_AXES, _LONGEST_AXIS = 32, 1 << 32
+_OUTSIDE = "--allow-outside lets the program read and write anywhere"
 _KIND_NAMES = {
     bool: "true or false",
     int: "an integer",
@@ -23,15 +27,17 @@ _KIND_NAMES = {
 class Table:
     """The keys of one TOML table, or of one command line flag.
 
-    `origin` names the place in messages, `folder` is what relative paths start from. `finish`
-    refuses the keys nobody asked for.
+    `origin` names the place in messages, `folder` is what relative paths start from; with `inside`
+    no path may leave it. `finish` refuses the keys nobody asked for.
     """
 
-    def __init__(self, data: Mapping[str, Any], origin: str, folder: Path) -> None:
+    def __init__(
+        self, data: Mapping[str, Any], origin: str, folder: Path, inside: bool = False
+    ) -> None:
         self._data = data
         self._asked: list[str] = []
         self.origin = origin
-        self.folder = folder
+        self.folder, self.inside = folder, inside
 
     def __contains__(self, key: str) -> bool:
         return key in self._data
@@ -53,6 +59,8 @@ class Table:
             wanted = " or ".join(_KIND_NAMES[kind] for kind in kinds)
             got = _KIND_NAMES.get(type(value), f"a {type(value).__name__}")
             self.fail(f"{key} must be {wanted}, not {got}")
+        if type(value) is int and value.bit_length() > _MOST_BITS:
+            self.fail(f"{key} is an integer of {value.bit_length()} bits")
         return value
 
     @overload
@@ -103,16 +111,20 @@ class Table:
         value = self.take(key, None, (list,))
         if value is None:
             return None
-        if not value or any(type(n) is not int or n < 1 for n in value):
-            self.fail(f"{key} = {value} is not a shape", hint="for example [64, 96]")
+        few = len(value) <= _MOST_AXES and all(
+            type(n) in (int, float) and abs(n) < _LONGEST_AXIS for n in value
+        )
+        if not value or not few or any(type(n) is not int or n < 1 for n in value):
+            shown = value if few else f"an array of {len(value)} values"
+            self.fail(f"{key} = {shown} is not a shape", hint="for example [64, 96]")
         return tuple(value)
 
     def file(self, key: str) -> Path | None:
         """The path of a file that exists, None when the key is absent."""
         path = self.new_file(key)
-        if path is not None and path.is_dir():
+        if path is not None and files.is_folder(path):
             self.fail(f"{key}: {path} is a folder, not a file")
-        if path is not None and not path.is_file():
+        if path is not None and not files.is_file(path):
             self.fail(f"{key}: no such file: {path}")
         return path
 
@@ -122,21 +134,24 @@ class Table:
         if name is None:
             return None
         path = self.folder / name
-        if not name or not path.parent.is_dir():
+        if not name or "\0" in name or not files.is_folder(path.parent):
             self.fail(f"{key}: no such folder: {path.parent}")
+        if self.inside and not files.is_inside(path, self.folder):
+            self.fail(f"{key}: {path} leaves the folder of the program", hint=_OUTSIDE)
         return path
 
     def table(self, key: str) -> Table:
         """The table under `key`, empty when absent."""
         value = self.take(key, {}, (dict,))
-        return Table(value, f"{self.origin}: [{key}]", self.folder)
+        return Table(value, f"{self.origin}: [{key}]", self.folder, self.inside)
 
     def tables(self, key: str) -> Iterator[Table]:
         """The tables of an array of tables, numbered from 1 in messages."""
         for number, value in enumerate(self.take(key, [], (list,)), start=1):
             if type(value) is not dict:
                 self.fail(f"{key} must be an array of tables", hint=f"write [[{key}]]")
-            yield Table(value, f"{self.origin}: [[{key}]] {number}", self.folder)
+            origin = f"{self.origin}: [[{key}]] {number}"
+            yield Table(value, origin, self.folder, self.inside)
 
     def finish(self) -> None:
         """Refuse the first key that was never asked for."""

@@ -100,7 +100,7 @@ def test_an_array_is_no_saved_state(bhemu, tmp_path) -> None:
     path.rename(tmp_path / "a.npz")
     result = bhemu("dump", tmp_path / "a.npz")
     assert result.exit_code == 2
-    assert "a single array, not a saved state" in result.stderr
+    assert "not a saved state: a single array" in result.stderr
 
 
 def test_the_clock_of_a_limit_counts_the_open_turn(write, report) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError, NotModelled
-from bhemu.program.schema import CoreSpec, RunSpec, Until, check_l1, load_program, resolve_at
+from bhemu.program.address import check_l1, resolve_at
+from bhemu.program.schema import CoreSpec, RunSpec, Until, load_program
 from bhemu.program.tensor import encode
 
 HEAD = 'bhemu = 1\nkind = "elf"\n[cores]\ntrisc0 = { elf = "k.elf" }\n'

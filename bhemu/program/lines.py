@@ -1,0 +1,324 @@
+"""Line numbers of an ELF: .debug_line of DWARF 2 to 5, read under a budget.
+
+Line programs stand for themselves: neither .debug_info nor a relocation is needed to read them,
+so an ELF linked with --emit-relocs is read like any other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from bhemu import limits
+from bhemu.program.elf import LONGEST_NAME, SHF_COMPRESSED, DamagedError, Section
+from bhemu.text import printable
+
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
+_CONST_ADD_PC, _FIXED_ADVANCE_PC = 8, 9
+_END_SEQUENCE, _SET_ADDRESS = 1, 2
+_PATH = 1  # DW_LNCT_path
+_LONGEST_LEB = 10
+_LONGEST_FILE = 255
+_FIXED = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16}  # DW_FORM_data1 .. data16
+_STRING, _BLOCK, _UDATA, _STRP, _LINE_STRP = 0x08, 0x09, 0x0F, 0x0E, 0x1F
+_ELFCOMPRESS_ZLIB = 1
+_ADDRESSES = 0xFFFF_FFFF
+
+
+class Row(NamedTuple):
+    """Addresses `lo` to `hi` (exclusive) come from `file`:`line`."""
+
+    lo: int
+    hi: int
+    file: str
+    line: int
+
+
+class _Budget:
+    """How much of LINE_STEPS is spent."""
+
+    def __init__(self) -> None:
+        self.most, self.spent = limits.limit("LINE_STEPS"), 0
+
+    def take(self, count: int = 1) -> None:
+        """Spend; InputError when that is too much."""
+        self.spent += count
+        if self.spent > self.most:
+            limits.check("LINE_STEPS", self.spent, "line numbers")
+
+
+class _Reader:
+    """Values one behind the other; DamagedError at the end of `data`."""
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self.data, self.at, self.end = data, at, end
+
+    def take(self, size: int) -> int:
+        """An unsigned little-endian integer."""
+        at, self.at = self.at, self.at + size
+        if self.at > self.end:
+            raise DamagedError("a value ends behind its unit")
+        return int.from_bytes(self.data[at : self.at], "little")
+
+    def uleb(self) -> int:
+        """An unsigned LEB128 number."""
+        value = 0
+        for i in range(_LONGEST_LEB):
+            byte = self.take(1)
+            value |= (byte & 0x7F) << 7 * i
+            if byte < 0x80:
+                return value
+        raise DamagedError("a LEB128 number without end")
+
+    def sleb(self) -> int:
+        """A signed LEB128 number."""
+        begin = self.at
+        value = self.uleb()
+        bits = 7 * (self.at - begin)
+        return value - (1 << bits) if value >> (bits - 1) else value
+
+    def skip(self, size: int) -> None:
+        """Leave `size` bytes out."""
+        self.at += size
+        if self.at > self.end:
+            raise DamagedError("a value ends behind its unit")
+
+    def string(self) -> bytes:
+        """Bytes up to a NUL."""
+        end = self.data.find(b"\0", self.at, self.end)
+        if end < 0:
+            raise DamagedError("a name without end")
+        begin, self.at = self.at, end + 1
+        return self.data[begin:end]
+
+
+class _Unit(NamedTuple):
+    """What the header of a line program says; `file` gives the name of a file register's value."""
+
+    step: int
+    line_base: int
+    line_range: int
+    lengths: bytes
+    file: Callable[[int], str]
+
+
+def rows(data: bytes, table: list[Section]) -> list[Row] | None:
+    """The rows in address order, None without a line table; DamagedError when it cannot be read.
+
+    InputError beyond a limit.
+    """
+    line = _contents(data, table, "line")
+    if line is None:
+        return None
+    strings = {
+        _LINE_STRP: _contents(data, table, "line_str") or b"",
+        _STRP: _contents(data, table, "str") or b"",
+    }
+    budget = _Budget()
+    found: list[Row] = []
+    at = 0
+    while at + 4 <= len(line):
+        budget.take()
+        at, unit = _unit(line, at)
+        found += _unit_rows(unit, strings, budget)
+    return sorted(found)
+
+
+def _contents(data: bytes, table: list[Section], name: str) -> bytes | None:
+    """The section .debug_NAME, unpacked where it is compressed."""
+    section = next((s for s in table if s.name in (f".debug_{name}", f".zdebug_{name}")), None)
+    if section is None:
+        return None
+    raw = section.bytes_of(data)
+    if section.name.startswith(".z"):
+        if raw[:4] != b"ZLIB" or len(raw) < 12:
+            raise DamagedError(f"{section.name} is not compressed as its name says")
+        return _inflated(raw[12:], int.from_bytes(raw[4:12], "big"), section.name)
+    if section.flags & SHF_COMPRESSED:
+        kind, size = (int.from_bytes(raw[i : i + 4], "little") for i in (0, 4))
+        if len(raw) < 12 or kind != _ELFCOMPRESS_ZLIB:
+            raise DamagedError(f"{section.name} is compressed by method {kind}, which is not read")
+        return _inflated(raw[12:], size, section.name)
+    limits.check("LINE_BYTES", len(raw), f"{section.name}: bytes")
+    return raw
+
+
+def _inflated(raw: bytes, size: int, name: str) -> bytes:
+    limits.check("LINE_BYTES", size, f"{name}: bytes")
+    try:
+        unpacked = zlib.decompressobj().decompress(raw, size + 1)
+    except zlib.error as error:
+        raise DamagedError(f"{name}: {error}") from error
+    if len(unpacked) != size:
+        raise DamagedError(f"{name} does not unpack to {size} bytes")
+    return unpacked
+
+
+def _unit(line: bytes, at: int) -> tuple[int, tuple[_Reader, int]]:
+    """(offset behind the unit at `at`, (its contents, bytes of an offset in it))."""
+    reader = _Reader(line, at, len(line))
+    length, wide = reader.take(4), 4
+    if length == 0xFFFF_FFFF:
+        length, wide = reader.take(8), 8
+    end = reader.at + length
+    if end > len(line):
+        raise DamagedError("a line program ends behind its section")
+    return end, (_Reader(line, reader.at, end), wide)
+
+
+def _unit_rows(
+    unit: tuple[_Reader, int], strings: dict[int, bytes], budget: _Budget
+) -> Iterator[Row]:
+    reader, wide = unit
+    version = reader.take(2)
+    if not 2 <= version <= 5:
+        raise DamagedError(f"a line program of DWARF version {version}")
+    if version == 5:
+        reader.skip(2)  # sizes of an address and of a segment selector
+    program = reader.take(wide)
+    program += reader.at
+    if program > reader.end:
+        raise DamagedError("the header of a line program ends behind it")
+    step = reader.take(1)
+    if version >= 4:
+        reader.skip(1)  # operations per instruction: these cores have no VLIW
+    reader.skip(1)
+    base = (reader.take(1) ^ 0x80) - 0x80
+    span, opcodes = reader.take(1), reader.take(1)
+    lengths = bytes(reader.take(1) for _ in range(1, opcodes))
+    header = _Reader(reader.data, reader.at, program)
+    named = _names_5(header, wide, strings, budget) if version == 5 else _names_2(header, budget)
+    if not span:
+        raise DamagedError("a line program with a line range of 0")
+    reader.at = program
+    return _run(reader, _Unit(step, base, span, lengths, named), budget)
+
+
+def _shown(raw: bytes) -> str:
+    """The name without folders."""
+    return printable(raw.rpartition(b"/")[2][:_LONGEST_FILE].decode(errors="replace")) or "?"
+
+
+def _names_2(reader: _Reader, budget: _Budget) -> Callable[[int], str]:
+    """Names of DWARF 2 to 4: files count from 1."""
+    while reader.string():
+        budget.take()
+    names: list[bytes] = []
+    while name := reader.string():
+        budget.take()
+        names.append(name)
+        for _ in range(3):
+            reader.uleb()
+    return lambda i: _shown(names[i - 1]) if 1 <= i <= len(names) else "?"
+
+
+def _names_5(
+    reader: _Reader, wide: int, strings: dict[int, bytes], budget: _Budget
+) -> Callable[[int], str]:
+    """Names of DWARF 5: files count from 0; a name may lie in another section."""
+    _table_5(reader, wide, budget)  # the folders
+    places = _table_5(reader, wide, budget)
+
+    def name(i: int) -> str:
+        if not i < len(places):
+            return "?"
+        held, form = places[i]
+        if isinstance(held, bytes):
+            return _shown(held)
+        text = strings.get(form, b"")
+        end = text.find(b"\0", held, held + LONGEST_NAME)
+        return _shown(text[held : end if end >= 0 else held + LONGEST_NAME])
+
+    return name
+
+
+def _table_5(reader: _Reader, wide: int, budget: _Budget) -> list[tuple[bytes | int, int]]:
+    """(name or its offset, form) of every entry of a table of folders or files."""
+    formats = [(reader.uleb(), reader.uleb()) for _ in range(reader.take(1))]
+    count = reader.uleb()
+    if not formats:
+        return []
+    budget.take(count * len(formats))
+    found = []
+    for _ in range(count):
+        path: tuple[bytes | int, int] = (b"", _STRING)
+        for content, form in formats:
+            value = _value(reader, form, wide)
+            if content == _PATH:
+                path = (value, form)
+        found.append(path)
+    return found
+
+
+def _value(reader: _Reader, form: int, wide: int) -> bytes | int:
+    if form == _STRING:
+        return reader.string()
+    if form in (_STRP, _LINE_STRP):
+        return reader.take(wide)
+    if form == _UDATA:
+        return reader.uleb()
+    if form == _BLOCK:
+        reader.skip(reader.uleb())
+        return 0
+    if form in _FIXED:
+        reader.skip(_FIXED[form])
+        return 0
+    raise DamagedError(f"a name of form {form:#x}")
+
+
+def _run(reader: _Reader, unit: _Unit, budget: _Budget) -> Iterator[Row]:
+    """The rows of a line program: each reaches to the next one of its sequence."""
+    names: dict[int, str] = {}
+    first = len(unit.lengths) + 1
+    address, file, line = 0, 1, 1
+    last: tuple[int, int, int] | None = None
+    while reader.at < reader.end:
+        budget.take()
+        opcode = reader.take(1)
+        ended = False
+        if opcode >= first:
+            advance, delta = divmod(opcode - first, unit.line_range)
+            address = address + advance * unit.step & _ADDRESSES
+            line += unit.line_base + delta
+        elif opcode == 0:
+            size = reader.uleb()
+            behind = reader.at + size
+            kind = reader.take(1) if size else 0
+            if kind == _SET_ADDRESS:
+                address = reader.take(min(size - 1, 8)) & _ADDRESSES
+            reader.at = behind
+            ended = kind == _END_SEQUENCE
+            if not ended:
+                continue
+        elif opcode != _COPY:
+            address, file, line = _standard(reader, unit, opcode, (address, file, line))
+            continue
+        if last is not None and address > last[0]:
+            if last[1] not in names:
+                names[last[1]] = unit.file(last[1])
+            yield Row(last[0], address, names[last[1]], last[2])
+        last = None if ended else (address, file, line)
+        if ended:
+            address, file, line = 0, 1, 1
+
+
+def _standard(
+    reader: _Reader, unit: _Unit, opcode: int, state: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """(address, file, line) after a standard opcode that adds no row."""
+    address, file, line = state
+    if opcode == _ADVANCE_PC:
+        address += reader.uleb() * unit.step
+    elif opcode == _ADVANCE_LINE:
+        line += reader.sleb()
+    elif opcode == _SET_FILE:
+        file = reader.uleb()
+    elif opcode == _CONST_ADD_PC:
+        address += (255 - len(unit.lengths) - 1) // unit.line_range * unit.step
+    elif opcode == _FIXED_ADVANCE_PC:
+        address += reader.take(2)
+    else:
+        for _ in range(unit.lengths[opcode - 1]):
+            reader.uleb()
+    return address & _ADDRESSES, file, line
