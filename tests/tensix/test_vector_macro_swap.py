@@ -143,6 +143,25 @@ def test_only_the_load_sub_unit_s_loads_win() -> None:
         assert refused(s, words) == "VECTOR-MACRO-PORT"
 
 
+def test_only_what_the_sfpswap_writes_gives_way() -> None:
+    """Not what a round instruction writes that began with it: SFPSHFT2 mode 2, LReg[0] to [3]."""
+    rotate = assemble("SFPSHFT2", lreg_src_c=1, lreg_dest=13, instr_mod1=2)
+    seq = sequence(byte(4, vb=True), rounding=byte(5, bonus=True))
+    s = prepared([swap(OTHER, 12, SWAP), rotate], [seq])
+    s.reference[0] = LLK
+    words = [macro(0, 6, 8), NOP, load_word(1)]
+    assert refused(s, words) == "VECTOR-MACRO-PORT"
+
+
+def test_a_load_of_a_constant_meets_nothing() -> None:
+    """It writes no LReg; what staging held before does not count."""
+    s = prepared([swap(OTHER, 12, SWAP)], [sequence(byte(4, vb=True))])
+    s.stage_reg[:], s.stage_mask[:] = LOADED, 1
+    assert Thread(s).push([macro(0, LOADED, 8), NOP, load_word(8), NOP]) == 0
+    expected, _ = meeting(NOP, llk=False)
+    assert s.lreg.tolist() == expected.lreg.tolist()
+
+
 def test_lanes_that_are_not_loaded_keep_what_the_sfpswap_wrote() -> None:
     """Fewer lanes are enabled when the load takes place than when SFPSWAP began."""
     s = prepared([swap(OTHER, 12, SWAP)], [sequence(byte(4, vb=True))])
