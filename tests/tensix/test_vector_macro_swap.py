@@ -67,11 +67,12 @@ def test_bit_7_makes_the_loaded_register_vd(mod: int) -> None:
     assert low != loaded != high
 
 
+@pytest.mark.parametrize("constant", [8, THRESHOLD])
 @pytest.mark.parametrize("mod", [MINIMUM, MAXIMUM])
-def test_without_bit_7_the_loaded_register_is_vc(mod: int) -> None:
+def test_without_bit_7_the_loaded_register_is_vc(mod: int, constant: int) -> None:
     """The template's VD, a constant, is the other operand: it is not compared with itself."""
-    (loaded, _, after, _), s = swapped(swap(0, THRESHOLD, mod), vb=False)
-    limit = key(s.lreg[THRESHOLD])
+    (loaded, _, after, _), s = swapped(swap(0, constant, mod), vb=False)
+    limit = key(s.lreg[constant])
     assert s.lreg[THRESHOLD].tolist() == [MIN_LIMIT] * 32
     assert after == list(map(max if mod == MINIMUM else min, loaded, limit))
     assert after != loaded
@@ -176,6 +177,22 @@ def test_lanes_that_are_not_loaded_keep_what_the_sfpswap_wrote() -> None:
     assert Thread(alone).push([load_word(LOADED)]) == 0
     assert s.lreg[LOADED].tolist() == alone.lreg[LOADED].tolist()[:16] + other[16:]
     assert s.lreg[OTHER].tolist() == first
+
+
+@pytest.mark.parametrize("llk", [False, True])
+def test_a_load_of_other_lanes_meets_nothing(llk: bool) -> None:
+    s = prepared([swap(OTHER, 12, SWAP)], [sequence(byte(4, vb=True))])
+    s.reference[0] = llk
+    other = s.lreg[OTHER].tolist()
+    assert Thread(s).push([macro(0, LOADED, 8)]) == 0
+    s.cc[:] = [1] * 16 + [0] * 16
+    assert Thread(s).push([NOP]) == 0
+    s.cc[:] = [0] * 16 + [1] * 16
+    assert Thread(s).push([load_word(LOADED)]) == 0
+    alone = prepared([], [])
+    assert Thread(alone).push([load_word(LOADED)]) == 0
+    assert s.lreg[LOADED].tolist() == other[:16] + alone.lreg[LOADED].tolist()[16:]
+    assert not quirks.counted(s)
 
 
 # Maximum or minimum of each column of tiles on top of each other
