@@ -67,11 +67,12 @@ def test_bit_7_makes_the_loaded_register_vd(mod: int) -> None:
     assert low != loaded != high
 
 
+@pytest.mark.parametrize("constant", [8, THRESHOLD])
 @pytest.mark.parametrize("mod", [MINIMUM, MAXIMUM])
-def test_without_bit_7_the_loaded_register_is_vc(mod: int) -> None:
+def test_without_bit_7_the_loaded_register_is_vc(mod: int, constant: int) -> None:
     """The template's VD, a constant, is the other operand: it is not compared with itself."""
-    (loaded, _, after, _), s = swapped(swap(0, THRESHOLD, mod), vb=False)
-    limit = key(s.lreg[THRESHOLD])
+    (loaded, _, after, _), s = swapped(swap(0, constant, mod), vb=False)
+    limit = key(s.lreg[constant])
     assert s.lreg[THRESHOLD].tolist() == [MIN_LIMIT] * 32
     assert after == list(map(max if mod == MINIMUM else min, loaded, limit))
     assert after != loaded
@@ -143,6 +144,25 @@ def test_only_the_load_sub_unit_s_loads_win() -> None:
         assert refused(s, words) == "VECTOR-MACRO-PORT"
 
 
+def test_only_what_the_sfpswap_writes_gives_way() -> None:
+    """Not what a round instruction writes that began with it: SFPSHFT2 mode 2, LReg[0] to [3]."""
+    rotate = assemble("SFPSHFT2", lreg_src_c=1, lreg_dest=13, instr_mod1=2)
+    seq = sequence(byte(4, vb=True), rounding=byte(5, bonus=True))
+    s = prepared([swap(OTHER, 12, SWAP), rotate], [seq])
+    s.reference[0] = LLK
+    words = [macro(0, 6, 8), NOP, load_word(1)]
+    assert refused(s, words) == "VECTOR-MACRO-PORT"
+
+
+def test_a_load_of_a_constant_meets_nothing() -> None:
+    """It writes no LReg; what staging held before does not count."""
+    s = prepared([swap(OTHER, 12, SWAP)], [sequence(byte(4, vb=True))])
+    s.stage_reg[:], s.stage_mask[:] = LOADED, 1
+    assert Thread(s).push([macro(0, LOADED, 8), NOP, load_word(8), NOP]) == 0
+    expected, _ = meeting(NOP, llk=False)
+    assert s.lreg.tolist() == expected.lreg.tolist()
+
+
 def test_lanes_that_are_not_loaded_keep_what_the_sfpswap_wrote() -> None:
     """Fewer lanes are enabled when the load takes place than when SFPSWAP began."""
     s = prepared([swap(OTHER, 12, SWAP)], [sequence(byte(4, vb=True))])
@@ -157,6 +177,22 @@ def test_lanes_that_are_not_loaded_keep_what_the_sfpswap_wrote() -> None:
     assert Thread(alone).push([load_word(LOADED)]) == 0
     assert s.lreg[LOADED].tolist() == alone.lreg[LOADED].tolist()[:16] + other[16:]
     assert s.lreg[OTHER].tolist() == first
+
+
+@pytest.mark.parametrize("llk", [False, True])
+def test_a_load_of_other_lanes_meets_nothing(llk: bool) -> None:
+    s = prepared([swap(OTHER, 12, SWAP)], [sequence(byte(4, vb=True))])
+    s.reference[0] = llk
+    other = s.lreg[OTHER].tolist()
+    assert Thread(s).push([macro(0, LOADED, 8)]) == 0
+    s.cc[:] = [1] * 16 + [0] * 16
+    assert Thread(s).push([NOP]) == 0
+    s.cc[:] = [0] * 16 + [1] * 16
+    assert Thread(s).push([load_word(LOADED)]) == 0
+    alone = prepared([], [])
+    assert Thread(alone).push([load_word(LOADED)]) == 0
+    assert s.lreg[LOADED].tolist() == other[:16] + alone.lreg[LOADED].tolist()[16:]
+    assert not quirks.counted(s)
 
 
 # Maximum or minimum of each column of tiles on top of each other

@@ -265,7 +265,7 @@ def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
     if status != DONE or s.stage_used[0] == load or (opcode != _LOAD and opcode != OPCODE):
         return status
     for k in range(carried):
-        if s.stage_left[k] == 1 and _meets(s, k, load):
+        if _meets(s, k, load):
             if not follows_llk(s):
                 return refuse(s, _SWAP_LOAD, s.stage_reg[load])
             met = True
