@@ -23,7 +23,6 @@ assert units.MODULES  # importing the package declares the instructions
 
 BUS = ("bus_write", "bus_read")  # by name, as instructions are by their mnemonics
 _running: list["subprocess.Popen[bytes]"] = []
-_EXECUTABLE = 1  # PF_X of a segment's flags
 _MOST = 3  # processes beside this one
 _LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
 
@@ -35,7 +34,7 @@ def opcodes(images: Iterable[Image]) -> set[int]:
     """
     found: set[int] = set()
     for segment in (segment for image in images for segment in image.segments):
-        if segment.flags & _EXECUTABLE:
+        if segment.executable:
             words = np.frombuffer(segment.data, np.uint32, len(segment.data) // 4)
             rotated = words[words & 3 != 3]
             pushed = rotated >> 26 | (rotated & 3) << 6

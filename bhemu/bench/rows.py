@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bhemu.memmap import PC_BUF_BASE
 from bhemu.oracle.case import DONE, TRISC_STARTS, Case
 from bhemu.riscv.asm import A0, A1, A2, PARK, PUSH, T1, ZERO, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
@@ -18,7 +19,7 @@ from bhemu.tile import Tile
 
 _START = TRISC_STARTS["trisc0"]
 _DONE = DONE[0]
-_THREAD_SYNC = 0xFFE80004  # a load waits until the thread's words are executed
+_THREAD_SYNC = PC_BUF_BASE + 4  # a load waits until the thread's words are executed
 _OPERAND_AT, _OPERANDS = 0x40000, 0x80000  # bytes of random bf16
 _MVMUL, _ELWADD, _SFPMAD, _CHAIN, _UNPACK, _PACK = range(6)  # firmware/bench/args.h
 _ROUNDS = 8

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bhemu.program.loader import Image, Segment
 
 _WORD = re.compile(r"(0[xX])?[0-9a-fA-F]{1,8}")
-_EXECUTABLE = 1  # PF_X
 
 Decode = Callable[[int], str]
 
@@ -102,7 +101,7 @@ def _elf(path: Path, symbol: str | None) -> Iterator[str]:
 
 
 def _is_code(segment: "Segment") -> bool:
-    return bool(segment.flags & _EXECUTABLE) and segment.vaddr < L1_SIZE
+    return segment.executable and segment.vaddr < L1_SIZE
 
 
 def _extent(image: "Image", symbol: str, start: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import failure
-from bhemu.cli.options import outside_option, run_options, settings
+from bhemu.cli.options import FLAGS, outside_option, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.run import unfinished
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from bhemu.debug.savefile import Snapshot
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
-_FLAGS = ("cores", "inputs", "expects", "until", "sets")
 _RUN_ONLY = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "save")
 
 
@@ -99,7 +98,7 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | N
 
     path = Path(what)
     if files.is_folder(path) or path.suffix == ".toml":
-        return _run({**values, "program": what, **dict.fromkeys(_FLAGS, ())})
+        return _run({**values, "program": what, **dict.fromkeys(FLAGS, ())})
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
     given = next((name for name in _RUN_ONLY if values[name] is not None), None)

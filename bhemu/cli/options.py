@@ -13,7 +13,7 @@ from bhemu.program.schema import POISON, REFERENCES, UB, Program, load_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FLAGS = ("cores", "inputs", "expects", "until", "sets")
+FLAGS = ("cores", "inputs", "expects", "until", "sets")
 _RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "livelock")
 
 
@@ -160,7 +160,7 @@ def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
     from bhemu.program.flags import with_flags
 
-    path, flags = values["program"], {name: values[name] for name in _FLAGS}
+    path, flags = values["program"], {name: values[name] for name in FLAGS}
     if path is None and not flags["cores"]:
         raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
     program = (

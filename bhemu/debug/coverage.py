@@ -16,6 +16,7 @@ from typing import Any, Final
 from bhemu import events
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
@@ -23,7 +24,6 @@ from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.status import DONE, RULES
 
 VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
-SRCA, SRCB = 0, 1
 _MATH = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "DOTPV", "GAPOOL", "GMPOOL")
 _MOVES = ("MOVA2D", "MOVB2D", "MOVD2A", "MOVD2B", "MOVB2A")
 _SFPU = ("SFPLOAD", "SFPSTORE")

@@ -11,8 +11,6 @@ from bhemu.program import loader
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
 from bhemu.tile import Tile
 
-_EXECUTABLE = 1  # PF_X
-
 
 @dataclass(frozen=True)
 class Part:
@@ -65,7 +63,7 @@ def _elf(spec: CoreSpec) -> Iterator[Part]:
     if spec.elf is None:
         return
     image = loader.read_elf(spec.elf)
-    code = {str(s) for s in image.segments if s.flags & _EXECUTABLE}
+    code = {str(s) for s in image.segments if s.executable}
     for placed in loader.place(image, local=spec.local, core=spec.name):
         base, space = (LOCAL_BASE, spec.name) if placed.space == "local" else (0, "l1")
         is_code = placed.name.removeprefix(f"{image.path.name} ") in code

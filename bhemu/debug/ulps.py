@@ -13,9 +13,6 @@ from bhemu.program import arrays, codecs, files, tensor
 
 Floats = NDArray[np.float64]
 
-_EDGE = {"tile32": 32, "faces16": 16}
-_BFP_GROUP = 16
-
 
 def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
     """The exact values of output `name`, float64 of `shape`; InputError when they do not fit."""
@@ -43,7 +40,7 @@ def spacing(exact: Floats, fmt: codecs.Format) -> Floats:
         return np.ones_like(exact)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
     if fmt.kind == "bfp":
-        groups = size.reshape(*size.shape[:-1], -1, _BFP_GROUP)
+        groups = size.reshape(*size.shape[:-1], -1, codecs.GROUP)
         size = np.broadcast_to(groups.max(axis=-1, keepdims=True), groups.shape).reshape(size.shape)
     lowest = 2.0 ** (1 - fmt.bias)
     digits = fmt.man - 1 if fmt.kind == "bfp" else fmt.man
@@ -89,7 +86,7 @@ class TileError:
 def by_tile(got: NDArray[Any], exact: Floats, fmt: codecs.Format, layout: str) -> list[TileError]:
     """The errors of every tile in memory order; of the whole output where it has no tiles."""
     error = distances(got, exact, fmt)
-    edge = _EDGE.get(layout)
+    edge = tensor.EDGE.get(layout)
     if edge is None or got.ndim < 2:
         return [_tile(got, exact, error, (), tuple(slice(None) for _ in got.shape))]
     found = []

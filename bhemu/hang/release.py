@@ -7,12 +7,12 @@ from typing import Any
 from bhemu import memmap as mm
 from bhemu.hang.explore import Loop
 from bhemu.hang.stores import CodeStores, code_stores
+from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, PARKED, RESET, THREADS
 
 _MOST = 4  # releasers named for one wait
-_STOREREG_BASE = 0xFFB00000
 _STATES = {
     RESET: "is in reset: nobody has released it",
     BLOCKED: "is blocked itself",
@@ -230,7 +230,7 @@ def writes_register(word: int, address: int) -> bool:
     cls = decode(word)
     if cls is None or cls.name != "STOREREG":
         return False
-    return _STOREREG_BASE + 4 * cls.operands(word)["reg_addr"] == address
+    return mmio.BASE + 4 * cls.operands(word)["reg_addr"] == address
 
 
 assert (SRCA, SRCB) == (0, 1)  # unpack_block_selection, unpacker_select and mask bits count alike

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 
+SECONDS = 60.0  # a run may take
 TRISC_STARTS = {"trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000}
 DONE = ((0x100, 0xD0E0), (0x104, 0xD0E1), (0x108, 0xD0E2))
 

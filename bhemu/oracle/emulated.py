@@ -9,10 +9,9 @@ import numpy as np
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.machine import Stop
 from bhemu.memmap import L1_SIZE
-from bhemu.oracle.case import Case, Outcome
+from bhemu.oracle.case import SECONDS, Case, Outcome
 from bhemu.tile import Tile
 
-SECONDS = 60.0
 _KINDS = {"until": "done", "timeout": "timeout"}
 
 

@@ -25,12 +25,11 @@ from bhemu.memmap import (
     SOFT_RESET_ALL,
     SOFT_RESET_BITS,
 )
-from bhemu.oracle.case import Case, Outcome
+from bhemu.oracle.case import SECONDS, Case, Outcome
 
 ENVIRONMENT = "BHEMU_TTSIM"
 POLL = 500  # clocks between two looks at the end condition
 CLOCKS = 1_000_000  # without an end and without an error: a deadlock looks like this
-SECONDS = 60.0
 
 _BAR0, _WINDOW = 0x1_0000_0000, 0x200000  # libttsim_api: windows of 2 MiB
 _WINDOW_CONFIG = _BAR0 + 0x1FC00000

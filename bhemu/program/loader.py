@@ -26,6 +26,7 @@ _TARGET = "build it for these cores: -march=rv32im -mabi=ilp32"
 _AGAIN = "copy or build the file again"
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 93: "ARC", 183: "AArch64", 195: "ARC"}
 _TYPES = {1: "a relocatable object", 3: "a shared object or PIE", 4: "a core dump"}
+_PF_X = 1  # flag of a segment
 _LOADER_INIT_SECTION = ".loader_init"
 _LOADER_INIT_SYMBOL = "__loader_init_start"
 
@@ -39,6 +40,11 @@ class Segment:
     data: bytes = field(repr=False)
     memsz: int
     flags: int
+
+    @property
+    def executable(self) -> bool:
+        """Whether it holds code (PF_X)."""
+        return bool(self.flags & _PF_X)
 
     @property
     def is_local(self) -> bool:

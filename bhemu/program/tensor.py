@@ -25,7 +25,7 @@ LAYOUTS = ("raw", "rows", "faces16", "tile32")
 CONVERTS = ("exact", "nearest", "truncate")
 COMPARES = ("bits", "ulp", "close")
 
-_EDGE = {"tile32": 32, "faces16": 16}
+EDGE = {"tile32": 32, "faces16": 16}
 _NO_ULP = 1 << 62
 _EXPECT_HINT = 'save what the format holds, or compare by "ulp" or "close"'
 
@@ -113,7 +113,7 @@ def locate(index: Sequence[int], shape: Sequence[int], layout: str) -> dict[str,
     if len(shape) < 2:
         return {"column": int(index[-1])} if len(index) else {}
     row, column = int(index[-2]), int(index[-1])
-    edge = _EDGE.get(layout)
+    edge = EDGE.get(layout)
     if edge is None:
         return {"row": row, "column": column}
     place = {"tile_row": row // edge, "tile_column": column // edge}
@@ -139,7 +139,7 @@ def bit_offset(
 
 def _block_shape(shape: tuple[int, ...], fmt: Format, layout: str) -> tuple[int, int]:
     """(number of blocks, datums per block): a block is what has its own exponent section."""
-    edge = _EDGE.get(_one_of("layout", layout, LAYOUTS))
+    edge = EDGE.get(_one_of("layout", layout, LAYOUTS))
     count = math.prod(shape)
     if not count or any(n < 0 for n in shape):
         raise InputError(f"shape {_text(shape)} holds no element")
@@ -161,21 +161,21 @@ def _block_shape(shape: tuple[int, ...], fmt: Format, layout: str) -> tuple[int,
 def _split(shape: tuple[int, ...], layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(axes the matrix is cut into, their order in memory)."""
     rows, columns = shape[-2:]
-    edge = _EDGE[layout]
+    edge = EDGE[layout]
     if edge == 16:
         return (-1, rows // 16, 16, columns // 16, 16), (0, 1, 3, 2, 4)
     return (-1, rows // 32, 2, 16, columns // 32, 2, 16), (0, 1, 4, 2, 5, 3, 6)
 
 
 def _to_blocks(matrix: NDArray[Any], layout: str, blocks: int) -> NDArray[Any]:
-    if layout not in _EDGE:
+    if layout not in EDGE:
         return matrix.reshape(blocks, -1)
     axes, order = _split(matrix.shape, layout)
     return matrix.reshape(axes).transpose(order).reshape(blocks, -1)
 
 
 def _from_blocks(blocks: NDArray[Any], shape: tuple[int, ...], layout: str) -> NDArray[Any]:
-    if layout not in _EDGE:
+    if layout not in EDGE:
         return blocks.reshape(shape)
     axes, order = _split(shape, layout)
     cut = (-1, *(axes[i] for i in order[1:]))

@@ -10,12 +10,12 @@ import numpy as np
 
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
-from bhemu.memmap import HOST
+from bhemu.memmap import HOST, LOCAL_BASE, TDMA_BASE
 from bhemu.tensix import streams
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 
-BASE = 0xFFB00000
-FIRST = 0xFFB11000  # below it is core-local memory, out of reach
+BASE = LOCAL_BASE
+FIRST = TDMA_BASE  # below it is core-local memory, out of reach
 
 LOW = error(
     "THCON-MMIO-LOW",

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
 
-BASE, SIZE = 0xFFB40000, 0x40000
+BASE, SIZE = OVERLAY_BASE, OVERLAY_END - OVERLAY_BASE
 STREAMS, REGISTERS = 64, 1024
 
 REMOTE_SRC = 4
