@@ -34,17 +34,18 @@ def count(s: Any, rule: Any) -> None:
         slot = (slot + 1) & (RULE_SLOTS - 1)
 
 
-def _note(s: Any, i: Any, value: Any) -> None:
+def note(s: Any, i: Any, value: Any) -> None:
+    """Keep one of the values that a sentence names."""
     s.detail[i] = value
 
 
-@by_name(_note)
+@by_name(note)
 def refuse(s: Any, rule: Any) -> Any:
     """`rule` (a status.error number), with the values that its sentence names noted."""
     return rule
 
 
-@by_name(_note)
+@by_name(note)
 def violated(s: Any, rule: Any) -> Any:
     """As `refuse` when undefined behaviour is an error, else 0 after counting the rule.
 
@@ -57,7 +58,7 @@ def violated(s: Any, rule: Any) -> Any:
     return np.int64(0)
 
 
-@by_name(_note)
+@by_name(note)
 def noted(s: Any, rule: Any) -> None:
     """Count `rule`, in every mode: here the golden model's way was taken, silicon has another."""
     count(s, rule)
