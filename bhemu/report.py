@@ -87,7 +87,7 @@ def _accessed_address(tile: Any, c: int, word: int) -> int:
 def engine_error(tile: Any) -> BhemuError:
     """The engine stopped by itself: an access or jump outside the mapped memory."""
     s = tile.state
-    number, c = int(s.detail[0]), int(s.detail[1])
+    number, c = int(s.detail[0]), int(s.core[0])
     more = _core_instruction(tile, c)
     verb = _ENGINE_ERRORS.get(number)
     if verb is None:

@@ -323,19 +323,17 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
     if kind == NONE:
         if engine_error == _FETCH_PROT:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-            s.detail[0] = c
             return np.int64(STOP_CODE_PAGE)
         if engine_error in _ACCESS_ERRORS:
             s.fuel[c] += 1  # the load or store did not retire
         elif engine_error == _FETCH_UNMAPPED:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-        s.detail[0], s.detail[1] = engine_error, c
+        s.detail[0] = engine_error
         return np.int64(STOP_ENGINE)
     if kind == LIMIT:
         clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
         return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
     if kind == FLUSHES:
-        s.detail[0] = c
         return np.int64(STOP_FLUSH)
     if kind == BREAKPOINT:
         return np.int64(STOP_BREAKPOINT)
@@ -372,7 +370,6 @@ def run_core(s: Any, c: Any) -> Any:
             return np.int64(0)
         s.core_state[c] = RUNNING
     if s.flush[c] and s.translated[c]:
-        s.detail[0] = c
         return np.int64(STOP_FLUSH)
     s.flush[c] = 0
     s.translated[c] = 1
