@@ -87,7 +87,7 @@ def _resolve(tile: Any, status: int) -> Stop | None:
     s, engine = tile.state, tile.backend.engine
     if status < 0:
         raise report.rule_error(tile, status)
-    c = int(s.detail[0])
+    c = int(s.core[0])
     if status == loop.STOP_FLUSH:
         engine.flush(c)
         return None

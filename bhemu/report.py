@@ -9,7 +9,7 @@ from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.tensix.status import GUEST, RULES, Rule
+from bhemu.tensix.status import GUEST, RULES
 
 _CLASSES = {
     "UndefinedBehavior": errors.Undefined,
@@ -44,10 +44,6 @@ def where_thread(tile: Any, t: int) -> Where:
     )
 
 
-def _sentence(rule: Rule, detail: list[int]) -> str:
-    return rule.text.format(*detail)
-
-
 def _core_instruction(tile: Any, c: int) -> dict[str, Any]:
     pc = int(tile.state.pc[c])
     if not 0 <= pc <= L1_SIZE - 4:
@@ -61,7 +57,7 @@ def rule_error(tile: Any, status: int) -> BhemuError:
     s = tile.state
     rule = RULES[status]
     detail = [int(x) for x in s.detail]
-    text = _sentence(rule, detail)
+    text = rule.sentence(detail)
     t, c = int(s.status_thread[0]), int(s.status_core[0])
     if t >= 0:
         where = where_thread(tile, t)
@@ -91,7 +87,7 @@ def _accessed_address(tile: Any, c: int, word: int) -> int:
 def engine_error(tile: Any) -> BhemuError:
     """The engine stopped by itself: an access or jump outside the mapped memory."""
     s = tile.state
-    number, c = int(s.detail[0]), int(s.detail[1])
+    number, c = int(s.detail[0]), int(s.core[0])
     more = _core_instruction(tile, c)
     verb = _ENGINE_ERRORS.get(number)
     if verb is None:

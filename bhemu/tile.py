@@ -167,11 +167,10 @@ class Tile:
         if status:
             from bhemu.tensix.status import CONDITIONS, RULES
 
-            why = CONDITIONS[status].text if status > 0 else RULES[status].text
-            detail = [int(x) for x in self.state.detail]
+            text = RULES[status].sentence(self.state.detail) if status < 0 else ""
             raise InputError(
                 f"{who} cannot {verb} {address:#010x} ({memmap.block_name(address)}): "
-                + why.format(*detail)
+                + (text or CONDITIONS[status].text)
             )
 
     def tensor(

@@ -30,12 +30,13 @@ def blocks() -> tuple[str, str]:
     return found[0], found[1]
 
 
-def without_class(source: str, name: str) -> str:
-    """A module without one of its classes."""
+def split(source: str, name: str) -> tuple[str, str]:
+    """A module without one of its classes, and that class."""
     (node,) = (n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == name)
     lines = source.splitlines(keepends=True)
     assert node.end_lineno is not None
-    return "".join(lines[: node.lineno - 1] + lines[node.end_lineno :])
+    first, end = node.lineno - 1, node.end_lineno
+    return "".join(lines[:first] + lines[end:]), "".join(lines[first:end])
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def project(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     path = tmp_path / SYNC
-    path.write_text(without_class(path.read_text(), "SEMPOST"))
+    path.write_text(split(path.read_text(), "SEMPOST")[0])
     return tmp_path
 
 
@@ -60,6 +61,10 @@ def run(project: Path, *command: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+def test_the_page_shows_the_class_as_it_is() -> None:
+    assert split((ROOT / SYNC).read_text(), "SEMPOST")[1] == blocks()[0]
 
 
 def test_the_page_adds_an_instruction(project: Path) -> None:

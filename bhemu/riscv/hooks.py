@@ -70,12 +70,12 @@ _STORE_MASKS = alignment_masks(Store)
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
 _LOOK, _STORED = 1, 2  # attention: general; compare the until words after a store
 
-ILLEGAL = error("RV-ILLEGAL", GUEST, "{0:#010x} is no instruction of these cores")
-ECALL = error("RV-SYSTEM", GUEST, "{0:#010x} (ecall, wfi or xret) has no meaning on these cores")
-UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {1:#x} is not modelled (word {0:#010x})")
-READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {1:#x} (word {0:#010x})")
-TRAP = error("RV-TRAP", GUEST, "trap with cause {1} at {0:#010x}")
-NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {0:#010x})")
+ILLEGAL = error("RV-ILLEGAL", GUEST, "{word:#010x} is no instruction of these cores")
+ECALL = error("RV-SYSTEM", GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores")
+UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {csr:#x} is not modelled (word {word:#010x})")
+READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {csr:#x} (word {word:#010x})")
+TRAP = error("RV-TRAP", GUEST, "trap with cause {cause} at {address:#010x}")
+NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {word:#010x})")
 
 
 @njit
@@ -139,12 +139,12 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
             return
     old = csr_file.value(s, c, number)
     if old < 0:
-        fail(s, c, UNKNOWN_CSR, word, number)
+        fail(s, c, UNKNOWN_CSR, word=word, csr=number)
         return
     if writes:
         new = semantics.csr_value(word, old, x_register(s, c, (word >> 15) & 31))
         if not csr_file.store(s, c, number, new):
-            fail(s, c, READ_ONLY_CSR, word, number)
+            fail(s, c, READ_ONLY_CSR, word=word, csr=number)
             return
     rd = (word >> 7) & 31
     if rd:
@@ -169,7 +169,7 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
     elif (word >> 12) & 7:
         _csr(s, c, address, word)
     else:
-        fail(s, c, ECALL, word, 0)
+        fail(s, c, ECALL, word=word)
     return True
 
 
@@ -225,7 +225,7 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
             s.fuel[c] -= 1
         tensix = (word >> 2) | ((word & 3) << 30)
         if c == 4:
-            fail(s, c, NCRISC_PUSH, tensix, 0)
+            fail(s, c, NCRISC_PUSH, word=tensix)
             break
         s.access[0] = insn_fifo.push(s, c, thread, tensix)
         if s.access[0] != 0:
@@ -245,7 +245,7 @@ def on_trap(s: Any, cause: Any) -> None:
     address = reg_read(s, c, REG_PC) - 4
     word = l1_word(s, address)
     if cause != _ILLEGAL_CAUSE:
-        fail(s, c, TRAP, address, cause)
+        fail(s, c, TRAP, address=address, cause=cause)
     elif word & 3 != 3:
         _ttinsn(s, c, address)
     else:
@@ -255,7 +255,7 @@ def on_trap(s: Any, cause: Any) -> None:
         rd = (word >> 7) & 31
         if result < 0:
             s.fuel[c] += 1
-            fail(s, c, ILLEGAL, word, 0)
+            fail(s, c, ILLEGAL, word=word)
         elif rd:
             reg_write(s, c, REG_X0 + rd, result)
 
@@ -323,19 +323,17 @@ def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
     if kind == NONE:
         if engine_error == _FETCH_PROT:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-            s.detail[0] = c
             return np.int64(STOP_CODE_PAGE)
         if engine_error in _ACCESS_ERRORS:
             s.fuel[c] += 1  # the load or store did not retire
         elif engine_error == _FETCH_UNMAPPED:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-        s.detail[0], s.detail[1] = engine_error, c
+        s.detail[0] = engine_error
         return np.int64(STOP_ENGINE)
     if kind == LIMIT:
         clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
         return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
     if kind == FLUSHES:
-        s.detail[0] = c
         return np.int64(STOP_FLUSH)
     if kind == BREAKPOINT:
         return np.int64(STOP_BREAKPOINT)
@@ -372,7 +370,6 @@ def run_core(s: Any, c: Any) -> Any:
             return np.int64(0)
         s.core_state[c] = RUNNING
     if s.flush[c] and s.translated[c]:
-        s.detail[0] = c
         return np.int64(STOP_FLUSH)
     s.flush[c] = 0
     s.translated[c] = 1

@@ -14,7 +14,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import NCB, UNSUPPORTED, condition, error
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
@@ -41,7 +41,7 @@ _RELEASE = tuple(
     error(
         f"{name.upper()}-NOT-VALID",
         NCB,
-        f"clear_dvalid releases {name} bank {{0}}, which is not valid",
+        f"clear_dvalid releases {name} bank {{bank}}, which is not valid",
         f"let unpacker {unit} hand the bank over first, or wait for it with STALLWAIT",
     )
     for unit, name in enumerate(("SrcA", "SrcB"))
@@ -50,7 +50,7 @@ _HAND_OVER = tuple(
     error(
         f"{name.upper()}-ALREADY-VALID",
         NCB,
-        f"unpacker {unit} hands over {name} bank {{0}}, which is already valid",
+        f"unpacker {unit} hands over {name} bank {{bank}}, which is already valid",
         "the matrix unit must release the bank first",
     )
     for unit, name in enumerate(("SrcA", "SrcB"))
@@ -58,7 +58,7 @@ _HAND_OVER = tuple(
 _LOST = error(
     "UNPACR-BURST",
     UNSUPPORTED,
-    "SrcA row {0} is read, but the UNPACR that wrote it did so in one burst with rows of another "
+    "SrcA row {row} is read, but the UNPACR that wrote it did so in one burst with rows of another "
     "set of 16: the silicon may have dropped the row",
     "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or "
     "write the row again: only the first row of such a burst is certain",
@@ -119,8 +119,7 @@ def doubtful(s: Any, row: Any, rows: Any) -> Any:
 def _doubt_refused(s: Any, doubt: Any, row: Any, rows: Any) -> Any:
     for i in range(row & 63, (row & 63) + rows):
         if (doubt >> (i & 15)) & 1:
-            s.detail[0] = i
-            return _LOST
+            return refuse(s, _LOST, row=i)
     return 0
 
 
@@ -147,8 +146,7 @@ def hand_over(s: Any, which: Any, fmt: Any) -> Any:
     """
     bank = s.unpack_bank[which] & 1
     if s.src_valid[which, bank]:
-        s.detail[0] = bank
-        status = violated(s, _HAND_OVER[which])
+        status = violated(s, _HAND_OVER[which], bank=bank)
         if status:
             return status
     s.src_valid[which, bank] = 1
@@ -171,8 +169,7 @@ def releasable(s: Any, which: Any) -> Any:
     bank = s.matrix_bank[which] & 1
     if s.src_valid[which, bank]:
         return 0
-    s.detail[0] = bank
-    return violated(s, _RELEASE[which])
+    return violated(s, _RELEASE[which], bank=bank)
 
 
 @njit

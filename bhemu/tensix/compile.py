@@ -18,6 +18,7 @@ from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.tensix import cold, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.record import ENTRY, STEP
 from bhemu.tensix.state import State
 from bhemu.tensix.status import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error
@@ -38,6 +39,7 @@ import numpy as np
 
 {imports}
 from bhemu.jit.subset import njit
+from bhemu.tensix.quirks import refuse
 
 _Fields = {layout}.Fields
 _execute = njit({function})
@@ -71,8 +73,7 @@ def entry_source(cls: type[Instruction]) -> str:
     if cls.reserved:
         first += (
             f"    if w & {cls.reserved:#x}:\n"
-            f"        s.detail[0] = w & {cls.reserved:#x}\n"
-            f"        return np.int64({RESERVED_BITS})\n"
+            f"        return np.int64(refuse(s, {RESERVED_BITS}, bits=w & {cls.reserved:#x}))\n"
         )
     return _text(cls, f"{cls.__name__}.execute", cls, route=route, first=first)
 
@@ -130,9 +131,9 @@ def cold_entry(slot: int) -> tuple[Any, float]:
     return timed(_compile_cold, slot)
 
 
-def refusal(opcode: int) -> int:
+def refusal(s: State, opcode: int) -> int:
     """Status of an opcode that cannot execute: unknown, or declared but not modelled."""
-    return NOT_EXECUTED if opcode in REGISTRY else UNKNOWN_OPCODE
+    return NOT_EXECUTED if opcode in REGISTRY else int(refuse(s, UNKNOWN_OPCODE, opcode=opcode))
 
 
 class Table:
@@ -164,8 +165,7 @@ class Table:
         opcode = int(self._s.route[0]) or word >> 24
         try:
             if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
-                self._s.detail[0] = opcode
-                return refusal(opcode)
+                return refusal(self._s, opcode)
             function, seconds = entry(opcode)
             if seconds:
                 self.compiled(REGISTRY[opcode].name, seconds)
@@ -228,9 +228,7 @@ def interpret(s: State, t: int, word: int) -> int:
         return int(route(s, int(t), w))
     cls = REGISTRY.get(w >> 24)
     if cls is None or cls.execute is None:
-        s.detail[0] = w >> 24
-        return refusal(w >> 24)
+        return refusal(s, w >> 24)
     if w & cls.reserved:
-        s.detail[0] = w & cls.reserved
-        return RESERVED_BITS
+        return int(refuse(s, RESERVED_BITS, bits=w & cls.reserved))
     return int(cls.execute(s, int(t), cls.decoded(w)))

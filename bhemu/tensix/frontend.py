@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, IDLE, UB, condition, error
 
@@ -19,15 +20,20 @@ MOP_PUSHED_BY_BRISC = error(
     "MOP and MOP_CFG pushed by BRISC skip the MOP expander and reach the wait gate unexpanded",
     "push them from the thread's own TRISC",
 )
-MOP_RESERVED = error("MOP-RESERVED", UB, "MOP template 1 with non-zero bits {0:#x} in [22:0]")
+MOP_RESERVED = error("MOP-RESERVED", UB, "MOP template 1 with non-zero bits {bits:#x} in [22:0]")
 MOP_COUNT = error(
-    "MOP-COUNT", UB, "MOP outer count {0}, inner count {1}: both must be 1 to 127", "set MOP words"
+    "MOP-COUNT",
+    UB,
+    "MOP outer count {outer}, inner count {inner}: both must be 1 to 127",
+    "set MOP words",
 )
-MOP_STEPS = error("MOP-FLAGS", UB, "MOP template 0 with flag word {0:#x}: only bits 0 and 1 exist")
+MOP_STEPS = error(
+    "MOP-FLAGS", UB, "MOP template 0 with flag word {flags:#x}: only bits 0 and 1 exist"
+)
 REPLAY_RANGE = error(
-    "REPLAY-RANGE", UB, "REPLAY of {0} words from slot {1}: 1 to 32 words, slots 0 to 31"
+    "REPLAY-RANGE", UB, "REPLAY of {count} words from slot {slot}: 1 to 32 words, slots 0 to 31"
 )
-REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {0:#x}")
+REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {bits:#x}")
 REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate")
 
 # opcodes
@@ -90,16 +96,13 @@ def _begin_mop(s: Any, t: Any, word: Any) -> Any:
     s.mop_pc[t], s.mop_core[t] = s.gate_pc[t], s.gate_core[t]
     if (word >> 23) & 1:
         if word & 0x7FFFFF:
-            s.detail[0] = word & 0x7FFFFF
-            return MOP_RESERVED
+            return refuse(s, MOP_RESERVED, bits=word & 0x7FFFFF)
         if first < 1 or first > 127 or second < 1 or second > 127:
-            s.detail[0], s.detail[1] = first, second
-            return MOP_COUNT
+            return refuse(s, MOP_COUNT, outer=first, inner=second)
         s.mop_on[t] = 2
         return DONE
     if second > 3:
-        s.detail[0] = second
-        return MOP_STEPS
+        return refuse(s, MOP_STEPS, flags=second)
     s.mop_mask[t] = (word & 0xFFFF) | (s.mop_zmask_hi[t] << 16)
     s.mop_count[t] = ((word >> 16) & 0x7F) + 1
     s.mop_on[t] = 1
@@ -183,11 +186,9 @@ def _replay(s: Any, t: Any, word: Any) -> Any:
     n, slot = (word >> 4) & 0x3FF, (word >> 14) & 0x3FF
     n = 32 if n == 0 else n
     if word & 0xC:
-        s.detail[0] = word & 0xC
-        return REPLAY_BITS
+        return refuse(s, REPLAY_BITS, bits=word & 0xC)
     if n > 32 or slot > 31:
-        s.detail[0], s.detail[1] = n, slot
-        return REPLAY_RANGE
+        return refuse(s, REPLAY_RANGE, count=n, slot=slot)
     if word & 1:
         s.record_at[t], s.record_left[t], s.record_execute[t] = slot, n, (word >> 1) & 1
     else:

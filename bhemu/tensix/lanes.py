@@ -32,48 +32,49 @@ EXCHANGE_SRCB_SRCC = 1 << 8
 NOT_WRITABLE = error(
     "VECTOR-DEST",
     UNSUPPORTED,
-    "LReg[{0}] is a constant: this instruction writes only LReg[0] to LReg[7]",
+    "LReg[{dest}] is a constant: this instruction writes only LReg[0] to LReg[7]",
     "constants 11 to 14 are set by SFPCONFIG",
 )
 DEST_NOT_ZERO = error(
     "VECTOR-DEST-ZERO",
     UNSUPPORTED,
-    "lreg_dest is {0}, but this instruction has no destination",
+    "lreg_dest is {dest}, but this instruction has no destination",
     "leave lreg_dest 0",
 )
 TEMPLATE_LANES = error(
     "VECTOR-TEMPLATE-LANES",
     UNSUPPORTED,
-    "VD {0} stores the instruction as a LOADMACRO template while some lanes are disabled",
+    "VD {dest} stores the instruction as a LOADMACRO template while some lanes are disabled",
     "enable all lanes first (SFPENCC)",
 )
 TEMPLATE_LOAD = error(
     "VECTOR-TEMPLATE-LOAD",
     UNSUPPORTED,
-    "VD {0} stores a load or store as a LOADMACRO template, which has no model",
+    "VD {dest} stores a load or store as a LOADMACRO template, which has no model",
     "name LReg[0] to LReg[11]",
 )
 DEST_INDEX = error(
     "TEN-2932",
     UNSUPPORTED,
-    "LReg[{0}] is corrupted when written with LaneConfig.ENABLE_DEST_INDEX set",
+    "LReg[{dest}] is corrupted when written with LaneConfig.ENABLE_DEST_INDEX set",
     "clear bit 2 of LaneConfig with SFPCONFIG first, or write LReg[0] to LReg[3]",
 )
 MODE_RESERVED = error(
-    "VECTOR-MODE-RESERVED", NCB, "mode {0} ({0:#x}) sets a bit this instruction reserves"
+    "VECTOR-MODE-RESERVED", NCB, "mode {mode} ({mode:#x}) sets a bit this instruction reserves"
 )
 MODE_UNDEFINED = error(
-    "VECTOR-MODE-UNDEFINED", UB, "mode {0} ({0:#x}) is undefined for this instruction"
+    "VECTOR-MODE-UNDEFINED", UB, "mode {mode} ({mode:#x}) is undefined for this instruction"
 )
 MODE_UNNAMED = error(
     "VECTOR-MODE",
     MISSING,
-    "mode {0} ({0:#x}) sets a bit to which the ISA text gives no meaning for this instruction",
+    "mode {mode} ({mode:#x}) sets a bit to which the ISA text gives no meaning for this "
+    "instruction",
 )
 IMMEDIATE = error(
     "VECTOR-IMMEDIATE",
     UNSUPPORTED,
-    "immediate {0:#x} has no meaning in mode {1}",
+    "immediate {immediate:#x} has no meaning in mode {mode}",
     "leave the immediate 0",
 )
 
@@ -218,7 +219,7 @@ def set_flags(s: Any, value: Any) -> None:
 @njit
 def _template(s: Any, t: Any, dest: Any) -> Any:
     if not all_enabled(s):
-        return refuse(s, TEMPLATE_LANES, dest)
+        return refuse(s, TEMPLATE_LANES, dest=dest)
     s.macro_template[dest - TEMPLATES] = s.gate_word[t]
     return DONE
 
@@ -236,9 +237,9 @@ def claim(s: Any, t: Any, dest: Any) -> Any:
     if dest >= TEMPLATES:
         return _template(s, t, dest)
     if dest >= WRITABLE:
-        return refuse(s, NOT_WRITABLE, dest)
+        return refuse(s, NOT_WRITABLE, dest=dest)
     if s.lane_config[0] & _U(ENABLE_DEST_INDEX):
-        return refuse(s, DEST_INDEX, dest)
+        return refuse(s, DEST_INDEX, dest=dest)
     return GO
 
 
@@ -249,4 +250,4 @@ def claim_none(s: Any, t: Any, dest: Any) -> Any:
         return GO
     if dest >= TEMPLATES:
         return _template(s, t, dest)
-    return refuse(s, DEST_NOT_ZERO, dest)
+    return refuse(s, DEST_NOT_ZERO, dest=dest)

@@ -12,6 +12,7 @@ from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, LOCAL_BASE, TDMA_BASE
 from bhemu.tensix import streams
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 
 BASE = LOCAL_BASE
@@ -20,21 +21,15 @@ FIRST = TDMA_BASE  # below it is core-local memory, out of reach
 LOW = error(
     "THCON-MMIO-LOW",
     UB,
-    "address {0:#010x} is below 0xffb11000, out of reach of the scalar unit",
+    "address {address:#010x} is below 0xffb11000, out of reach of the scalar unit",
     "reg_addr of STOREREG and LOADREG is (address - 0xffb00000) / 4",
 )
 WAITS = error(
     "THCON-MMIO-WAITS",
     UNIMPLEMENTED,
-    "the load from {0:#010x} by the scalar unit would have to wait, which is not modelled",
+    "the load from {address:#010x} by the scalar unit would have to wait, which is not modelled",
     "let a RISC-V core load it",
 )
-
-
-@njit
-def _below(s: Any, address: Any) -> Any:
-    s.detail[0] = address
-    return address < FIRST
 
 
 @njit
@@ -56,23 +51,22 @@ def _bus(s: Any, pointer: Any, address: Any, value: Any) -> Any:
 @njit
 def load(s: Any, address: Any) -> Any:
     """The 32-bit register at `address`, 0 to 2**32 - 1; negative: error number."""
-    if _below(s, address):
-        return np.int64(LOW)
+    if address < FIRST:
+        return np.int64(refuse(s, LOW, address=address))
     at = address - streams.BASE
     if 0 <= at < streams.SIZE:
         return streams.stream_read(s, at >> 12, (at & 0xFFF) >> 2)
     value, status = _bus(s, s.bus_read[0], address, 0)
     if status > 0:
-        s.detail[0] = address
-        return np.int64(WAITS)
+        return np.int64(refuse(s, WAITS, address=address))
     return status if status else value
 
 
 @njit
 def store(s: Any, address: Any, value: Any) -> Any:
     """Store the 32-bit `value` to the register at `address`; DONE or the error number."""
-    if _below(s, address):
-        return np.int64(LOW)
+    if address < FIRST:
+        return np.int64(refuse(s, LOW, address=address))
     at = address - streams.BASE
     if 0 <= at < streams.SIZE:
         return np.int64(streams.stream_write(s, at >> 12, (at & 0xFFF) >> 2, value))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.keywords import by_name
 from bhemu.jit.subset import njit
 
 RULE_SLOTS = 256  # rules that can be counted at once
@@ -33,31 +34,34 @@ def count(s: Any, rule: Any) -> None:
         slot = (slot + 1) & (RULE_SLOTS - 1)
 
 
-@njit(inline="always")
+def note(s: Any, i: Any, value: Any) -> None:
+    """Keep one of the values that a sentence names."""
+    s.detail[i] = value
+
+
+@by_name(note)
+def refuse(s: Any, rule: Any) -> Any:
+    """`rule` (a status.error number), with the values that its sentence names noted."""
+    return rule
+
+
+@by_name(note)
 def violated(s: Any, rule: Any) -> Any:
-    """`rule` (a status.error number) when undefined behaviour is an error, else 0 after counting.
+    """As `refuse` when undefined behaviour is an error, else 0 after counting the rule.
 
     Only for rules where the ISA text says what the silicon does; call it once per instruction and
     rule, before any effect.
     """
     if s.ub_mode[0] == UB_ERROR:
-        return rule
-    count(s, np.int64(rule))
-    return 0
+        return np.int64(rule)
+    count(s, rule)
+    return np.int64(0)
 
 
-@njit(inline="always")
+@by_name(note)
 def noted(s: Any, rule: Any) -> None:
     """Count `rule`, in every mode: here the golden model's way was taken, silicon has another."""
-    count(s, np.int64(rule))
-
-
-@njit(inline="always")  # numba compiles a call anew for every rule number
-def refuse(s: Any, rule: Any, first: Any = 0, second: Any = 0) -> Any:
-    """`rule`, with the words for its sentence, {0} and {1}, noted as far as it has them."""
-    s.detail[0] = first
-    s.detail[1] = second
-    return rule
+    count(s, rule)
 
 
 @njit

@@ -32,13 +32,13 @@ assert tf.ADDR_MOD_BIAS_SEC7_BiasIncr.word == _BIAS + SECTIONS - 1
 _BIAS_USED = error(
     "ADDR-MOD-BIAS",
     UNSUPPORTED,
-    "ADDR_MOD_BIAS_SEC{0} is {1:#x}: Blackhole selects all eight sections directly",
+    "ADDR_MOD_BIAS_SEC{section} is {bias:#x}: Blackhole selects all eight sections directly",
     "leave BiasIncr and BiasClear 0",
 )
 _C_TO_CR_MIXED = error(
     "ADDR-MOD-CTOCR",
     UNSUPPORTED,
-    "ADDR_MOD_DST_SEC{0} is {1:#x}: DestCToCR together with DestClear or DestCR",
+    "ADDR_MOD_DST_SEC{section} is {value:#x}: DestCToCR together with DestClear or DestCR",
     "set only one of the three",
 )
 
@@ -79,12 +79,12 @@ def addr_mod_refused(s: Any, t: Any, k: Any) -> Any:
     bias = np.int64(s.thread_cfg[t, _BIAS + (k & 7)])
     used = _field(bias, tf.ADDR_MOD_BIAS_SEC0_BiasIncr)
     if used | _field(bias, tf.ADDR_MOD_BIAS_SEC0_BiasClear):
-        return refuse(s, _BIAS_USED, k, bias)
+        return refuse(s, _BIAS_USED, section=k, bias=bias)
     dst = np.int64(s.thread_cfg[t, _DST + (k & 7)])
     if _field(dst, tf.ADDR_MOD_DST_SEC0_DestCToCR):
         mixed = _field(dst, tf.ADDR_MOD_DST_SEC0_DestClear)
         if mixed | _field(dst, tf.ADDR_MOD_DST_SEC0_DestCR):
-            return refuse(s, _C_TO_CR_MIXED, k, dst)
+            return refuse(s, _C_TO_CR_MIXED, section=k, value=dst)
     return 0
 
 

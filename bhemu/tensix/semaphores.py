@@ -19,19 +19,20 @@ LIMIT = 15  # largest value a semaphore holds
 POST_FULL = error(
     "SEM-POST-FULL",
     NCB,
-    "semaphore {0} is posted although its value {1} is not below {2}",
+    "semaphore {semaphore} is posted although its value {value} is not below {limit}",
     "wait with SEMWAIT wait_sem_cond=2 before the post, or raise max_value in SEMINIT",
 )
 GET_EMPTY = error(
     "SEM-GET-EMPTY",
     NCB,
-    "semaphore {0} is taken although its value is 0",
+    "semaphore {semaphore} is taken although its value is 0",
     "wait with SEMWAIT wait_sem_cond=1 before SEMGET",
 )
 STORE_VALUE = error(
     "SEM-STORE-VALUE",
     UNIMPLEMENTED,
-    "store of {1:#x} to the window of semaphore {0}: only 0 (post) and 1 (get) are meant",
+    "store of {value:#x} to the window of semaphore {semaphore}: only 0 (post) and 1 (get) are "
+    "meant",
     "store 0 to post or 1 to get",
 )
 
@@ -60,15 +61,13 @@ def get(s: Any, i: Any) -> None:
 @njit
 def posted_full(s: Any, i: Any, limit: Any) -> Any:
     """Status of posting semaphore `i`, whose value has reached `limit`."""
-    s.detail[0], s.detail[1], s.detail[2] = i, s.sem[i & 7], limit
-    return violated(s, POST_FULL)
+    return violated(s, POST_FULL, semaphore=i, value=s.sem[i & 7], limit=limit)
 
 
 @njit
 def taken_empty(s: Any, i: Any) -> Any:
     """Status of taking semaphore `i`, whose value is 0."""
-    s.detail[0] = i
-    return violated(s, GET_EMPTY)
+    return violated(s, GET_EMPTY, semaphore=i)
 
 
 @njit
@@ -97,8 +96,7 @@ def store(s: Any, i: Any, data: Any) -> Any:
     """
     status = DONE
     if data & ~1:
-        s.detail[0], s.detail[1] = i, data
-        status = violated(s, STORE_VALUE)
+        status = violated(s, STORE_VALUE, semaphore=i, value=data)
     elif data & 1 and s.sem[i & 7] == 0:
         status = taken_empty(s, i)
     elif data & 1 == 0 and s.sem[i & 7] >= LIMIT:

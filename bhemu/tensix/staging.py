@@ -23,7 +23,7 @@ _ZERO = np.uint32(0)
 _PORT = error(
     "VECTOR-MACRO-PORT",
     UNSUPPORTED,
-    "two instructions write LReg[{0}] in the same cycle, and the ISA text gives no order",
+    "two instructions write LReg[{reg}] in the same cycle, and the ISA text gives no order",
     "change a delay in the sequence, or let one of them write LReg[16]",
 )
 
@@ -99,7 +99,7 @@ def end_cycle(s: Any) -> Any:
     for k in range(used):
         for j in range(k):
             if s.stage_left[k] == 0 and s.stage_left[j] == 0 and _overlap(s, j, k):
-                return refuse(s, _PORT, s.stage_reg[k])
+                return refuse(s, _PORT, reg=s.stage_reg[k])
     for k in range(used):
         if s.stage_left[k] == 0:
             _apply(s, k)

@@ -2,14 +2,16 @@
 
 Compiled code returns numbers only: 0 = done; > 0 = blocked on that condition, nothing changed, try
 again; < 0 = error, nothing more may run.  Every number is handed out here, beside its sentence, so
-that no second table of messages exists.  `{0}` .. `{3}` in a sentence are the words of `s.detail`.
+that no second table of messages exists.  What a sentence names, as in "row {row} of {rows}", stands
+in `s.detail` in the order of the names (`quirks.refuse(s, RULE, row=row, rows=rows)`).
 """
 
+import string
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 DONE = 0
-ESCAPE = -1  # the opcode has no compiled entry yet: the caller provides one and runs on
 IDLE = -2  # the thread has no word to execute
 
 UB = "UndefinedBehavior"
@@ -30,13 +32,23 @@ class Condition:
 
 @dataclass(frozen=True)
 class Rule:
-    """One error (number < 0): rule id, category, sentence, and the ISA or simulator source."""
+    """One error (number < 0): rule id, category, sentence, hint, and the order of `s.detail`."""
 
     number: int
     rule: str
     category: str
     text: str
     hint: str
+    names: tuple[str, ...]
+
+    def details(self, values: Iterable[int]) -> dict[str, int]:
+        """The words of `s.detail` by the names of the sentence."""
+        return dict(zip(self.names, (int(value) for value in values), strict=False))
+
+    def sentence(self, values: Iterable[int]) -> str:
+        """The sentence with the words of `s.detail`."""
+        values = [int(value) for value in values]
+        return self.text.format(*values, **self.details(values))
 
 
 CONDITIONS: dict[int, Condition] = {}
@@ -63,18 +75,26 @@ def condition(text: str) -> int:
     return number
 
 
-def error(rule: str, category: str, text: str, hint: str = "") -> int:
-    """Register an error sentence under a unique rule id; returns its negative number."""
+def error(
+    rule: str, category: str, text: str, hint: str = "", names: tuple[str, ...] | None = None
+) -> int:
+    """Register an error sentence under a unique rule id; returns its negative number.
+
+    `names`: those of the words of `s.detail`, when these are not what the sentence names, sorted.
+    """
     number = -_FIRST_RULE - _stable(rule)
     assert number not in RULES, f"{rule} is registered twice, or collides with another rule id"
-    RULES[number] = Rule(number, rule, category, text, hint)
+    named = {name for _, name, _, _ in string.Formatter().parse(text) if name}
+    RULES[number] = Rule(number, rule, category, text, hint, names or tuple(sorted(named)))
     return number
 
 
 RESERVED_BITS = error(
-    "ENC-RESERVED", UB, "reserved bits {0:#010x} are set in the encoding", "check the encoder"
+    "ENC-RESERVED", UB, "reserved bits {bits:#010x} are set in the encoding", "check the encoder"
 )
-UNKNOWN_OPCODE = error("ENC-OPCODE", UB, "opcode {0:#04x} is no Tensix instruction of Blackhole")
+UNKNOWN_OPCODE = error(
+    "ENC-OPCODE", UB, "opcode {opcode:#04x} is no Tensix instruction of Blackhole"
+)
 NOT_EXECUTED = error(
     "ISA-REFUSED",
     MISSING,

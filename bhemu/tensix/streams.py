@@ -12,6 +12,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error
 
 BASE, SIZE = OVERLAY_BASE, OVERLAY_END - OVERLAY_BASE
@@ -45,33 +46,31 @@ HEADER_INCREMENT = 0xFFF  # bits of PHASE_AUTO_CFG_HEADER that are added to CURR
 UNKNOWN = error(
     "STREAM-REGISTER",
     UNIMPLEMENTED,
-    "register {1} of overlay stream {0} (address {2:#010x}) is not modelled",
+    "register {register} of overlay stream {stream} (address {address:#010x}) is not modelled",
     "modelled are 4, 5, 7, 8, 10, 11, 17-20, 28-31, 34 (load, store), 270 (store), 259, 297 (load)",
 )
 WIDE_SRC = error(
     "STREAM-REMOTE-SRC",
     UNSUPPORTED,
-    "{3:#x} stored to REMOTE_SRC of overlay stream {0} does not fit its 24 bits",
+    "{value:#x} stored to REMOTE_SRC of overlay stream {stream} does not fit its 24 bits",
 )
 UPDATE_LOW = error(
     "STREAM-SPACE-UPDATE",
     UNSUPPORTED,
-    "{3:#x} stored to the space update of overlay stream {0}: bits 5:0 must be 0",
+    "{value:#x} stored to the space update of overlay stream {stream}: bits 5:0 must be 0",
     "the number of words to add stands in bits 31:6",
 )
 READ_ONLY = error(
     "STREAM-READ-ONLY",
     UB,
-    "{3:#x} stored to the read-only register {1} of overlay stream {0}",
+    "{value:#x} stored to the read-only register {register} of overlay stream {stream}",
 )
 
 
 @njit
-def _refuse(s: Any, rule: Any, stream: Any, register: Any, value: Any) -> Any:
-    s.detail[0], s.detail[1] = stream, register
-    s.detail[2] = BASE + 0x1000 * stream + 4 * register
-    s.detail[3] = value
-    return rule
+def _unknown(s: Any, stream: Any, register: Any) -> Any:
+    address = BASE + 0x1000 * stream + 4 * register
+    return refuse(s, UNKNOWN, stream=stream, register=register, address=address)
 
 
 @njit
@@ -126,7 +125,7 @@ def stream_read(s: Any, stream: Any, register: Any) -> Any:
         return value
     if register == REMOTE_DEST_BUF_SPACE_AVAILABLE or register == NUM_MSGS_RECEIVED:
         return value
-    return np.int64(_refuse(s, UNKNOWN, stream, register, 0))
+    return np.int64(_unknown(s, stream, register))
 
 
 @njit
@@ -150,7 +149,7 @@ def stream_write(s: Any, stream: Any, register: Any, value: Any) -> Any:
         _keep(s, row, register, value, mask)
     elif register == REMOTE_SRC:
         if value & ~SRC_MASK:
-            return _refuse(s, WIDE_SRC, stream, register, value)
+            return refuse(s, WIDE_SRC, stream=stream, value=value)
         s.stream[row, REMOTE_SRC] = np.uint32(value)
     elif register == PHASE_AUTO_CFG_HEADER:
         total = np.int64(s.stream[row, CURR_PHASE]) + (value & HEADER_INCREMENT)
@@ -158,11 +157,11 @@ def stream_write(s: Any, stream: Any, register: Any, value: Any) -> Any:
         s.stream[row, PHASE_AUTO_CFG_HEADER] = np.uint32(value & ~HEADER_INCREMENT & 0xFFFFFFFF)
     elif register == REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE:
         if value & 0x3F:
-            return _refuse(s, UPDATE_LOW, stream, register, value)
+            return refuse(s, UPDATE_LOW, stream=stream, value=value)
         total = np.int64(s.stream[row, REMOTE_DEST_BUF_SPACE_AVAILABLE]) + (value >> 6)
         s.stream[row, REMOTE_DEST_BUF_SPACE_AVAILABLE] = np.uint32(total & COUNT_MASK)
     elif register == REMOTE_DEST_BUF_SPACE_AVAILABLE or register == NUM_MSGS_RECEIVED:
-        return _refuse(s, READ_ONLY, stream, register, value)
+        return refuse(s, READ_ONLY, stream=stream, register=register, value=value)
     else:
-        return _refuse(s, UNKNOWN, stream, register, value)
+        return _unknown(s, stream, register)
     return DONE

@@ -194,7 +194,7 @@ def outcome(tile: Tile, agent: int, address: int, size: int, store: bool) -> str
     status = int(tile.state.access[0])
     if status < 0:
         rule = RULES[status]
-        assert rule.text.format(*(int(x) for x in tile.state.detail))
+        assert rule.sentence(tile.state.detail)
         return rule.rule
     return WAITS if status else OK
 

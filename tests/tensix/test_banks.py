@@ -65,7 +65,7 @@ def test_release_of_a_bank_that_is_not_valid(which: int, name: str, unit: int) -
     number = int(banks.release(view(s), 0, 3))
     rule = status.RULES[number]
     assert (rule.rule, rule.category) == (f"{name.upper()}-NOT-VALID", status.NCB)
-    assert rule.text.format(*s.detail) == f"clear_dvalid releases {name} bank 0, which is not valid"
+    assert rule.sentence(s.detail) == f"clear_dvalid releases {name} bank 0, which is not valid"
     assert (s.src_valid == before).all()
     assert not s.matrix_bank.any()
     for mode in (1, 2):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unit_runner import run
+from unit_runner import numbers, run
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
@@ -57,7 +57,7 @@ def test_misaligned_wrcfg_128(index: int, register: int) -> None:
     before = s.cfg.copy()
     assert run(s, "WRCFG", cfg_reg=index, wr128b=1, gpr_address=register) == cfg.CFG_ALIGN
     assert (s.cfg == before).all()
-    assert s.detail[:2].tolist() == [index, register]
+    assert numbers(s, cfg.CFG_ALIGN) == [index, register]
     s.ub_mode[0] = 2
     assert run(s, "WRCFG", cfg_reg=index, wr128b=1, gpr_address=register) == status.DONE
     low, first = index // 4 * 4, register // 4 * 4
@@ -95,7 +95,7 @@ def test_index_beyond_the_bank_is_undefined(
     s.ub_mode[0] = mode
     assert run(s, mnemonic, **{field: index}) == cfg.CFG_INDEX
     assert s.detail[0] == index
-    assert f"{index}" in status.RULES[cfg.CFG_INDEX].text.format(*s.detail)
+    assert f"{index}" in status.RULES[cfg.CFG_INDEX].sentence(s.detail)
 
 
 def test_setc16_writes_the_own_thread_only() -> None:

@@ -6,6 +6,7 @@ The golden model knows eight rows only; one row is the page's `Move8Rows == fals
 import numpy as np
 import pytest
 from test_matrix_move import BF16, BFP8, FP16, INT8, TF32, A, Model, filled, flushed, rule, run
+from unit_runner import numbers
 
 from bhemu.tensix import status
 from bhemu.tensix.quirks import counted
@@ -94,7 +95,7 @@ def test_refused_before_any_effect(
     s.thread_cfg[0, 47 + 7] = 1  # ADDR_MOD_BIAS_SEC7_BiasIncr
     before = s.buffer.copy()
     assert rule(run(s, mnemonic, **fields)) == name
-    assert s.detail[: len(detail)].tolist() == detail
+    assert numbers(s, name) == detail
     s.detail[:] = 0
     assert np.array_equal(s.buffer, before)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unit_runner import run
+from unit_runner import numbers, run
 
 from bhemu.tensix import status
 from bhemu.tensix.quirks import counted
@@ -338,7 +338,7 @@ def test_refused_before_any_effect(
     s.thread_cfg[0, 47 + 7] = 1  # ADDR_MOD_BIAS_SEC7_BiasIncr
     before = s.buffer.copy()
     assert rule(run(s, mnemonic, **fields)) == name
-    assert s.detail[: len(detail)].tolist() == detail
+    assert numbers(s, name) == detail
     s.detail[:] = 0
     assert (s.buffer == before).all()
 
@@ -350,7 +350,7 @@ def test_reads_of_32_bit_dst_that_ttsim_refuses(mnemonic: str, fmt: int, low: in
     s = filled(4, fmt)
     s.cfg[0, 1] = 1 << 29
     assert rule(run(s, mnemonic, instr_mod=2, dest_32b_lo=low)) == "MOV-FROM-32"
-    assert s.detail[:2].tolist() == [fmt, low]
+    assert numbers(s, "MOV-FROM-32") == [fmt, low]
 
 
 @pytest.mark.parametrize("row", [64, 60])

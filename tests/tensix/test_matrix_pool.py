@@ -18,6 +18,7 @@ from matrix_reference import (
     run,
     section,
 )
+from unit_runner import numbers
 
 from bhemu.tensix import status
 from bhemu.tensix.state import State
@@ -127,7 +128,7 @@ def test_gmpool_refused() -> None:
         s = pooling(0, BF16, False)
         s.src_fmt[A] = fmt
         assert refused(s, "GMPOOL") == "GMPOOL-FORMATS"
-        assert s.detail[:2].tolist() == [fmt, BF16]
+        assert numbers(s, "GMPOOL-FORMATS") == [fmt, BF16]
     s.src_fmt[A] = BF16
     s.cfg[0, 1] = 1 << 31
     assert refused(s, "GMPOOL") == "GMPOOL-FORMATS"

@@ -3,10 +3,9 @@
 Blocks of rows and formats: MVMUL, ELWADD, GMPOOL and GAPOOL, Wormhole ISA.
 """
 
-import re
-
 import pytest
 from matrix_reference import BF16, BFP2, FP8, FP16, INT8, INT32, UINT16, A, B, filled, rule, run
+from unit_runner import numbers
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
@@ -23,8 +22,7 @@ def refused(s: State, name: str, **fields: int) -> tuple[str, list[int]]:
     s.detail[:] = 77
     modes = {"instr_mod19": 1} if name in POOL else {}
     number = run(s, name, clear_dvalid=3, **{**modes, **fields})
-    text = status.RULES[number].text
-    return rule(number), [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", text)]
+    return rule(number), numbers(s, number)
 
 
 @pytest.mark.parametrize(("name", "block"), DST_BLOCK.items())

@@ -1,12 +1,11 @@
 """Mover: XMOV in every direction against the literal reference (XMOV, Mover, Wormhole ISA)."""
 
 import random
-import re
 
 import numpy as np
 import pytest
 from mover_reference import L1_SIZE, Mover
-from unit_runner import push, run, sentence
+from unit_runner import numbers, push, run, sentence
 
 from bhemu.riscv.asm import A0, A1, PARK, RA, ZERO, code, jalr, li, lw, sw, tt
 from bhemu.tensix import config_fields as cf
@@ -114,8 +113,7 @@ def test_refusals_before_any_effect(
     s.detail[:] = 77
     l1, config = s.l1.copy(), s.cfg.copy()
     assert run(s, "XMOV") == rule
-    numbers = re.findall(r"\{(\d)", status.RULES[rule].text)
-    assert [int(s.detail[int(i)]) for i in numbers] == shown
+    assert numbers(s, rule) == shown
     assert sentence(s, rule)
     assert (s.l1 == l1).all()
     assert (s.cfg == config).all()

@@ -160,7 +160,7 @@ def test_refused(rule: str, p: Pack, alter: Callable[[State], None], word: dict[
     before = [(m.name, a.copy()) for m, a in s.members() if m.name != "detail"]
     number = execute(s, **{"last": 1} | word)
     assert status.RULES[number].rule == rule
-    assert status.RULES[number].text.format(*s.detail)
+    assert status.RULES[number].sentence(s.detail)
     for name, was in before:
         assert np.array_equal(getattr(s, name), was), name
 

@@ -3,23 +3,17 @@
 Configuration and limits: PACR, Blackhole ISA; input and output address generators, Wormhole ISA.
 """
 
-import re
 from collections.abc import Callable
 
 import pytest
 from pack_model import Pack
 from pack_runner import execute, setup
 from test_pack_rules import change, columns, counter, nothing, plane
-from unit_runner import view
+from unit_runner import numbers, view
 
 from bhemu.tensix import status
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack.modes import mode_of, zero_refused
-
-
-def numbers(s: State, rule: int) -> list[int]:
-    """The detail words that the sentence shows, in its order."""
-    return [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", status.RULES[rule].text)]
 
 
 def remapped(swizzle: int, remap: int) -> Callable[[State], None]:

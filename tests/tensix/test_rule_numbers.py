@@ -3,13 +3,12 @@
 What a sentence shows is a field, a counter or a register of the case, counted by hand.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from sfpu_runner import fresh
-from unit_runner import run
+from unit_runner import numbers, run
 from unpack_model import put
 
 from bhemu.tensix import config_fields as cf
@@ -139,8 +138,7 @@ def run_refused(case: Case, s: State) -> tuple[str, list[int]]:
     s.detail[:] = 77
     number = run(s, name, **fields)
     assert number in status.RULES, (name, fields, number)
-    text = status.RULES[number].text
-    return status.RULES[number].rule, [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", text)]
+    return status.RULES[number].rule, numbers(s, number)
 
 
 @pytest.mark.parametrize("case", VECTOR, ids=lambda case: f"{case[0]}-{case[2]}")

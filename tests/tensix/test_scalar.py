@@ -36,7 +36,7 @@ def test_setdmareg_of_packer_state_is_refused_by_name(source: int) -> None:
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3}
     assert run(s, "SETDMAREG", **fields) == scalar.SIGNALS
     assert status.RULES[scalar.SIGNALS].category == status.UNIMPLEMENTED
-    assert f"source {source}:" in status.RULES[scalar.SIGNALS].text.format(*s.detail)
+    assert f"source {source}:" in status.RULES[scalar.SIGNALS].sentence(s.detail)
     assert not s.gpr.any()
 
 
@@ -87,7 +87,7 @@ def test_setdmareg_of_exponents_that_were_not_followed(source: int) -> None:
     s.pack_exponent[1 if source == 9 else 2] = 5
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3, "reg_index_16b": 4}
     assert run(s, "SETDMAREG", **fields) == scalar.STATISTICS
-    text = status.RULES[scalar.STATISTICS].text.format(*s.detail)
+    text = status.RULES[scalar.STATISTICS].sentence(s.detail)
     assert "but 5 PACRs ran without them since CLREXPHIST" in text
     assert not s.gpr.any()
 
@@ -226,7 +226,7 @@ def test_wide_remote_src_is_refused() -> None:
     s.gpr[0, 1] = 0x1000000
     wide = {"reg_addr": stream(3, 0x10), "tdma_data_reg_index": 1}
     assert run(s, "STOREREG", **wide) == streams.WIDE_SRC
-    text = status.RULES[streams.WIDE_SRC].text.format(*(int(v) for v in s.detail))
+    text = status.RULES[streams.WIDE_SRC].sentence(s.detail)
     assert text.startswith("0x1000000 stored to REMOTE_SRC of overlay stream 3")
     assert not s.stream.any()
 
@@ -239,7 +239,7 @@ def test_other_stream_registers_are_refused_by_name(mnemonic: str, offset: int) 
     s = State()
     fields = {"reg_addr": stream(17, offset), "tdma_data_reg_index": 1}
     assert run(s, mnemonic, **fields) == streams.UNKNOWN
-    text = status.RULES[streams.UNKNOWN].text.format(*(int(v) for v in s.detail))
+    text = status.RULES[streams.UNKNOWN].sentence(s.detail)
     assert f"register {offset // 4} of overlay stream 17" in text
     assert f"{0xFFB51000 + offset:#010x}" in text
     assert not s.stream.any()
@@ -252,7 +252,7 @@ def test_core_local_memory_is_out_of_reach(mnemonic: str, address: int) -> None:
     """Below 0xFFB11000 undefined (STOREREG, LOADREG, ISA)."""
     s = State()
     assert run(s, mnemonic, reg_addr=mmio(address)) == mmio_window.LOW
-    text = status.RULES[mmio_window.LOW].text.format(*(int(v) for v in s.detail))
+    text = status.RULES[mmio_window.LOW].sentence(s.detail)
     assert f"{address:#010x}" in text
 
 

@@ -292,6 +292,6 @@ def test_refused(rule: str, case: Unpack, change: Callable[[State], None]) -> No
     before = [(m.name, a.copy()) for m, a in s.members() if m.name not in scratch]
     number = execute(s, UNPACR, **case.operands())
     assert status.RULES[number].rule == rule
-    assert status.RULES[number].text.format(*s.detail)
+    assert status.RULES[number].sentence(s.detail)
     for name, was in before:
         assert np.array_equal(getattr(s, name), was), name

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from test_unpack import agree, execute, fresh
-from unit_runner import run
+from unit_runner import numbers, run
 from unpack_model import Unpack, put
 
 from bhemu.tensix import config_fields as cf
@@ -272,7 +272,7 @@ def test_modes_in_which_no_burst_may_cross(case: Unpack, shown: list[int]) -> No
     case.program(s)
     number = execute(s, UNPACR, **case.operands())
     assert status.RULES[number].rule == "UNPACR-BURST-MODE"
-    assert s.detail[2:4].tolist() == shown
+    assert numbers(s, number) == shown
     assert not s.src_doubt.any()
 
 

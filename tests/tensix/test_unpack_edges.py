@@ -12,6 +12,7 @@ from test_unpack import agree as plain
 from test_unpack import execute, fresh
 from test_unpack_bursts import doubtful, unpack
 from test_unpack_literal import Odd, agree, compress
+from unit_runner import numbers
 from unpack_model import BFP_A, BITS, Unpack
 
 from bhemu.tensix import status
@@ -108,7 +109,7 @@ def test_upsampling_from_anywhere_but_the_start_of_a_set(bit: int) -> None:
     odd.program(s)
     number = execute(s, UNPACR, **odd.operands())
     assert status.RULES[number].rule == "UNPACR-SET-START"
-    assert s.detail[2] == (1 << bit) >> 4
+    assert numbers(s, number) == [(1 << bit) >> 4]
 
 
 def test_a_table_of_rows_beyond_the_end_of_l1() -> None:
@@ -117,4 +118,4 @@ def test_a_table_of_rows_beyond_the_end_of_l1() -> None:
     odd.program(s)
     number = execute(s, UNPACR, **odd.operands())
     assert status.RULES[number].rule == "UNPACR-STORED-L1"
-    assert s.detail[2] == 0x17FFF0 + 2 * 10  # the entry behind that of row 8
+    assert numbers(s, number)[1] == 0x17FFF0 + 2 * 10  # the entry behind that of row 8

@@ -276,6 +276,6 @@ def test_refused_before_any_effect(rule: str, odd: Odd) -> None:
     src, dst, counters = s.src.copy(), s.dst.copy(), s.adc.copy()
     number = execute(s, UNPACR, **odd.operands())
     assert status.RULES[number].rule == rule
-    assert status.RULES[number].text.format(*s.detail)
+    assert status.RULES[number].sentence(s.detail)
     assert np.array_equal(s.src, src) and np.array_equal(s.dst, dst)
     assert np.array_equal(s.adc, counters)

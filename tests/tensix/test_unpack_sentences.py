@@ -4,24 +4,18 @@ Every case runs with and without set_dat_valid: handing over has a check and num
 Configuration and limits: UNPACR_Regular, Wormhole ISA.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from test_unpack import counter, execute, field, fresh, nothing, thread_field
+from unit_runner import numbers
 from unpack_model import Unpack
 
 from bhemu.tensix import status
 from bhemu.tensix.state import State
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.unpack.unpacr import UNPACR
-
-
-def numbers(s: State, rule: int) -> list[int]:
-    """The detail words that the sentence shows, in its order."""
-    return [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", status.RULES[rule].text)]
-
 
 DST = Unpack(fmt=0, out=0, to_dst=1)
 CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [

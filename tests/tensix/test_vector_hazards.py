@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matrix_reference import rule
 from sfpu_runner import fresh
-from unit_runner import run, view
+from unit_runner import numbers, run, view
 
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.state import State
@@ -118,7 +118,7 @@ def stalls(word: int, register: int, counting: int) -> str:
     s.macro_last[cycle.MAD_WRITES] = 1 << register
     number = int(cycle.stalls(view(s), np.int64(word), np.int64(counting)))
     if number < 0:
-        assert int(s.detail[0]) == word and int(s.detail[1]) == register
+        assert numbers(s, number) == [word, register]
         return rule(number).removeprefix("VECTOR-MACRO-")
     return "STALL FOR SURE" if number else ""
 

@@ -3,14 +3,12 @@
 Source: SFPLOADMACRO, Blackhole ISA: VC (or VB) of a template becomes the loaded register, VD too.
 """
 
-import re
-
 import pytest
 from macro_runner import Thread
 from matrix_reference import rule
 from test_vector_macro import CYCLES, NOP, byte, macro, prepared, sequence
+from unit_runner import numbers
 
-from bhemu.tensix import status
 from bhemu.tensix.insn import assemble
 
 NOT = assemble("SFPNOT", lreg_dest=12)
@@ -82,8 +80,7 @@ def test_the_sentence_shows_what_meets(
     s.detail[:] = 77
     number = Thread(s).push(words)
     assert rule(number) == f"VECTOR-MACRO-{name}"
-    text = status.RULES[number].text
-    assert [int(s.detail[int(i)]) for i in re.findall(r"\{(\d)", text)] == shown
+    assert numbers(s, number) == shown
 
 
 @pytest.mark.parametrize("reg", range(8))
@@ -94,7 +91,7 @@ def test_the_register_of_a_hazard(reg: int) -> None:
     s = prepared([NOT], [sequence(byte(4, 6))])
     number = Thread(s).push([macro(0, 0, 0), product, reader])
     assert rule(number) == "VECTOR-MACRO-HAZARD"
-    assert s.detail[:2].tolist() == [reader, reg]
+    assert numbers(s, number) == [reader, reg]
 
 
 @pytest.mark.parametrize("reg", range(8))
@@ -104,4 +101,4 @@ def test_the_register_that_is_overwritten(reg: int) -> None:
     s = prepared([NOT], [sequence(byte(4, 6))], CYCLES)
     number = Thread(s).push([macro(0, 0, 0), product, word])
     assert rule(number) == "VECTOR-MACRO-STALL"
-    assert s.detail[:2].tolist() == [word, reg]
+    assert numbers(s, number) == [word, reg]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from string import Formatter
 from typing import Any
 
 from numba import njit
@@ -37,7 +38,14 @@ def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
 
 def sentence(s: State, rule: int) -> str:
     """The sentence of a rule with the numbers the instruction left."""
-    return status.RULES[rule].text.format(*(int(v) for v in s.detail))
+    return status.RULES[rule].sentence(s.detail)
+
+
+def numbers(s: State, rule: int | str) -> list[int]:
+    """The numbers that the sentence of a rule shows, in its order."""
+    found = next(r for r in status.RULES.values() if rule in (r.number, r.rule))
+    names = [name for _, name, _, _ in Formatter().parse(found.text) if name]
+    return [found.details(s.detail)[name] for name in names]
 
 
 def count(s: State, rule: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.handover import hand_over
 
@@ -32,7 +32,7 @@ NO_COUNTER = error(
 THREAD_OVERRIDE = error(
     "ADC-THREAD-OVERRIDE",
     UNSUPPORTED,
-    "SETADC with value {0:#x}: bits 17:16 address the counters of another thread",
+    "SETADC with value {value:#x}: bits 17:16 address the counters of another thread",
     "keep the value below 0x10000",
 )
 SETDVALID_FORMAT = error(
@@ -113,8 +113,7 @@ class SETADC(Instruction, opcode=0x50, unit="adc", stall="B0"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.value > 0xFFFF:
-            s.detail[0] = f.value
-            return THREAD_OVERRIDE
+            return refuse(s, THREAD_OVERRIDE, value=f.value)
         status = _check(s, f.cnt_set_mask, 1)
         if status:
             return status

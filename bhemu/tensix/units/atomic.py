@@ -12,6 +12,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, gate
 from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
 from bhemu.tensix.units.memory import NOT_L1
 from bhemu.tensix.words import l1_halves, l1_words
@@ -21,7 +22,8 @@ WORD = 0xFFFFFFFF
 FIELDS = error(
     "THCON-ATOMIC-FIELDS",
     UNSUPPORTED,
-    "an L1 atomic with mem_hier_sel {0} or ATCAS with data_reg_index {1}: the ISA text has 0 only",
+    "an L1 atomic with mem_hier_sel {mem_hier_sel} or ATCAS with data_reg_index "
+    "{data_reg_index}: the ISA text has 0 only",
     "clear the field",
 )
 
@@ -36,14 +38,12 @@ def _place(s: Any, t: Any, addr_reg_index: Any, offset: Any) -> Any:
     address = (np.int64(s.gpr[t, addr_reg_index]) * 16 + 4 * offset) & WORD
     if address < L1_SIZE:
         return np.int64(address)
-    s.detail[0] = address
-    return np.int64(NOT_L1)
+    return np.int64(refuse(s, NOT_L1, address=address))
 
 
 @njit
 def _fields_refused(s: Any, mem_hier_sel: Any, data_reg_index: Any) -> Any:
-    s.detail[0], s.detail[1] = mem_hier_sel, data_reg_index
-    return FIELDS if mem_hier_sel | data_reg_index else 0
+    return refuse(s, FIELDS, mem_hier_sel=mem_hier_sel, data_reg_index=data_reg_index)
 
 
 @njit

@@ -8,7 +8,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, gate, streams
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, error
 
 WORD = 0xFFFFFFFF
@@ -16,27 +16,26 @@ WORD = 0xFFFFFFFF
 CFG_INDEX = error(
     "CFG-INDEX",
     UB,
-    "Config word {0} does not exist: there are 224 words in a bank",
+    "Config word {index} does not exist: there are 224 words in a bank",
     "the index is the Name_ADDR32 constant of a field outside the THREAD section",
 )
 CFG_ALIGN = error(
     "CFG-ALIGN",
     NCB,
-    "128-bit WRCFG to Config word {0} from GPR {1}: both must be multiples of 4",
+    "128-bit WRCFG to Config word {index} from GPR {gpr}: both must be multiples of 4",
     "align both, or use four 32-bit writes",
 )
 THREAD_INDEX = error(
     "CFG-THREAD-INDEX",
     UB,
-    "ThreadConfig value {0} does not exist: there are 68",
+    "ThreadConfig value {index} does not exist: there are 68",
     "SETC16 takes the Name_ADDR32 constants of the THREAD section only",
 )
 
 
 @njit
 def _bad_index(s: Any, index: Any) -> Any:
-    s.detail[0] = index
-    return CFG_INDEX
+    return refuse(s, CFG_INDEX, index=index)
 
 
 @njit
@@ -94,8 +93,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7"):
             config.write(s, b, f.cfg_reg, np.int64(s.gpr[t, f.gpr_address]))
             return DONE
         if (f.cfg_reg | f.gpr_address) & 3:
-            s.detail[0], s.detail[1] = f.cfg_reg, f.gpr_address
-            status = violated(s, CFG_ALIGN)
+            status = violated(s, CFG_ALIGN, index=f.cfg_reg, gpr=f.gpr_address)
             if status:
                 return status
         for i in range(4):
@@ -125,8 +123,7 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg", stall="B7"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.setc16_reg >= config.THREAD_WORDS:
-            s.detail[0] = f.setc16_reg
-            return THREAD_INDEX
+            return refuse(s, THREAD_INDEX, index=f.setc16_reg)
         config.write_thread(s, t, f.setc16_reg, f.setc16_value)
         return DONE
 

@@ -7,8 +7,8 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNSUPPORTED, error
 from bhemu.tensix.units.adc import ENGINES, width_mask
 
@@ -24,7 +24,7 @@ WEAK = error(
 INDEX = error(
     "REG2FLOP-INDEX",
     UB,
-    "REG2FLOP to THCON configuration word {0}: there are {1}",
+    "REG2FLOP to THCON configuration word {index}: there are {count}",
     "flop_index counts from Config word 64; use WRCFG for the others",
 )
 
@@ -33,8 +33,7 @@ INDEX = error(
 def _to_config(s: Any, t: Any, index: Any, register: Any, size_sel: Any) -> Any:
     """One word, or (size_sel 0) the four of the aligned groups of both indices."""
     if index >= THCON_WORDS:
-        s.detail[0], s.detail[1] = index, THCON_WORDS
-        return INDEX
+        return refuse(s, INDEX, index=index, count=THCON_WORDS)
     status = violated(s, WEAK)
     if status:
         return status
@@ -74,11 +73,8 @@ def _to_counter(s: Any, owner: Any, index: Any, value: Any) -> None:
         s.adc[owner, engine, channel, dimension] = value
 
 
-class REG2FLOP(Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=False):
-    """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA).
-
-    target_sel 0: configuration; 2: a counter of the own thread, 3: of thread context_id_2.
-    """
+class _Flop(Word):
+    """Fields of REG2FLOP."""
 
     reg_index = bits(5, 0)
     flop_index = bits(12, 6)
@@ -87,15 +83,24 @@ class REG2FLOP(Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=Fa
     target_sel = bits(21, 20, mode=True)
     size_sel = bits(23, 22, mode=True)
 
+
+_COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_id_2.mask
+_CONFIG_ONLY = 0x40  # bit of flop_index
+
+
+class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=False):
+    """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA).
+
+    target_sel 0: configuration; 2: a counter of the own thread, 3: of thread context_id_2.
+    """
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.target_sel < 2:
             if f.target_sel | f.byte_offset | f.context_id_2:
-                s.detail[0] = (f.target_sel << 20) | (f.byte_offset << 18) | (f.context_id_2 << 16)
-                return RESERVED_BITS
+                return refuse(s, RESERVED_BITS, bits=f.word & _COUNTERS_ONLY)
             return _to_config(s, t, f.flop_index, f.reg_index, f.size_sel)
-        if f.flop_index & 0x40:
-            s.detail[0] = 1 << 12
-            return RESERVED_BITS
+        if f.flop_index & _CONFIG_ONLY:
+            return refuse(s, RESERVED_BITS, bits=_CONFIG_ONLY << _Flop.flop_index.lo)
         status = violated(s, WEAK)
         if status:
             return status

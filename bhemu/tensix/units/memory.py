@@ -10,6 +10,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, code_pages, config, gate, mmio
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.words import l1_halves, l1_words
 
@@ -22,7 +23,7 @@ SRC_ROWS = 64
 NOT_L1 = error(
     "THCON-L1",
     UB,
-    "L1 address {0:#010x} of the scalar unit is not below 0x180000",
+    "L1 address {address:#010x} of the scalar unit is not below 0x180000",
     "the address register counts 16-byte units",
 )
 MMIO_SIZE = error(
@@ -34,12 +35,12 @@ MMIO_SIZE = error(
 SRC_ADDRESS = error(
     "STOREIND-SRC-ADDRESS",
     UB,
-    "STOREIND to a source register at {0:#x}: the 20-bit address must be below 0x10000",
+    "STOREIND to a source register at {address:#x}: the 20-bit address must be below 0x10000",
 )
 SRC_ROW = error(
     "STOREIND-SRC-ROW",
     UB,
-    "STOREIND to row {0} of a source register: there are {1}",
+    "STOREIND to row {row} of a source register: there are {rows}",
     "the row is address / 4, for SrcA minus 4",
 )
 
@@ -72,8 +73,7 @@ def _l1_address(s: Any, t: Any, f: Any) -> Any:
     address = (base + half(s, t, f.offset_half_reg)) & WORD
     if address < L1_SIZE:
         return np.int64(address)
-    s.detail[0] = address
-    return np.int64(NOT_L1)
+    return np.int64(refuse(s, NOT_L1, address=address))
 
 
 @njit
@@ -175,8 +175,7 @@ def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
     if which == banks.SRCA and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
         rows, offset = np.int64(SRC_ROWS), np.int64(0)
     if row >= rows:
-        s.detail[0], s.detail[1] = row, rows
-        return np.int64(SRC_ROW)
+        return np.int64(refuse(s, SRC_ROW, row=row, rows=rows))
     return np.int64(row + offset if row >= 0 else row)
 
 
@@ -185,8 +184,7 @@ def _to_src(s: Any, t: Any, f: Any, which: Any) -> Any:
     """Source register form: waits for the unpacker's bank inside the scalar unit."""
     at = _short_address(s, t, f)
     if at & 0xF0000:
-        s.detail[0] = at
-        return SRC_ADDRESS
+        return refuse(s, SRC_ADDRESS, address=at)
     waits = banks.unpack_ready(s, which)
     if waits:
         return gate.occupy(s, t, waits)

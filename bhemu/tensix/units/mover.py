@@ -14,6 +14,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.words import l1_words
 
@@ -27,31 +28,33 @@ IRAM, IRAM_END = 0x40000, 0x50000  # the instruction RAM of Wormhole's ncrisc
 OUTSIDE = error(
     "MOVER-L1",
     UB,
-    "the mover's {1:#x} bytes at L1 {0:#x} do not end within L1 (0x180000)",
+    "the mover's {size:#x} bytes at L1 {address:#x} do not end within L1 (0x180000)",
     "addresses and sizes of the mover count 16 bytes",
 )
 OVERLAP = error(
     "MOVER-OVERLAP",
     UB,
-    "the mover copies {2:#x} bytes from {0:#x} to {1:#x}: the two ranges overlap",
+    "the mover copies {size:#x} bytes from {source:#x} to {target:#x}: the two ranges overlap",
     "copy to a place that does not overlap the source",
 )
 CONFIG_RANGE = error(
     "MOVER-CONFIG",
     UNSUPPORTED,
-    "the mover's {1:#x} bytes at offset {0:#x} of the configuration space reach beyond Config",
+    "the mover's {size:#x} bytes at offset {offset:#x} of the configuration space reach beyond "
+    "Config",
     "Config[0], Config[1] and ConfigDualWrite are below 0xa80",
 )
 INSTRUCTION_RAM = error(
     "MOVER-IRAM",
     UNSUPPORTED,
-    "the mover's destination {0:#x} is ncrisc's instruction RAM, which Blackhole does not have",
+    "the mover's destination {address:#x} is ncrisc's instruction RAM, which Blackhole does not "
+    "have",
     "ncrisc runs from L1",
 )
 XMOV_FIELDS = error(
     "XMOV-FIELDS",
     UNSUPPORTED,
-    "XMOV with last {0} and mov_block_selection {1}: the ISA text has 0 only",
+    "XMOV with last {last} and mov_block_selection {mov_block_selection}: the ISA text has 0 only",
     "clear both fields",
 )
 
@@ -60,18 +63,16 @@ XMOV_FIELDS = error(
 def _l1_refused(s: Any, address: Any, count: Any) -> Any:
     if address < L1_SIZE and address + count <= L1_SIZE:
         return DONE
-    s.detail[0], s.detail[1] = address, count
-    return OUTSIDE
+    return refuse(s, OUTSIDE, address=address, size=count)
 
 
 @njit
 def _config_refused(s: Any, dst: Any, count: Any) -> Any:
     """Refusals of a destination that is no L1; what lies in no region is discarded."""
-    s.detail[0], s.detail[1] = dst, count
     if IRAM <= dst < IRAM_END:
-        return INSTRUCTION_RAM
+        return refuse(s, INSTRUCTION_RAM, address=dst)
     if dst < CONFIG_SPACE and count and not config.writable((dst + count - 1) >> 2):
-        return CONFIG_RANGE
+        return refuse(s, CONFIG_RANGE, offset=dst, size=count)
     return DONE
 
 
@@ -86,8 +87,7 @@ def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
         return _config_refused(s, dst, count)
     status = _l1_refused(s, dst, count)
     if status == 0 and copies and src != dst and abs(src - dst) < count:
-        s.detail[0], s.detail[1], s.detail[2] = src, dst, count
-        return OVERLAP
+        return refuse(s, OVERLAP, source=src, target=dst, size=count)
     return status
 
 
@@ -120,8 +120,8 @@ class XMOV(Instruction, opcode=0x40, unit="mover", stall="B0,B4", oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.last | f.mov_block_selection:
-            s.detail[0], s.detail[1] = f.last, f.mov_block_selection
-            return XMOV_FIELDS
+            chosen = f.mov_block_selection
+            return refuse(s, XMOV_FIELDS, last=f.last, mov_block_selection=chosen)
         b = config.bank(s, t)
         return move(
             s,

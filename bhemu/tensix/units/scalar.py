@@ -7,6 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import mmio
 from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
 
 WORD = 0xFFFFFFFF
@@ -18,7 +19,7 @@ HEADER_FIELDS = (0xFFFF, 0x00FF0000, WORD, 0)  # what ResultSize 3 replaces in e
 SIGNALS = error(
     "THCON-SIGNALS",
     UNIMPLEMENTED,
-    "SETDMAREG with set_signals_mode 1 and source {0}: the packer's tile sizes and zero flags "
+    "SETDMAREG with set_signals_mode 1 and source {source}: the packer's tile sizes and zero flags "
     "(sources 0 to 5 and 8) are not kept",
     "the ISA text names them and not what they count; sources 6, 7, 9 (exponents), 10 to 15 (zero) "
     "and the immediate form are modelled",
@@ -26,21 +27,23 @@ SIGNALS = error(
 NO_PACKER = error(
     "THCON-PACKER",
     UB,
-    "SETDMAREG reads the exponent histogram of packer {0}: Blackhole has packer 0 only",
+    "SETDMAREG reads the exponent histogram of packer {packer}: Blackhole has packer 0 only",
     "leave bits 1:0 of WhichPackers (payload_sig_sel bits 8:7) 0",
 )
 STATISTICS = error(
     "THCON-EXPONENTS",
     UNIMPLEMENTED,
-    "SETDMAREG reads exponent statistics, but {0} PACRs ran without them since CLREXPHIST",
+    "SETDMAREG reads exponent statistics, but {count} PACRs ran without them since CLREXPHIST",
     "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 "
     "has no specified bins",
 )
 BITWOP_MODE = error(
-    "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {0}: 0 (and), 1 (or) and 2 (xor) exist"
+    "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {op_sel}: 0 (and), 1 (or) and 2 (xor) exist"
 )
-SHIFT_MODE = error("THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {0}: 0 (left) and 1 (right) exist")
-CMP_MODE = error("THCON-CMP", UB, "CMPDMAREG with op_sel {0}: 0 (>), 1 (<) and 2 (==) exist")
+SHIFT_MODE = error(
+    "THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {op_sel}: 0 (left) and 1 (right) exist"
+)
+CMP_MODE = error("THCON-CMP", UB, "CMPDMAREG with op_sel {op_sel}: 0 (>), 1 (<) and 2 (==) exist")
 
 
 @njit
@@ -61,14 +64,12 @@ def _source_refused(s: Any, source: Any, packer: Any) -> Any:
     if source >= FIRST_EMPTY:
         return DONE
     if source != HISTOGRAM and source != HISTOGRAM_HIGH and source != LARGEST_EXPONENT:
-        s.detail[0] = source
-        return SIGNALS
+        return refuse(s, SIGNALS, source=source)
     if source != LARGEST_EXPONENT and packer:
-        s.detail[0] = packer
-        return NO_PACKER
+        return refuse(s, NO_PACKER, packer=packer)
     # Without ENABLE_ACC_STATS the histogram stands still; only int8 has no bins that are known.
-    s.detail[0] = s.pack_exponent[1 if source == LARGEST_EXPONENT else 2]
-    return STATISTICS if s.detail[0] else DONE
+    count = s.pack_exponent[1 if source == LARGEST_EXPONENT else 2]
+    return refuse(s, STATISTICS, count=count) if count else DONE
 
 
 @njit
@@ -88,8 +89,7 @@ def _source_word(s: Any, source: Any, i: Any) -> Any:
 def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
     """The special form: write 16, 32 or 128 bits of the source, or its tile header, to GPRs."""
     if select >> 11:
-        s.detail[0] = select >> 11 << 19
-        return RESERVED_BITS
+        return refuse(s, RESERVED_BITS, bits=select >> 11 << 19)
     source, part, register = (select >> 3) & 15, select & 7, half >> 1
     status = _source_refused(s, source, (select >> 7) & 3)
     if status:
@@ -186,8 +186,7 @@ class BITWOPDMAREG(
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
-            s.detail[0] = f.op_sel
-            return BITWOP_MODE
+            return refuse(s, BITWOP_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
         if f.op_sel == 0:
             return _set(s, t, f.result_reg_index, a & b)
@@ -201,8 +200,7 @@ class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", stall="B0
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 1:
-            s.detail[0] = f.op_sel
-            return SHIFT_MODE
+            return refuse(s, SHIFT_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
         if f.op_sel == 0:
             return _set(s, t, f.result_reg_index, a << (b & 31))
@@ -214,8 +212,7 @@ class CMPDMAREG(_Operation, Instruction, opcode=0x5D, unit="scalar", stall="B0,B
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
-            s.detail[0] = f.op_sel
-            return CMP_MODE
+            return refuse(s, CMP_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
         if f.op_sel == 0:
             return _set(s, t, f.result_reg_index, np.int64(a > b))

@@ -19,25 +19,25 @@ WAIT_NO_MUTEX = condition("a mutex that does not exist (Blackhole has 0, 2, 3 an
 MUTEX_INDEX = error(
     "MUTEX-INDEX",
     UB,
-    "mutex_index {0} does not exist: Blackhole has mutexes 0, 2, 3 and 4",
+    "mutex_index {mutex} does not exist: Blackhole has mutexes 0, 2, 3 and 4",
     "use one of them",
 )
 MUTEX_TWICE = error(
     "MUTEX-TWICE",
     NCB,
-    "ATGETM of mutex {0} by thread {1}, which holds it already",
+    "ATGETM of mutex {mutex} by thread {thread}, which holds it already",
     "release it with ATRELM first",
 )
 MUTEX_OWNER = error(
     "MUTEX-OWNER",
     NCB,
-    "ATRELM of mutex {0} by thread {1}, which does not hold it",
+    "ATRELM of mutex {mutex} by thread {thread}, which does not hold it",
     "acquire it with ATGETM first",
 )
 SEM_INIT = error(
     "SEM-INIT",
     NCB,
-    "SEMINIT with init_value {0} above max_value {1}",
+    "SEMINIT with init_value {init_value} above max_value {max_value}",
     "give max_value at least init_value",
 )
 SEM_CONDITION = error(
@@ -54,8 +54,7 @@ def _bad_mutex(s: Any, t: Any, mutex_index: Any) -> Any:
         return DONE
     if s.gate_blocked[t] == WAIT_NO_MUTEX:
         return WAIT_NO_MUTEX  # a retry: the rule is counted already
-    s.detail[0] = mutex_index
-    status = violated(s, MUTEX_INDEX)
+    status = violated(s, MUTEX_INDEX, mutex=mutex_index)
     return status if status else WAIT_NO_MUTEX
 
 
@@ -77,8 +76,7 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
             return status
         holder = s.mutex[f.mutex_index & 7]
         if holder == t + 1:
-            s.detail[0], s.detail[1] = f.mutex_index, t
-            return violated(s, MUTEX_TWICE)
+            return violated(s, MUTEX_TWICE, mutex=f.mutex_index, thread=t)
         chosen = s.mutex_next[f.mutex_index & 7]
         if holder or (chosen and chosen != t + 1):
             return WAIT_MUTEX
@@ -104,8 +102,7 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
         if status:
             return status
         if s.mutex[f.mutex_index & 7] != t + 1:
-            s.detail[0], s.detail[1] = f.mutex_index, t
-            return violated(s, MUTEX_OWNER)
+            return violated(s, MUTEX_OWNER, mutex=f.mutex_index, thread=t)
         s.mutex[f.mutex_index & 7] = 0
         if _acquiring(s, (t + 1) % 3, f.mutex_index) and _acquiring(s, (t + 2) % 3, f.mutex_index):
             s.mutex_next[f.mutex_index & 7] = (t + 1) % 3 + 1
@@ -132,8 +129,7 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync", stall="B1"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.init_value > f.max_value:
-            s.detail[0], s.detail[1] = f.init_value, f.max_value
-            status = violated(s, SEM_INIT)
+            status = violated(s, SEM_INIT, init_value=f.init_value, max_value=f.max_value)
             if status:
                 return status
         for i in range(semaphores.COUNT):

@@ -17,13 +17,14 @@ ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
 _REVERT = error(
     "ZEROACC-REVERT",
     UB,
-    "ZEROACC with clear_zero_flags in clear_mode {0}, use_32_bit_mode {1}, marks rows as valid",
+    "ZEROACC with clear_zero_flags in clear_mode {clear_mode}, use_32_bit_mode "
+    "{use_32_bit_mode}, marks rows as valid",
     "clear_zero_flags is safe only with clear_mode 1 and use_32_bit_mode 1",
 )
 _ONE_ROW_RANGE = error(
     "ZEROACC-ROW",
     UNIMPLEMENTED,
-    "ZEROACC of one row: row {0} (where + RWC.Dst + math offset) is beyond row 1023",
+    "ZEROACC of one row: row {row} (where + RWC.Dst + math offset) is beyond row 1023",
     "keep the sum below 1024",
 )
 _ONE_ROW_INT8 = error(
@@ -35,19 +36,19 @@ _ONE_ROW_INT8 = error(
 _ONE_ROW_WIDE = error(
     "ZEROACC-ROW-32",
     UNSUPPORTED,
-    "ZEROACC of one row (where {0}) with use_32_bit_mode is not modelled",
+    "ZEROACC of one row (where {where}) with use_32_bit_mode is not modelled",
     "ALU_ACC_CTRL_Fp32_enabled selects 32-bit rows in this mode",
 )
 _BLOCK_RANGE = error(
     "ZEROACC-WHERE",
     NCB,
-    "ZEROACC clear_mode {0} with where = {1} (after the offset) names no part of Dst",
+    "ZEROACC clear_mode {clear_mode} with where = {where} (after the offset) names no part of Dst",
     "16 rows: below 64, or 32 in 32-bit mode; half: 0 or 1; all: 0",
 )
 _ZEROSRC_MODE = error(
     "ZEROSRC-MODE",
     UNSUPPORTED,
-    "ZEROSRC with src_mask {0}, write_mode << 1 | bank_mask {1:#x} is not modelled",
+    "ZEROSRC with src_mask {src_mask}, write_mode << 1 | bank_mask {others:#x} is not modelled",
     "use src_mask 3, bank_mask 1, write_mode 0, or bank_mask 0, write_mode 1",
 )
 _ZEROSRC_VALUE = error(
@@ -59,19 +60,21 @@ _ZEROSRC_VALUE = error(
 _CLEARDVALID_RESET = error(
     "CLEARDVALID-RESET",
     UNSUPPORTED,
-    "CLEARDVALID with reset {0} (cleardvalid {1}) is not modelled: it can lose Src banks",
+    "CLEARDVALID with reset {reset} (cleardvalid {cleardvalid}) is not modelled: it can lose Src "
+    "banks",
     "use reset 0 and name the banks in cleardvalid",
 )
 _SETRWC_CR = error(
     "SETRWC-CR",
     UNSUPPORTED,
-    "SETRWC with rwc_cr {0:#x}, bit_mask {1:#x}: C_TO_CR, or SrcA/SrcB CR without its mask bit",
+    "SETRWC with rwc_cr {rwc_cr:#x}, bit_mask {bit_mask:#x}: C_TO_CR, or SrcA/SrcB CR without "
+    "its mask bit",
     "rwc_cr 0-7; set the bit of bit_mask for each counter in rwc_cr bits 0 and 1",
 )
 _INCRWC_CR = error(
     "INCRWC-CR",
     UNSUPPORTED,
-    "INCRWC with rwc_cr {0:#x}: only Dst (4) can start from its CR value",
+    "INCRWC with rwc_cr {rwc_cr:#x}: only Dst (4) can start from its CR value",
     "use rwc_cr 0 or 4",
 )
 
@@ -81,7 +84,7 @@ def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
     b = config.bank(s, t)
     row = where + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
     if row >= dest.ROWS:
-        return refuse(s, _ONE_ROW_RANGE, row)
+        return refuse(s, _ONE_ROW_RANGE, row=row)
     if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
         return _ONE_ROW_INT8
     if config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled):
@@ -113,7 +116,7 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
     block = _block(s, t, where, wide)
     blocks = 32 if wide else 64
     if block >= blocks:
-        status = violated(s, refuse(s, _BLOCK_RANGE, SIXTEEN_ROWS, block))
+        status = violated(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
         if status or (block & 0xFF) >= blocks:  # the silicon does nothing there
             return status
         block &= 0xFF
@@ -126,7 +129,7 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
 @njit
 def _zero_region(s: Any, where: Any, mode: Any, valid: Any) -> Any:
     if where > (1 if mode == HALF else 0):
-        status = violated(s, refuse(s, _BLOCK_RANGE, mode, where))
+        status = violated(s, _BLOCK_RANGE, clear_mode=mode, where=where)
         if status:
             return status
     first = (where & 1) * (dest.ROWS // 2) if mode == HALF else 0
@@ -150,7 +153,8 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.clear_zero_flags and not (f.clear_mode == SIXTEEN_ROWS and f.use_32_bit_mode):
-            status = violated(s, refuse(s, _REVERT, f.clear_mode, f.use_32_bit_mode))
+            mode, wide = f.clear_mode, f.use_32_bit_mode
+            status = violated(s, _REVERT, clear_mode=mode, use_32_bit_mode=wide)
             if status:
                 return status
         if f.clear_mode >= HALF:
@@ -161,7 +165,7 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
         if f.clear_mode == SIXTEEN_ROWS:
             status = _zero_sixteen_rows(s, t, f.where, f.use_32_bit_mode, f.clear_zero_flags)
         elif f.use_32_bit_mode:
-            return refuse(s, _ONE_ROW_WIDE, f.where)
+            return refuse(s, _ONE_ROW_WIDE, where=f.where)
         else:
             status = _zero_one_row(s, t, f.where)
         if status == DONE:
@@ -192,7 +196,9 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
         both = f.bank_mask == 1 and f.write_mode == 0 and f.src_mask == 3
         matrix = f.bank_mask == 0 and f.write_mode == 1 and f.src_mask != 0
         if not both and not matrix:
-            return refuse(s, _ZEROSRC_MODE, f.src_mask, (f.write_mode << 1) | f.bank_mask)
+            return refuse(
+                s, _ZEROSRC_MODE, src_mask=f.src_mask, others=(f.write_mode << 1) | f.bank_mask
+            )
         for which in range(2):
             if (f.src_mask >> which) & 1:
                 bank = s.matrix_bank[which]
@@ -226,7 +232,7 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.reset or not f.cleardvalid:
-            return refuse(s, _CLEARDVALID_RESET, f.reset, f.cleardvalid)
+            return refuse(s, _CLEARDVALID_RESET, reset=f.reset, cleardvalid=f.cleardvalid)
         for which in range(2):
             if (f.cleardvalid >> which) & 1:
                 status = banks.releasable(s, which)
@@ -260,7 +266,7 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:
-            return refuse(s, _SETRWC_CR, f.rwc_cr, f.bit_mask)
+            return refuse(s, _SETRWC_CR, rwc_cr=f.rwc_cr, bit_mask=f.bit_mask)
         status = banks.release(s, t, f.clear_ab_vld)
         if status:
             return status
@@ -288,7 +294,7 @@ class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6", unread=1 << 21
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr & 3:
-            return refuse(s, _INCRWC_CR, f.rwc_cr)
+            return refuse(s, _INCRWC_CR, rwc_cr=f.rwc_cr)
         s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + f.rwc_a) & (rwc.SRC_ROWS - 1)
         s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + f.rwc_b) & (rwc.SRC_ROWS - 1)
         if f.rwc_cr & 4:

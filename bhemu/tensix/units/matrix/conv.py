@@ -26,19 +26,19 @@ _ROWS = 8
 _FIELD = error(
     "LEGACY-FIELD",
     UNSUPPORTED,
-    "a legacy instruction of the matrix unit with {0} in a field that takes at most {1}",
+    "a legacy instruction of the matrix unit with {value} in a field that takes at most {most}",
     "dst is below 1024, the address mode below 8, rotate_weights 0 or 1",
 )
 _WIDE = error(
     "LEGACY-FP16-WIDE",
     MISSING,
-    "a legacy instruction adds zero of SrcA format {0} (5-bit exponent) to 32-bit Dst",
+    "a legacy instruction adds zero of SrcA format {fmt} (5-bit exponent) to 32-bit Dst",
     "the ISA does not say with which exponent; leave the instruction out",
 )
 _EXTENT = error(
     "LEGACY-EXTENT",
     MISSING,
-    "adding zero would change Dst row {0}, and the ISA does not say which cells are added to",
+    "adding zero would change Dst row {row}, and the ISA does not say which cells are added to",
     "only CONV3S1 and CONV3S2 are known to write 8 rows of 16; for the others Dst must hold "
     "neither denormals, -0 and NaN nor rows that ZEROACC cleared",
 )
@@ -48,10 +48,10 @@ _EXTENT = error(
 def fields_refused(s: Any, dst: Any, addr_mode: Any, rotate_weights: Any) -> Any:
     """0, or the error of a field whose width is not known and that is larger than its meaning."""
     if dst >= dest.ROWS:
-        return refuse(s, _FIELD, dst, dest.ROWS - 1)
+        return refuse(s, _FIELD, value=dst, most=dest.ROWS - 1)
     if addr_mode >= rwc.SECTIONS:
-        return refuse(s, _FIELD, addr_mode, rwc.SECTIONS - 1)
-    return refuse(s, _FIELD, rotate_weights, 1) if rotate_weights > 1 else 0
+        return refuse(s, _FIELD, value=addr_mode, most=rwc.SECTIONS - 1)
+    return refuse(s, _FIELD, value=rotate_weights, most=1) if rotate_weights > 1 else 0
 
 
 @njit
@@ -114,14 +114,14 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
         return style
     wide = operands.wide_dst(s, t) if style != INT8 else np.int64(1)
     if wide and style == FIVE_BIT:
-        return refuse(s, _WIDE, banks.format_a(s, t, SRCA))
+        return refuse(s, _WIDE, fmt=banks.format_a(s, t, SRCA))
     first = rwc.dst_row(s, t, dst)
     if eight:
         _add(s, first, style, wide)
     else:
         row = _changed(s, first, style, wide)
         if row >= 0:
-            return refuse(s, _EXTENT, row)
+            return refuse(s, _EXTENT, row=row)
     return operands.finish(s, t, addr_mode, clear_dvalid)
 
 

@@ -19,7 +19,7 @@ _ROWS = 8
 _PHASE = error(
     "ELW-PHASE",
     NCB,
-    "ELWADD or ELWSUB in fidelity phase {0}",
+    "ELWADD or ELWSUB in fidelity phase {phase}",
     "reset the fidelity counter first (SETRWC with bit_mask 8, or FidelityClear)",
 )
 _ACCUMULATE = error(
@@ -77,7 +77,7 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
     if status:
         return status
     if phase:
-        return refuse(s, _PHASE, phase)
+        return refuse(s, _PHASE, phase=phase)
     status = rwc.addr_mod_refused(s, t, addr_mode)
     return status if status else style
 

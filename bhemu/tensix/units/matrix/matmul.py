@@ -26,13 +26,14 @@ _DENORMALS = error(
 _DST_ROW = error(
     "MATMUL-DST-ROW",
     UNIMPLEMENTED,
-    "Dst row {0} of a product is not a multiple of {1}",
+    "Dst row {row} of a product is not a multiple of {rows}",
     "align the sum of dst field, RWC.Dst and math offset",
 )
 _EXPONENT = error(
     "FPU-EXPONENT",
     UNSUPPORTED,
-    "{0:#x}: a datum of a format with 5-bit exponents has bits beyond them (0 SrcA, 1 SrcB: {1})",
+    "{bits:#x}: a datum of a format with 5-bit exponents has bits beyond them (0 SrcA, 1 SrcB: "
+    "{which})",
     "the bank holds data of another format",
 )
 
@@ -40,7 +41,7 @@ _EXPONENT = error(
 @njit(forceinline=True)
 def exponent_refused(s: Any, bits: Any, which: Any) -> Any:
     """0, or the error of exponent bits beyond 5 in data of SRCA or SRCB."""
-    return refuse(s, _EXPONENT, bits, which) if bits else 0
+    return refuse(s, _EXPONENT, bits=bits, which=which) if bits else 0
 
 
 @njit(forceinline=True)
@@ -79,7 +80,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
     if status:
         return status
     if first & (rows - 1):
-        return refuse(s, _DST_ROW, first, rows)
+        return refuse(s, _DST_ROW, row=first, rows=rows)
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 

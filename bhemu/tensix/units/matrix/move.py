@@ -37,25 +37,25 @@ _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFFFFF, 0x8FFFE000, 0xFFFF0000
 _MODE = error(
     "MOV-MODE",
     UNSUPPORTED,
-    "this move with instr_mod {0} is not modelled",
+    "this move with instr_mod {instr_mod} is not modelled",
     "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5",
 )
 _DST_ROW = error(
     "MOV-DST-ROW",
     UNSUPPORTED,
-    "Dst row {0} of a move is not a multiple of {1}",
+    "Dst row {row} of a move is not a multiple of {rows}",
     "align the dst field and the sum of dst field, RWC.Dst and math offset",
 )
 _SRC_ROW = error(
     "MOV-SRC-ROW",
     UNSUPPORTED,
-    "Src row {0} of a move is not a multiple of {1} below 64",
+    "Src row {row} of a move is not a multiple of {rows} below 64",
     "align the src field and the sum of src field and RWC",
 )
 _FORMAT = error(
     "MOV-FORMAT",
     UNIMPLEMENTED,
-    "this move is not modelled for SrcA format {0}",
+    "this move is not modelled for SrcA format {fmt}",
     "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA",
 )
 _OVERRIDE = error(
@@ -73,13 +73,13 @@ _TF32_LOW = error(
 _FIVE_BIT_LOW = error(
     "MOV-FP16-LOW",
     UNSUPPORTED,
-    "a move of SrcA format {0} (5-bit exponent) to Dst with dest_32b_lo is not modelled",
+    "a move of SrcA format {fmt} (5-bit exponent) to Dst with dest_32b_lo is not modelled",
     "clear dest_32b_lo",
 )
 _FROM_32 = error(
     "MOV-FROM-32",
     UNIMPLEMENTED,
-    "a move from 32-bit Dst with SrcA format {0}, dest_32b_lo {1} is not modelled",
+    "a move from 32-bit Dst with SrcA format {fmt}, dest_32b_lo {low} is not modelled",
     "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only",
 )
 _LOW_OF_16 = error(
@@ -106,9 +106,9 @@ _TF32_OF_16 = error(
 def _unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
     """0, or the error of a Dst or Src row that is not a multiple of `rows` (4 or 8)."""
     if dst & (rows - 1):
-        return refuse(s, _DST_ROW, dst, rows)
+        return refuse(s, _DST_ROW, row=dst, rows=rows)
     if src & (rows - 1) or src >= rwc.SRC_ROWS:
-        return refuse(s, _SRC_ROW, src, rows)
+        return refuse(s, _SRC_ROW, row=src, rows=rows)
     return 0
 
 
@@ -116,14 +116,14 @@ def _unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
 def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
     """How a move stores format `fmt` into Dst, or the error."""
     if not (_NAMED >> fmt) & 1:
-        return refuse(s, _FORMAT, fmt)
+        return refuse(s, _FORMAT, fmt=fmt)
     if fmt == TF32:
         if low:
             status = violated(s, _TF32_LOW)
             return status if status else transfer.PUT_32_LOW
         return transfer.PUT_32
     if (FIVE_BIT_DATUMS >> fmt) & 1:
-        return refuse(s, _FIVE_BIT_LOW, fmt) if low else transfer.PUT_FP16
+        return refuse(s, _FIVE_BIT_LOW, fmt=fmt) if low else transfer.PUT_FP16
     return transfer.PUT_LOW if low else transfer.PUT_BF16
 
 
@@ -131,12 +131,12 @@ def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
 def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     """How a move reads Dst for format `fmt`, or the error."""
     if not (_NAMED >> fmt) & 1:
-        return refuse(s, _FORMAT, fmt)
+        return refuse(s, _FORMAT, fmt=fmt)
     b = config.bank(s, t)
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
     if wide | config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
         if (FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
-            return refuse(s, _FROM_32, fmt, low)
+            return refuse(s, _FROM_32, fmt=fmt, low=low)
         if fmt == TF32:
             return transfer.GET_TF32
         return transfer.GET_LOW if low else transfer.GET_HIGH
@@ -162,7 +162,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
-            return refuse(s, _MODE, f.instr_mod)
+            return refuse(s, _MODE, instr_mod=f.instr_mod)
         if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
             return _OVERRIDE
         kind = _get_kind(s, t, banks.format_a(s, t, SRCA), f.dest_32b_lo, False)
@@ -186,7 +186,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
-            return refuse(s, _MODE, f.instr_mod)
+            return refuse(s, _MODE, instr_mod=f.instr_mod)
         kind = _get_kind(s, t, banks.format_a(s, t, SRCB), f.dest_32b_lo, True)
         if kind < 0:
             return kind
@@ -214,7 +214,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
-            return refuse(s, _MODE, f.instr_mod)
+            return refuse(s, _MODE, instr_mod=f.instr_mod)
         status = banks.matrix_ready(s, SRCB)
         if status:
             return status
@@ -268,7 +268,7 @@ class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
-            return refuse(s, _MODE, f.instr_mod)
+            return refuse(s, _MODE, instr_mod=f.instr_mod)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
@@ -299,7 +299,7 @@ class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", stall="B6", orac
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
-            return refuse(s, _MODE, f.instr_mod)
+            return refuse(s, _MODE, instr_mod=f.instr_mod)
         fmt = _debug_format(s, t)
         if fmt < 0:
             return fmt
@@ -343,7 +343,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.movb2d_instr_mod < 2 or f.movb2d_instr_mod > 5:
-            return refuse(s, _MODE, f.movb2d_instr_mod)
+            return refuse(s, _MODE, instr_mod=f.movb2d_instr_mod)
         status = _unaligned(s, f.dst, f.src, 4) or banks.matrix_ready(s, SRCB)
         if status:
             return status

@@ -15,7 +15,7 @@ _ROWS = 8
 _MODE = error(
     "MVMUL-MODE",
     UNSUPPORTED,
-    "MVMUL with instr_mod19 {0} (broadcast of one SrcB row) is not modelled",
+    "MVMUL with instr_mod19 {instr_mod19} (broadcast of one SrcB row) is not modelled",
     "leave instr_mod19 0",
 )
 
@@ -30,7 +30,7 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod19:
-            return refuse(s, _MODE, f.instr_mod19)
+            return refuse(s, _MODE, instr_mod19=f.instr_mod19)
         status = operands.dst_field_refused(s, f.dst, _ROWS)
         if status:
             return status

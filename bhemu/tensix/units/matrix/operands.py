@@ -35,19 +35,19 @@ _HINT = f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.C
 _DST_FIELD = error(
     "FPU-DST-FIELD",
     UNSUPPORTED,
-    "the dst field {0} is not a multiple of {1}",
+    "the dst field {dst} is not a multiple of {rows}",
     "matrix operations write aligned blocks: 8 rows, pooling 4",
 )
 _SRC_ROW = error(
     "FPU-SRC-ROW",
     UNSUPPORTED,
-    "the Src row counter {0} is not a multiple of {1}",
+    "the Src row counter {row} is not a multiple of {rows}",
     "SrcA of products and pooling: 16; SrcB, and SrcA of element-wise operations: 8",
 )
 _DST_ROW = error(
     "FPU-DST-ROW",
     UNSUPPORTED,
-    "Dst row {0} (dst field + RWC.Dst + math offset) is not a multiple of {1} below 1024",
+    "Dst row {row} (dst field + RWC.Dst + math offset) is not a multiple of {rows} below 1024",
     "align the sum and keep it inside Dst",
 )
 _OVERRIDE = error(
@@ -59,19 +59,20 @@ _OVERRIDE = error(
 _FORMATS = error(
     "FPU-FORMATS",
     UNIMPLEMENTED,
-    "this operation is not modelled for SrcA format {0} with SrcB format {1}",
+    "this operation is not modelled for SrcA format {fmt_a} with SrcB format {fmt_b}",
     _HINT,
 )
 _INT8_FORMATS = error(
     "FPU-INT8-FORMATS",
     UNSUPPORTED,
-    "ALU_ACC_CTRL_INT8_math_enabled with SrcA format {0}, SrcB format {1}: both must be int8",
+    "ALU_ACC_CTRL_INT8_math_enabled with SrcA format {fmt_a}, SrcB format {fmt_b}: both must be "
+    "int8",
     _HINT,
 )
 _MIXED = error(
     "FPU-FIVE-BIT",
     UNSUPPORTED,
-    "SrcA format {0} has 5-bit exponents, so SrcB needs the same format (is {1})",
+    "SrcA format {fmt_a} has 5-bit exponents, so SrcB needs the same format (is {fmt_b})",
     _HINT,
 )
 _STOCHASTIC = error(
@@ -95,7 +96,7 @@ class Elementwise(Word):
 @njit(forceinline=True)
 def dst_field_refused(s: Any, dst: Any, rows: Any) -> Any:
     """0, or the error of a dst field that is not a multiple of `rows` (4 or 8)."""
-    return refuse(s, _DST_FIELD, dst, rows) if dst & (rows - 1) else 0
+    return refuse(s, _DST_FIELD, dst=dst, rows=rows) if dst & (rows - 1) else 0
 
 
 @njit(forceinline=True)
@@ -119,23 +120,23 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
     if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
-        return INT8 if fits else refuse(s, _INT8_FORMATS, a, b)
+        return INT8 if fits else refuse(s, _INT8_FORMATS, fmt_a=a, fmt_b=b)
     if config.get(s, config.bank(s, t), cf.ALU_ROUNDING_MODE_Fpu_srnd_en):
         return _STOCHASTIC
     if (formats.FIVE_BIT >> a) & 1:
-        return FIVE_BIT if a == b else refuse(s, _MIXED, a, b)
+        return FIVE_BIT if a == b else refuse(s, _MIXED, fmt_a=a, fmt_b=b)
     if (accepted_a >> a) & (accepted_b >> b) & 1:
         return FLOAT
-    return refuse(s, _FORMATS, a, b)
+    return refuse(s, _FORMATS, fmt_a=a, fmt_b=b)
 
 
 @njit(forceinline=True)
 def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
     """0, or the error of a row counter (SrcA in steps of `rows_a`, SrcB of 8) or of SrcA's rows."""
     if s.rwc[t, rwc.SRCA] & (rows_a - 1):
-        return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCA], rows_a)
+        return refuse(s, _SRC_ROW, row=s.rwc[t, rwc.SRCA], rows=rows_a)
     if s.rwc[t, rwc.SRCB] & 7:
-        return refuse(s, _SRC_ROW, s.rwc[t, rwc.SRCB], 8)
+        return refuse(s, _SRC_ROW, row=s.rwc[t, rwc.SRCB], rows=8)
     return banks.doubtful(s, s.rwc[t, rwc.SRCA], rows_a)
 
 
@@ -143,7 +144,7 @@ def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
 def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
     """0, or the error of a Dst row that is not a multiple of `rows` or not below 1024."""
     if row & (rows - 1) or row >= dest.ROWS:
-        return refuse(s, _DST_ROW, row, rows)
+        return refuse(s, _DST_ROW, row=row, rows=rows)
     return 0
 
 

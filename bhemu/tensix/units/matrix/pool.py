@@ -21,28 +21,28 @@ _DEPTH = 16  # rows of SrcA that are pooled
 _MODE = error(
     "POOL-MODE",
     UNSUPPORTED,
-    "pooling with instr_mod19 {0}, max_pool_index_en {1} is not modelled",
+    "pooling with instr_mod19 {instr_mod19}, max_pool_index_en {max_pool_index_en} is not modelled",
     "instr_mod19 must be 1 (16 x 16), max_pool_index_en 0",
 )
 _MAX_FORMATS = error(
     "GMPOOL-FORMATS",
     UNSUPPORTED,
-    "GMPOOL is not specified for SrcA format {0} with SrcB format {1}",
+    "GMPOOL is not specified for SrcA format {fmt_a} with SrcB format {fmt_b}",
     "both need exponents of the same size, and ALU_ACC_CTRL_INT8_math_enabled needs int8 in SrcA; "
     f"codes: {formats.CODES}",
 )
 _MAX_WIDE = error(
     "GMPOOL-FP16-WIDE",
     UNSUPPORTED,
-    "GMPOOL of SrcA format {0}, with 5-bit exponents, into 32-bit Dst is not modelled",
+    "GMPOOL of SrcA format {fmt}, with 5-bit exponents, into 32-bit Dst is not modelled",
     "the ISA text allows it, but the exponents of its model would turn 1.0 into 2^32: use 16-bit "
     "Dst or bf16",
 )
 _MAX_SCALE = error(
     "GMPOOL-SCALE",
     UNSUPPORTED,
-    "a legacy max pool with {0:#010x} in column {1} of its SrcB row: only 1.0 (0x3f800000) is "
-    "modelled",
+    "a legacy max pool with {scale:#010x} in column {column} of its SrcB row: only 1.0 "
+    "(0x3f800000) is modelled",
     "fill the row with 1.0; GMPOOL scales by the row's exponents",
 )
 
@@ -58,24 +58,22 @@ def _style_of(s: Any, t: Any) -> Any:
     a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
     if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
         fits = (operands.INT8_ONLY >> a) & 1
-        return pool_scaled.INT8 if fits else refuse(s, _MAX_FORMATS, a, b)
+        return pool_scaled.INT8 if fits else refuse(s, _MAX_FORMATS, fmt_a=a, fmt_b=b)
     if (formats.FIVE_BIT_DATUMS >> a) & (formats.FIVE_BIT_DATUMS >> b) & 1:
         return pool_scaled.FIVE_BIT
     if (operands.ELEMENT_B >> a) & (operands.ELEMENT_B >> b) & 1:
         return pool_scaled.TF32 if a == formats.TF32 else pool_scaled.BF16
-    return refuse(s, _MAX_FORMATS, a, b)
+    return refuse(s, _MAX_FORMATS, fmt_a=a, fmt_b=b)
 
 
 @njit
 def _scaled(s: Any, t: Any) -> Any:
-    """First column of the SrcB row that does not hold 1.0, or 16; notes what it holds."""
+    """(first column of the SrcB row that does not hold 1.0, what it holds), or (16, 0)."""
     scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, s.rwc[t, rwc.SRCB] & 56]
     for j in range(COLUMNS):
         if np.int64(scale[j]) != _ONE:
-            s.detail[0] = np.int64(scale[j])
-            s.detail[1] = j
-            return np.int64(j)
-    return np.int64(COLUMNS)
+            return np.int64(j), np.int64(scale[j])
+    return np.int64(COLUMNS), np.int64(0)
 
 
 @njit
@@ -91,7 +89,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, row: Any) -> Any:
     if status:
         return status
     if style == pool_scaled.FIVE_BIT and operands.wide_dst(s, t):
-        return refuse(s, _MAX_WIDE, banks.format_a(s, t, SRCA), np.int64(0))
+        return refuse(s, _MAX_WIDE, fmt=banks.format_a(s, t, SRCA))
     return rwc.addr_mod_refused(s, t, addr_mode)
 
 
@@ -149,11 +147,11 @@ def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
 
 
 @njit
-def _legacy_refused(s: Any, t: Any, as_float: Any) -> Any:
+def _legacy_refused(s: Any, t: Any, as_float: Any, column: Any, scale: Any) -> Any:
     """The error of a legacy max pool that would scale, or has no 8-bit exponents."""
     if as_float:
-        return _MAX_SCALE
-    return refuse(s, _MAX_FORMATS, banks.format_a(s, t, SRCA), banks.format_b(s, t))
+        return refuse(s, _MAX_SCALE, scale=scale, column=column)
+    return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
 
 
 @njit
@@ -168,9 +166,10 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
         return status
     style, wide = _style_of(s, t), operands.wide_dst(s, t)
     as_float = style == pool_scaled.BF16 or style == pool_scaled.TF32
-    if not as_float or _scaled(s, t) < COLUMNS:
+    column, scale = _scaled(s, t)
+    if not as_float or column < COLUMNS:
         if cells == _ZERO:
-            return _legacy_refused(s, t, as_float)
+            return _legacy_refused(s, t, as_float, column, scale)
         rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
         pool_scaled.pool(s, row, rows, style, wide if as_float else style == pool_scaled.INT8)
         return operands.finish(s, t, addr_mode, clear_dvalid)
@@ -202,7 +201,9 @@ class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.max_pool_index_en or not f.instr_mod19:
-            return refuse(s, _MODE, f.instr_mod19, f.max_pool_index_en)
+            return refuse(
+                s, _MODE, instr_mod19=f.instr_mod19, max_pool_index_en=f.max_pool_index_en
+            )
         return _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
 
 
@@ -211,7 +212,9 @@ class GAPOOL(_Pool, Instruction, opcode=0x34, unit="matrix", stall="B6"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.max_pool_index_en or not f.instr_mod19:
-            return refuse(s, _MODE, f.instr_mod19, f.max_pool_index_en)
+            return refuse(
+                s, _MODE, instr_mod19=f.instr_mod19, max_pool_index_en=f.max_pool_index_en
+            )
         status = operands.dst_field_refused(s, f.dst, _ROWS)
         if status:
             return status
@@ -225,7 +228,7 @@ class MPOOL3S1(
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.index_en:
-            return refuse(s, _MODE, 1, f.index_en)
+            return refuse(s, _MODE, instr_mod19=1, max_pool_index_en=f.index_en)
         status = conv.fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
         return status if status else _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
 

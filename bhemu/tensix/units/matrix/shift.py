@@ -18,7 +18,7 @@ _RIGHT, _LEFT = 2, 3
 _DIRECTION = error(
     "SHIFTXA-DIRECTION",
     UB,
-    "SHIFTXA with the reserved direction {0}",
+    "SHIFTXA with the reserved direction {direction}",
     "2 shifts right, away from column 0; 3 shifts left",
 )
 _NO_ROW = error(
@@ -56,7 +56,7 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.direction < _RIGHT:
-            return refuse(s, _DIRECTION, f.direction)
+            return refuse(s, _DIRECTION, direction=f.direction)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status

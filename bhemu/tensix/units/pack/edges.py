@@ -16,6 +16,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import BF16, BFP8, FP32, TF32
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 
 _MAPPING = cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0.word
@@ -27,14 +28,14 @@ _ROWS = 16  # rows of a plane up to which ttsim's count is defined
 _POSITION = error(
     "PACR-TILE-POSITION",
     UNSUPPORTED,
-    "an edge mask depends on whether this is row {0} or row {1} of the plane: the sources disagree "
-    "after planes or tiles of incomplete PACRs",
+    "an edge mask depends on whether this is row {row} or row {row_by_datums} of the plane: the "
+    "sources disagree after planes or tiles of incomplete PACRs",
     "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there",
 )
 _FORMAT = error(
     "PACR-EDGE-MODE",
     UNSUPPORTED,
-    "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {0} is not modelled",
+    "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {fmt} is not modelled",
     "formats with 8-bit exponents have an infinity",
 )
 
@@ -79,21 +80,19 @@ def _row_by_datums(s: Any, reads: Any, i: Any) -> Any:
 @njit
 def refused(s: Any, m: Any, rows: Any) -> Any:
     """0, or the error of a mask for which the position within the tile is not certain."""
-    s.detail[0] = m.fmt
     if config.get(s, m.bank, cf.PCK_EDGE_MODE_mode):
         if m.fmt != FP32 and m.fmt != TF32 and m.fmt != BF16 and m.fmt != BFP8:
-            return _FORMAT
+            return refuse(s, _FORMAT, fmt=m.fmt)
     reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
     if reads == 0 or reads > _ROWS or _known_to_ttsim(s, m, rows):
         return 0
     for k in range(rows.number):
         for i in range(rows.columns):
             row = _row_by_datums(s, reads, k * rows.columns + i)
-            s.detail[0] = (s.pack_plane[0] + k) & 15
-            s.detail[1] = row
-            differ = _mask(s, m.bank, s.detail[0]) ^ _mask(s, m.bank, row)
+            other = (s.pack_plane[0] + k) & 15
+            differ = _mask(s, m.bank, other) ^ _mask(s, m.bank, row)
             if (differ >> (rows.column + i)) & 1:
-                return _POSITION
+                return refuse(s, _POSITION, row=other, row_by_datums=row)
     return 0
 
 

@@ -12,7 +12,7 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.cold import PACK, cold
 from bhemu.tensix.formats import INT8
-from bhemu.tensix.quirks import noted
+from bhemu.tensix.quirks import noted, refuse
 from bhemu.tensix.status import DONE, MISSING, UB, UNIMPLEMENTED, error
 from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
@@ -25,7 +25,7 @@ _FIELDS = error(
     "PACR-FIELDS",
     MISSING,
     "PACR with ctxt_ctrl, row_pad_zero or cfg_context set, or addr_cnt_context without "
-    "ovrd_thread_id ({0:#x})",
+    "ovrd_thread_id ({bits:#x})",
     "there is no specification of them; they must be 0",
 )
 _ADC_CONTEXT = error(
@@ -34,13 +34,14 @@ _ADC_CONTEXT = error(
 _SELECTION = error(
     "PACR-INTERFACES",
     MISSING,
-    "PACR with read_intf_sel={0} and dst_access_mode=1 is not modelled",
+    "PACR with read_intf_sel={read_intf_sel} and dst_access_mode=1 is not modelled",
     "strided reads are specified for interfaces 0 (all), 1 and 3 only",
 )
 _STRIDED = error(
     "PACR-STRIDED",
     UNIMPLEMENTED,
-    "PACR with dst_access_mode 1 while DEST_ACCESS_CFG_swizzle_32b is {0} and remap_addrs {1}",
+    "PACR with dst_access_mode 1 while DEST_ACCESS_CFG_swizzle_32b is {swizzle} and remap_addrs "
+    "{remap}",
     "strided reads are modelled with both of them set",
 )
 
@@ -55,19 +56,18 @@ _COMPRESSION = error(
 
 @njit
 def _word_refused(s: Any, b: Any, f: Any) -> Any:
-    s.detail[0] = f.word & (UNKNOWN if f.ovrd_thread_id else _WITHOUT_OVERRIDE)
-    if s.detail[0]:
-        return _FIELDS
+    bits = f.word & (UNKNOWN if f.ovrd_thread_id else _WITHOUT_OVERRIDE)
+    if bits:
+        return refuse(s, _FIELDS, bits=bits)
     if f.addr_cnt_context == 3:
         return _ADC_CONTEXT
     if f.dst_access_mode == 0:
         return 0
-    s.detail[0] = f.read_intf_sel
-    if (_STRIDED_MASKS >> s.detail[0]) & 1 == 0:
-        return _SELECTION
-    s.detail[0] = config.get(s, b, cf.DEST_ACCESS_CFG_swizzle_32b)
-    s.detail[1] = config.get(s, b, cf.DEST_ACCESS_CFG_remap_addrs)
-    return 0 if s.detail[0] & s.detail[1] else _STRIDED
+    if (_STRIDED_MASKS >> f.read_intf_sel) & 1 == 0:
+        return refuse(s, _SELECTION, read_intf_sel=f.read_intf_sel)
+    swizzle = config.get(s, b, cf.DEST_ACCESS_CFG_swizzle_32b)
+    remap = config.get(s, b, cf.DEST_ACCESS_CFG_remap_addrs)
+    return 0 if swizzle & remap else refuse(s, _STRIDED, swizzle=swizzle, remap=remap)
 
 
 @njit(forceinline=True)  # one caller
@@ -141,7 +141,7 @@ def _general(s: Any, t: Any, f: Any) -> Any:
     status = _word_refused(s, config.bank(s, t), f)
     if status:
         return status
-    m = modes.mode_of(s, t)  # notes what the sentences from here on show
+    m = modes.mode_of(s, t)
     status = modes.zero_refused(s, m)
     if status:
         return status

@@ -15,55 +15,56 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 
 X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
 PACKER = 2  # second index of s.adc
 
-# Words of the sentences: as written, from {0}.
 _STRIDE = error(
     "PACR-STRIDE",
     UB,
-    "the channel 0 strides of the packer are not multiples of the {0} bytes of a Dst datum",
+    "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum",
     "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes",
 )
 _ROW_START = error(
     "PACR-ROW",
     UNSUPPORTED,
-    "the packer's channel 0 counters give column {0} of a row, but X is {1}",
+    "the packer's channel 0 counters give column {column} of a row, but X is {x}",
     "let Y, Z and W count whole rows of 16, and X be 0 or Xstride the bytes of a datum",
 )
 _COUNT = error(
     "PACR-COUNT",
     UNSUPPORTED,
-    "the packer's X counters give columns {0} to {1}; a row has 0 to 15, and bfp takes all of it",
+    "the packer's X counters give columns {first} to {last}; a row has 0 to 15, and bfp takes "
+    "all of it",
 )
 _DOWNSAMPLED = error(
     "PACR-DOWNSAMPLE",
     UNSUPPORTED,
-    "Downsample_mask {0:#x} with block floats, or with less than a row from several interfaces",
+    "Downsample_mask {mask:#x} with block floats, or with less than a row from several interfaces",
     "what it does to groups of 16 is not specified",
 )
 _GROUP = error(
     "PACR-INTERFACE-GROUP",
     UB,
-    "read_intf_sel {0} from Dst row {1} leaves the group of four rows that the interfaces read",
+    "read_intf_sel {read_intf_sel} from Dst row {row} leaves the group of four rows that the "
+    "interfaces read",
     "the first row plus the highest interface must stay within four aligned rows",
 )
 _DST_ROWS = error(
-    "PACR-ROWS", UNIMPLEMENTED, "PACR reads Dst from row {0} to row {1}; it has 1024 rows"
+    "PACR-ROWS", UNIMPLEMENTED, "PACR reads Dst from row {first} to row {last}; it has 1024 rows"
 )
 _L1_END = error(
     "PACR-L1",
     UB,
-    "PACR writes L1 from {0:#x} up to {1:#x}, beyond the end at 0x180000",
+    "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000",
     "check L1_Dest_addr and Exp_section_size",
 )
 _L1_ALIGN = error(
     "PACR-L1-ALIGN",
     UNSUPPORTED,
-    "PACR continues a tile at {0:#x}, which is no multiple of the {1} bytes of a datum",
+    "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum",
     "end the tile with Last or Flush before changing the output format",
 )
 
@@ -143,30 +144,22 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     b, size = m.bank, max(formats.datum_bits(m.fmt) >> 3, 1)
     strides = np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride.word])
     strides |= np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride.word])
-    s.detail[0] = size
     if (strides | strides >> 16) & (size - 1):
-        return _STRIDE
+        return refuse(s, _STRIDE, size=size)
     x = s.adc[a, PACKER, 0, X]
-    s.detail[0] = rows.column
-    s.detail[1] = x
     if rows.column != x:
-        return _ROW_START
-    s.detail[0] = x
-    s.detail[1] = x + rows.columns - 1
+        return refuse(s, _ROW_START, column=rows.column, x=x)
     if rows.columns < 1 or x + rows.columns > 16 or (formats.is_bfp(m.out) and rows.columns != 16):
-        return _COUNT
-    s.detail[0] = config.get(s, b, cf.THCON_SEC0_REG1_Downsample_mask)
-    if s.detail[0] and s.detail[0] != 0xFFFF:
+        return refuse(s, _COUNT, first=x, last=x + rows.columns - 1)
+    mask = config.get(s, b, cf.THCON_SEC0_REG1_Downsample_mask)
+    if mask and mask != 0xFFFF:
         if formats.is_bfp(m.out) or (rows.columns != 16 and rows.number != 1):
-            return _DOWNSAMPLED
-    s.detail[0] = rows.first
-    s.detail[1] = row_of(rows, rows.number - 1)
-    if s.detail[1] >= dest.ROWS:
-        return _DST_ROWS
-    s.detail[0] = rows.mask
-    s.detail[1] = rows.first
+            return refuse(s, _DOWNSAMPLED, mask=mask)
+    last = row_of(rows, rows.number - 1)
+    if last >= dest.ROWS:
+        return refuse(s, _DST_ROWS, first=rows.first, last=last)
     if rows.step == 1 and rows.mask << (rows.first & 3) > 15:
-        return violated(s, _GROUP)
+        return violated(s, _GROUP, read_intf_sel=rows.mask, row=rows.first)
     return 0
 
 
@@ -196,16 +189,13 @@ def place_of(s: Any, a: Any, m: Any) -> Any:
 def place_refused(s: Any, m: Any, datums: Any, place: Any) -> Any:
     """0, or the error of writing `datums` to `place`."""
     size = max(formats.datum_bits(m.out) >> 3, 1)
-    s.detail[0] = place.data
-    s.detail[1] = size
     if place.data & (size - 1):
-        return _L1_ALIGN
-    s.detail[1] = place.data + (datums * formats.datum_bits(m.out) >> 3)
-    if s.detail[1] > L1_SIZE:
-        return _L1_END
+        return refuse(s, _L1_ALIGN, address=place.data, size=size)
+    end = place.data + (datums * formats.datum_bits(m.out) >> 3)
+    if end > L1_SIZE:
+        return refuse(s, _L1_END, first=place.data, end=end)
     if formats.is_bfp(m.out):
-        s.detail[0] = place.exponent
-        s.detail[1] = place.exponent + (datums >> 4)
-        if s.detail[1] > L1_SIZE:
-            return _L1_END
+        end = place.exponent + (datums >> 4)
+        if end > L1_SIZE:
+            return refuse(s, _L1_END, first=place.exponent, end=end)
     return 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 from bhemu.tensix.units.pack import edges, output
 from bhemu.tensix.units.pack.geometry import row_of
@@ -20,15 +20,16 @@ from bhemu.tensix.units.pack.modes import lower_counts
 _UNWRITTEN = error(
     "PACR-UNWRITTEN",
     UB,
-    "PACR packs {2} datums of Dst rows that nothing has written in full since power-up, the first "
-    "in row {0} ({1}-bit datums): on silicon the rest is what an earlier program left there",
+    "PACR packs {count} datums of Dst rows that nothing has written in full since power-up, the "
+    "first in row {row} ({bits}-bit datums): on silicon the rest is what an earlier program left "
+    "there",
     "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT; "
     "with bit 11 of DBG_FEATURE_DISABLE set, 16-bit moves leave the low half of 32-bit datums",
 )
 _REORDERED = error(
     "PACR-REORDERED",
     UNIMPLEMENTED,
-    "PACR reads Dst row {0} ({1}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or "
+    "PACR reads Dst row {row} ({bits}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or "
     "swizzle_32b changed: which row that now is, is not followed",
     "change them before Dst is written, or clear Dst with ZEROACC in between",
 )
@@ -36,15 +37,15 @@ _REORDERED = error(
 
 @njit
 def _reordered(s: Any, m: Any, rows: Any) -> Any:
+    # The first row that is not where it was written, or -1.
     for k in range(rows.number):
         row = row_of(rows, k)
         at = dest.adj32(row) if m.wide else dest.row16(s, row)
         below = dest.LOW_HALF if lower_counts(m) else 0
         both = s.dst_valid[at] | s.dst_valid[at + below]
         if s.dst_valid[at] and both & dest.REORDERED and both & (dest.UNWRITTEN - 1) == 0:
-            s.detail[0] = row
-            return True
-    return False
+            return row
+    return np.int64(-1)
 
 
 @njit
@@ -62,9 +63,10 @@ def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
 
     `values` (uint32) is scratch for the datums of the Rows.
     """
-    s.detail[1] = 32 if m.wide else 16
-    if _reordered(s, m, rows):
-        return _REORDERED
+    width = 32 if m.wide else 16
+    moved = _reordered(s, m, rows)
+    if moved >= 0:
+        return refuse(s, _REORDERED, row=moved, bits=width)
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
@@ -75,7 +77,7 @@ def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
             values[i] = mark
     if edges.masked(s, m.bank):
         edges.clear(s, m, rows, values)
-    s.detail[0], s.detail[2] = first, 0
+    count = np.int64(0)
     for i in range(output.chosen(s, m, rows, values)):
-        s.detail[2] += values[i] == 1
-    return violated(s, _UNWRITTEN) if s.detail[2] else 0
+        count += values[i] == 1
+    return violated(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0

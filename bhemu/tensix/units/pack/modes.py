@@ -28,6 +28,7 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 
 _BFP_A = 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
@@ -57,24 +58,24 @@ _RELU_1 = 1 << INT32 | 1 << UINT16 | 1 << INT8
 _ACCUMULATED = 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << INT32
 _CODES = f"format codes: {formats.CODES}"
 
-# Words of the sentences: {0} intermediate format, {1} output format, {2} Read_32b_data, {3} as
-# written.
+# In the sentences: fmt intermediate format, out output format, wide Read_32b_data.
 _DSTACC = error(
     "PACR-DSTACC",
     UB,
-    "ALU_FORMAT_SPEC_REG2_Dstacc is {3}, but In_data_format is {0}",
+    "ALU_FORMAT_SPEC_REG2_Dstacc is {dstacc}, but In_data_format is {fmt}",
     "both must name the intermediate format; with Round_10b_mant bf16 (5) may become fp16 (1)",
 )
 _PAIR = error(
     "PACR-FORMATS",
     UNSUPPORTED,
-    "packing intermediate format {0} as {1} with Read_32b_data {2} is no conversion of the packer",
+    "packing intermediate format {fmt} as {out} with Read_32b_data {wide} is no conversion of "
+    "the packer",
     _CODES,
 )
 _ROUND = error(
     "PACR-ROUND",
     UNIMPLEMENTED,
-    "packing format {0} as {1} with Read_32b_data {2} and Round_10b_mant is not modelled",
+    "packing format {fmt} as {out} with Read_32b_data {wide} and Round_10b_mant is not modelled",
     _CODES,
 )
 _NO_ROUND = error(
@@ -86,13 +87,13 @@ _NO_ROUND = error(
 _READ_RAW = error(
     "PACR-READ-INT8",
     UNIMPLEMENTED,
-    "packing format {0} as {1} with Read_32b_data {2} and Read_int8 is not modelled",
+    "packing format {fmt} as {out} with Read_32b_data {wide} and Read_int8 is not modelled",
     "Read_int8 keeps denormals and NaN: it takes fp32, bf16, fp16 and integers as they are",
 )
 _FP8 = error(
     "PACR-FP8",
     UNSUPPORTED,
-    "packing format {0} as e4m3 (Pac_LF8_4b_exp) is not modelled",
+    "packing format {fmt} as e4m3 (Pac_LF8_4b_exp) is not modelled",
     "the intermediate format must be fp16 (1)",
 )
 _INT_DESCALE = error(
@@ -104,23 +105,27 @@ _INT_DESCALE = error(
 _L1_ACC = error(
     "PACR-L1-ACC",
     UNSUPPORTED,
-    "Pack_L1_Acc with output format {1} is not modelled",
+    "Pack_L1_Acc with output format {out} is not modelled",
     "L1 adds 32- and 16-bit datums: fp32 (0), fp16 (1), bf16 (5) and int32 (8)",
 )
-_RELU_MODE = error("PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {3}; 0 to 3 are known")
+_RELU_MODE = error(
+    "PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {mode}; 0 to 3 are known"
+)
 _RELU_THRESHOLD = error(
-    "PACR-RELU-THRESHOLD", UB, "STACC_RELU_ReluThreshold {3:#x} is negative; its sign bit is set"
+    "PACR-RELU-THRESHOLD",
+    UB,
+    "STACC_RELU_ReluThreshold {threshold:#x} is negative; its sign bit is set",
 )
 _THRESHOLD_FORMAT = error(
     "PACR-EXP-THRESHOLD",
     UNSUPPORTED,
-    "Exp_threshold_en with intermediate format {0} is not modelled",
+    "Exp_threshold_en with intermediate format {fmt} is not modelled",
     "it compares exponents; integers have none",
 )
 _RELU_FORMAT = error(
     "PACR-RELU-FORMAT",
     UNIMPLEMENTED,
-    "ReLU mode {3} with intermediate format {0} is not modelled",
+    "ReLU mode {mode} with intermediate format {fmt} is not modelled",
     "integer formats take mode 1 only, fp8 (10) none",
 )
 
@@ -141,7 +146,7 @@ def _must_be_zero() -> list[tuple[Field, int]]:
             error(
                 f"PACR-{name}",
                 UNSUPPORTED,
-                f"PACR with {name}={{3:#x}} is not modelled",
+                f"PACR with {name}={{value:#x}} is not modelled",
                 "the ISA text tells that stochastic rounding is biased, not which bits it gives; "
                 "a conversion that it calls identity, bitcast or truncation may go with it"
                 if "srnd" in name
@@ -155,7 +160,8 @@ def _must_be_zero() -> list[tuple[Field, int]]:
 _ZERO = _must_be_zero()
 _EARLY = next(rule for f, rule in _ZERO if f is cf.ALU_ROUNDING_MODE_Gasket_srnd_en)
 _LATE = next(rule for f, rule in _ZERO if f is cf.ALU_ROUNDING_MODE_Packer_srnd_en)
-_ZERO_FIELD = np.array([(f.word, f.shift, f.mask, rule) for f, rule in _ZERO], np.int64)
+_ZERO_FIELD = np.array([(f.word, f.shift, f.mask) for f, _ in _ZERO], np.int64)
+_ZERO_RULE = np.array([rule for _, rule in _ZERO], np.int64)
 _WORDS = sorted({f.word for f, _ in _ZERO})
 _ZERO_WORD = np.array(
     [(w, sum(f.mask << f.shift for f, _ in _ZERO if f.word == w)) for w in _WORDS], np.int64
@@ -177,7 +183,7 @@ class Mode(NamedTuple):
 
 @njit
 def mode_of(s: Any, t: Any) -> Any:
-    """Mode of the packer for thread `t`; notes the words of this file's sentences."""
+    """Mode of the packer for thread `t`."""
     b = config.bank(s, t)
     fmt = config.get(s, b, cf.THCON_SEC0_REG1_In_data_format)
     out = config.get(s, b, cf.THCON_SEC0_REG1_Out_data_format)
@@ -186,9 +192,6 @@ def mode_of(s: Any, t: Any) -> Any:
     raw = config.get(s, b, cf.PCK_DEST_RD_CTRL_Read_int8)
     relu = config.get(s, b, cf.STACC_RELU_ApplyRelu)
     accumulate = config.get(s, b, cf.THCON_SEC0_REG1_Pack_L1_Acc)
-    s.detail[0] = fmt
-    s.detail[1] = out
-    s.detail[2] = wide
     return Mode(b, fmt, out, wide, rounding, raw, relu, accumulate)
 
 
@@ -237,10 +240,10 @@ def zero_refused(s: Any, m: Any) -> Any:
         return 0
     for i in range(_ZERO_FIELD.shape[0]):
         word = np.int64(s.cfg[m.bank, _ZERO_FIELD[i, 0]])
-        s.detail[3] = (word >> _ZERO_FIELD[i, 1]) & _ZERO_FIELD[i, 2]
-        rule = _ZERO_FIELD[i, 3]
-        if s.detail[3] and ((rule != _EARLY and rule != _LATE) or _rounds(m, rule)):
-            return rule
+        value = (word >> _ZERO_FIELD[i, 1]) & _ZERO_FIELD[i, 2]
+        rule = _ZERO_RULE[i]
+        if value and ((rule != _EARLY and rule != _LATE) or _rounds(m, rule)):
+            return refuse(s, _ZERO_RULE[i], value=value)
     return 0
 
 
@@ -255,27 +258,27 @@ def intermediate(s: Any, b: Any) -> Any:
 @njit(forceinline=True)  # one caller
 def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats of Mode `m`."""
-    s.detail[3] = intermediate(s, m.bank)
-    if s.detail[3] != m.fmt and not (m.round_fp16 and m.fmt == FP16 and s.detail[3] == BF16):
-        return _DSTACC
+    dstacc = intermediate(s, m.bank)
+    if dstacc != m.fmt and not (m.round_fp16 and m.fmt == FP16 and dstacc == BF16):
+        return refuse(s, _DSTACC, dstacc=dstacc, fmt=m.fmt)
     if (_PAIRS[0, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
         how: Any = 1 if m.round_fp16 else 2 if m.raw else 0
         if how == 0 and (_PAIRS[1, 16 * m.wide + m.fmt] >> m.out) & 1:
             return _NO_ROUND
         if (_PAIRS[how, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
-            return _PAIR
+            return refuse(s, _PAIR, fmt=m.fmt, out=m.out, wide=m.wide)
     elif m.round_fp16 and (_PAIRS[1, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
-        return _ROUND
+        return refuse(s, _ROUND, fmt=m.fmt, out=m.out, wide=m.wide)
     elif m.raw and not m.round_fp16 and (_PAIRS[2, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
-        return _READ_RAW
+        return refuse(s, _READ_RAW, fmt=m.fmt, out=m.out, wide=m.wide)
     four = config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp)
     if m.out == FP8 and four and m.fmt != FP16 and m.fmt != BFP8A:
-        return _FP8
+        return refuse(s, _FP8, fmt=m.fmt)
     if m.accumulate and (_ACCUMULATED >> m.out) & 1 == 0:
-        return _L1_ACC
+        return refuse(s, _L1_ACC, out=m.out)
     unsigned = config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned)
     if m.fmt == INT8 and m.raw and unsigned and not m.wide:
-        return _READ_RAW
+        return refuse(s, _READ_RAW, fmt=m.fmt, out=m.out, wide=m.wide)
     if m.fmt == INT8 and config.get(s, m.bank, cf.INT_DESCALE_Enable):
         return _INT_DESCALE
     return 0
@@ -293,13 +296,14 @@ def stages_refused(s: Any, m: Any) -> Any:
     """0, or the error of the ReLU or of the exponent threshold that Mode `m` asks for."""
     if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
         if m.fmt == INT8 or m.fmt == UINT16 or m.fmt == INT32:
-            return _THRESHOLD_FORMAT
+            return refuse(s, _THRESHOLD_FORMAT, fmt=m.fmt)
     if m.relu == 0:
         return 0
-    s.detail[3] = m.relu
     if m.relu > 3:
-        return _RELU_MODE
+        return refuse(s, _RELU_MODE, mode=m.relu)
     if (_RELU >> m.fmt) & 1 == 0 and not (m.relu == 1 and (_RELU_1 >> m.fmt) & 1):
-        return _RELU_FORMAT
-    s.detail[3] = config.get(s, m.bank, cf.STACC_RELU_ReluThreshold)
-    return _RELU_THRESHOLD if s.detail[3] & 0x8000 and m.relu != 1 else 0
+        return refuse(s, _RELU_FORMAT, mode=m.relu, fmt=m.fmt)
+    threshold = config.get(s, m.bank, cf.STACC_RELU_ReluThreshold)
+    if threshold & 0x8000 and m.relu != 1:
+        return refuse(s, _RELU_THRESHOLD, threshold=threshold)
+    return 0

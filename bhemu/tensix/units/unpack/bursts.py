@@ -15,6 +15,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, formats
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.units.unpack.geometry import SRC_ROWS
 from bhemu.tensix.units.unpack.modes import column_shift
@@ -24,8 +25,8 @@ _SET = 16  # rows
 _MODE = error(
     "UNPACR-BURST-MODE",
     UNSUPPORTED,
-    "unpacker 0 starts at SrcA row {2} and writes bursts of {3} rows over the boundary of a 16-row "
-    "set, transposed, from within a row, from before row 0 or beyond row 63",
+    "unpacker 0 starts at SrcA row {row} and writes bursts of {burst} rows over the boundary of "
+    "a 16-row set, transposed, from within a row, from before row 0 or beyond row 63",
     "start at a multiple of the burst, or unpack fewer datums at a time",
 )
 
@@ -63,14 +64,12 @@ def refused(s: Any, m: Any, first: Any, count: Any) -> Any:
     start, last, burst = first >> 4, (first + count - 1) >> 4, _rows(s, m)
     if start & (burst - 1) == 0 and first & 15 == 0:
         return 0
-    s.detail[2] = start
-    s.detail[3] = burst
     if first & 15 or start < 0 or last >= SRC_ROWS:
-        return _MODE
+        return refuse(s, _MODE, row=start, burst=burst)
     if m.haloize:
         for row in range(start, last + 1):
             if _crosses(row, start, burst):
-                return _MODE
+                return refuse(s, _MODE, row=start, burst=burst)
     return 0
 
 

@@ -15,6 +15,7 @@ from bhemu.tensix import banks, config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.cold import UNPACK, cold
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.units.unpack import bursts, counters, geometry
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
@@ -36,7 +37,7 @@ from bhemu.tensix.words import l1_words
 _FIELDS = error(
     "UNPACR-FIELDS",
     UNSUPPORTED,
-    "UNPACR with srcb_bcast {1} is not modelled",
+    "UNPACR with srcb_bcast {srcb_bcast} is not modelled",
     "the ISA text has 0 there, and no source says what it does",
 )
 _ADC_CONTEXT = error(
@@ -175,10 +176,8 @@ def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
 
 def _general(s: Any, t: Any, f: Any) -> Any:
     u, multi = f.unpack_block_selection, f.ovrd_thread_id
-    s.detail[0] = f.row_search
-    s.detail[1] = f.srcb_bcast
     if f.srcb_bcast:
-        return _FIELDS
+        return refuse(s, _FIELDS, srcb_bcast=f.srcb_bcast)
     if f.cfg_context_cnt_inc:  # nothing is unpacked
         _count_context(s, t, u, s.unpack_context[u, t])
         return DONE

@@ -16,6 +16,7 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_NO_EXPONENTS,
@@ -31,49 +32,51 @@ X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
 SRC_ROWS = 64
 FIRST_CELL = 64  # unpacker 0 counts its target from row 4
 
-# Words of the sentences: {0} unpacker, {2} and {3} as written.
 _MISALIGNED = error(
     "UNPACR-ALIGN",
     UB,
-    "unpacker {0}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first datum is "
-    "at {2:#x}",
+    "unpacker {unpacker}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first "
+    "datum is at {address:#x}",
 )
 _NO_EXPONENTS = error(
     "UNPACR-NO-EXPONENTS",
     UNSUPPORTED,
-    "unpacker {0}: the tile descriptor says that the tile has no exponent section",
+    "unpacker {unpacker}: the tile descriptor says that the tile has no exponent section",
     "clear bit 5 of the descriptor, or use Force_shared_exp",
 )
 _L1_END = error(
     "UNPACR-L1",
     UB,
-    "unpacker {0} reads L1 from {2:#x} up to {3:#x}, beyond the end at 0x180000",
+    "unpacker {unpacker} reads L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000",
     "check Base address, Offset address and the ADC counters",
 )
 _STRIDE = error(
     "UNPACR-STRIDE",
     UNSUPPORTED,
-    "unpacker {0}: the channel 1 strides are not multiples of the {2} bytes of an output datum",
+    "unpacker {unpacker}: the channel 1 strides are not multiples of the {size} bytes of an "
+    "output datum",
     "UNP0/1_ADDR_CTRL_XY_REG_1 and ZW_REG_1 count bytes",
 )
 _DEST_LOW = error(
     "UNPACR-DEST-LOW",
     UNSUPPORTED,
-    "unpacker 0 would write {2} datums before the start of Dst",
+    "unpacker 0 would write {count} datums before the start of Dst",
     "its target starts at datum 64: Dest_cntx address and channel 1 counters give at least that",
 )
 _X_RANGE = error(
-    "UNPACR-X", UNSUPPORTED, "unpacker {0}: channel 0 X counter {2} is beyond that of channel 1"
+    "UNPACR-X",
+    UNSUPPORTED,
+    "unpacker {unpacker}: channel 0 X counter {x} is beyond that of channel 1",
 )
 _NO_OVERRIDE = error(
     "UNPACR-SRCA-SET",
     UB,
-    "unpacker 0 writes SrcA up to row {2}; with SRCA_SET_SetOvrdWithAddr 0 it has 16 rows",
+    "unpacker 0 writes SrcA up to row {row}; with SRCA_SET_SetOvrdWithAddr 0 it has 16 rows",
     "write 4 to SRCA_SET",
 )
-_SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {2}; it has 64 rows")
+_SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {row}; it has 64 rows")
 _DST_ROWS = error(
-    "UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {2}; it has 1024 rows"
+    "UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {row}; it has 1024 rows"
 )
 
 
@@ -159,14 +162,13 @@ def source(s: Any, t: Any, m: Any) -> Any:
 def start_refused(s: Any, m: Any, bit: Any) -> Any:
     """0, or the error of a first datum at bit address `bit`, or of a missing exponent section."""
     b, u = m.bank, m.unpacker
-    s.detail[2] = bit >> 3
     if (m.tileize or (m.haloize and u == 0)) and bit & 127:
-        return _MISALIGNED
+        return refuse(s, _MISALIGNED, unpacker=u, address=bit >> 3)
     forced = section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp)
     if formats.is_bfp(m.fmt) and formats.datum_bits(m.fmt) < 8 and forced == 0:
         # the bit has no effect on 8-bit formats
         if section(s, b, u, DESCRIPTOR_NO_EXPONENTS):
-            return _NO_EXPONENTS
+            return refuse(s, _NO_EXPONENTS, unpacker=u)
     return 0
 
 
@@ -181,14 +183,13 @@ def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
     if full:  # rows overlap when the step is small: the last but one may reach further
         end = max(end, src.data + 8 * src.step * (full - 1) + src.bits * src.row)
     if end > 8 * L1_SIZE:
-        s.detail[3] = (end + 7) >> 3
-        return _L1_END
+        first = src.data >> 3
+        return refuse(s, _L1_END, unpacker=m.unpacker, first=first, end=(end + 7) >> 3)
     if formats.is_bfp(m.fmt) and src.exponent >= 0:
         end = (src.exponent + count + 15) >> 4
         if end > L1_SIZE:
-            s.detail[2] = src.exponent >> 4
-            s.detail[3] = end
-            return _L1_END
+            first = src.exponent >> 4
+            return refuse(s, _L1_END, unpacker=m.unpacker, first=first, end=end)
     return 0
 
 
@@ -207,9 +208,8 @@ def first_cell(s: Any, t: Any, m: Any) -> Any:
     w = config.get(s, b, f1 if u else f0)
     size = (formats.datum_bits(m.out) + 7) >> 3
     at = s.adc[t, u, 1]
-    s.detail[2] = size
     if (y | z | w) & (size - 1):
-        return _STRIDE
+        return refuse(s, _STRIDE, unpacker=u, size=size)
     first = (at[Y] * y + at[Z] * z + at[W] * w) // size
     if u == 0 and m.multi:
         if not (m.to_dst or config.get(s, b, cf.UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr)):
@@ -229,16 +229,14 @@ def set_cells(s: Any, t: Any, m: Any) -> Any:
 @njit
 def extent_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
     """0, or the error of cells of `count` datums from target datum `first` that do not exist."""
-    s.detail[2] = -first
     if m.to_dst and first < 0:
-        return _DEST_LOW
+        return refuse(s, _DEST_LOW, count=-first)
     last = (first + count - 1) >> 4
-    s.detail[2] = last
     if m.unpacker:
-        return _SRCB_ROWS if last >= SRC_ROWS else 0
+        return refuse(s, _SRCB_ROWS, row=last) if last >= SRC_ROWS else 0
     if m.to_dst:
-        return _DST_ROWS if last >= dest.ROWS else 0
-    return _NO_OVERRIDE if override == 0 and last >= 16 else 0
+        return refuse(s, _DST_ROWS, row=last) if last >= dest.ROWS else 0
+    return refuse(s, _NO_OVERRIDE, row=last) if override == 0 and last >= 16 else 0
 
 
 @njit
@@ -247,7 +245,7 @@ def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any
 
     `override`: SRCA_SET_SetOvrdWithAddr of the thread.
     """
-    s.detail[2] = s.adc[m.counters, m.unpacker, 0, X]
     if count <= 0:
-        return _X_RANGE
+        x = s.adc[m.counters, m.unpacker, 0, X]
+        return refuse(s, _X_RANGE, unpacker=m.unpacker, x=x)
     return extent_refused(s, m, first, count, override)

@@ -9,12 +9,13 @@ from typing import Any
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import MISSING, error
 
 _SRCB_BASE = error(
     "UNPACR-SRCB-BASE",
     MISSING,
-    "unpacker 1 goes on to the next set of rows while SRCB_SET_Base is {0}",
+    "unpacker 1 goes on to the next set of rows while SRCB_SET_Base is {base}",
     "leave SRCB_SET_Base 0: the ISA text adds it to the rows of SrcB, ttsim says that Blackhole "
     "does not have it",
 )
@@ -25,8 +26,7 @@ def row_refused(s: Any, t: Any, u: Any) -> Any:
     """0, or the error of a new row for unpacker `u`."""
     base = config.thread(s, t, tf.SRCB_SET_Base)
     if base and u:
-        s.detail[0] = base
-        return _SRCB_BASE
+        return refuse(s, _SRCB_BASE, base=base)
     return 0
 
 

@@ -17,6 +17,7 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.cold import UNPACK_LITERAL, cold
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells
@@ -32,36 +33,38 @@ from bhemu.tensix.units.unpack.rare import EXPONENT, dst_cell_16
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_halves, l1_words
 
+_BEYOND_L1 = -1 << 40
 _BLOCK = 32  # stored datums of a compressed tile before their 16 bytes of numbers of zeros
 
 _TILEIZE = error(
     "UNPACR-TILEIZE-MODES",
     UB,
-    "unpacker {0}: Tileize_mode with upsampling or a compressed tile",
+    "unpacker {unpacker}: Tileize_mode with upsampling or a compressed tile",
     "unpack plain rows with Tileize_mode",
 )
 _TWO_BITS = error(
     "UNPACR-COMPRESSED-BFP2",
     UNSUPPORTED,
-    "unpacker {0}: a compressed tile of format {2}, whose blocks are not whole units of 16 bytes",
+    "unpacker {unpacker}: a compressed tile of format {fmt}, whose blocks are not whole units of "
+    "16 bytes",
     "pack as bfp4 or bfp8, or without compression",
 )
 _L1 = error(
     "UNPACR-STORED-L1",
     UB,
-    "unpacker {0} reads L1 at {2:#x}, beyond the end at 0x180000",
+    "unpacker {unpacker} reads L1 at {address:#x}, beyond the end at 0x180000",
     "check the row starts of a compressed tile, Base address and the ADC counters",
 )
 _EMPTY = error(
     "UNPACR-NOTHING",
     UNSUPPORTED,
-    "unpacker {0}: the row starts or X counters give {2} datums",
+    "unpacker {unpacker}: the row starts or X counters give {count} datums",
     "the row after this one must start later",
 )
 _SET = error(
     "UNPACR-SET-START",
     UNSUPPORTED,
-    "unpacker 0 writes more than a row of SrcA from row {2} on: with compression, row search or "
+    "unpacker 0 writes more than a row of SrcA from row {row} on: with compression, row search or "
     "upsampling the size of its bursts is not known",
     "start at a multiple of 16 rows, at column 0",
 )
@@ -108,16 +111,17 @@ def _row(s: Any, t: Any, m: Any, d: Any, search: Any) -> Any:
 
 @njit
 def _stored_row(s: Any, t: Any, m: Any, d: Any, at: Any, search: Any) -> Any:
-    # (first stored datum, stored datums or -1, drop, keep) of a compressed tile; -2: beyond L1.
+    # (first stored datum, stored datums or -1, drop, keep) of a compressed tile; when its table
+    # lies beyond L1: (address, _BEYOND_L1, 0, 0).
     xy, zw = s.adc[m.counters, m.unpacker, 0], s.adc[t, m.unpacker, 0]
     last = s.adc[m.counters, m.unpacker, 1, X]
     blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
     rows = blobs if search and blobs else d.y
     start = (at >> 1) + (zw[W] * d.z + zw[Z]) * rows
     mine, next_x, next_y = xy[Y] & 0xFF, (xy[X] & 0xFF) + 1, (xy[Y] & 0xFF) + 1
-    s.detail[2] = 2 * (start + max(mine, max(next_x, next_y)) + 1)
-    if s.detail[2] > L1_SIZE:
-        return np.int64(0), np.int64(-2), np.int64(0), np.int64(0)
+    end = 2 * (start + max(mine, max(next_x, next_y)) + 1)
+    if end > L1_SIZE:
+        return end, np.int64(_BEYOND_L1), np.int64(0), np.int64(0)
     table = l1_halves(s)
     first = np.int64(table[start + mine])
     endless = np.int64(1 << 32)
@@ -130,7 +134,7 @@ def _stored_row(s: Any, t: Any, m: Any, d: Any, at: Any, search: Any) -> Any:
 
 @njit
 def _stream(s: Any, t: Any, m: Any, search: Any) -> Any:
-    # The Stream; with 0 stored datums detail[2] tells why.
+    # The Stream; with _BEYOND_L1 stored datums `data` is the address.
     d = geometry.dimensions(s, m)
     bits, whole = formats.datum_bits(m.fmt), uncompressed(s, m)
     at = geometry.base(s, m)
@@ -145,6 +149,8 @@ def _stream(s: Any, t: Any, m: Any, search: Any) -> Any:
         first, stored = _row(s, t, m, d, search)
     else:
         first, stored, drop, keep = _stored_row(s, t, m, d, table, search)
+        if stored == _BEYOND_L1:
+            return Stream(first, plain, plain, stored, drop, keep)
     data, exponent = at, plain
     if formats.is_bfp(m.fmt):
         data, exponent = geometry.data_of_bfp(s, m, d.x * d.y * d.z * d.w, at, first)
@@ -197,13 +203,12 @@ def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any)
     bit, zeros, exponent, drop, keep = q.data, q.zeros, q.exponent, q.drop, q.keep
     i = np.int64(0)
     while (q.stored < 0 or i < q.stored) and keep > 0:
-        s.detail[2] = max(bit, max(zeros, exponent >> 1)) >> 3
-        if s.detail[2] >= L1_SIZE:
-            return np.int64(_L1)
+        address = max(bit, max(zeros, exponent >> 1)) >> 3
+        if address >= L1_SIZE:
+            return np.int64(refuse(s, _L1, unpacker=m.unpacker, address=address))
         cell = np.int64(0) if all_zero else _datum(s, m, bit, exponent)
         if cell < 0:
-            s.detail[2] = m.fmt
-            return np.int64(EXPONENT)
+            return np.int64(refuse(s, EXPONENT, unpacker=m.unpacker, fmt=m.fmt))
         i, bit = i + 1, bit + bits
         exponent += 1 if exponent >= 0 else 0
         more = np.int64(0)
@@ -228,9 +233,8 @@ def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any)
 
 @njit
 def _refused(s: Any, t: Any, m: Any, first: Any, cells: Any) -> Any:
-    s.detail[2] = first >> 4
     if m.unpacker == 0 and m.to_dst == 0 and cells > 16 and first & 255:
-        return _SET
+        return refuse(s, _SET, row=first >> 4)
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
     return geometry.extent_refused(s, m, first, cells, override)
 
@@ -245,16 +249,14 @@ def _literal(s: Any, t: Any, f: Any) -> Any:
     whole = uncompressed(s, m)
     upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     if m.tileize and (upsampled or whole == 0):
-        return _TILEIZE
-    s.detail[2] = m.fmt
+        return refuse(s, _TILEIZE, unpacker=m.unpacker)
     if whole == 0 and formats.datum_bits(m.fmt) < 4:
-        return _TWO_BITS
+        return refuse(s, _TWO_BITS, unpacker=m.unpacker, fmt=m.fmt)
     q = _stream(s, t, m, f.row_search)
-    if q.stored == -2 and whole == 0:
-        return _L1
-    s.detail[2] = q.stored
+    if q.stored == _BEYOND_L1 and whole == 0:
+        return refuse(s, _L1, unpacker=m.unpacker, address=q.data)
     if q.stored == 0 or (q.stored < 0 and whole) or q.keep <= 0:
-        return _EMPTY
+        return refuse(s, _EMPTY, unpacker=m.unpacker, count=q.stored)
     status = geometry.start_refused(s, m, q.data)
     if status == 0:
         status = _walk(s, t, m, q, f.zero_write2, first, False)

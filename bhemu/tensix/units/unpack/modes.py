@@ -26,7 +26,7 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import NCB, UB, UNSUPPORTED, error
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
@@ -72,33 +72,36 @@ _PLAIN = np.array(
 WIDE = 1 << FP32 | 1 << TF32 | 1 << INT32  # output formats of 32-bit Dst datums
 _CODES = f"format codes: {formats.CODES}"
 
-# Words of the sentences: {0} unpacker, {1} context, {2} input format, {3} output format.
+# In the sentences: fmt input format, out output format.
 _CONTEXT = error(
-    "UNPACR-CONTEXT", UB, "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {1}"
+    "UNPACR-CONTEXT",
+    UB,
+    "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {context}",
 )
 _MISMATCH = error(
     "UNPACR-FORMATS",
     UB,
-    "unpacker {0}: unpacking format {2} as format {3}; tile descriptor and Out_data_format must "
-    "agree, except that fp32 (0) may become 1, 4 or 5",
+    "unpacker {unpacker}: unpacking format {fmt} as format {out}; tile descriptor and "
+    "Out_data_format must agree, except that fp32 (0) may become 1, 4 or 5",
     _CODES,
 )
 _NO_CONVERSION = error(
     "UNPACR-CONVERSION",
     UB,
-    "unpacker {0}: {2} is no format that can be unpacked",
+    "unpacker {unpacker}: {fmt} is no format that can be unpacked",
     f"name tf32 in L1 fp32 (0), unless it goes to Dst; {_CODES}",
 )
 _ONLY_TO_DST = error(
     "UNPACR-SRC-FORMAT",
     UB,
-    "unpacker {0}: a source register cannot hold Out_data_format {3}",
+    "unpacker {unpacker}: a source register cannot hold Out_data_format {out}",
     "set Unpack_if_sel_cntx to unpack fp32 (0) and int32 (8) to Dst, or unpack as tf32 (4)",
 )
 _SHIFTED_DST = error(
     "UNPACR-COLUMN-SHIFT",
     UB,
-    "unpacking to Dst with THCON_SEC0_REG2_Shift_amount_cntx{1} other than 0 and no Tileize_mode",
+    "unpacking to Dst with THCON_SEC0_REG2_Shift_amount_cntx{context} other than 0 and no "
+    "Tileize_mode",
 )
 _HALOIZE_SRCB = error(
     "UNPACR-HALOIZE-SRCB",
@@ -110,7 +113,7 @@ _HALOIZE_DST = error("UNPACR-HALOIZE-DST", UB, "unpacking to Dst does not transp
 _TILEIZE_FORMAT = error(
     "UNPACR-TILEIZE-FORMAT",
     UB,
-    "Tileize_mode with format {2}, whose datums are smaller than a byte",
+    "Tileize_mode with format {fmt}, whose datums are smaller than a byte",
 )
 
 
@@ -126,7 +129,10 @@ def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
         (
             getattr(cf, name),
             error(
-                f"UNPACR-{name}", UNSUPPORTED, f"UNPACR with {name}={{3:#x}} is not modelled", why
+                f"UNPACR-{name}",
+                UNSUPPORTED,
+                f"UNPACR with {name}={{value:#x}} is not modelled",
+                why,
             ),
         )
         for name, why in names.items()
@@ -136,9 +142,8 @@ def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
 
 _ZERO = (_must_be_zero(0), _must_be_zero(1))
 assert len(_ZERO[0]) == len(_ZERO[1])
-_ZERO_FIELD = np.array(
-    [[(f.word, f.shift, f.mask, r) for f, r in kind] for kind in _ZERO], np.int64
-)
+_ZERO_FIELD = np.array([[(f.word, f.shift, f.mask) for f, _ in kind] for kind in _ZERO], np.int64)
+_ZERO_RULE = np.array([[rule for _, rule in kind] for kind in _ZERO], np.int64)
 
 
 class Mode(NamedTuple):
@@ -184,7 +189,7 @@ def word_of_context(s: Any, b: Any, u: Any, k: Any, f: Any) -> Any:
 
 @njit
 def mode_of(s: Any, t: Any, u: Any, multi: Any, k: Any, counters: Any) -> Any:
-    """Mode of unpacker `u` (0, 1) for thread `t`; notes the words of this file's sentences.
+    """Mode of unpacker `u` (0, 1) for thread `t`.
 
     `multi`: context `k` (0-7) chooses the configuration; `counters`: thread of X and Y.
     """
@@ -200,10 +205,6 @@ def mode_of(s: Any, t: Any, u: Any, multi: Any, k: Any, counters: Any) -> Any:
             out = (word >> (20 + 8 * (k >> 2))) & 15
     haloize = section(s, b, u, cf.THCON_SEC0_REG2_Haloize_mode)
     tileize = section(s, b, u, cf.THCON_SEC0_REG2_Tileize_mode)
-    s.detail[0] = u
-    s.detail[1] = k
-    s.detail[2] = fmt
-    s.detail[3] = out
     return Mode(u, k, b, multi, fmt, out, to_dst & ~u, haloize, tileize, counters)
 
 
@@ -220,15 +221,15 @@ def column_shift(s: Any, m: Any) -> Any:
 def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats or the target of Mode `m`."""
     if m.unpacker and m.context > 1:
-        return _CONTEXT
+        return refuse(s, _CONTEXT, context=m.context)
     if (_OUT[1, m.fmt] == 0) or (m.fmt == TF32 and not m.to_dst):
-        return _NO_CONVERSION
+        return refuse(s, _NO_CONVERSION, unpacker=m.unpacker, fmt=m.fmt)
     if not m.to_dst and (m.out == FP32 or m.out == INT32) and (_OUT[1, m.fmt] >> m.out) & 1:
-        return _ONLY_TO_DST
+        return refuse(s, _ONLY_TO_DST, unpacker=m.unpacker, out=m.out)
     if (_OUT[m.to_dst, m.fmt] >> m.out) & 1 == 0:
         if (_OUT_ADMITTED[m.fmt] >> m.out) & 1 == 0 or (m.to_dst and m.out == TF32):
-            return _MISMATCH
-        return violated(s, _MISMATCH)
+            return refuse(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
+        return violated(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
     return 0
 
 
@@ -247,9 +248,9 @@ def modes_refused(s: Any, m: Any) -> Any:
     if m.haloize and m.to_dst:
         return _HALOIZE_DST
     if m.to_dst and column_shift(s, m):
-        return _SHIFTED_DST
+        return refuse(s, _SHIFTED_DST, context=m.context)
     if m.tileize and formats.datum_bits(m.fmt) < 8:
-        return _TILEIZE_FORMAT
+        return refuse(s, _TILEIZE_FORMAT, fmt=m.fmt)
     if m.haloize and m.unpacker:
         return violated(s, _HALOIZE_SRCB)
     return 0
@@ -272,9 +273,9 @@ def zero_refused(s: Any, m: Any) -> Any:
         return 0
     for i in range(_ZERO_FIELD.shape[1]):
         word = np.int64(s.cfg[m.bank, _ZERO_FIELD[m.unpacker, i, 0]])
-        s.detail[3] = (word >> _ZERO_FIELD[m.unpacker, i, 1]) & _ZERO_FIELD[m.unpacker, i, 2]
-        if s.detail[3]:
-            return _ZERO_FIELD[m.unpacker, i, 3]
+        value = (word >> _ZERO_FIELD[m.unpacker, i, 1]) & _ZERO_FIELD[m.unpacker, i, 2]
+        if value:
+            return refuse(s, _ZERO_RULE[m.unpacker, i], value=value)
     return 0
 
 

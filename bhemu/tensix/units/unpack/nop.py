@@ -20,13 +20,13 @@ _POP, _CLEAR, _NOTHING, _SET_DVALID = 0, 1, 2, 3  # unpack_pop; 3 with src_clr_v
 _FIELDS = error(
     "UNPACR-NOP-FIELDS",
     UNSUPPORTED,
-    "UNPACR_NOP with unpack_pop {0} and other fields set is not modelled",
+    "UNPACR_NOP with unpack_pop {unpack_pop} and other fields set is not modelled",
     "unpack_pop 2 (nothing) and 3 with src_clr_val_ctrl 1 (hand over) take no other field",
 )
 _STREAM = error(
     "UNPACR-NOP-STREAM",
     UNSUPPORTED,
-    "UNPACR_NOP with unpack_pop {0} (pop a stream) or a stream id is not modelled",
+    "UNPACR_NOP with unpack_pop {unpack_pop} (pop a stream) or a stream id is not modelled",
     "the text calls it unsupported: no known use",
 )
 _BOTH_BANKS = error(
@@ -38,7 +38,7 @@ _BOTH_BANKS = error(
 _VALUE = error(
     "UNPACR-NOP-VALUE",
     MISSING,
-    "UNPACR_NOP with src_clr_val_ctrl {0} (one, or UNP_NOP_REG_CLR_VAL) is not modelled",
+    "UNPACR_NOP with src_clr_val_ctrl {value} (one, or UNP_NOP_REG_CLR_VAL) is not modelled",
     "0 (zero) and 1 (all ones) are specified; of the others no source gives the bits",
 )
 
@@ -89,14 +89,14 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
             or (f.unpack_pop == _SET_DVALID and value != 1)
             or f.msg_clr_cnt | f.stream_id
         ):
-            return refuse(s, _STREAM, f.unpack_pop, f.stream_id)
+            return refuse(s, _STREAM, unpack_pop=f.unpack_pop)
         if f.unpack_pop != _CLEAR:
             rest = f.bank_clr_ctrl | f.stall_clr_cntrl | f.clr_to1_fmt_ctrl | f.set_dvalid
             if rest or (f.unpack_pop == _NOTHING and value):
-                return refuse(s, _FIELDS, f.unpack_pop)
+                return refuse(s, _FIELDS, unpack_pop=f.unpack_pop)
             return DONE if f.unpack_pop == _NOTHING else _hand_over(s, t, u)
         if f.bank_clr_ctrl:
             return _BOTH_BANKS
         if value > 1 or f.clr_to1_fmt_ctrl:
-            return refuse(s, _VALUE, value)
+            return refuse(s, _VALUE, value=value)
         return _clear(s, t, u, value, f.stall_clr_cntrl, f.set_dvalid)

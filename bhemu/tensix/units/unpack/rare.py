@@ -11,6 +11,7 @@ from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest, formats
 from bhemu.tensix.cold import UNPACK_RARE, cold
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells
@@ -24,8 +25,8 @@ _PIECE = 1024  # datums converted at a time
 EXPONENT = error(
     "UNPACR-BFP-EXPONENT",
     UB,
-    "unpacker {0}: an exponent of format {2}, less the leading zeros of its datum, is not in 0 to "
-    "31",
+    "unpacker {unpacker}: an exponent of format {fmt}, less the leading zeros of its datum, is "
+    "not in 0 to 31",
     "5-bit block floating point (bfp8a, bfp4a, bfp2a) has exponents from 0 to 31",
 )
 
@@ -41,8 +42,7 @@ def _exponents_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
         if m.tileize:
             n = min(n, src.row - done % src.row)
         if to_cells(s, m, src, done, n, s.unpack_tmp[:n]):
-            s.detail[2] = m.fmt
-            return EXPONENT
+            return refuse(s, EXPONENT, unpacker=m.unpacker, fmt=m.fmt)
         done += n
     return 0
 

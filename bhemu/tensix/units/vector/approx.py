@@ -76,7 +76,7 @@ class SFPARECIP(TwoSources, Instruction, opcode=0x99, unit="vector", stall="B8")
         if status != lanes.GO:
             return status
         if f.imm12_math and f.instr_mod1 != _CONDITIONAL:
-            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
         lanes.write(s, f.lreg_dest)
         return DONE

@@ -21,13 +21,13 @@ _FACTOR = indirect.FACTOR
 _NO_ONE = error(
     "VECTOR-ADD-ONE",
     NCB,
-    "SFPADD multiplies LReg[{0}] by LReg[{1}]: one factor must be LReg[10], the constant 1.0",
+    "SFPADD multiplies LReg[{a}] by LReg[{b}]: one factor must be LReg[10], the constant 1.0",
     "name LReg[10] as lreg_src_a or lreg_src_b, or use SFPMAD",
 )
 _NO_ZERO = error(
     "VECTOR-MUL-ZERO",
     NCB,
-    "SFPMUL adds LReg[{0}]: the addend must be LReg[9], the constant 0.0",
+    "SFPMUL adds LReg[{c}]: the addend must be LReg[9], the constant 0.0",
     "name LReg[9] as lreg_src_c, or use SFPMAD",
 )
 
@@ -91,7 +91,7 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", stall="B8"):
     def execute(s: Any, t: Any, f: Any) -> Any:
         named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & indirect.VA == 0
         if f.lreg_dest < lanes.TEMPLATES and not named and f.lreg_src_b != _LREG_ONE:
-            return refuse(s, _NO_ONE, f.lreg_src_a, f.lreg_src_b)
+            return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
         return _mad(s, t, f)
 
 
@@ -100,7 +100,7 @@ class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", stall="B8"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != _LREG_ZERO:
-            return refuse(s, _NO_ZERO, f.lreg_src_c)
+            return refuse(s, _NO_ZERO, c=f.lreg_src_c)
         return _mad(s, t, f)
 
 
@@ -128,7 +128,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     if status != lanes.GO:
         return status
     if f.instr_mod1 & ~_WITH_IMMEDIATE:
-        return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+        return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
     if f.instr_mod1 & indirect.VD:
         refused = indirect.refused(s)
         if refused != DONE:

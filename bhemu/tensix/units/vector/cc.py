@@ -25,7 +25,7 @@ _IMMEDIATE, _CLEAR = 1, 8
 _OVERFLOW = error(
     "VECTOR-CC-OVERFLOW",
     UB,
-    "SFPPUSHC with {0} entries on the condition-code stack, which holds no more",
+    "SFPPUSHC with {depth} entries on the condition-code stack, which holds no more",
     "match every SFPPUSHC with an SFPPOPC",
 )
 _UNDERFLOW = error(
@@ -37,7 +37,7 @@ _UNDERFLOW = error(
 _NO_TOP = error(
     "VECTOR-CC-TOP",
     UB,
-    "SFPPUSHC mode {0} changes the top of the condition-code stack, which is empty",
+    "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty",
     "push first (mode 0)",
 )
 
@@ -46,7 +46,7 @@ _NO_TOP = error(
 def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
     """SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes."""
     if imm and mod & _CLEAR:
-        return refuse(s, lanes.IMMEDIATE, imm, mod)
+        return refuse(s, lanes.IMMEDIATE, immediate=imm, mode=mod)
     if s.cc_en[0] == 0:
         lanes.set_flags(s, 0)
         return DONE
@@ -73,7 +73,7 @@ class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", stall="B8"):
         if f.instr_mod1 & (_IMMEDIATE | _CLEAR):
             return _constant_flags(s, f.instr_mod1, f.imm12_math)
         if f.imm12_math:
-            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if s.cc_en[0] == 0:
             lanes.set_flags(s, 0)
             return DONE
@@ -99,9 +99,9 @@ class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 & 4:
-            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
         if f.imm12_math and f.instr_mod1 & (_SET_ENABLE | _SET_FLAGS) == 0:
-            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 & _SET_ENABLE:
             s.cc_en[0] = f.imm12_math & 1
         elif f.instr_mod1 & _INVERT_ENABLE:
@@ -121,7 +121,7 @@ _NOT_A = 0x3
 def _change_top(s: Any, mod: Any) -> Any:
     """SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b)."""
     if s.cc_depth[0] == 0:
-        return refuse(s, _NO_TOP, mod)
+        return refuse(s, _NO_TOP, mode=mod)
     top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
     truth, flags, stacked = _U(_TRUTH[mod & 15]), s.cc, s.cc_stack[top]
     for lane in range(lanes.LANES):
@@ -163,7 +163,7 @@ class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8"):
             return _change_top(s, f.instr_mod1)
         depth = s.cc_depth[0]
         if depth >= _DEPTH:
-            return refuse(s, _OVERFLOW, depth)
+            return refuse(s, _OVERFLOW, depth=depth)
         s.cc_stack_en[depth] = s.cc_en[0]
         for lane in range(lanes.LANES):
             s.cc_stack[depth, lane] = s.cc[lane]
@@ -182,7 +182,7 @@ class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8"):
             _peek(s, f.instr_mod1)
             return DONE
         if s.cc_depth[0] == 0:
-            return refuse(s, _UNDERFLOW)
+            return _UNDERFLOW
         top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
         s.cc_en[0] = s.cc_stack_en[top]
         for lane in range(lanes.LANES):

@@ -30,13 +30,13 @@ _DEFAULTS = np.array([0xBF800000, 0, 0xBF2CC4C7, 0xBEB08FF9], np.uint32)
 _DIFFERS = error(
     "VECTOR-CONFIG-LANES",
     UNSUPPORTED,
-    "SFPCONFIG would leave register {0} different in lanes 0 and {1}, which has no model",
+    "SFPCONFIG would leave register {register} different in lanes 0 and {lane}, which has no model",
     "enable lanes 0 to 7 (SFPENCC), and load the same value into them",
 )
 _VALUE = error(
     "VECTOR-CONFIG-VALUE",
     UNSUPPORTED,
-    "SFPCONFIG of LaneConfig with {1:#x}: only bits 2 and 8 have a model",
+    "SFPCONFIG of LaneConfig with {value:#x}: only bits 2 and 8 have a model",
 )
 _DEFAULT = error(
     "VECTOR-CONFIG-DEFAULT",
@@ -47,7 +47,7 @@ _DEFAULT = error(
 _CONSTANT = error(
     "VECTOR-CONFIG-CONSTANT",
     NCB,
-    "SFPCONFIG of register {0}: 9 and 10 are fixed constants",
+    "SFPCONFIG of register {register}: 9 and 10 are fixed constants",
     "silicon does nothing",
 )
 
@@ -103,9 +103,9 @@ def _uniform(s: Any, mod: Any, register: Any) -> Any:
         out[lane] = value if flag[lane] != _ZERO else old
     for lane in range(1, lanes.LANES):
         if out[lane] != out[0]:
-            return refuse(s, _DIFFERS, register, lane)
+            return refuse(s, _DIFFERS, register=register, lane=lane)
     if register == _LANE_CONFIG and out[0] & ~_U(_LANE_CONFIG_BITS):
-        return refuse(s, _VALUE, register, np.int64(out[0]))
+        return refuse(s, _VALUE, value=np.int64(out[0]))
     return DONE
 
 
@@ -128,7 +128,7 @@ def _constant(s: Any, mod: Any, register: Any) -> Any:
     """LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error."""
     if mod & _IMMEDIATE:
         if register == _TWELVE:
-            return refuse(s, _DEFAULT)
+            return _DEFAULT
         out = s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _DEFAULTS[(register - _CONSTANTS) & 3]
@@ -149,10 +149,9 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.imm16_math and f.instr_mod1 & (_IMMEDIATE | _LANE_MASK) == 0:
-            return refuse(s, lanes.IMMEDIATE, f.imm16_math, f.instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm16_math, mode=f.instr_mod1)
         if f.config_dest == _FIXED or f.config_dest == _FIXED + 1:
-            s.detail[0] = f.config_dest
-            return violated(s, _CONSTANT)
+            return violated(s, _CONSTANT, register=f.config_dest)
         _taken(s, f.instr_mod1, f.imm16_math)
         _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:

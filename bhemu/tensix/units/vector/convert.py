@@ -22,7 +22,8 @@ _BIAS = 127
 _SCALE = error(
     "VECTOR-DIVP2-IMMEDIATE",
     NCB,
-    "SFPDIVP2 with immediate {0:#x}: only -128 to 127 (0xf80 to 0xfff, 0 to 0x7f) are defined",
+    "SFPDIVP2 with immediate {immediate:#x}: only -128 to 127 (0xf80 to 0xfff, 0 to 0x7f) are "
+    "defined",
 )
 
 
@@ -52,9 +53,9 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", stal
         if status != lanes.GO:
             return status
         if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         if 0x7F < f.imm12_math < 0xF80:
-            return refuse(s, _SCALE, f.imm12_math)
+            return refuse(s, _SCALE, immediate=f.imm12_math)
         if f.instr_mod1 == 0:
             _insert(s, f.lreg_c, 0x807FFFFF, (f.imm12_math & 0xFF) << 23)
         else:
@@ -80,7 +81,7 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 & 4:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         bias = _I(0 if f.instr_mod1 & 1 else _BIAS)
         positive = _U(f.instr_mod1 >> 3)  # flag when the sign bit is clear
@@ -104,7 +105,7 @@ class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         _insert(s, f.lreg_c, 0x7FFFFF, 0 if f.instr_mod1 else 0x800000)
         lanes.write(s, f.lreg_dest)
         return DONE
@@ -120,9 +121,9 @@ class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 > 3:
-            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
         if f.instr_mod1 & 1 == 0 and f.imm12_math:
-            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 & 1:  # the immediate, whatever bit 1 says
             _insert(s, f.lreg_c, 0x807FFFFF, f.imm12_math << 23)
         elif f.instr_mod1 == 2:
@@ -143,9 +144,9 @@ def _replace(s: Any, t: Any, f: Any, part: Any, immediate: Any) -> Any:
     if status != lanes.GO:
         return status
     if f.instr_mod1 > 1:
-        return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+        return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
     if f.instr_mod1 == 0 and f.imm12_math:
-        return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+        return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
     if f.instr_mod1:
         _insert(s, f.lreg_c, part ^ 0xFFFFFFFF, immediate)
     else:

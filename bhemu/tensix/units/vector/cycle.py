@@ -41,33 +41,33 @@ _LUTFP32 = lut.SFPLUTFP32.opcode
 _PORTS = error(
     "VECTOR-MACRO-ROUND",
     UNSUPPORTED,
-    "a simple instruction (to LReg[{0}]) and a round instruction (to LReg[{1}]) in one cycle:"
-    " exactly one of them may write LReg[16]",
+    "a simple instruction (to LReg[{simple}]) and a round instruction (to LReg[{round}]) in one "
+    "cycle: exactly one of them may write LReg[16]",
     "change a delay or bit 6 of a byte of the macro sequence",
 )
 _TWO_CYCLES = error(
     "VECTOR-MACRO-BUSY",
     UNSUPPORTED,
-    "word {0:#010x} uses the simple or round sub-unit in the cycle after an SFPSWAP or a shuffling"
-    " SFPSHFT2, which takes two",
+    "word {word:#010x} uses the simple or round sub-unit in the cycle after an SFPSWAP or a "
+    "shuffling SFPSHFT2, which takes two",
     "leave that cycle idle, or schedule SFPNOP for it",
 )
 _SWAP_AND_MAD = error(
     "VECTOR-MACRO-SWAP",
     UNSUPPORTED,
-    "SFPSWAP in the same cycle as MAD instruction {0:#010x}",
+    "SFPSWAP in the same cycle as MAD instruction {word:#010x}",
     "schedule SFPNOP to the MAD sub-unit for that cycle",
 )
 _SWAP_AGAIN = error(
     "VECTOR-MACRO-SWAP-READ",
     UNSUPPORTED,
-    "LReg[{0}] changes between the two cycles of an SFPSWAP that reads it twice",
+    "LReg[{reg}] changes between the two cycles of an SFPSWAP that reads it twice",
     "write it a cycle earlier or later",
 )
 _SWAP_LOAD = error(
     "VECTOR-MACRO-SWAP-LOAD",
     UNSUPPORTED,
-    "LReg[{0}] is loaded in the cycle in which a scheduled SFPSWAP writes it, and the ISA text"
+    "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it, and the ISA text"
     " gives no order",
     'load it a cycle earlier or later, or choose reference = "llk": the load wins, as tt-llk\'s'
     " maximum of columns expects",
@@ -75,7 +75,7 @@ _SWAP_LOAD = error(
 _LOAD_WINS = error(
     "VECTOR-MACRO-LOAD-WINS",
     UNSUPPORTED,
-    "LReg[{0}] is loaded in the cycle in which a scheduled SFPSWAP writes it: it holds what was"
+    "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it: it holds what was"
     " loaded, as tt-llk's maximum of columns expects",
 )
 _TWO_DRAWS = error(
@@ -87,21 +87,22 @@ _TWO_DRAWS = error(
 _SAME_DATUM = error(
     "VECTOR-MACRO-DST",
     UNSUPPORTED,
-    "Dst rows {0} and {1} are loaded and stored in one cycle, and the ISA text gives no order",
+    "Dst rows {loaded} and {stored} are loaded and stored in one cycle, and the ISA text gives "
+    "no order",
     "change the delay of the store in the macro sequence",
 )
 _HAZARD = error(
     "VECTOR-MACRO-HAZARD",
     UNSUPPORTED,
-    "word {0:#010x} reads LReg[{1}] the cycle after a MAD instruction writes it, and the hardware"
-    " does not notice",
+    "word {word:#010x} reads LReg[{reg}] the cycle after a MAD instruction writes it, and the "
+    "hardware does not notice",
     "insert SFPNOP between them",
 )
 _STALL = error(
     "VECTOR-MACRO-STALL",
     UNSUPPORTED,
-    "word {0:#010x} overwrites LReg[{1}] the cycle after a MAD instruction: whether it stalls while"
-    " scheduled instructions count cycles is not told",
+    "word {word:#010x} overwrites LReg[{reg}] the cycle after a MAD instruction: whether it "
+    "stalls while scheduled instructions count cycles is not told",
     "insert SFPNOP, or let the sub-units count instructions (SFPCONFIG register 8)",
 )
 
@@ -109,9 +110,9 @@ _STALL = error(
 _MIRROR = error(
     "VECTOR-MACRO-MIRROR",
     MISSING,
-    "word {0:#010x}, SFPLUTFP32 with the destination in LReg[7], while instructions are scheduled:"
-    " for which registers the next word stalls depends on a copy of its mode, Mod1Mirror, of which"
-    " the ISA text does not give the place",
+    "word {word:#010x}, SFPLUTFP32 with the destination in LReg[7], while instructions are "
+    "scheduled: for which registers the next word stalls depends on a copy of its mode, "
+    "Mod1Mirror, of which the ISA text does not give the place",
     "insert SFPNOP until nothing is scheduled",
 )
 
@@ -144,7 +145,7 @@ def _same_datum(s: Any, t: Any, word: Any) -> Any:
     row = rwc.dst_row(s, t, word & 0x3FF)
     if load < 0 or store < 0 or not datums.collide(s, t, load, row, store, slot[ROW]):
         return DONE
-    return refuse(s, _SAME_DATUM, row, slot[ROW])
+    return refuse(s, _SAME_DATUM, loaded=row, stored=slot[ROW])
 
 
 @njit
@@ -154,16 +155,16 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
     rounding = _effective(s, np.int64(ROUND), word, regular)
     mad = _effective(s, np.int64(MAD), word, regular)
     if s.macro_last[BUSY] and (simple or rounding):
-        return refuse(s, _TWO_CYCLES, simple if simple else rounding)
+        return refuse(s, _TWO_CYCLES, word=simple if simple else rounding)
     if mad and simple >> 24 == _SWAP:
-        return refuse(s, _SWAP_AND_MAD, mad)
+        return refuse(s, _SWAP_AND_MAD, word=mad)
     if simple and rounding:
         x = _destination(s, np.int64(SIMPLE), simple)
         y = _destination(s, np.int64(ROUND), rounding)
         if (x == staging.BONUS) == (y == staging.BONUS):
-            return refuse(s, _PORTS, x, y)
+            return refuse(s, _PORTS, simple=x, round=y)
         if schedule.draws(simple) and schedule.draws(rounding):
-            return refuse(s, _TWO_DRAWS)
+            return _TWO_DRAWS
     return _same_datum(s, t, word)
 
 
@@ -171,7 +172,7 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
 def load_macro(s: Any, t: Any, word: Any) -> Any:
     """The load of an SFPLOADMACRO; its Dst row is kept for the store that it may schedule."""
     if word & RESERVED:
-        return refuse(s, RESERVED_BITS, word & RESERVED)
+        return refuse(s, RESERVED_BITS, bits=word & RESERVED)
     mode = datums.concrete_mode(s, t, (word >> 16) & 15)
     if mode < 0:
         return mode
@@ -228,7 +229,7 @@ def _swap_undisturbed(s: Any, word: Any) -> Any:
     for reg in ((word >> 4) & 15, (word >> 8) & 15):
         for k in range(s.stage_used[0]):
             if s.stage_reg[k] == reg and s.stage_left[k] == 1:
-                return refuse(s, _SWAP_AGAIN, reg)
+                return refuse(s, _SWAP_AGAIN, reg=reg)
     return DONE
 
 
@@ -267,12 +268,12 @@ def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
     for k in range(carried):
         if _meets(s, k, load):
             if not follows_llk(s):
-                return refuse(s, _SWAP_LOAD, s.stage_reg[load])
+                return refuse(s, _SWAP_LOAD, reg=s.stage_reg[load])
             met = True
             for lane in range(staging.LANES):
                 s.stage_mask[k, lane] &= ~s.stage_mask[load, lane]
     if met:
-        noted(s, _LOAD_WINS)
+        noted(s, _LOAD_WINS, reg=s.stage_reg[load])
     return DONE
 
 
@@ -308,18 +309,18 @@ def stalls(s: Any, word: Any, counting: Any) -> Any:
     if word >> 24 == NOP:
         return np.int64(0)
     if word >> 24 == _LUTFP32 and word & indirect.VD:
-        return refuse(s, _MIRROR, word)
+        return refuse(s, _MIRROR, word=word)
     if s.macro_last[BUSY] == _REGULAR_BUSY:
         return np.int64(1)
     pending = s.macro_last[MAD_WRITES]
     unseen = schedule.unseen_reads(word) & pending
     if unseen:
-        return refuse(s, _HAZARD, word, _lowest(unseen))
+        return refuse(s, _HAZARD, word=word, reg=_lowest(unseen))
     if schedule.reads(word) & pending:
         return np.int64(1)
     overwritten = schedule.overwrites(word) & pending
     if overwritten and counting:
-        return refuse(s, _STALL, word, _lowest(overwritten))
+        return refuse(s, _STALL, word=word, reg=_lowest(overwritten))
     return np.int64(1 if overwritten else 0)
 
 

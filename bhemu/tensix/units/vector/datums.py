@@ -23,7 +23,7 @@ _UPPER = _U(0xFFFF0000)
 _IMPLIED = error(
     "VECTOR-IMPLIED-FORMAT",
     UB,
-    "instr_mod0 0 takes the format from the configuration, and {0} is no format",
+    "instr_mod0 0 takes the format from the configuration, and {fmt} is no format",
     "name the format in instr_mod0, or set ALU_FORMAT_SPEC_REG1_SrcB",
 )
 _STACK = error(
@@ -36,7 +36,7 @@ _STACK = error(
 _STACK_BASE = error(
     "VECTOR-STACK-BASE",
     MISSING,
-    "DEST_SP_BASE_Base is {0:#x}: its low two bits are added to the RWC Sp, which has no model",
+    "DEST_SP_BASE_Base is {base:#x}: its low two bits are added to the RWC Sp, which has no model",
     "leave DEST_SP_BASE_Base 0",
 )
 
@@ -62,7 +62,7 @@ def _implied(s: Any, t: Any, b: Any) -> Any:
     if config.thread(s, t, tf.SFPU_DEST_FMT_Enable):
         fmt = config.thread(s, t, tf.SFPU_DEST_FMT_Base)
     if (_NO_FORMAT >> fmt) & 1:
-        return refuse(s, _IMPLIED, fmt)
+        return refuse(s, _IMPLIED, fmt=fmt)
     return _BF16 if (_IMPLY_BF16 >> fmt) & 1 else _FP16
 
 
@@ -72,9 +72,9 @@ def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
     b = config.bank(s, t)
     base = config.get(s, b, cf.DEST_SP_BASE_Base)
     if base & 3:
-        return refuse(s, _STACK_BASE, base)
+        return refuse(s, _STACK_BASE, base=base)
     if mod == _INT32_ALL:
-        return refuse(s, _STACK, mod)
+        return _STACK
     return mod if mod != _SRCB else _implied(s, t, b)
 
 

@@ -30,7 +30,7 @@ def source(s: Any) -> None:
 def refused(s: Any) -> Any:
     """DONE, or the error of a write to whatever LReg[7] names (TEN-2932)."""
     if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
-        return refuse(s, lanes.DEST_INDEX, 7)
+        return refuse(s, lanes.DEST_INDEX, dest=7)
     return DONE
 
 

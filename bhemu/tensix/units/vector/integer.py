@@ -18,13 +18,14 @@ _SIGN = _U(0x80000000)
 _SHIFT_MODE = error(
     "VECTOR-SHIFT-MODE",
     NCB,
-    "SFPSHFT mode {0}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) exist",
+    "SFPSHFT mode {mode}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) "
+    "exist",
     "silicon ignores bit 3, and bit 2 without bit 0",
 )
 _NO_REGISTER = error(
     "VECTOR-BITS-REGISTER",
     UNSUPPORTED,
-    "imm12_math is {0}, which mode {1} does not read",
+    "imm12_math is {immediate}, which mode {mode} does not read",
     "set instr_mod1 to 1 to name the register in imm12_math, or leave it 0",
 )
 
@@ -106,13 +107,12 @@ class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", stall
         if status != lanes.GO:
             return status
         if instr_mod1 > 3 and instr_mod1 != 5 and instr_mod1 != 7:
-            s.detail[0] = instr_mod1
-            status = violated(s, _SHIFT_MODE)
+            status = violated(s, _SHIFT_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 &= 7
         if instr_mod1 & 1 == 0 and f.imm12_math:
-            return refuse(s, lanes.IMMEDIATE, f.imm12_math, instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=instr_mod1)
         source = f.lreg_c if instr_mod1 & 5 == 5 else f.lreg_dest
         amounts = s.lreg[f.lreg_c & 15]
         if instr_mod1 & 1:
@@ -131,9 +131,9 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
     if status != lanes.GO:
         return status
     if f.instr_mod1 > 1:
-        return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+        return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
     if f.instr_mod1 == 0 and f.imm12_math:
-        return refuse(s, _NO_REGISTER, f.imm12_math, f.instr_mod1)
+        return refuse(s, _NO_REGISTER, immediate=f.imm12_math, mode=f.instr_mod1)
     return lanes.GO
 
 
@@ -212,7 +212,7 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 & 1:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         keep, zero = _U(0x7FFFFFFF if f.instr_mod1 & 4 else 0xFFFFFFFF), _U(f.instr_mod1 >> 3)
         for lane in range(lanes.LANES):
@@ -235,7 +235,7 @@ class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         if f.instr_mod1:  # float: a negative NaN stays as it is
             for lane in range(lanes.LANES):

@@ -25,13 +25,13 @@ _ABOVE = 0x1C00  # the rest of tt-llk's 13-bit address: negative ones count modu
 _ODD_ADDRESS = error(
     "VECTOR-DST-ODD",
     UNIMPLEMENTED,
-    "dest_reg_addr is {0}: bit 0 selects nothing",
+    "dest_reg_addr is {address}: bit 0 selects nothing",
     "use an even address",
 )
 _ODD_ROW = error(
     "VECTOR-DST-ROW",
     UNSUPPORTED,
-    "Dst row {0} is odd: address field + RWC.Dst + DEST_TARGET_REG_CFG_MATH_Offset must be even",
+    "Dst row {row} is odd: address field + RWC.Dst + DEST_TARGET_REG_CFG_MATH_Offset must be even",
     "check the Dst increment of the ADDR_MOD sections and of INCRWC",
 )
 
@@ -39,11 +39,11 @@ _ODD_ROW = error(
 @njit
 def _refused(s: Any, t: Any, f: Any, row: Any) -> Any:
     if f.lreg_ind >= lanes.TEMPLATES:
-        return refuse(s, lanes.TEMPLATE_LOAD, f.lreg_ind)
+        return refuse(s, lanes.TEMPLATE_LOAD, dest=f.lreg_ind)
     if f.dest_reg_addr & 1:
-        return refuse(s, _ODD_ADDRESS, f.dest_reg_addr)
+        return refuse(s, _ODD_ADDRESS, address=f.dest_reg_addr)
     if row & 1:
-        return refuse(s, _ODD_ROW, row)
+        return refuse(s, _ODD_ROW, row=row)
     return rwc.addr_mod_refused(s, t, f.sfpu_addr_mode)
 
 
@@ -103,10 +103,10 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_ind >= lanes.WRITABLE:
-            return refuse(s, lanes.NOT_WRITABLE, f.lreg_ind)
+            return refuse(s, lanes.NOT_WRITABLE, dest=f.lreg_ind)
         value = _immediate(f.instr_mod0, f.imm16)
         if value < 0:
-            return refuse(s, lanes.MODE_UNDEFINED, f.instr_mod0)
+            return refuse(s, lanes.MODE_UNDEFINED, mode=f.instr_mod0)
         keep = _HALF if f.instr_mod0 == 8 else (_UPPER if f.instr_mod0 == 10 else _ZERO)
         old, out, new = s.lreg[f.lreg_ind & 15], s.lane_tmp[lanes.VALUE], _U(value)
         for lane in range(lanes.LANES):

@@ -58,12 +58,12 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_ind >= lanes.TEMPLATES:
-            return refuse(s, lanes.TEMPLATE_LOAD, f.lreg_ind)
+            return refuse(s, lanes.TEMPLATE_LOAD, dest=f.lreg_ind)
         status = lanes.claim(s, t, f.lreg_ind)
         if status != lanes.GO:
             return status
         if f.instr_mod0 & 3:
-            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod0)
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod0)
         if f.instr_mod0 & indirect.VD:
             status = indirect.refused(s)
             if status != DONE:
@@ -149,7 +149,7 @@ class SFPLUTFP32(Target, Instruction, opcode=0x95, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 & 1 and f.instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
-            return refuse(s, lanes.MODE_UNNAMED, f.instr_mod1)
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
         if f.instr_mod1 & indirect.VD:
             status = indirect.refused(s)
             if status != DONE:

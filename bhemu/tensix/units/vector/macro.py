@@ -15,7 +15,6 @@ from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import njit
 from bhemu.tensix import staging
 from bhemu.tensix.insn import WAKES, Instruction, bits
-from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.vector import cycle, schedule
 from bhemu.tensix.units.vector.cycle import OPCODE
@@ -79,7 +78,7 @@ def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
     if status != DONE:
         return status
     if not issued and not _counts(s, due):
-        return refuse(s, _MIXED)
+        return _MIXED
     _count_down(s, issued)
     if word >> 24 == OPCODE:
         status = _schedule(s, t, word)

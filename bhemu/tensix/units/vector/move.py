@@ -18,26 +18,26 @@ _ZERO, _ONE = _U(0), _U(1)
 _MOV_MODE = error(
     "VECTOR-MOV-MODE",
     NCB,
-    "SFPMOV mode {0:#x} sets bit 2, which is reserved",
+    "SFPMOV mode {mode:#x} sets bit 2, which is reserved",
     "leave bit 2 of instr_mod1 0; silicon ignores it",
 )
 _SWAP_MODE = error(
     "VECTOR-SWAP-MODE",
     NCB,
-    "SFPSWAP mode {0} is outside the contract (0-9)",
+    "SFPSWAP mode {mode} is outside the contract (0-9)",
     "silicon does what mode 9 does",
 )
 _SWAP_OTHER = error(
     "VECTOR-MACRO-SWAP-OTHER",
     MISSING,
-    "SFPSWAP scheduled with the loaded LReg as VC and LReg[{0}] of the template beside it: what"
-    " becomes of LReg[{0}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told",
+    "SFPSWAP scheduled with the loaded LReg as VC and LReg[{reg}] of the template beside it: what"
+    " becomes of LReg[{reg}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told",
     "set bit 7 of the sequence byte, or name a constant (8 to 15) as lreg_dest of the template",
 )
 _SHIFT_SOURCE = error(
     "VECTOR-SHIFT2-SOURCE",
     UNSUPPORTED,
-    "SFPSHFT2 mode 5 shifts LReg[imm12_math], and imm12_math is {0}",
+    "SFPSHFT2 mode 5 shifts LReg[imm12_math], and imm12_math is {immediate}",
     "name LReg[0] to LReg[15]",
 )
 
@@ -96,8 +96,7 @@ class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
-            s.detail[0] = instr_mod1
-            status = violated(s, _MOV_MODE)
+            status = violated(s, _MOV_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 &= ~4
@@ -174,10 +173,9 @@ class SFPSWAP(SourceC, Instruction, opcode=0x92, unit="vector", stall="B8"):
         if loaded >= lanes.TEMPLATES:
             return lanes.claim(s, t, f.lreg_dest)
         if loaded != f.lreg_dest and _other_is_open(s, f.lreg_dest):
-            return refuse(s, _SWAP_OTHER, f.lreg_dest)
+            return refuse(s, _SWAP_OTHER, reg=f.lreg_dest)
         if instr_mod1 > 9:
-            s.detail[0] = instr_mod1
-            status = violated(s, _SWAP_MODE)
+            status = violated(s, _SWAP_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 = np.int64(9)
@@ -273,11 +271,11 @@ class SFPSHFT2(SourceC, Instruction, opcode=0x94, unit="vector", stall="B8"):
             if status != lanes.GO:
                 return status
         if f.instr_mod1 > 6:
-            return refuse(s, lanes.MODE_UNDEFINED, f.instr_mod1)
+            return refuse(s, lanes.MODE_UNDEFINED, mode=f.instr_mod1)
         if f.instr_mod1 == 5 and f.imm12_math > 15:
-            return refuse(s, _SHIFT_SOURCE, f.imm12_math)
+            return refuse(s, _SHIFT_SOURCE, immediate=f.imm12_math)
         if f.instr_mod1 < 5 and f.imm12_math:
-            return refuse(s, lanes.IMMEDIATE, f.imm12_math, f.instr_mod1)
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 < 3:
             _copy4(s, f.instr_mod1, f.lreg_src_c)
             return DONE

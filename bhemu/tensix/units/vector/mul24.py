@@ -22,7 +22,7 @@ _UPPER = 1  # mode bit
 _NO_ADDEND = error(
     "VECTOR-MUL24-ADDEND",
     NCB,
-    "SFPMUL24 names LReg[{0}] as lreg_src_c: it must be LReg[9], the constant 0",
+    "SFPMUL24 names LReg[{reg}] as lreg_src_c: it must be LReg[9], the constant 0",
     "name LReg[9] as lreg_src_c; silicon adds a shifted mantissa of the register's floats",
 )
 
@@ -65,10 +65,9 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", stall="B8"
         if status != lanes.GO:
             return status
         if f.instr_mod1 & 2:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         if f.lreg_src_c != _LREG_ZERO:
-            s.detail[0] = f.lreg_src_c
-            status = violated(s, _NO_ADDEND)
+            status = violated(s, _NO_ADDEND, reg=f.lreg_src_c)
             if status:
                 return status
         return _multiply(s, f)

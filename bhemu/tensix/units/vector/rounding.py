@@ -23,12 +23,13 @@ _RANDOM = 2  # scratch row
 _ROUND_MODE = error(
     "VECTOR-ROUND-MODE",
     UNSUPPORTED,
-    "SFP_STOCH_RND with rnd_mode {0}: 0 (nearest), 1 (stochastic) and 2 (to zero) exist",
+    "SFP_STOCH_RND with rnd_mode {rnd_mode}: 0 (nearest), 1 (stochastic) and 2 (to zero) exist",
 )
 _ROUND_SCALE = error(
     "VECTOR-ROUND-SCALE",
     UNSUPPORTED,
-    "SFP_STOCH_RND with imm8_math {0:#x} in mode {1}, which does not shift by the immediate",
+    "SFP_STOCH_RND with imm8_math {immediate:#x} in mode {mode}, which does not shift by the "
+    "immediate",
     "set instr_mod1 to 12 or 13, or leave imm8_math 0",
 )
 
@@ -66,7 +67,7 @@ class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", stall="B8"):
         if status != lanes.GO:
             return status
         if f.instr_mod1 > 3:
-            return refuse(s, lanes.MODE_RESERVED, f.instr_mod1)
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
         if f.instr_mod1 == 0:
             for lane in range(lanes.LANES):
@@ -185,9 +186,9 @@ class SFP_STOCH_RND(SourceC, Instruction, opcode=0x8E, unit="vector", stall="B8"
         mode = f.instr_mod1 & 7
         immediate = (mode == 4 or mode == 5) and f.instr_mod1 >= 8
         if f.imm8_math and not immediate:
-            return refuse(s, _ROUND_SCALE, f.imm8_math, f.instr_mod1)
+            return refuse(s, _ROUND_SCALE, immediate=f.imm8_math, mode=f.instr_mod1)
         if f.rnd_mode > 2:
-            return refuse(s, _ROUND_MODE, f.rnd_mode)
+            return refuse(s, _ROUND_MODE, rnd_mode=f.rnd_mode)
         _threshold(s, f.rnd_mode)
         if mode < 2:
             _round_float(s, f.lreg_src_c, 16 if mode == 1 else 13)

@@ -116,13 +116,13 @@ _CAST, _STOCH_RND = rounding.SFPCAST.opcode, rounding.SFP_STOCH_RND.opcode
 _SELECTOR = error(
     "VECTOR-MACRO-SELECTOR",
     UB,
-    "byte {0} of macro sequence {1} selects instruction 1, which is undefined",
+    "byte {unit} of macro sequence {macro} selects instruction 1, which is undefined",
     "select 2 (SFPNOP), 3 (SFPSTORE) or a template, 4 to 7",
 )
 _STORE_ONLY = error(
     "VECTOR-MACRO-STORE",
     UB,
-    "macro sequence {0} gives the store sub-unit {1:#x}, which is no SFPSTORE",
+    "macro sequence {macro} gives the store sub-unit {word:#x}, which is no SFPSTORE",
     "select 3 in the byte [31:24] of the sequence",
 )
 _SCHEDULED_CONFIG = error(
@@ -135,7 +135,8 @@ _SCHEDULED_CONFIG = error(
 _BONUS_OPERAND = error(
     "VECTOR-MACRO-OPERAND",
     UNSUPPORTED,
-    "opcode {0:#x} scheduled with LReg[16] as destination reads it as well, which has no model",
+    "opcode {opcode:#x} scheduled with LReg[16] as destination reads it as well, which has no "
+    "model",
     "clear bit 6 of the sequence byte",
 )
 
@@ -192,7 +193,7 @@ def _operands(word: Any, form: Any, use_vb: Any, loaded: Any, dest: Any) -> Any:
 def selected(s: Any, macro: Any, unit: Any, choice: Any) -> Any:
     """Instruction word that bits [2:0] of a sequence byte choose, or an error (< 0)."""
     if choice == 1:
-        return refuse(s, _SELECTOR, unit, macro)
+        return refuse(s, _SELECTOR, unit=unit, macro=macro)
     if choice == 2:
         word = np.int64(NOP << 24)
     elif choice == 3:
@@ -203,7 +204,7 @@ def selected(s: Any, macro: Any, unit: Any, choice: Any) -> Any:
     fits = SUB_UNIT[opcode] == unit or (opcode == NOP and unit != STORE)
     if fits:
         return word
-    return refuse(s, _STORE_ONLY, macro, word) if unit == STORE else np.int64(NOP << 24)
+    return refuse(s, _STORE_ONLY, macro=macro, word=word) if unit == STORE else np.int64(NOP << 24)
 
 
 @njit
@@ -213,10 +214,10 @@ def arithmetic(s: Any, slot: Any, word: Any, byte: Any, loaded: Any) -> Any:
     dest = np.int64(staging.BONUS) if byte & 0x40 else loaded
     form = FORM[opcode]
     if opcode == _CONFIG_OPCODE:
-        return refuse(s, _SCHEDULED_CONFIG)
+        return _SCHEDULED_CONFIG
     uses_vd = opcode == _SWAP_OPCODE or (form == _LOGIC and word & 1 == 0)
     if dest == staging.BONUS and uses_vd:
-        return refuse(s, _BONUS_OPERAND, opcode)
+        return refuse(s, _BONUS_OPERAND, opcode=opcode)
     slot[WORD] = _operands(word, form, byte & 0x80, loaded, dest & 7)
     slot[DEST] = dest
     return DONE
