@@ -4,9 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numba import njit
-
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, njit
 from bhemu.riscv.asm import PUSH
 from bhemu.tensix import status
 from bhemu.tensix.insn import REGISTRY, assemble
