@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import dispatch, rare
+from bhemu.jit import machine_code
 from bhemu.jit.build import Entry, function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
@@ -104,6 +105,7 @@ class Backend:
         self._failure = self.table.failure = None
         if failure is not None:
             raise failure
+        machine_code.surface()
 
     def _on_device(self, base: int, core: int, address: int, size: int, value: int) -> int:
         try:

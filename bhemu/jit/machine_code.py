@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 from bhemu.errors import Internal
 
 libraries: list[str] = []  # paths of shared libraries whose functions compiled code calls
+_raised = False
 _alive: list[Any] = []  # what is loaded stays
+# What numba's code calls to raise an exception of Python, for an index or a division by zero.
+_RAISING = ("numba_", "NRT_", "Py")
 _READ_EXECUTE = mmap.PROT_READ | mmap.PROT_EXEC
 
 
@@ -49,6 +52,21 @@ def unpacked(data: bytes) -> Image:
     return Image(entry, writable, tuple(Fix(*fix) for fix in fixes), data[end:])
 
 
+@ctypes.CFUNCTYPE(ctypes.c_void_p)
+def _raise() -> None:
+    """Stands for all of _RAISING: the function that raises then returns 0."""
+    global _raised
+    _raised = True
+
+
+def surface() -> None:
+    """Raise an error if compiled code wanted to raise one since the last call."""
+    global _raised
+    if _raised:
+        _raised = False
+        raise Internal("compiled code used an index out of range or divided by zero")
+
+
 @functools.cache
 def _library(path: str | None) -> ctypes.CDLL:
     return ctypes.CDLL(path)
@@ -56,18 +74,14 @@ def _library(path: str | None) -> ctypes.CDLL:
 
 def address(symbol: str) -> int:
     """Where a function of this process, the mathematics library or `libraries` stands."""
+    if symbol.startswith(_RAISING):
+        return ctypes.cast(_raise, ctypes.c_void_p).value or 0
     for path in (None, *libraries):
         try:
             function = getattr(_library(path), symbol)
         except AttributeError:
             continue
         return ctypes.cast(function, ctypes.c_void_p).value or 0
-    import numba.core.registry
-    from llvmlite import binding
-
-    numba.core.registry.cpu_target.target_context  # noqa: B018  # tells LLVM numba's helpers
-    if found := binding.address_of_symbol(symbol):
-        return int(found)
     raise Internal(f"compiled code calls {symbol}, which is nowhere")
 
 
