@@ -12,16 +12,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bhemu.backend import BUS
 from bhemu.jit import cache
-from bhemu.jit.build import stub, yield_to_others
+from bhemu.jit.build import is_kept, load, yield_to_others
 from bhemu.jit.subset import JIT
 from bhemu.program.loader import Image
-from bhemu.tensix import units
+from bhemu.tensix.compile import entry
 from bhemu.tensix.insn import REGISTRY
 
-assert units.MODULES  # importing the package declares the instructions
-
-BUS = ("bus_write", "bus_read")  # by name, as instructions are by their mnemonics
 _running: list["subprocess.Popen[bytes]"] = []
 _MOST = 3  # processes beside this one
 _LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
@@ -43,23 +41,15 @@ def opcodes(images: Iterable[Image]) -> set[int]:
     return {opcode for opcode in found if opcode in REGISTRY and REGISTRY[opcode].execute}
 
 
-def _bus_is_cached() -> bool:
-    from bhemu.devices import dispatch
-
-    return cache.present(cache.folder(*stub(dispatch.write_entry, 5)))
-
-
 def missing(needed: Iterable[int]) -> list[str]:
     """What the cache lacks of the bus and these opcodes, what takes longest first."""
-    from bhemu.tensix.compile import is_cached
-
     if not JIT:
         return []
     order = {unit: i for i, unit in enumerate(_LONGEST)}
-    lacking = [op for op in needed if not is_cached(op)]
+    lacking = [op for op in needed if not is_kept(entry(op))]
     lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
-    store, load = ((), ()) if _bus_is_cached() else (BUS[:1], BUS[1:])
-    return [*store, *(REGISTRY[op].name for op in lacking), *load]
+    store, read = ((), ()) if is_kept(BUS["bus_write"]) else (["bus_write"], ["bus_read"])
+    return [*store, *(REGISTRY[op].name for op in lacking), *read]
 
 
 def start(parts: Sequence[str]) -> None:
@@ -80,9 +70,6 @@ def start(parts: Sequence[str]) -> None:
 
 def main(parts: Sequence[str]) -> None:
     """Compile these parts, but those that others compile already, while the parent lives."""
-    from bhemu.riscv.unicorn_engine import bus_entry
-    from bhemu.tensix.compile import entry
-
     yield_to_others()
     by_name = {cls.name: opcode for opcode, cls in REGISTRY.items()}
     parent = os.getppid()
@@ -90,10 +77,7 @@ def main(parts: Sequence[str]) -> None:
         if os.getppid() != parent:
             return
         try:
-            if part in BUS:
-                bus_entry(part)
-            else:
-                entry(by_name[part])
+            load(BUS[part] if part in BUS else entry(by_name[part]))
         except cache.BusyError:
             continue
 

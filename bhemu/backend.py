@@ -1,7 +1,6 @@
 """The code that runs a tile's record: compiled through pointers, or interpreted as plain Python."""
 
 import ctypes
-import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import dispatch, rare
-from bhemu.jit.build import compiled
+from bhemu.jit import machine_code
+from bhemu.jit.build import Entry, function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
 from bhemu.riscv import callbacks
-from bhemu.riscv.unicorn_engine import UnicornEngine, bus_entries, native
+from bhemu.riscv.unicorn_engine import NATIVE, UnicornEngine
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
@@ -29,19 +29,21 @@ _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
 
 
+BUS = {  # device loads and stores, by the record's members
+    "bus_write": function(ACCESS, dispatch.write_entry),
+    "bus_read": function(ACCESS, dispatch.read_entry),
+}
+
+
 def core_is_fresh() -> bool:
     """Compile or load the loop and the engine's callbacks; whether any had to be compiled now."""
-    return any(part.fresh for part in (*tc.loop_entries().values(), *native().values()))
+    parts = (*tc.LOOP.values(), *NATIVE.values(), *BUS.values())
+    return sum(load(part).seconds for part in parts) > 0
 
 
-@functools.cache
-def _compile_rare(which: int) -> Any:
-    return compiled(ACCESS, rare.ENTRIES[which])
-
-
-def rare_entry(which: int) -> tuple[Any, float]:
-    """(compiled entry of devices/rare.py, seconds spent compiling it now; 0 = not now)."""
-    return tc.timed(_compile_rare, which)
+def rare_entry(which: int) -> Entry:
+    """The entry of devices/rare.py."""
+    return function(ACCESS, rare.ENTRIES[which])
 
 
 class Backend:
@@ -56,9 +58,10 @@ class Backend:
             self._callback, s.device[0] = callback(_ACCESS, self._on_device)
             self._rare = [callback(_ACCESS, self._on_rare, i) for i in rare.ENTRIES]
             s.rare[:] = [address for _, address in self._rare]
-            self._rounds = _STEP(tc.loop_entries()["rounds"].address)
-            entries = bus_entries()
-            self._read, self._write = (_ACCESS(e.address) for e in entries)
+            self._rounds = _STEP(load(tc.LOOP["rounds"]).address)
+            for name, entry in BUS.items():
+                getattr(s, name)[0] = load(entry).address
+            self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
             s.py = weakref.proxy(self)
             tokens = zip(
@@ -102,6 +105,7 @@ class Backend:
         self._failure = self.table.failure = None
         if failure is not None:
             raise failure
+        machine_code.surface()
 
     def _on_device(self, base: int, core: int, address: int, size: int, value: int) -> int:
         try:
@@ -116,11 +120,11 @@ class Backend:
     ) -> int:
         """First access of a kind that few programs make: compile its entry, then make it."""
         try:
-            entry, seconds = rare_entry(which)
+            access, seconds = load(rare_entry(which))
             if seconds:
                 self.table.compiled("a device access", seconds)
-            self._s.rare[which] = entry.address
-            return int(_ACCESS(entry.address)(base, core, address, size, value))
+            self._s.rare[which] = access
+            return int(_ACCESS(access)(base, core, address, size, value))
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
             self._s.access[0] = tc.FAILED

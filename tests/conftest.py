@@ -1,4 +1,4 @@
-"""Compiled helper functions are callable from the tests (see bhemu/jit/subset.py).
+"""Settings of all tests.
 
 Hypothesis tries the same examples in every run, new ones with BHEMU_LONG=1; however slow a machine
 is, no example is too late.
@@ -6,15 +6,14 @@ is, no example is too late.
 
 import os
 
-os.environ["BHEMU_PYTHON_WRAPPERS"] = "1"
-
-import numba
 from hypothesis import settings
 
-from bhemu.jit import cache
+from bhemu.jit import cache, sources
 
-# functions that tests compile by themselves: kept apart for every version of the sources
-numba.config.CACHE_DIR = str(cache.root() / f"tests-{cache.key(cache.closure('bhemu.backend'))}")
+# Functions that tests call from Python (njit(cache=True)): numba keeps them, and does not notice
+# edits of what they call.
+_KEPT = f"tests-{sources.fingerprint() or os.getpid()}"
+os.environ["NUMBA_CACHE_DIR"] = str(cache.root() / _KEPT)
 
 settings.register_profile(
     "bhemu", deadline=None, database=None, derandomize=not os.environ.get("BHEMU_LONG")

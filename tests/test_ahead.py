@@ -12,6 +12,7 @@ import pytest
 import bhemu
 from bhemu import ahead
 from bhemu.jit import cache
+from bhemu.jit.build import is_kept
 from bhemu.jit.subset import JIT
 from bhemu.program.loader import read_elf
 from bhemu.tensix import compile as tc
@@ -39,7 +40,7 @@ def run_ahead(folder: Path, *parts: str) -> "subprocess.Popen[bytes]":
 
 
 def entries(folder: Path, name: str) -> list[Path]:
-    return list(folder.glob(f"{name}-*/*/*.nbi"))
+    return [path for path in folder.glob(f"{name}-*") if path.suffix != ".lock"]
 
 
 @compiled_only
@@ -53,30 +54,34 @@ def test_an_entry_that_another_process_compiles_is_left_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "root", lambda: tmp_path)
-    cls = REGISTRY[0xA4]
-    place = cache.folder(cls.__name__, cls.__module__, tc.entry_source(cls))
-    place.mkdir()
-    with cache.alone(place) as waited:
+    assert REGISTRY[0xA4].name == "SEMPOST"
+    with cache.alone("SEMPOST") as waited:
         assert not waited
         assert run_ahead(tmp_path, "SEMPOST", "SEMGET").wait() == 0
-        assert not cache.present(place)
+        assert not is_kept(tc.entry(0xA4))
     assert len(entries(tmp_path, "SEMGET")) == 1
 
 
 @compiled_only
-def test_who_needs_an_entry_waits_for_the_process_that_compiles_it(tmp_path: Path) -> None:
+def test_who_needs_an_entry_waits_for_the_process_that_compiles_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`alone` says that it has waited, and goes on as soon as the other is done."""
+    monkeypatch.setattr(cache, "root", lambda: tmp_path)
     held = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)"
     command = [sys.executable, "-c", f"{held}; print('held', flush=True); time.sleep(0.5)"]
-    with subprocess.Popen([*command, str(tmp_path / "lock")], stdout=subprocess.PIPE) as other:
+    with subprocess.Popen([*command, str(tmp_path / "name.lock")], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None and other.stdout.readline() == b"held\n"
         begin = time.monotonic()
-        with cache.alone(tmp_path) as waited:
+        with cache.alone("name") as waited:
             assert waited and time.monotonic() - begin > 0.2
-            with (tmp_path / "lock").open("w") as again, pytest.raises(BlockingIOError):
+            with (tmp_path / "name.lock").open("w") as again, pytest.raises(BlockingIOError):
                 fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    with cache.alone(tmp_path / "absent") as waited:
+def test_a_cache_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "root", lambda: tmp_path / "absent")
+    with cache.alone("name") as waited:
         assert not waited

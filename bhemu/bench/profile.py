@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bhemu.bench.measure import load, run_once
 from bhemu.bench.rows import Benchmark
 from bhemu.errors import InputError, Internal
+from bhemu.jit import build
 from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
 from bhemu.tensix import profile
@@ -40,11 +41,11 @@ def shares(benchmark: Benchmark) -> Iterator[Share]:
     used = [op for op in REGISTRY if warm.state.op_count[:, op].any() and REGISTRY[op].execute]
     tile = load(case)
     s = tile.state
-    alive = profile.start(s, {op: tc.entry(op)[0].address for op in used})
+    profile.start(s, {op: build.load(tc.entry(op)).address for op in used})
     begin = time.perf_counter()
     stop = tile.run(list(case.until), timeout_s=60)
     seconds = time.perf_counter() - begin
-    if stop.reason != "until" or not alive:
+    if stop.reason != "until":
         raise Internal(f"benchmark {benchmark.name} ended by {stop.reason}")
     total = int(s.profile_ticks.sum())
     for part in s.profile_ticks.argsort()[::-1]:

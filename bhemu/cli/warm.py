@@ -31,10 +31,11 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     with progress.starting():
         from bhemu import ahead
         from bhemu.backend import core_is_fresh
+        from bhemu.jit.build import load
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
         from bhemu.tensix import compile as tc
-        from bhemu.tensix.cold import SLOTS
+        from bhemu.tensix.second_entries import SLOTS
 
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
@@ -43,8 +44,8 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         compiled = [_CORE] if core_is_fresh() else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
-        seconds = tc.entry(cls.opcode)[1]
-        seconds += sum(tc.cold_entry(slot)[1] for slot in SLOTS.get(cls.name, ()))
+        parts = [tc.entry(cls.opcode), *(tc.second_entry(i) for i in SLOTS.get(cls.name, ()))]
+        seconds = sum(load(part).seconds for part in parts)
         if seconds:
             compiled.append(cls.name)
             progress(cls.name, seconds)

@@ -7,14 +7,13 @@ the methods `entry(t, word)`, `step(token, n)` and `access(token, core, address,
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, intrinsic
 
 
 def _pointer_call(codegen_args: Any, builder: Any, address: Any) -> Any:
+    from llvmlite import ir
+
     kind = ir.FunctionType(ir.IntType(64), [a.type for a in codegen_args])
     return builder.call(builder.inttoptr(address, kind.as_pointer()), codegen_args)
 
@@ -24,6 +23,7 @@ if JIT:
     @intrinsic
     def call_entry(typing: Any, address: Any, s: Any, t: Any, word: Any) -> Any:
         """Call the entry of an opcode: (s, t, word) -> status."""
+        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return _pointer_call(args[1:], builder, args[0])
@@ -33,6 +33,7 @@ if JIT:
     @intrinsic
     def call_step(typing: Any, address: Any, s: Any, n: Any) -> Any:
         """Call a STEP entry: (s, n) -> int64."""
+        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return _pointer_call(args[1:], builder, args[0])
@@ -44,6 +45,7 @@ if JIT:
         typing: Any, address: Any, s: Any, core: Any, where: Any, size: Any, value: Any
     ) -> Any:
         """Call an ACCESS entry: (s, core, address, size, value) -> value."""
+        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return _pointer_call(args[1:], builder, args[0])
@@ -54,6 +56,8 @@ if JIT:
     @intrinsic
     def l1_word(typing: Any, s: Any, address: Any) -> Any:
         """The aligned 32-bit word of L1 that holds `address` (the caller keeps it inside)."""
+        from llvmlite import ir
+        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             words = builder.bitcast(args[0], ir.IntType(32).as_pointer())

@@ -6,19 +6,18 @@ part of a second to compile.
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
-
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, intrinsic
 
 if JIT:
 
     @intrinsic
     def flat(typing: Any, array: Any) -> Any:
         """View of a C-contiguous array of the state as (size,)."""
+        from llvmlite import ir
+        from numba import types
+        from numba.core import cgutils
+        from numba.np.arrayobj import make_array, populate_array
+
         assert array.layout == "C", array
         row = types.Array(array.dtype, 1, "C")
 

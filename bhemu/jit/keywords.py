@@ -1,14 +1,6 @@
-"""Keyword arguments of any name in compiled code.
+"""Calls with keywords of any name, as numba compiles them (subset.by_name)."""
 
-numba knows only keywords that a function declares.  A function decorated with `by_name` takes any:
-`refuse(s, RULE, row=row, size=size)` stores the values, in the order of their names, with the
-function `store(s, i, value)`, and goes on with `refuse(s, RULE)`.  The order is settled while the
-caller is compiled; called from Python the same happens at once.
-"""
-
-import functools
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 from numba import types
@@ -16,32 +8,16 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
-from bhemu.jit.subset import JIT, njit
 
+def compiled(function: Any, store: Any, fixed: int) -> Any:
+    """What stands for `function` in compiled code; it has `fixed` arguments that are no keywords.
 
-def by_name(store: Callable[..., None]) -> Callable[[Callable[..., Any]], Any]:
-    """Let a function take keywords of any name, which `store(s, i, value)` gets; both uncompiled.
-
-    `s` is the first argument of both.
+    Both are numba's.  A call of it is a call of `store` for each keyword, in the order of their
+    names, then one of `function`.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        @functools.wraps(function)
-        def call(*args: Any, **named: Any) -> Any:
-            for i, name in enumerate(sorted(named)):
-                store(args[0], i, named[name])
-            return function(*args)
-
-        if JIT:
-            _compile(call, njit(function), njit(store))
-        return call
-
-    return decorate
-
-
-def _compile(call: Any, function: Any, store: Any) -> None:
-    # Tell numba what a call of `call` is: calls of `store`, then one of `function`.
-    fixed = len(inspect.signature(call).parameters)
+    def call() -> None:
+        """Known to numba as a name only."""
 
     def resolved(typing: Any, callee: Any, args: Any) -> tuple[Any, Any]:
         kind = typing.resolve_value_type(callee)
@@ -71,3 +47,5 @@ def _compile(call: Any, function: Any, store: Any) -> None:
             context.get_function(callee, each)(builder, (args[0], number, value))
         callee, last = resolved(context.typing_context, function, made.args[:fixed])
         return context.get_function(callee, last)(builder, args[:fixed])
+
+    return call

@@ -5,6 +5,9 @@ caller; only the machine code of the outermost is ever used here.  While `lean` 
 functions are optimised once, not twice, and become no machine code.  What numba finds out again
 and again (the signature of an operator for given types, the IR of a function that is inlined) is
 remembered, and Python's collector of cyclic garbage, which would find next to nothing, waits.
+
+All this reaches into numba's internals, so emit.py uses it with the versions it was tested with
+only; any other numba compiles as it does by itself, and needs longer.
 """
 
 import gc
@@ -25,6 +28,7 @@ _repr = _Record.__repr__
 _get_call_type = _Function.get_call_type
 _run_untyped_passes = _Inliner.run_untyped_passes
 _LINKONCE = "linkonce_odr"
+_CALLBACK = "cfunc."  # how the names of functions of C begin
 
 
 class InnerLibrary(_Library):
@@ -43,7 +47,23 @@ class InnerLibrary(_Library):
         """Address of a function; 0, without compiling anything, when there is none."""
         if not self._finalized and not self.defines(name):
             return 0
+        if name.startswith(_CALLBACK):
+            self._finish(name)
+            return 0
         return int(super().get_pointer_to_function(name))
+
+    def _finish(self, name: str) -> None:
+        """Link and optimise the outermost function; its machine code is made elsewhere."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name != name:
+                function.linkage = "internal"
+        for variable in self._final_module.global_variables:
+            if variable.linkage.name == "common":
+                variable.linkage = "internal"
+        self._optimize_final_module()
+        self._final_module.verify()
 
     def _get_module_for_linking(self) -> Any:
         if self._finalized or self._shared_module is not None:

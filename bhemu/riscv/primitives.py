@@ -6,11 +6,8 @@ The engine library must be loaded into the process before these compile (see uni
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from bhemu.jit.subset import JIT, njit
+from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
 from bhemu.memmap import FAR_UNTIL
 from bhemu.tensix.state import OFFSET
 
@@ -20,17 +17,10 @@ _SCRATCH = np.uint64(OFFSET["scratch"])
 _FAR_UNTIL = np.uint64(FAR_UNTIL)
 
 if JIT:
-    _reg_read = types.ExternalFunction(
-        "uc_reg_read", types.int32(types.uint64, types.int32, types.uint64)
-    )
-    _reg_write = types.ExternalFunction(
-        "uc_reg_write", types.int32(types.uint64, types.int32, types.uint64)
-    )
-    _emu_stop = types.ExternalFunction("uc_emu_stop", types.int32(types.uint64))
-    _emu_start = types.ExternalFunction(
-        "uc_emu_start",
-        types.int32(types.uint64, types.uint64, types.uint64, types.uint64, types.uint64),
-    )
+    _reg_read: Any = External("uc_reg_read", signature("int32", "uint64", "int32", "uint64"))
+    _reg_write: Any = External("uc_reg_write", signature("int32", "uint64", "int32", "uint64"))
+    _emu_stop: Any = External("uc_emu_stop", signature("int32", "uint64"))
+    _emu_start: Any = External("uc_emu_start", signature("int32", *["uint64"] * 5))
 
     @njit
     def reg_read(s: Any, c: Any, reg: Any) -> Any:
@@ -42,6 +32,8 @@ if JIT:
     @intrinsic
     def _word_at(typing: Any, address: Any) -> Any:
         """The 32-bit word at a host address."""
+        from llvmlite import ir
+        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))

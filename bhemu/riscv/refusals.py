@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
-from bhemu.jit.keywords import by_name
-from bhemu.jit.subset import njit
+from bhemu.jit.subset import by_name, njit
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import zaamo

@@ -9,60 +9,41 @@ import os
 import weakref
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
 import unicorn
-from numba import types
 from unicorn import riscv_const as rc
 
 from bhemu import memmap as mm
 from bhemu.errors import Internal
-from bhemu.jit.build import compiled
-from bhemu.jit.subset import JIT
-from bhemu.riscv import primitives, register_file
-from bhemu.tensix.record import REC, STEP
-from bhemu.tensix.state import CORES, PAGE, State
+from bhemu.jit import machine_code
+from bhemu.jit.build import function, load
+from bhemu.jit.subset import JIT, signature
+from bhemu.riscv import callbacks, primitives, register_file
+from bhemu.tensix.record import STEP
+from bhemu.tensix.state import CORES, DTYPE, PAGE, State
 
 _LIBRARY = os.path.join(os.path.dirname(unicorn.__file__), "lib", "libunicorn.so.2")
-llvmlite.binding.load_library_permanently(_LIBRARY)  # compiled code finds uc_* by name
+machine_code.libraries.append(_LIBRARY)  # compiled code finds uc_* by name
 assert (primitives.REG_X0, primitives.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
 
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _READ_WRITE = unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
 _EVERYWHERE = (1, 0)
 
-_u64, _u32 = types.uint64, types.uint32
+# What the engine calls: (engine, address or cause, size, record) and the like.
+_CODE = signature("void", "uint64", "uint64", "uint32", DTYPE)
+_TRAP = signature("void", "uint64", "uint32", DTYPE)
+_LOAD = signature("uint64", "uint64", "uint64", "uint32", DTYPE)
+_STORE = signature("void", "uint64", "uint64", "uint32", "uint64", DTYPE)
 
 
-@functools.cache
-def bus_entry(name: str) -> Any:
-    """Compiled "bus_read" or "bus_write"."""
-    from bhemu.devices import dispatch
-    from bhemu.tensix.record import ACCESS
-
-    access = {"bus_read": dispatch.read_entry, "bus_write": dispatch.write_entry}[name]
-    return compiled(ACCESS, access)
-
-
-@functools.cache
-def native() -> dict[str, Any]:
-    """The engine's native callbacks (compiled or from the cache)."""
-    from bhemu.riscv import callbacks
-
-    return {
-        "code": compiled(types.void(_u64, _u64, _u32, REC), callbacks.code),
-        "trap": compiled(types.void(_u64, _u32, REC), callbacks.trap),
-        "load": compiled(_u64(_u64, _u64, _u32, REC), callbacks.load),
-        "store": compiled(types.void(_u64, _u64, _u32, _u64, REC), callbacks.store),
-        "run_core": compiled(STEP, callbacks.run_core),
-        "bus_read": bus_entry("bus_read"),
-        "bus_write": bus_entry("bus_write"),
-    }
-
-
-def bus_entries() -> tuple[Any, Any]:
-    """Compiled (load, store) of the device bus, for accesses of the host."""
-    return bus_entry("bus_read"), bus_entry("bus_write")
+NATIVE = {
+    "code": function(_CODE, callbacks.code),
+    "trap": function(_TRAP, callbacks.trap),
+    "load": function(_LOAD, callbacks.load),
+    "store": function(_STORE, callbacks.store),
+    "run_core": function(STEP, callbacks.run_core),
+}
 
 
 @functools.cache
@@ -153,11 +134,10 @@ class UnicornEngine:
             s.engine[core] = _handle(uc)
             s.registers[core] = register_file.locate(uc, _handle(uc), _fresh_core)
         if JIT:
-            for name in ("run_core", "bus_read", "bus_write"):
-                getattr(s, name)[0] = native()[name].address
+            s.run_core[0] = load(NATIVE["run_core"]).address
 
     def _attach_native(self, uc: Any) -> None:
-        library, callback = _engine_library(), native()
+        library = _engine_library()
         engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(self._s.base)
         for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
             hook = ctypes.c_size_t()
@@ -165,12 +145,12 @@ class UnicornEngine:
                 engine,
                 ctypes.byref(hook),
                 ctypes.c_int(kind),
-                ctypes.c_void_p(callback[name].address),
+                ctypes.c_void_p(load(NATIVE[name]).address),
                 state,
                 *(ctypes.c_uint64(limit) for limit in _EVERYWHERE),
             )
             assert problem == 0
-        read, write = callback["load"].address, callback["store"].address
+        read, write = (load(NATIVE[name]).address for name in ("load", "store"))
         problem = library.uc_mmio_map(
             engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, read, state, write, state
         )
@@ -187,15 +167,15 @@ class UnicornEngine:
         def trap(engine: Any, cause: int, _: Any) -> None:
             callbacks.trap(engine, cause, own())
 
-        def load(engine: Any, offset: int, size: int, _: Any) -> int:
+        def read(engine: Any, offset: int, size: int, _: Any) -> int:
             return int(callbacks.load(engine, offset, size, own()))
 
-        def store(engine: Any, offset: int, size: int, value: int, _: Any) -> None:
+        def write(engine: Any, offset: int, size: int, value: int, _: Any) -> None:
             callbacks.store(engine, offset, size, value, own())
 
         uc.hook_add(unicorn.UC_HOOK_CODE, code)
         uc.hook_add(unicorn.UC_HOOK_INTR, trap)
-        uc.mmio_map(mm.DEVICE_BASE, mm.DEVICE_SIZE, load, None, store, None)
+        uc.mmio_map(mm.DEVICE_BASE, mm.DEVICE_SIZE, read, None, write, None)
 
     # Registers and translated code
 

@@ -6,17 +6,14 @@ already is in the table of the next tile from the beginning.
 """
 
 import ctypes
-import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
 from bhemu.bits import Word
-from bhemu.jit import cache
-from bhemu.jit.build import compiled, compiled_text
+from bhemu.jit.build import Entry, function, generated, load
 from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
-from bhemu.tensix import cold, loop, units
+from bhemu.tensix import loop, second_entries, units
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.record import ENTRY, STEP
@@ -78,57 +75,27 @@ def entry_source(cls: type[Instruction]) -> str:
     return _text(cls, f"{cls.__name__}.execute", cls, route=route, first=first)
 
 
-_LOADED: dict[int, int] = {}  # opcode -> address of its entry, once this process has it
+_addresses: dict[int, int] = {}  # of entries that this process has, by opcode
 
 
-def timed(compiling: Any, which: int) -> tuple[Any, float]:
-    """(what a cached function gives, seconds it spent compiling now; 0 = not now)."""
-    begin = time.perf_counter()
-    before = compiling.cache_info().misses
-    function = compiling(which)
-    new = compiling.cache_info().misses > before and function.fresh
-    return function, time.perf_counter() - begin if new else 0.0
-
-
-@functools.cache
-def _compile_entry(opcode: int) -> Any:
+def entry(opcode: int) -> Entry:
+    """The entry of an executable opcode."""
     cls = REGISTRY[opcode]
-    function = compiled_text(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
-    _LOADED[opcode] = function.address
-    return function
+    return generated(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
 
 
-def entry(opcode: int) -> tuple[Any, float]:
-    """(compiled entry of an executable opcode, seconds spent compiling it now; 0 = not now)."""
-    return timed(_compile_entry, opcode)
+LOOP = {  # scheduler, all threads, one thread
+    "rounds": function(STEP, loop.run_rounds),
+    "tensix": function(STEP, loop.tensix_entry),
+    "thread": function(STEP, loop.thread_entry),
+}
 
 
-def is_cached(opcode: int) -> bool:
-    """Whether the entry of an executable opcode need not be compiled."""
-    cls = REGISTRY[opcode]
-    return cache.present(cache.folder(cls.__name__, cls.__module__, entry_source(cls)))
-
-
-@functools.cache
-def loop_entries() -> dict[str, Any]:
-    """The compiled loop: `rounds` (scheduler), `tensix` (all threads), `thread` (one)."""
-    return {
-        "rounds": compiled(STEP, loop.run_rounds),
-        "tensix": compiled(STEP, loop.tensix_entry),
-        "thread": compiled(STEP, loop.thread_entry),
-    }
-
-
-@functools.cache
-def _compile_cold(slot: int) -> Any:
-    function, layout = cold.ENTRIES[slot]
-    text = _text(layout, function.__name__, function, layout)
-    return compiled_text(ENTRY, function.__name__, function.__module__, text)
-
-
-def cold_entry(slot: int) -> tuple[Any, float]:
-    """(compiled second entry of a slot of cold.py, seconds spent compiling it now; 0 = not now)."""
-    return timed(_compile_cold, slot)
+def second_entry(slot: int) -> Entry:
+    """The second entry of a slot of second_entries.py."""
+    execute, layout = second_entries.ENTRIES[slot]
+    text = _text(layout, execute.__name__, execute, layout)
+    return generated(ENTRY, execute.__name__, execute.__module__, text)
 
 
 def refusal(s: State, opcode: int) -> int:
@@ -151,14 +118,14 @@ class Table:
             return
         self._escape, self._escapes = callback(_ENTRY_TYPE, self._on_escape)
         s.table[:] = self._escapes
-        for opcode, loaded in _LOADED.items():
+        for opcode, loaded in _addresses.items():
             s.table[opcode] = loaded
-        self._cold = {slot: callback(_ENTRY_TYPE, self._on_cold, slot) for slot in cold.ENTRIES}
-        for slot, (_, address) in self._cold.items():
-            s.cold[slot] = address
-        entries = loop_entries()
-        s.run_tensix[0] = entries["tensix"].address
-        s.run_thread[0] = entries["thread"].address
+        slots = second_entries.ENTRIES
+        self._second = {slot: callback(_ENTRY_TYPE, self._on_second, slot) for slot in slots}
+        for slot, (_, address) in self._second.items():
+            s.second[slot] = address
+        s.run_tensix[0] = load(LOOP["tensix"]).address
+        s.run_thread[0] = load(LOOP["thread"]).address
 
     def _on_escape(self, base: int, t: int, word: int) -> int:
         """First word of an opcode: compile its entry, then execute the word."""
@@ -166,12 +133,13 @@ class Table:
         try:
             if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
                 return refusal(self._s, opcode)
-            function, seconds = entry(opcode)
+            address, seconds = load(entry(opcode))
+            _addresses[opcode] = address
             if seconds:
                 self.compiled(REGISTRY[opcode].name, seconds)
-            call = _ENTRY_TYPE(function.address)
+            call = _ENTRY_TYPE(address)
             if self._watch is None:
-                self._s.table[opcode] = function.address
+                self._s.table[opcode] = address
                 return int(call(base, t, word))
             return self.watched(t, word, lambda: int(call(base, t, word)))
         except BaseException as problem:  # must not cross the compiled frames
@@ -199,14 +167,14 @@ class Table:
         after(seen, status)
         return status
 
-    def _on_cold(self, slot: int, base: int, t: int, word: int) -> int:
+    def _on_second(self, slot: int, base: int, t: int, word: int) -> int:
         """First word that needs a second entry: compile it, then execute the word."""
         try:
-            function, seconds = cold_entry(slot)
+            address, seconds = load(second_entry(slot))
             if seconds:
-                self.compiled(cold.NAMES[slot], seconds)
-            self._s.cold[slot] = function.address
-            return int(_ENTRY_TYPE(function.address)(base, t, word))
+                self.compiled(second_entries.NAMES[slot], seconds)
+            self._s.second[slot] = address
+            return int(_ENTRY_TYPE(address)(base, t, word))
         except BaseException as problem:  # must not cross the compiled frames
             self.failure = problem
             return FAILED

@@ -9,13 +9,8 @@ ISA; vector instructions in ttsim's Tensix model.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
-from bhemu.jit.subset import JIT, njit
+from bhemu.jit.subset import JIT, intrinsic, njit
 from bhemu.tensix import staging
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, NCB, UB, UNSUPPORTED, error
@@ -91,6 +86,11 @@ if JIT:
     @intrinsic
     def column_pairs(typing: Any, cells: Any) -> Any:
         """`s.dst` as (256, 32) uint32: group of four rows, pair of neighbouring columns."""
+        from llvmlite import ir
+        from numba import types
+        from numba.core import cgutils
+        from numba.np.arrayobj import make_array, populate_array
+
         pairs = types.Array(types.uint32, 2, "C")
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -7,13 +7,10 @@ Ticks are exclusive: while an entry runs, nothing is charged to what called it. 
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from bhemu.jit.build import compiled, compiled_text
+from bhemu.jit.build import Entry, function, generated, load
 from bhemu.jit.calls import call_entry
-from bhemu.jit.subset import njit
+from bhemu.jit.subset import intrinsic, njit
 from bhemu.tensix.record import ACCESS, ENTRY, STEP
 from bhemu.tensix.route import taker
 from bhemu.tensix.state import State
@@ -31,6 +28,8 @@ _POINTERS = {
 @intrinsic
 def _ticks(typing: Any) -> Any:
     """The processor's time stamp counter."""
+    from llvmlite import ir
+    from numba import types
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(ir.IntType(64), [])
@@ -84,27 +83,24 @@ def entry(s, {arguments}):
 """
 
 
-def _wrapper(name: str, part: int) -> Any:
+def _wrapper(name: str, part: int) -> Entry:
     step = name.startswith("run_")
     call, arguments = ("call_step", "n") if step else ("call_access", "core, address, size, value")
     text = _WRAPPER.format(call=call, arguments=arguments, part=part)
-    return compiled_text(STEP if step else ACCESS, f"profiled_{name}", __name__, text)
+    return generated(STEP if step else ACCESS, f"profiled_{name}", __name__, text)
 
 
-def start(s: State, entries: dict[int, int]) -> list[Any]:
-    """Wrap the pointers of a record; `entries` = {opcode: address} of the words that will run.
+WORD = function(ENTRY, profiled_word)
+WRAPPERS = {name: _wrapper(name, part) for name, part in _POINTERS.items()}
 
-    Returns what must stay alive while the record runs.
-    """
-    word = compiled(ENTRY, profiled_word)
-    alive = [word]
+
+def start(s: State, entries: dict[int, int]) -> None:
+    """Wrap the pointers of a record; `entries` = {opcode: address} of the words that will run."""
+    word = load(WORD).address
     for opcode, address in entries.items():
         s.profile_table[opcode] = address
-        s.table[opcode] = word.address
+        s.table[opcode] = word
     for name, part in _POINTERS.items():
-        wrapper = _wrapper(name, part)
-        alive.append(wrapper)
         s.profile_table[part] = getattr(s, name)[0]
-        getattr(s, name)[0] = wrapper.address
+        getattr(s, name)[0] = load(WRAPPERS[name]).address
     s.profile_part[0] = OUTSIDE
-    return alive

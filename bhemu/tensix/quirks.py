@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.keywords import by_name
-from bhemu.jit.subset import njit
+from bhemu.jit.subset import by_name, njit
 
 RULE_SLOTS = 256  # rules that can be counted at once
 UB_ERROR, UB_WARN, UB_SILICON = 0, 1, 2

@@ -22,7 +22,7 @@ THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
-COLD_SLOTS = 8  # second entries of instructions, see cold.py
+SECOND_SLOTS = 8  # second entries of instructions, see second_entries.py
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
@@ -257,7 +257,9 @@ MEMBERS = (
     # pointers of compiled code
     Member("host", _u64, (1,), "address of this record"),
     Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
-    Member("cold", _u64, (COLD_SLOTS,), "second entries of instructions, see cold.py"),
+    Member(
+        "second", _u64, (SECOND_SLOTS,), "second entries of instructions, see second_entries.py"
+    ),
     Member("run_core", _u64, (1,), "entry that runs a core for a slice"),
     Member("run_tensix", _u64, (1,), "entry that lets the coprocessor run"),
     Member("run_thread", _u64, (1,), "entry that lets one thread run"),
@@ -288,7 +290,7 @@ def _layout() -> np.dtype[np.void]:
 
 
 POINTERS = (
-    *("host", "engine", "registers", "table", "cold", "run_core", "run_tensix", "run_thread"),
+    *("host", "engine", "registers", "table", "second", "run_core", "run_tensix", "run_thread"),
     *("bus_read", "bus_write", "rare", "device", "profile_table"),
 )
 DTYPE = _layout()

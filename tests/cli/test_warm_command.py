@@ -9,28 +9,30 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
+from bhemu.jit.build import Code, Entry
 from bhemu.tensix.insn import REGISTRY
 
 ROOT = Path(package.__file__).parent.parent
 
 
 class Cache:
-    """Stands in for `compile.entry`: an entry takes 0.6 s the first time."""
+    """Stands in for `build.load`: an instruction's entry takes 0.6 s the first time."""
 
     def __init__(self) -> None:
-        self.there: list[int] = []
+        self.there: list[str] = []
 
-    def __call__(self, opcode: int) -> tuple[None, float]:
-        new = opcode not in self.there
-        self.there.append(opcode)
-        return None, 0.6 if new else 0.0
+    def __call__(self, wanted: Entry) -> Code:
+        if not wanted.text:  # a second entry
+            return Code(0, 0.0)
+        new = wanted.name not in self.there
+        self.there.append(wanted.name)
+        return Code(0, 0.6 if new else 0.0)
 
 
 @pytest.fixture
 def cache(monkeypatch) -> Cache:
     empty = Cache()
-    monkeypatch.setattr("bhemu.tensix.compile.entry", empty)
-    monkeypatch.setattr("bhemu.tensix.compile.cold_entry", lambda slot: (None, 0.0))
+    monkeypatch.setattr("bhemu.jit.build.load", empty)
     monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda: False)
     monkeypatch.setattr("bhemu.ahead.start", lambda parts: None)
     return empty
@@ -38,7 +40,7 @@ def cache(monkeypatch) -> Cache:
 
 def test_everything_with_a_model_is_compiled_once(bhemu, cache) -> None:
     result = bhemu("warm")
-    modelled = sorted(op for op, cls in REGISTRY.items() if cls.execute is not None)
+    modelled = [cls.name for _, cls in sorted(REGISTRY.items()) if cls.execute is not None]
     assert result.exit_code == 0
     assert cache.there == modelled
     assert result.stdout.startswith(f"the core and {len(modelled)} instructions: compiled ")

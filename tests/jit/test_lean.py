@@ -1,14 +1,16 @@
 """Lean compiling leaves numba as it found it, and gives functions that still do all they did."""
 
+import ctypes
 import gc
 
 import numba
 import pytest
 from numba.core import codegen, cpu, inline_closurecall, registry
 
-from bhemu.jit import lean
-from bhemu.jit.subset import JIT
-from bhemu.tensix.record import REC
+from bhemu.jit import lean, machine_code
+from bhemu.jit.emit import emit
+from bhemu.jit.subset import JIT, signature
+from bhemu.tensix.state import DTYPE
 
 
 def inner(x: int) -> int:
@@ -49,8 +51,7 @@ def test_a_callee_is_no_machine_code_until_it_is_asked_for() -> None:
         return called(n)  # type: ignore[no-any-return]
 
     with lean.lean():
-        outer = numba.cfunc(numba.types.int64(numba.types.int64))(entry)
-    assert outer.ctypes(13) == 40
+        numba.cfunc(numba.types.int64(numba.types.int64))(entry)
     library = called.overloads[(numba.types.int64,)].library
     assert isinstance(library, lean.InnerLibrary)
     assert not library._finalized
@@ -65,6 +66,21 @@ def test_a_callee_is_no_machine_code_until_it_is_asked_for() -> None:
 
 @pytest.mark.skipif(not JIT, reason="about compiled code")
 def test_the_record_type_has_a_short_name_only_meanwhile() -> None:
+    record = numba.from_dtype(DTYPE)
     with lean.lean():
-        assert repr(REC) == REC.name
-    assert repr(REC) != REC.name
+        assert repr(record) == record.name
+    assert repr(record) != record.name
+
+
+@pytest.mark.skipif(not JIT, reason="about compiled code")
+def test_another_version_of_numba_compiles_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def used() -> None:
+        raise AssertionError("lean")
+
+    numbers = signature("int64", "int64")
+    monkeypatch.setattr(lean, "lean", used)
+    with pytest.raises(AssertionError, match="lean"):
+        emit(numbers, inner)
+    monkeypatch.setattr(numba, "__version__", "99.1.0")
+    address = machine_code.load(emit(numbers, inner))
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(13) == 40

@@ -3,6 +3,7 @@
 import ctypes
 from typing import Any
 
+from bhemu.jit.build import load
 from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
@@ -44,14 +45,14 @@ class Thread:
 
     def _step(self) -> None:
         if JIT:
-            _STEP(tc.loop_entries()["thread"].address)(self.s.base, self.t)
+            _STEP(load(tc.LOOP["thread"]).address)(self.s.base, self.t)
         else:
             loop.thread_entry(self.s, self.t)
 
     def idle(self) -> Any:
         """Nothing more comes: time passes as it does when a round makes no progress."""
         if JIT:
-            _STEP(tc.loop_entries()["rounds"].address)(self.s.base, 2)
+            _STEP(load(tc.LOOP["rounds"]).address)(self.s.base, 2)
         else:
             loop.run_rounds(self.s, 2)
         return int(self.s.status[0])

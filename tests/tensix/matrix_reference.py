@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.build import load
 from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
 from bhemu.tensix import status
@@ -29,8 +30,7 @@ def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
     cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
     word = cls.assemble(**fields)
     if JIT:
-        function, _ = tc.entry(cls.opcode)
-        return int(_ENTRY(function.address)(s.base, t, word))
+        return int(_ENTRY(load(tc.entry(cls.opcode)).address)(s.base, t, word))
     return tc.interpret(s, t, word)
 
 

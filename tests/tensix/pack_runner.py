@@ -5,11 +5,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from cold_entries import connect
-from numba import njit
 from pack_model import Pack, Packer
+from second_entries_loaded import connect
 
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, njit
 from bhemu.tensix.state import DTYPE, State
 from bhemu.tensix.units.pack.pacr import PACR
 

@@ -1,4 +1,4 @@
-"""The common packs and unpacks stay in the entries of their instructions (bhemu/tensix/cold.py).
+"""Common packs and unpacks stay in the entries of their instructions (second_entries.py).
 
 Anything else would cost every program the compilation of the rarer modes.
 """

@@ -53,9 +53,8 @@ def test_fp16_keeps_its_exponent_in_a_source_cell() -> None:
 
 def test_l1_as_halves_and_words() -> None:
     """The typed views are L1 itself, little-endian."""
-    from numba import njit
 
-    from bhemu.jit.subset import JIT
+    from bhemu.jit.subset import JIT, njit
 
     s = State()
     s.l1[:] = np.arange(s.l1.size) % 251

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cold_entries import connect
-from numba import njit
+from second_entries_loaded import connect
 from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
 
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, njit
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf

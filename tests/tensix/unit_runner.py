@@ -5,9 +5,7 @@ from functools import cache
 from string import Formatter
 from typing import Any
 
-from numba import njit
-
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, njit
 from bhemu.riscv.asm import PUSH
 from bhemu.tensix import status
 from bhemu.tensix.insn import REGISTRY, assemble

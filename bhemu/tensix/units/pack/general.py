@@ -10,9 +10,9 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.cold import PACK, cold
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.quirks import noted, refuse
+from bhemu.tensix.second_entries import PACK, second_entry
 from bhemu.tensix.status import DONE, MISSING, UB, UNIMPLEMENTED, error
 from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
 from bhemu.tensix.units.pack.accumulate import accumulate
@@ -157,4 +157,4 @@ def _general(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-general = cold(PACK, _general, PackWord)
+general = second_entry(PACK, _general, PackWord)

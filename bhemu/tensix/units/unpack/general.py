@@ -14,8 +14,8 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.cold import UNPACK, cold
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.second_entries import UNPACK, second_entry
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.units.unpack import bursts, counters, geometry
 from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
@@ -195,4 +195,4 @@ def _general(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-general = cold(UNPACK, _general, UnpackWord)
+general = second_entry(UNPACK, _general, UnpackWord)

@@ -16,8 +16,8 @@ from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.cold import UNPACK_LITERAL, cold
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.second_entries import UNPACK_LITERAL, second_entry
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells
@@ -268,4 +268,4 @@ def _literal(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-literal = cold(UNPACK_LITERAL, _literal, UnpackWord)
+literal = second_entry(UNPACK_LITERAL, _literal, UnpackWord)

@@ -10,8 +10,8 @@ import numpy as np
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest, formats
-from bhemu.tensix.cold import UNPACK_RARE, cold
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.second_entries import UNPACK_RARE, second_entry
 from bhemu.tensix.status import DONE, UB, error
 from bhemu.tensix.units.unpack import geometry
 from bhemu.tensix.units.unpack.convert import to_cells
@@ -119,4 +119,4 @@ def _rare(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-rare = cold(UNPACK_RARE, _rare, UnpackWord)
+rare = second_entry(UNPACK_RARE, _rare, UnpackWord)

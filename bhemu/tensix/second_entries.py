@@ -1,7 +1,8 @@
 """Second entries: the rarer modes of an instruction, compiled only when a program uses one.
 
-An instruction with many modes keeps the common ones in its own entry and hands the word to a cold
-entry for the others.  `s.cold` is the pointer table; compile.py fills it like that of the opcodes.
+An instruction with many modes keeps the common ones in its own entry and hands the word to a
+second entry for the others.  `s.second` is the pointer table; compile.py fills it like that of the
+opcodes.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy as np
 from bhemu.bits import Word
 from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import JIT, njit
-from bhemu.tensix.state import COLD_SLOTS
+from bhemu.tensix.state import SECOND_SLOTS
 
 # Slots; their numbers are part of compiled code.
 UNPACK, PACK, UNPACK_RARE, ACCUMULATE, UNPACK_LITERAL = range(5)
@@ -29,19 +30,19 @@ SLOTS = {"UNPACR": (UNPACK, UNPACK_RARE, UNPACK_LITERAL), "PACR": (PACK, ACCUMUL
 ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
 
 
-def cold(slot: int, function: Callable[..., Any], layout: type[Word]) -> Any:
-    """Declare `function(s, t, f) -> status` for `slot`; returns what hot code calls instead.
+def second_entry(slot: int, function: Callable[..., Any], layout: type[Word]) -> Any:
+    """Declare `function(s, t, f) -> status` for `slot`; returns what others call instead.
 
     That takes the word whose Fields, as `layout` says, `f` will be: (s, t, word) -> status.
     """
     assert slot not in ENTRIES, slot
-    assert slot < COLD_SLOTS, slot
+    assert slot < SECOND_SLOTS, slot
     ENTRIES[slot] = function, layout
     if not JIT:
         return lambda s, t, word: function(s, t, layout.decoded(int(word)))
 
     @njit
     def call(s: Any, t: Any, word: Any) -> Any:
-        return call_entry(s.cold[slot], s, t, np.uint32(word))
+        return call_entry(s.second[slot], s, t, np.uint32(word))
 
     return call

@@ -1,8 +1,9 @@
 """The second entries of instructions, for tests that call an instruction without a tile."""
 
+from bhemu.jit.build import load
 from bhemu.jit.subset import JIT
-from bhemu.tensix.cold import ENTRIES
-from bhemu.tensix.compile import cold_entry
+from bhemu.tensix.compile import second_entry
+from bhemu.tensix.second_entries import ENTRIES
 from bhemu.tensix.state import State
 
 
@@ -10,4 +11,4 @@ def connect(s: State) -> None:
     """Fill the pointers that compiled instructions follow to their rarer modes."""
     if JIT:
         for slot in ENTRIES:
-            s.cold[slot] = cold_entry(slot)[0].address
+            s.second[slot] = load(second_entry(slot)).address

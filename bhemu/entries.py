@@ -1,0 +1,23 @@
+"""Everything that is compiled on its own."""
+
+from collections.abc import Iterator
+
+from bhemu.backend import BUS, rare_entry
+from bhemu.devices import rare
+from bhemu.jit.build import Entry
+from bhemu.riscv.unicorn_engine import NATIVE
+from bhemu.tensix import compile as tc
+from bhemu.tensix import profile, second_entries
+from bhemu.tensix.insn import REGISTRY
+
+
+def entries() -> Iterator[Entry]:
+    """Every entry: loop, callbacks of the engine, devices, instructions, profiling."""
+    yield from tc.LOOP.values()
+    yield from NATIVE.values()
+    yield from BUS.values()
+    yield from map(rare_entry, rare.ENTRIES)
+    yield from (tc.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None)
+    yield from map(tc.second_entry, second_entries.ENTRIES)
+    yield profile.WORD
+    yield from profile.WRAPPERS.values()

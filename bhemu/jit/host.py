@@ -1,0 +1,71 @@
+"""The tools that compile and the processor that runs the code, known without loading the tools."""
+
+import functools
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+
+_TOOLS = ("numba", "llvmlite")
+_NEUTRAL = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "NUMBA_CPU_NAME"}
+_CPU = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU part", "Features")
+# Flags of /proc/cpuinfo that make up x86-64-v3.
+_LEVEL_3 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+SHIPPED_CPU = "x86-64-v3"
+
+
+def _version(tool: str) -> str:
+    """What a tool's version file says, or the version it gives itself."""
+    spec = importlib.util.find_spec(tool)
+    if spec is None or spec.origin is None:
+        return "absent"
+    try:
+        return Path(spec.origin).with_name("_version.py").read_text()
+    except OSError:
+        return str(importlib.import_module(tool).__version__)
+
+
+def settings() -> list[tuple[str, str]]:
+    """Variables of the environment that change what numba compiles."""
+    found = os.environ.items()
+    return sorted((k, v) for k, v in found if k.startswith("NUMBA_") and k not in _NEUTRAL)
+
+
+@functools.cache
+def _cpuinfo() -> dict[str, str]:
+    """What Linux says about the first processor."""
+    found: dict[str, str] = {}
+    try:
+        with open("/proc/cpuinfo") as lines:
+            for line in lines:
+                name, colon, value = line.partition(":")
+                if not colon:
+                    break
+                found[name.strip()] = value.strip()
+    except OSError:
+        pass
+    return found
+
+
+def cpu() -> str:
+    """The processor that is compiled for: all that tells one from another."""
+    if chosen := os.environ.get("NUMBA_CPU_NAME"):
+        return chosen
+    return repr([(name, _cpuinfo().get(name)) for name in _CPU])
+
+
+def runs_shipped_code() -> bool:
+    """Whether this machine executes code for x86-64-v3."""
+    flags = _cpuinfo().get("flags", "").split()
+    known = sys.platform == "linux" and platform.machine() == "x86_64"
+    return known and set(_LEVEL_3.split()) <= set(flags)
+
+
+@functools.cache
+def tools() -> str:
+    """Versions of what compiles, its settings and the processor."""
+    versions = [(tool, _version(tool)) for tool in _TOOLS]
+    return repr((versions, np.__version__, sys.version, settings(), platform.machine(), cpu()))

@@ -1,0 +1,140 @@
+"""The key of a compiled entry: a hash of all it is made from, and of nothing else.
+
+That is the code of every function that the entry can reach (without names of files, line numbers
+and docstrings), the values of the global names, defaults and closures that this code loads, the
+options of compilation, the layout of the record, the tools and the CPU.  A value whose kind is
+unknown here is an error: what is not in the key must not be in the machine code.
+"""
+
+import enum
+import functools
+import hashlib
+import sys
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from bhemu.errors import Internal
+from bhemu.jit import host
+from bhemu.jit.graph import parts
+from bhemu.jit.subset import ByName, Compiled, Intrinsic, Signature
+
+_FUNCTIONS = (Compiled, Intrinsic, FunctionType)
+_FOREIGN = ("builtins", "llvmlite", "math", "numba", "numpy", "operator", "typing")  # see host.py
+_NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(...))
+_HAS_DOCSTRING = 0x4000000 if sys.version_info >= (3, 13) else 0  # inspect.CO_HAS_DOCSTRING
+
+
+def _foreign(value: Any) -> str:
+    """`module.name` of a function, type or module of a library whose version is in the key."""
+    if isinstance(value, ModuleType):
+        module, name = value.__name__, ""
+    elif isinstance(value, np.ufunc):
+        module, name = "numpy", value.__name__
+    elif isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        module, name = value.__module__ or "", value.__qualname__
+    else:
+        return ""
+    return f"{module}.{name}" if module.partition(".")[0] in _FOREIGN else ""
+
+
+def layout(dtype: np.dtype[Any]) -> str:
+    """Members of a structured type with type, shape and offset; other types by their name."""
+    if dtype.fields is None:
+        return dtype.str if dtype.subdtype is None else repr(dtype.subdtype)
+    members = [(name, *dtype.fields[name][:2]) for name in dtype.names or ()]
+    return f"{dtype.itemsize}:" + ";".join(f"{n} {layout(t)} {at}" for n, t, at in members)
+
+
+def _has_docstring(code: CodeType) -> bool:
+    """Whether the first constant of a code object is a docstring."""
+    if _HAS_DOCSTRING:
+        return bool(code.co_flags & _HAS_DOCSTRING)
+    first = code.co_consts[0] if code.co_consts else None
+    return isinstance(first, str) and not code.co_name.startswith("<")
+
+
+class _Text:
+    """What a function is made of as text; the functions it refers to stand aside, in order."""
+
+    def __init__(self, function: Any) -> None:
+        self.references: list[Any] = []
+        part = parts(function)
+        values = (part.options, part.defaults, part.globals, part.attributes, part.closure)
+        self.text = self._code(part.code) + "".join(f"\n{self._value(v)}" for v in values)
+
+    def _code(self, code: CodeType) -> str:
+        constants = [*code.co_consts]
+        if _has_docstring(code):
+            constants[0] = None
+        numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        shown = [self._value(constant) for constant in constants]
+        flags = code.co_flags & ~_HAS_DOCSTRING
+        instructions = code.co_code.hex(), code.co_exceptiontable.hex()
+        return repr((numbers, flags, names, instructions, shown))
+
+    def _value(self, value: Any) -> str:
+        if foreign := _foreign(value):
+            return foreign
+        if isinstance(value, _FUNCTIONS):
+            self.references.append(value)
+            return f"function {len(self.references)}"
+        if isinstance(value, ByName):
+            return f"by name {self._value(value.py_func)} {self._value(value.store)}"
+        if isinstance(value, CodeType):
+            return self._code(value)
+        if isinstance(value, enum.Enum):
+            return f"{type(value).__qualname__}.{value.name} {value.value!r}"
+        if type(value) in _NUMBERS:
+            return f"{type(value).__name__} {value!r}"
+        return self._collection(value)
+
+    def _collection(self, value: Any) -> str:
+        if isinstance(value, dict):
+            items = [f"{self._value(k)}: {self._value(value[k])}" for k in sorted(value)]
+            return f"{{{'; '.join(items)}}}"
+        if isinstance(value, tuple | list):
+            return f"{self._kind(type(value))}({'; '.join(self._value(item) for item in value)})"
+        if isinstance(value, frozenset):
+            return f"frozenset({'; '.join(sorted(self._value(item) for item in value))})"
+        if isinstance(value, np.dtype):
+            return f"dtype {layout(value)}"
+        if isinstance(value, np.ndarray | np.generic):
+            shape = f"{value.dtype.str}{value.shape}{value.strides}"
+            return f"array {shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        if isinstance(value, ModuleType):
+            return "module"  # of this package: what is loaded from it is listed
+        if isinstance(value, type):
+            return self._kind(value)
+        raise Internal(f"{value!r}: a key cannot hold values of type {type(value).__qualname__}")
+
+    def _kind(self, kind: type) -> str:
+        if kind in (tuple, list):
+            return kind.__name__
+        if issubclass(kind, tuple) and (fields := getattr(kind, "_fields", None)):
+            defaults = self._value(getattr(kind, "_field_defaults", {}))
+            return f"{kind.__name__} {fields} {defaults}"
+        raise Internal(f"a key cannot hold the type {kind.__qualname__}")
+
+
+_text = functools.cache(_Text)
+
+
+def key(signature: Signature, function: Any) -> str:
+    """The key of `function` compiled as a function of C with this signature."""
+    digest = hashlib.sha256(host.tools().encode())
+    record = [layout(a) if isinstance(a, np.dtype) else a for a in signature.arguments]
+    digest.update(repr((signature.result, record)).encode())
+    numbers: dict[Any, int] = {function: 0}
+    todo = [function]
+    for each in todo:
+        made = _text(each)
+        for reference in made.references:
+            if reference not in numbers:
+                numbers[reference] = len(numbers)
+                todo.append(reference)
+        references = [numbers[reference] for reference in made.references]
+        digest.update(f"\n{references}\n{made.text}".encode())
+    return digest.hexdigest()[:32]
