@@ -138,13 +138,8 @@ class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", stall="B8"):
 
 
 @njit
-def _replace(s: Any, t: Any, f: Any, part: Any, immediate: Any) -> Any:
+def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
     """SFPSETMAN and SFPSETSGN: the bits `part` from LReg[lreg_dest], in mode 1 from `immediate`."""
-    status = lanes.claim(s, t, f.lreg_dest)
-    if status != lanes.GO:
-        return status
-    if f.instr_mod1 > 1:
-        return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
     if f.instr_mod1 == 0 and f.imm12_math:
         return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
     if f.instr_mod1:
@@ -159,7 +154,12 @@ class SFPSETMAN(SourceAndImmediate, Instruction, opcode=0x83, unit="vector", sta
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return _replace(s, t, f, 0x7FFFFF, f.imm12_math << 11)
+        status = lanes.claim(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1 > 1:
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
+        return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
 
 class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", stall="B8"):
@@ -168,4 +168,9 @@ class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", stall="B8"):
     imm12_math = bits(12)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return _replace(s, t, f, 0x80000000, f.imm12_math << 31)
+        status = lanes.claim(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1 > 1:
+            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
+        return _replace(s, f, 0x80000000, f.imm12_math << 31)
