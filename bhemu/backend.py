@@ -2,14 +2,15 @@
 
 import ctypes
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices import dispatch, rare
+from bhemu.devices import auto_sync
+from bhemu.devices.bus import address_map, dispatch, entries
+from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
-from bhemu.jit.build import Entry, function, load
+from bhemu.jit.build import function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
@@ -20,18 +21,16 @@ from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
 from bhemu.tensix.state import State
 
-# (core, address, size with dispatch.WRITE for a store, value) -> loaded value
-PythonAccess = Callable[[int, int, int, int], int]
-
-_RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _DEVICE, _RARE = range(1, 8)
+# What the pointers of interpreted code stand for; windows[way] by the address of the access
+_RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(1, 9)
 _INT = ctypes.c_int64
 _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
 
 
 BUS = {  # device loads and stores, by the record's members
-    "bus_write": function(ACCESS, dispatch.write_entry),
-    "bus_read": function(ACCESS, dispatch.read_entry),
+    "bus_write": function(ACCESS, dispatch.store_entry),
+    "bus_read": function(ACCESS, dispatch.load_entry),
 }
 
 
@@ -41,23 +40,19 @@ def core_is_fresh() -> bool:
     return sum(load(part).seconds for part in parts) > 0
 
 
-def rare_entry(which: int) -> Entry:
-    """The entry of devices/rare.py."""
-    return function(ACCESS, rare.ENTRIES[which])
-
-
 class Backend:
     """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
-    def __init__(self, s: State, device: PythonAccess, progress: tc.Progress) -> None:
-        self._s, self._device = s, device
+    def __init__(self, s: State, progress: tc.Progress) -> None:
+        self._s = s
         self.table = tc.Table(s, progress)
         self.engine = UnicornEngine(s)
         self._failure: BaseException | None = None
         if JIT:
-            self._callback, s.device[0] = callback(_ACCESS, self._on_device)
-            self._rare = [callback(_ACCESS, self._on_rare, i) for i in rare.ENTRIES]
-            s.rare[:] = [address for _, address in self._rare]
+            self._first_load, first_load = callback(_ACCESS, self._on_first, dispatch.LOAD)
+            self._first_store, first_store = callback(_ACCESS, self._on_first, dispatch.STORE)
+            self._first_sync, s.sync_entry[0] = callback(_ACCESS, self._on_first_sync)
+            entries.fill(s, first_load, first_store)
             self._rounds = _STEP(load(tc.LOOP["rounds"]).address)
             for name, entry in BUS.items():
                 getattr(s, name)[0] = load(entry).address
@@ -65,13 +60,13 @@ class Backend:
         else:
             s.py = weakref.proxy(self)
             tokens = zip(
-                ("run_core", "run_tensix", "run_thread", "bus_read", "bus_write", "device"),
-                range(_RUN_CORE, _DEVICE + 1),
+                ("run_core", "run_tensix", "run_thread", "bus_read", "bus_write", "sync_entry"),
+                range(_RUN_CORE, _SYNC + 1),
                 strict=True,
             )
             for name, token in tokens:
                 getattr(s, name)[0] = token
-            s.rare[:] = [_RARE + i for i in rare.ENTRIES]
+            entries.fill(s, *_WINDOWS)
 
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds from the current position; 0 or why it stopped."""
@@ -83,22 +78,24 @@ class Backend:
         self._surface()
         return status
 
-    def read(self, address: int, size: int = 4, core: int = HOST) -> int:
-        """Device load as `core` (default: the host over the NoC); status in s.access[0]."""
+    def read(self, address: int, size: int = 4, core: int = HOST) -> tuple[int, int]:
+        """(status, value) of a device load as `core` (default: the host over the NoC)."""
+        s = self._s
         if JIT:
-            value = int(self._read(self._s.base, core, address, size, 0))
+            status = int(self._read(s.base, core, address, size, 0))
         else:
-            value = int(dispatch.read(self._s, core, address, size, 0))
+            status = int(dispatch.load_entry(s, core, address, size, 0))
         self._surface()
-        return value
+        return status, int(s.loaded[0])
 
-    def write(self, address: int, value: int, size: int = 4, core: int = HOST) -> None:
-        """Device store as `core`; status in s.access[0]."""
+    def write(self, address: int, value: int, size: int = 4, core: int = HOST) -> int:
+        """Status of a device store as `core`."""
         if JIT:
-            self._write(self._s.base, core, address, size, value)
+            status = int(self._write(self._s.base, core, address, size, value))
         else:
-            dispatch.write(self._s, core, address, size, value)
+            status = int(dispatch.store_entry(self._s, core, address, size, value))
         self._surface()
+        return status
 
     def _surface(self) -> None:
         failure = self._failure or self.table.failure
@@ -107,28 +104,38 @@ class Backend:
             raise failure
         machine_code.surface()
 
-    def _on_device(self, base: int, core: int, address: int, size: int, value: int) -> int:
-        try:
-            return self._device(core, address, size, value)
-        except BaseException as problem:  # must not cross the compiled frames
-            self._failure = problem
-            self._s.access[0] = tc.FAILED
-            return 0
-
-    def _on_rare(
-        self, which: int, base: int, core: int, address: int, size: int, value: int
+    def _on_first(
+        self, store: int, base: int, core: int, offset: int, size: int, value: int
     ) -> int:
-        """First access of a kind that few programs make: compile its entry, then make it."""
+        """First load or store of a window: compile its entry, then make the access."""
         try:
-            access, seconds = load(rare_entry(which))
+            index, window = self._window()
+            access, seconds = entries.first_use(index, bool(store))
             if seconds:
-                self.table.compiled("a device access", seconds)
-            self._s.rare[which] = access
-            return int(_ACCESS(access)(base, core, address, size, value))
+                self.table.compiled(entries.title(window, bool(store)), seconds)
+            self._s.window_entry[store, index] = access
+            return int(_ACCESS(access)(base, core, offset, size, value))
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
-            self._s.access[0] = tc.FAILED
-            return 0
+            return tc.FAILED
+
+    def _on_first_sync(self, base: int, core: int, offset: int, order: int, store: int) -> int:
+        """First access that Auto TTSync may hold: compile the check, then make it."""
+        try:
+            access, seconds = load(entries.SYNC)
+            if seconds:
+                self.table.compiled("Auto TTSync", seconds)
+            self._s.sync_entry[0] = access
+            return int(_ACCESS(access)(base, core, offset, order, store))
+        except BaseException as problem:  # must not cross the compiled frames
+            self._failure = problem
+            return tc.FAILED
+
+    def _window(self) -> tuple[int, Window]:
+        """Row and declaration of the window that is being accessed."""
+        window = address_map.find(int(self._s.detail[0]))
+        assert window is not None
+        return address_map.WINDOWS.index(window), window
 
     # Interpreted twins of the pointer calls (jit/calls.py)
 
@@ -147,12 +154,15 @@ class Backend:
 
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
         """Call the ACCESS entry behind a token."""
-        if token == _DEVICE:
-            return self._on_device(0, int(core), int(address), int(size), int(value))
-        if token >= _RARE:
-            return rare.ENTRIES[token - _RARE](self._s, core, address, size, value)
-        function = dispatch.read_entry if token == _BUS_READ else dispatch.write_entry
-        return function(self._s, core, address, size, value)
+        if token in _WINDOWS:
+            access = entries.interpreted(self._window()[1], token == _WINDOWS[1])
+        else:
+            access = {
+                _BUS_READ: dispatch.load_entry,
+                _BUS_WRITE: dispatch.store_entry,
+                _SYNC: auto_sync.check,
+            }[token]
+        return access(self._s, core, address, size, value)
 
     def reg_read(self, core: int, register: int) -> int:
         """Engine register of a core."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import memmap, report
+from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where
 from bhemu.program import loader
 from bhemu.program.symbols import Symbols
@@ -90,9 +91,9 @@ class Core:
             return int(self._s.local[self.index].view(np.uint32)[local >> 2])
         if 0 <= address < memmap.L1_SIZE:
             return int(self._tile.read32(address))
-        value = int(self._tile.backend.read(address, 4, self.index))
-        self._tile._check_access("read", address, self.name)
-        return value
+        status, value = self._tile.backend.read(address, 4, self.index)
+        self._tile._check_access(status, "read", address, self.name)
+        return int(value)
 
     def write32(self, address: int, value: int) -> None:
         """Store one aligned word as this core; InputError where it may not write."""
@@ -104,8 +105,8 @@ class Core:
         elif 0 <= address < memmap.L1_SIZE:
             self._tile.write32(address, value)
         else:
-            self._tile.backend.write(address, value, 4, self.index)
-            self._tile._check_access("write", address, self.name)
+            status = self._tile.backend.write(address, value, 4, self.index)
+            self._tile._check_access(status, "write", address, self.name)
 
     def load_elf(
         self,
@@ -150,15 +151,13 @@ class Core:
                 )
             return
         trisc = 1 <= c <= 3
-        register = memmap.REGISTERS[f"TRISC{c - 1}_RESET_PC" if trisc else "NCRISC_RESET_PC"]
-        enable = memmap.REGISTERS[
-            "TRISC_RESET_PC_OVERRIDE" if trisc else "NCRISC_RESET_PC_OVERRIDE"
-        ]
+        register = REGISTERS[f"TRISC{c - 1}_RESET_PC" if trisc else "NCRISC_RESET_PC"]
+        enable = REGISTERS["TRISC_RESET_PC_OVERRIDE" if trisc else "NCRISC_RESET_PC_OVERRIDE"]
         tile.write32(register, pc)
         tile.write32(enable, tile.read32(enable) | (1 << (c - 1) if trisc else 1))
 
     def _soft_reset(self, held: bool) -> None:
-        address = memmap.REGISTERS["SOFT_RESET_0"]
+        address = REGISTERS["SOFT_RESET_0"]
         bit = 1 << memmap.SOFT_RESET_BITS[self.index]
         value = self._tile.read32(address)
         self._tile.write32(address, value | bit if held else value & ~bit)

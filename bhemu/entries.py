@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from bhemu.backend import BUS, rare_entry
-from bhemu.devices import rare
+from bhemu.backend import BUS
+from bhemu.devices.bus import entries as windows
 from bhemu.jit.build import Entry
 from bhemu.riscv.unicorn_engine import NATIVE
 from bhemu.tensix import compile as tc
@@ -16,7 +16,7 @@ def entries() -> Iterator[Entry]:
     yield from tc.LOOP.values()
     yield from NATIVE.values()
     yield from BUS.values()
-    yield from map(rare_entry, rare.ENTRIES)
+    yield from windows.performed()
     yield from (tc.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None)
     yield from map(tc.second_entry, second_entries.ENTRIES)
     yield profile.WORD

@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu import ahead, memmap
 from bhemu.core import Core
+from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
 from bhemu.llk import harness
 from bhemu.machine import Stop
@@ -19,7 +20,6 @@ from bhemu.program.datafiles import read_image
 from bhemu.program.schema import CoreSpec, OutputSpec, Program, SetSpec
 from bhemu.tile import Tile
 
-_PREFIX = "RISCV_DEBUG_REG_"
 _JUMP_REACH = 0x100000  # bytes that `jal` reaches forwards
 _LUI_T0, _JR_T0 = 0x000002B7, 0x00028067
 
@@ -151,7 +151,7 @@ def resolve(tile: Tile, at: At, core: str | None = None) -> int:
     """The address of `at`: a number, a symbol of `core` (or of any core), or a register name."""
 
     def address(name: str) -> int:
-        if core is not None and name not in _registers():
+        if core is not None and name not in REGISTERS:
             return _symbol_of(tile.core[core], name)
         found = {
             symbols.address(name)
@@ -165,19 +165,14 @@ def resolve(tile: Tile, at: At, core: str | None = None) -> int:
             raise InputError(f"{name} stands for several addresses: {places}", hint="name the core")
         if found:
             return found.pop()
-        if name in _registers():
-            return _registers()[name]
+        if name in REGISTERS:
+            return REGISTERS[name]
         known = [name for one in tile.core.values() for s in one.images for name in s.names]
-        near = difflib.get_close_matches(name, [*known, *_registers()], n=1)
+        near = difflib.get_close_matches(name, [*known, *REGISTERS], n=1)
         hint = f"did you mean {near[0]}?" if near else "is the ELF stripped? readelf -s"
         raise InputError(f"no symbol or register {name}", hint=hint)
 
     return resolve_at(at, address)
-
-
-def _registers() -> dict[str, int]:
-    short = memmap.REGISTERS
-    return {**short, **{_PREFIX + name: address for name, address in short.items()}}
 
 
 def _symbol_of(core: Core, name: str) -> int:

@@ -3,8 +3,9 @@
 from typing import Any
 
 from bhemu import errors
+from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, Where
-from bhemu.memmap import CORE_NAMES, L1_SIZE, block_name
+from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv

@@ -1,6 +1,5 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,11 +9,7 @@ import numpy.typing as npt
 from bhemu import events, memmap, report
 from bhemu.backend import Backend
 from bhemu.core import Core, Loaded
-from bhemu.devices import debug_regs, niu
-from bhemu.devices.bus import Bus
-from bhemu.devices.dispatch import WRITE
-from bhemu.devices.inert import InertRegister
-from bhemu.devices.rules import NOT_MODELLED, UNMAPPED
+from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import LONGEST_TURN, MOST, Runner, Stop, Until
 from bhemu.program import loader, tensor
@@ -59,15 +54,7 @@ class Tile:
         self.state.reference[0] = _choice("reference", reference, _REFERENCE)
         _choice("engine", engine, {"unicorn": 0})
         self.state.livelock[0] = _natural("livelock", livelock)
-        self.bus = Bus()
-        self.inert = [InertRegister(address) for address in memmap.INERT]
-        for register in self.inert:
-            self.bus.attach(register.address, 4, register.about.name, register)
-        for address, size, name, device in debug_regs.windows(self.state):
-            self.bus.attach(address, size, name, device)
-        self.backend = Backend(
-            self.state, functools.partial(_python_window, self.bus, self.state), progress
-        )
+        self.backend = Backend(self.state, progress)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
         self._runner = Runner(self)
@@ -81,8 +68,9 @@ class Tile:
 
     def _power_up(self) -> None:
         self.state.core_state[:] = RESET
-        self.state.debug[memmap.RISCV_DEBUG_REG_SOFT_RESET_0 >> 2] = memmap.SOFT_RESET_ALL
-        niu.power_up(self.state, self.xy)
+        for window in WINDOWS:
+            if window.power_up is not None:
+                window.power_up(self.state, self.xy)
         fill = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
         self.state.l1[:] = _choice("poison", self._poison, fill)
         if self._poison == "random":
@@ -93,8 +81,6 @@ class Tile:
         """Power-up again: memory, registers, clock; loaded symbols are forgotten."""
         reset(self.state)
         self._power_up()
-        for window in self.bus.windows():
-            window.peripheral.reset()
         for own in self.loaded:
             own.forget()
         self.ranges.clear()
@@ -134,8 +120,8 @@ class Tile:
         """One word as the host over the NoC; InputError where the host may not."""
         if 0 <= address < memmap.L1_SIZE:
             return int.from_bytes(self.read(address, 4), "little")
-        value = self.backend.read(self._check_device(address))
-        self._check_access("read", address)
+        status, value = self.backend.read(self._check_device(address))
+        self._check_access(status, "read", address)
         return value
 
     def write32(self, address: int, value: int) -> None:
@@ -145,8 +131,8 @@ class Tile:
         if 0 <= address < memmap.L1_SIZE:
             self.write(address, value.to_bytes(4, "little"))
             return
-        self.backend.write(self._check_device(address), value)
-        self._check_access("write", address)
+        status = self.backend.write(self._check_device(address), value)
+        self._check_access(status, "write", address)
 
     def _check_l1(self, address: int, n: int) -> None:
         if address < 0 or n < 0 or address + n > memmap.L1_SIZE:
@@ -158,18 +144,17 @@ class Tile:
         if not memmap.DEVICE_BASE <= address < memmap.FAR_UNTIL or address & 3:
             raise InputError(
                 f"{address:#010x} is no address the host can reach on this tile"
-                f" ({memmap.block_name(address)})"
+                f" ({block_name(address)})"
             )
         return address
 
-    def _check_access(self, verb: str, address: int, who: str = "the host") -> None:
-        status = int(self.state.access[0])
+    def _check_access(self, status: int, verb: str, address: int, who: str = "the host") -> None:
         if status:
             from bhemu.tensix.status import CONDITIONS, RULES
 
             text = RULES[status].sentence(self.state.detail) if status < 0 else ""
             raise InputError(
-                f"{who} cannot {verb} {address:#010x} ({memmap.block_name(address)}): "
+                f"{who} cannot {verb} {address:#010x} ({block_name(address)}): "
                 + (text or CONDITIONS[status].text)
             )
 
@@ -266,23 +251,6 @@ class Tile:
         if name not in memmap.CORE_NAMES:
             raise InputError(f"there is no core {name!r}", hint=", ".join(memmap.CORE_NAMES))
         return memmap.CORE_NAMES.index(name)
-
-
-def _python_window(bus: Bus, s: State, core: int, address: int, size: int, value: int) -> int:
-    """Device accesses with no compiled window."""
-    window = bus.find(address)
-    if window is None:
-        known = memmap.block_name(address) != "unmapped"
-        s.access[0] = NOT_MODELLED if known else UNMAPPED
-        return 0
-    try:
-        if size & WRITE:
-            window.peripheral.write(core, address - window.low, size & 7, value)
-            return 0
-        return window.peripheral.read(core, address - window.low, size)
-    except debug_regs.Refused as refused:
-        s.access[0] = refused.status
-        return 0
 
 
 def _choice(what: str, value: Any, known: Mapping[Any, int]) -> int:

@@ -14,7 +14,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import modes_of, row  # noqa: E402
-from bhemu.memmap import BLOCKS, INERT  # noqa: E402
+from bhemu.devices.bus.address_map import BLOCKS, INERT, NAMED, find  # noqa: E402
+from bhemu.devices.bus.window import EVERYONE, WORD, Window  # noqa: E402
+from bhemu.memmap import CORE_NAMES  # noqa: E402
 from bhemu.tensix import units  # noqa: E402
 from bhemu.tensix.insn import REGISTRY  # noqa: E402
 from bhemu.tensix.status import RULES  # noqa: E402
@@ -148,6 +150,34 @@ def mode_rows() -> list[tuple[object, ...]]:
     return rows
 
 
+def block_rows() -> list[tuple[object, ...]]:
+    """Range and name of each block, who may access it and in which widths."""
+    rows: list[tuple[object, ...]] = []
+    for low, high, name in BLOCKS:
+        window = find(low)
+        who, ways = "all", ("1, 2, 4", "1, 2, 4")
+        if window is not None:
+            who, ways = agents(window), (widths(window, False), widths(window, True))
+        elif low:
+            who = "each core its own"
+        rows.append((f"{low:#010x}", f"{high - 1:#010x}", name, who, *ways))
+    return rows
+
+
+def agents(window: Window) -> str:
+    """Names of those that may access a window."""
+    if window.who == EVERYONE:
+        return "all"
+    return ", ".join((*CORE_NAMES, "host")[agent] for agent in window.who)
+
+
+def widths(window: Window, store: bool) -> str:
+    """Bytes that a load or store may have."""
+    if all(window.refuses(store, agent) for agent in window.who):
+        return "-"
+    return "4" if (window.stores if store else window.loads) == WORD else "1, 2, 4"
+
+
 def severity(number: int) -> str:
     """What breaking a rule does: "error", "selectable" where Tile(ub=...) may let it pass, "noted"
     where it is counted only."""
@@ -173,10 +203,10 @@ def handed_to(function: str) -> frozenset[int]:
 
 def text() -> str:
     """The whole page."""
-    from bhemu.devices import dispatch
+    from bhemu.devices.bus import dispatch
     from bhemu.riscv import hooks
 
-    assert dispatch.WRITE
+    assert dispatch.STORE
     assert hooks.NONE == 0
     entries = [row(REGISTRY[opcode]) for opcode in sorted(REGISTRY)]
     counts = Counter(e["status"] for e in entries)
@@ -216,15 +246,26 @@ def text() -> str:
         "",
         "## Address blocks",
         "",
+        "Who may access a block, and in which widths (bytes); `-`: refused.",
+        "",
+        *table(("from", "to", "block", "who", "loads", "stores"), block_rows()),
+        "",
+        "## Registers by name",
+        "",
         *table(
-            ("from", "to", "block"), [(f"{lo:#010x}", f"{hi - 1:#010x}", n) for lo, hi, n in BLOCKS]
+            ("address", "name", "access"),
+            [
+                (f"{address:#010x}", register.name, register.access)
+                for address, register in NAMED.items()
+                if register.modelled
+            ],
         ),
         "",
         "## Inert registers",
         "",
         *table(
             ("address", "name", "why it may be inert"),
-            [(f"{a:#010x}", i.name, i.reason) for a, i in INERT.items()],
+            [(f"{a:#010x}", register.name, register.inert) for a, register in INERT.items()],
         ),
         "",
         "## Known divergences from ttsim",

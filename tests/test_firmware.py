@@ -20,6 +20,7 @@ from script_module import script
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu import memmap
+from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.c_header import c_header
 from bhemu.tensix.insn import REGISTRY, decode
@@ -125,8 +126,8 @@ def test_addresses_of_the_runtime_are_those_of_the_memory_map() -> None:
     checked = 0
     for name, value in defines.items():
         short = name.removeprefix("RISCV_DEBUG_REG_")
-        if short in memmap.REGISTERS:
-            assert value == memmap.REGISTERS[short], name
+        if short in REGISTERS:
+            assert value == REGISTERS[short], name
             checked += 1
         elif hasattr(memmap, name):
             assert value == getattr(memmap, name), name

@@ -9,6 +9,7 @@ import pytest
 from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 
 from bhemu import memmap
+from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
 from bhemu.launch import check, launch, resolve, run
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
@@ -81,7 +82,7 @@ def test_a_core_that_is_not_released_stays_in_reset_with_its_start_address(tmp_p
     brisc = elf(tmp_path, code(PARK), at=0x4000, name="b.elf")
     tile = launch(program(CoreSpec("brisc", brisc), CoreSpec("trisc1", path, release=False)))
     assert tile.core["trisc1"].state == "reset"
-    assert tile.read32(memmap.REGISTERS["TRISC1_RESET_PC"]) == START
+    assert tile.read32(REGISTERS["TRISC1_RESET_PC"]) == START
 
 
 def test_local_segments_are_there_when_the_core_starts(tmp_path) -> None:
@@ -95,7 +96,7 @@ def test_local_segments_are_there_when_the_core_starts(tmp_path) -> None:
 def test_local_segments_are_there_when_another_core_releases_it(tmp_path) -> None:
     path = elf(tmp_path, copy(LOCAL + 8, 0x100), Seg(LOCAL, bytes(8) + b"\x78\x56\x34\x12"))
     release = memmap.SOFT_RESET_ALL & ~(1 << memmap.SOFT_RESET_BITS[2] | 1 << 11)
-    register = memmap.REGISTERS["SOFT_RESET_0"]
+    register = REGISTERS["SOFT_RESET_0"]
     first = code(li(A0, register), li(A1, release), sw(A1, A0), PARK)
     brisc = elf(tmp_path, first, at=0x4000, name="b.elf")
     p = program(CoreSpec("brisc", brisc), CoreSpec("trisc1", path, release=False))
@@ -119,8 +120,8 @@ def test_sets_reach_l1_local_ram_and_registers(tmp_path) -> None:
     run(tile, p)
     assert tile.read(0x20004, 5) == b"\1\2\3\4\5"
     assert tile.read32(0x100) == 0xCAFE0001
-    assert tile.read32(memmap.REGISTERS["TRISC2_RESET_PC"]) == 0x5000
-    assert tile.read32(memmap.REGISTERS["TRISC1_RESET_PC"]) == 0x6000
+    assert tile.read32(REGISTERS["TRISC2_RESET_PC"]) == 0x5000
+    assert tile.read32(REGISTERS["TRISC1_RESET_PC"]) == 0x6000
     assert tile.tensix.gpr[0, 1] == 77
 
 

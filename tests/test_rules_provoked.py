@@ -2,13 +2,15 @@
 
 import pytest
 
+from bhemu.devices.bus import entries
 from bhemu.errors import BhemuError, Internal
 from bhemu.riscv.asm import A0, A1, PARK, PUSH, ZERO, code, csrrs, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
+from bhemu.tensix.state import RUNNING
 from bhemu.tile import Tile
 
 START = 0x10000
-DST_WINDOW, TDMA, FEATURE_DISABLE, NO_DEVICE = 0xFFBD8000, 0xFFB11000, 0xFFB12068, 0xFFB13000
+DST_WINDOW, TDMA, FEATURE_DISABLE = 0xFFBD8000, 0xFFB11000, 0xFFB12068
 WRITE_32 = 0x666  # of the TDMA-RISC: one word to the address in parameter 0
 
 
@@ -64,23 +66,18 @@ def test_ncrisc_has_no_way_to_push_inline() -> None:
     assert caught.value.rule == "PUSH-NCRISC"
 
 
-def test_a_failing_device_is_an_internal_error_with_its_cause() -> None:
+def test_a_failing_device_is_an_internal_error_with_its_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What Python raises below compiled code comes out as INTERNAL, never as a wrong value."""
 
-    class Broken:
-        def read(self, core: int, offset: int, size: int) -> int:
-            raise RuntimeError("broken on purpose")
+    def broken() -> None:
+        raise RuntimeError("broken on purpose")
 
-        def write(self, core: int, offset: int, size: int, value: int) -> None:
-            raise RuntimeError("broken on purpose")
-
-        def reset(self) -> None:
-            """Nothing to reset."""
-
+    monkeypatch.setattr(entries, "_addresses", {})  # so that the first access goes through Python
     tile = Tile()
-    tile.bus.attach(NO_DEVICE, 4, "broken", Broken())
-    tile.write(START, code(li(A0, NO_DEVICE), sw(ZERO, A0), PARK))
-    tile.core["trisc0"].set_reset_pc(START)
-    tile.core["trisc0"].release()
+    monkeypatch.setattr(tile.backend, "_window", broken)
+    tile.write(START, code(li(A0, DST_WINDOW), sw(ZERO, A0), PARK))
+    tile.state.core_state[1], tile.state.pc[1] = RUNNING, START
     with pytest.raises((Internal, RuntimeError), match=r"INTERNAL|broken on purpose"):
         tile.run(limit=1000)

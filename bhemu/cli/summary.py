@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bhemu.core import Core
+from bhemu.devices.bus.address_map import INERT
+from bhemu.devices.bus.window import Register
 from bhemu.launch import OutputResult
 from bhemu.machine import Stop, now
 from bhemu.program.schema import Program
@@ -35,17 +37,23 @@ def as_dict(
         "tensix": {f"T{t}": int(executed[t]) for t in range(3)},
         "inert": [
             {
-                "register": register.about.name,
-                "address": register.address,
-                "accesses": register.accesses,
-                "reason": register.about.reason,
+                "register": register.name,
+                "address": address,
+                "accesses": accesses,
+                "reason": register.inert,
             }
-            for register in tile.inert
-            if register.accesses
+            for address, register, accesses in inert(tile)
         ],
         "queued": {f"T{t}": waiting(tile, t) for t in range(3)},
         "tolerated": tolerated(tile),
     }
+
+
+def inert(tile: Tile) -> list[tuple[int, Register, int]]:
+    """(address, register, accesses) of the inert registers that were accessed."""
+    counts = tile.state.inert_count[: len(INERT)].tolist()
+    used = zip(INERT.items(), counts, strict=True)
+    return [(address, register, count) for (address, register), count in used if count]
 
 
 def waiting(tile: Tile, t: int) -> int:
@@ -101,9 +109,8 @@ def _function(core: Core) -> str:
 
 def _remarks(tile: Tile) -> list[str]:
     lines = [
-        f"  inert   {r.about.name}: {_times(r.accesses, 'access')} ({r.about.reason})"
-        for r in tile.inert
-        if r.accesses
+        f"  inert   {register.name}: {_times(accesses, 'access')} ({register.inert})"
+        for _, register, accesses in inert(tile)
     ]
     for rule, count in tolerated(tile).items():
         lines.append(f"  tolerated  {rule}: {_times(count, 'time')}{_reason(rule)}")

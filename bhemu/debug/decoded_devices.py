@@ -9,7 +9,8 @@ import numpy.typing as npt
 from bhemu.debug.rows import Row, Value, values
 from bhemu.debug.savefile import Snapshot
 from bhemu.debug.view import View, eights, ints
-from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, REGISTERS
+from bhemu.devices.bus.address_map import INERT, NAMED
+from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES
 
 _BYTES = 32  # of memory in a row
 
@@ -35,11 +36,20 @@ def pcbuf(s: Snapshot, view: View) -> Iterator[Row]:
 
 def debug(s: Snapshot, view: View) -> Iterator[Row]:
     """Every register by address and, where it has one, name."""
-    names = {address: name for name, address in REGISTERS.items()}
     for i, value in enumerate(ints(s.debug)):
         address = DEBUG_BASE + 4 * i
-        label = f"0x{address:08X} {names.get(address, '')}".rstrip()
+        register = NAMED.get(address)
+        name = "" if register is None else register.name.removeprefix("RISCV_DEBUG_REG_")
+        label = f"0x{address:08X} {name}".rstrip()
         yield Row(label, {"value": value}, "#010x", names=False, index=address, span=4)
+
+
+def inert(s: Snapshot, view: View) -> Iterator[Row]:
+    """Every inert register: its value and how often it was accessed."""
+    for i, (address, register) in enumerate(INERT.items()):
+        cells: dict[str, Value] = {"value": f"{int(s.inert[i]):#010x}"}
+        cells["accesses"] = int(s.inert_count[i])
+        yield Row(f"0x{address:08X} {register.name}", cells, index=address, span=4)
 
 
 def niu(s: Snapshot, view: View) -> Iterator[Row]:

@@ -1,6 +1,5 @@
-"""The tile's MMIO windows, one file per window; compiled functions over the state record.
+"""The tile's MMIO windows, one file per window: its functions and its declaration (bus/window.py).
 
-`read(s, core, offset) -> value` and `write(s, core, offset, value)`: core 0-4 = brisc trisc0
-trisc1 trisc2 ncrisc, 5 = the host over the NoC.  A device that must wait or refuse sets
-`s.access[0]` (condition number or negative rule) before any effect and returns 0.
+Beside them stand what goes before an access (own_thread.py, auto_sync.py) and what several windows
+share (rules.py, inert.py, config_race.py).
 """

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from bhemu import memmap as mm
+from bhemu.devices.bus.window import TRACKED_CONFIG, TRACKED_GPRS
 from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.frontend import MOP, MOP_CFG, NOP, REPLAY, RESOURCEDECL
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import UNIMPLEMENTED, condition, error
+from bhemu.tensix.status import DONE, UNIMPLEMENTED, condition, error
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
 DECLARED = error(
@@ -92,15 +92,13 @@ def _config_resource(control: Any, index: Any) -> Any:
 
 
 @njit
-def _accessed(control: Any, address: Any) -> Any:
-    """Resources that an access to `address` counts as using, 0 when it is not tracked."""
-    if mm.GPR_BASE <= address < mm.GPR_END:
+def _accessed(control: Any, order: Any, offset: Any) -> Any:
+    """Resources that an access counts as using, 0 when it is not tracked; `order`: window.py."""
+    if order == TRACKED_GPRS:
         return np.int64(GPRS if control & _TRACK_GPR else 0)
-    if mm.TDMA_BASE <= address < mm.DEBUG_BASE:
-        return np.int64(TDMA if control & _TRACK_TDMA else 0)
-    if mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END and control & _TRACK_CFG:
-        return np.int64(_config_resource(control, (address - mm.TENSIX_CFG_BASE) >> 2))
-    return np.int64(0)
+    if order == TRACKED_CONFIG:
+        return np.int64(_config_resource(control, offset >> 2) if control & _TRACK_CFG else 0)
+    return np.int64(TDMA if control & _TRACK_TDMA else 0)
 
 
 @njit
@@ -155,20 +153,16 @@ def tracks(s: Any, c: Any) -> Any:
 
 
 @njit
-def check(s: Any, c: Any, address: Any, store: Any) -> None:
-    """Set `access` when trisc0-2 (core 1-3) must wait before its access to `address`."""
+def check(s: Any, c: Any, offset: Any, order: Any, store: Any) -> Any:
+    """DONE, or why trisc0-2 (core 1-3) may not access `offset` of a tracked window now."""
     t = c - 1
     control = np.int64(s.thread_cfg[t, _CONTROL])
-    if control & _TRACK_WORDS == 0:
-        return
-    wanted = _accessed(control, address)
+    wanted = _accessed(control, order, offset)
     if wanted == 0:
-        return
+        return DONE
     if _declares(s, t):
-        s.access[0] = DECLARED
-        return
+        return DECLARED
     uses = _pending(s, c, control, WRITES)
     if store:
         uses |= _pending(s, c, control, READS)
-    if uses & wanted:
-        s.access[0] = WAIT
+    return WAIT if uses & wanted else DONE

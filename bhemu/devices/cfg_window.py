@@ -5,12 +5,13 @@ Source: BackendConfiguration, Blackhole ISA.
 
 from typing import Any
 
-import numpy as np
-
 from bhemu.devices import config_race, rules
+from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_CONFIG, Window
 from bhemu.jit.subset import njit
+from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.tensix import config
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
+from bhemu.tensix.status import DONE
 
 _DUAL = 2 * CONFIG_WORDS
 _THREAD = 3 * CONFIG_WORDS
@@ -18,39 +19,40 @@ _END = _THREAD + 3 * THREAD_WORDS
 
 
 @njit
-def read_word(s: Any, index: Any) -> Any:
-    """Word `index` of the whole space; the dual-write part reads as Config[0]."""
+def load_word(s: Any, index: Any) -> Any:
+    """Load word `index` of the whole space; the dual-write part reads as Config[0]."""
     if index < _DUAL:
-        return np.int64(s.cfg[index // CONFIG_WORDS, index % CONFIG_WORDS])
-    if index < _THREAD:
-        return np.int64(s.cfg[0, index - _DUAL])
-    if index < _END:
+        s.loaded[0] = s.cfg[index // CONFIG_WORDS, index % CONFIG_WORDS]
+    elif index < _THREAD:
+        s.loaded[0] = s.cfg[0, index - _DUAL]
+    elif index < _END:
         i = index - _THREAD
-        return np.int64(s.thread_cfg[i // THREAD_WORDS, i % THREAD_WORDS])
-    s.access[0] = rules.UNMAPPED
-    return np.int64(0)
+        s.loaded[0] = s.thread_cfg[i // THREAD_WORDS, i % THREAD_WORDS]
+    else:
+        return rules.UNMAPPED
+    return DONE
 
 
 @njit
-def read(s: Any, c: Any, offset: Any) -> Any:
-    """The 32-bit word that holds `offset`."""
-    if c > 3:
-        s.access[0] = rules.WRONG_CORE
-        return np.int64(0)
-    return read_word(s, offset >> 2)
+def load(s: Any, offset: Any) -> Any:
+    """Load the 32-bit word at `offset`."""
+    return load_word(s, offset >> 2)
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any) -> None:
+def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """Store one word with its side effects; ThreadConfig is read only for the cores."""
     index = offset >> 2
-    if c > 3:
-        s.access[0] = rules.WRONG_CORE
-    elif config.writable(index):
-        s.access[0] = config_race.refused(s, c, index, value) if c > 0 else 0
-        if s.access[0] == 0:
-            config.write_mapped(s, index, value)
-    elif index < _END:
-        s.access[0] = rules.READ_ONLY
-    else:
-        s.access[0] = rules.UNMAPPED
+    if not config.writable(index):
+        return rules.READ_ONLY if index < _END else rules.UNMAPPED
+    status = config_race.refused(s, c, index, value) if c > 0 else DONE
+    if status == DONE:
+        config.write_mapped(s, index, value)
+    return status
+
+
+WINDOW = Window(
+    *("backend configuration", TENSIX_CFG_BASE, TENSIX_CFG_END, load, store),
+    who=TENSIX_CORES,
+    order=TRACKED_CONFIG,
+)

@@ -1,20 +1,16 @@
-"""Tile control, debug and status registers, 0xFFB12000.
-
-Polled registers (wall clock, Dst array port) are compiled; what is written a few times per program
-(resets, reset PCs, config read port) lives in Python.
-"""
+"""Tile control, debug and status registers, 0xFFB12000."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import instruction_debug, rules
-from bhemu.errors import Internal
+from bhemu.devices import cfg_window, instruction_debug, rules
+from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
-from bhemu.tensix.state import CFG0_RESET, RESET, RUNNING, State
-from bhemu.tensix.status import UNIMPLEMENTED, error
+from bhemu.tensix.state import CFG0_RESET, LOCAL_SIZE, RESET, RUNNING, State
+from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
 
 ARRAY = error(
     "DEBUG-ARRAY",
@@ -22,15 +18,19 @@ ARRAY = error(
     "the debug array port is read with array {1}, select {2}, row {3}, or while it is not enabled",
     "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023",
 )
-_ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN
-_ARRAY_CMD = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD
-_ARRAY_DATA = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_DATA
-_CLOCK_LOW = mm.RISCV_DEBUG_REG_WALL_CLOCK_0
-_CLOCK_LIVE = mm.RISCV_DEBUG_REG_WALL_CLOCK_1_LIVE
-_CLOCK_HIGH = mm.RISCV_DEBUG_REG_WALL_CLOCK_1
+_ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN >> 2  # indices into the words of the block
+_ARRAY_CMD = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD >> 2
+_CLOCK_HIGH = mm.RISCV_DEBUG_REG_WALL_CLOCK_1 >> 2
+_FEATURE_DISABLE = mm.RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2
+_CONFIG_INDEX = mm.RISCV_DEBUG_REG_CFGREG_RD_CNTL >> 2
+_SOFT_RESET = mm.RISCV_DEBUG_REG_SOFT_RESET_0 >> 2
+_DISABLE_RESET = mm.RISCV_DEBUG_REG_DISABLE_RESET >> 2
+_TRISC_RESET_PC = mm.RISCV_DEBUG_REG_TRISC0_RESET_PC >> 2
+_TRISC_OVERRIDE = mm.RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE >> 2
+_NCRISC_RESET_PC = mm.RISCV_DEBUG_REG_NCRISC_RESET_PC >> 2
+_NCRISC_OVERRIDE = mm.RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE >> 2
 _DST = 2
 _KEEP_LOCAL = (6, 0, 2, 4, 8)  # bits of DISABLE_RESET: brisc, trisc0-2, ncrisc
-ELSEWHERE = 1 << 40  # the register is one of those in Python
 
 
 @njit
@@ -46,176 +46,162 @@ def now(s: Any, c: Any) -> Any:
 
 
 @njit
-def _array_data(s: Any) -> Any:
+def _load_clock(s: Any, c: Any) -> Any:
+    """The low half; latches the high half."""
+    clock = now(s, c)
+    s.debug[_CLOCK_HIGH] = np.uint32((clock >> 32) & 0xFFFFFFFF)
+    s.loaded[0] = clock & 0xFFFFFFFF
+    return DONE
+
+
+@njit
+def _load_clock_high(s: Any, c: Any) -> Any:
+    """The high half as it is now."""
+    s.loaded[0] = (now(s, c) >> 32) & 0xFFFFFFFF
+    return DONE
+
+
+@njit
+def _load_array(s: Any) -> Any:
     """Two raw Dst cells, columns 2*select and 2*select+1; ignores the row's zero flag."""
-    command = np.int64(s.debug[_ARRAY_CMD >> 2])
+    command = np.int64(s.debug[_ARRAY_CMD])
     array, select, row = command >> 16, (command >> 12) & 0xF, command & 0xFFF
-    if s.debug[_ARRAY_EN >> 2] != np.uint32(1) or array != _DST or select > 7 or row > 1023:
-        s.access[0] = ARRAY
+    if s.debug[_ARRAY_EN] != np.uint32(1) or array != _DST or select > 7 or row > 1023:
         s.detail[1], s.detail[2], s.detail[3] = array, select, row
-        return np.int64(0)
+        return ARRAY
     column = 2 * select
-    return np.int64(s.dst[row, column]) | (np.int64(s.dst[row, column + 1]) << 16)
+    s.loaded[0] = np.int64(s.dst[row, column]) | (np.int64(s.dst[row, column + 1]) << 16)
+    return DONE
 
 
 @njit
-def read(s: Any, c: Any, offset: Any) -> Any:
-    """A compiled register, or ELSEWHERE."""
-    if instruction_debug.ours(offset):
-        return instruction_debug.read(s, offset)
-    if offset == _ARRAY_DATA:
-        return _array_data(s)
-    if offset == _CLOCK_LOW:
-        clock = now(s, c)
-        s.debug[_CLOCK_HIGH >> 2] = np.uint32((clock >> 32) & 0xFFFFFFFF)
-        return clock & 0xFFFFFFFF
-    if offset == _CLOCK_LIVE:
-        return (now(s, c) >> 32) & 0xFFFFFFFF
-    if offset == _CLOCK_HIGH:
-        return np.int64(s.debug[_CLOCK_HIGH >> 2])
-    return np.int64(ELSEWHERE)
+def _store_feature_disable(s: Any, value: Any) -> Any:
+    """Bit 11 changes what 16-bit Dst is (dest.py); other bits are refused."""
+    if value & ~HALVES:
+        return rules.FIELD
+    s.debug[_FEATURE_DISABLE] = np.uint32(value)
+    return DONE
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any) -> Any:
-    """Store to a compiled register: True when it was one."""
-    if offset == _ARRAY_CMD or offset == _ARRAY_EN:
-        s.debug[offset >> 2] = np.uint32(value)
-    elif instruction_debug.ours(offset):
-        instruction_debug.write(s, offset, value)
-    elif offset == _CLOCK_LOW:
-        read(s, c, offset)  # a store latches the high half like a load
-    elif offset == _CLOCK_HIGH or offset == _CLOCK_LIVE:
-        s.access[0] = rules.READ_ONLY
-    else:
-        return False
-    return True
+def _load_config(s: Any) -> Any:
+    """The configuration word whose index CFGREG_RD_CNTL holds."""
+    return cfg_window.load_word(s, np.int64(s.debug[_CONFIG_INDEX]) & 0x7FF)
 
 
-class Refused(Exception):  # noqa: N818 - not an error of a run by itself
-    """An access that a Python device refuses: `status` is a rule number (devices/rules.py)."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-class Register:
-    """Plain storage in `s.debug`, readable and writable."""
-
-    def __init__(self, s: State, offset: int) -> None:
-        self._s, self._base = s, offset
-
-    def read(self, core: int, offset: int, size: int) -> int:
-        """The last value stored."""
-        return int(self._s.debug[(self._base + offset) >> 2])
-
-    def write(self, core: int, offset: int, size: int, value: int) -> None:
-        """Store."""
-        self._s.debug[(self._base + offset) >> 2] = value
-
-    def reset(self) -> None:
-        """The record is reset elsewhere."""
-
-    def state(self) -> object:
-        """Everything is in the record."""
-        return None
-
-    def load_state(self, state: object) -> None:
-        """Nothing to take back."""
-        if state is not None:
-            raise Internal("a debug register has no state of its own")
-
-
-class FeatureDisable(Register):
-    """DBG_FEATURE_DISABLE: bit 11 changes what 16-bit Dst is (dest.py); other bits are refused."""
-
-    def write(self, core: int, offset: int, size: int, value: int) -> None:
-        """Bit 11 takes effect at once."""
-        if value & ~HALVES:
-            raise Refused(rules.FIELD)
-        super().write(core, offset, size, value)
-
-
-class ConfigPort(Register):
-    """CFGREG_RDDATA: the configuration word whose index CFGREG_RD_CNTL holds."""
-
-    def read(self, core: int, offset: int, size: int) -> int:
-        """Config, dual-write space and ThreadConfig as one array of words."""
-        s = self._s
-        index = int(s.debug[mm.RISCV_DEBUG_REG_CFGREG_RD_CNTL >> 2]) & 0x7FF
-        banks, words = s.cfg.shape
-        if index < 3 * words:
-            return int(s.cfg[index // words % banks, index % words])
-        index -= 3 * words
-        if index < s.thread_cfg.size:
-            return int(s.thread_cfg.reshape(-1)[index])
-        raise Refused(rules.UNMAPPED)
-
-    def write(self, core: int, offset: int, size: int, value: int) -> None:
-        """Read only."""
-        raise Refused(rules.READ_ONLY)
-
-
-def reset_pc(s: State, c: int) -> int:
+def reset_pc(s: Any, c: int) -> Any:
     """Where core `c` (0-4) starts: the override register where enabled, else the fixed address."""
-    word = s.debug
-    if 1 <= c <= 3 and word[mm.RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE >> 2] >> (c - 1) & 1:
-        return int(word[(mm.RISCV_DEBUG_REG_TRISC0_RESET_PC >> 2) + c - 1])
-    if c == 4 and word[mm.RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE >> 2] & 1:
-        return int(word[mm.RISCV_DEBUG_REG_NCRISC_RESET_PC >> 2])
-    return mm.RESET_PCS[c]
+    if 1 <= c <= 3 and (s.debug[_TRISC_OVERRIDE] >> (c - 1)) & 1:
+        return np.int64(s.debug[_TRISC_RESET_PC + c - 1])
+    if c == 4 and s.debug[_NCRISC_OVERRIDE] & 1:
+        return np.int64(s.debug[_NCRISC_RESET_PC])
+    return np.int64(mm.RESET_PCS[c])
 
 
-class SoftReset(Register):
+_reset_pc = njit(reset_pc)
+
+
+@njit
+def _release(s: Any, c: Any) -> None:
+    s.core_state[c] = RUNNING
+    s.core_wait[c] = 0
+    s.pc[c] = np.uint32(_reset_pc(s, c))
+    s.cfg0[c] = CFG0_RESET
+    s.fresh[c] = s.flush[c] = 1
+    if 1 <= c <= 3:
+        s.pcbuf_read[c - 1] = s.pcbuf_write[c - 1]
+
+
+@njit
+def _hold(s: Any, c: Any) -> None:
+    """Words that the core pushed and nobody took are dropped."""
+    s.core_state[c] = RESET
+    s.attention[0] |= 1
+    if (np.int64(s.debug[_DISABLE_RESET]) >> _KEEP_LOCAL[c]) & 1 == 0:
+        for i in range(LOCAL_SIZE):
+            s.local[c, i] = np.uint8(0)
+    if 1 <= c <= 3:
+        s.fifo_read[c - 1] = s.fifo_write[c - 1]
+    if c <= 3:
+        for n in range(4):
+            s.mailbox_read[c, n] = s.mailbox_write[c, n]
+
+
+@njit
+def _store_soft_reset(s: Any, value: Any) -> Any:
     """SOFT_RESET_0: holds and releases the five cores; other units are refused by name."""
-
-    def write(self, core: int, offset: int, size: int, value: int) -> None:
-        """Apply the changed core bits."""
-        if value & 0x7FFFFFFF & ~mm.SOFT_RESET_ALL:
-            raise Refused(rules.FIELD)
-        before = super().read(core, offset, size)
-        super().write(core, offset, size, value & mm.SOFT_RESET_ALL)
-        for c, bit in enumerate(mm.SOFT_RESET_BITS):
-            held = (value >> bit) & 1
-            if held != (before >> bit) & 1:
-                if held:
-                    self._hold(c)
-                else:
-                    self._release(c)
-
-    def _release(self, c: int) -> None:
-        s = self._s
-        s.core_state[c] = RUNNING
-        s.core_wait[c] = 0
-        s.pc[c] = reset_pc(s, c)
-        s.cfg0[c] = CFG0_RESET
-        s.fresh[c] = s.flush[c] = 1
-        if 1 <= c <= 3:
-            s.pcbuf_read[c - 1] = s.pcbuf_write[c - 1]
-
-    def _hold(self, c: int) -> None:
-        """Words that the core pushed and nobody took are dropped."""
-        s = self._s
-        s.core_state[c] = RESET
-        s.attention[0] |= 1
-        if not int(s.debug[mm.RISCV_DEBUG_REG_DISABLE_RESET >> 2]) >> _KEEP_LOCAL[c] & 1:
-            s.local[c] = 0
-        if 1 <= c <= 3:
-            s.fifo_read[c - 1] = s.fifo_write[c - 1]
-        if c <= 3:
-            s.mailbox_read[c] = s.mailbox_write[c]
+    if value & 0x7FFFFFFF & ~mm.SOFT_RESET_ALL:
+        return rules.FIELD
+    before = np.int64(s.debug[_SOFT_RESET])
+    s.debug[_SOFT_RESET] = np.uint32(value & mm.SOFT_RESET_ALL)
+    for c in range(len(mm.SOFT_RESET_BITS)):
+        bit = 1 << mm.SOFT_RESET_BITS[c]
+        if (value ^ before) & bit:
+            if value & bit:
+                _hold(s, c)
+            else:
+                _release(s, c)
+    return DONE
 
 
-def windows(s: State) -> list[tuple[int, int, str, Register]]:
-    """(address, size, name, device) of the registers in Python."""
-    plain = (
-        (mm.RISCV_DEBUG_REG_CFGREG_RD_CNTL, 4, "CFGREG_RD_CNTL", Register),
-        (mm.RISCV_DEBUG_REG_DBG_FEATURE_DISABLE, 4, "DBG_FEATURE_DISABLE", FeatureDisable),
-        (mm.RISCV_DEBUG_REG_CFGREG_RDDATA, 4, "CFGREG_RDDATA", ConfigPort),
-        (mm.RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE, 4, "TRISC_PC_BUF_OVERRIDE", Register),
-        (mm.RISCV_DEBUG_REG_SOFT_RESET_0, 4, "SOFT_RESET_0", SoftReset),
-        (mm.RISCV_DEBUG_REG_DISABLE_RESET, 4, "DISABLE_RESET", Register),
-        (mm.RISCV_DEBUG_REG_TRISC0_RESET_PC, 0x18, "RESET_PC registers", Register),
-    )
-    return [(mm.DEBUG_BASE + at, size, name, kind(s, at)) for at, size, name, kind in plain]
+def _power_up(s: State, xy: tuple[int, int]) -> None:
+    """All cores are in reset."""
+    s.debug[_SOFT_RESET] = mm.SOFT_RESET_ALL
+
+
+_PREFIX = "RISCV_DEBUG_REG_"
+_GATING = "clock gating has no functional effect"
+
+
+def _register(name: str, *ways: Any, effect: Effect = Effect.NONE) -> Register:
+    """A register that memmap names."""
+    return Register(_PREFIX + name, getattr(mm, _PREFIX + name), *ways, effect=effect)
+
+
+WINDOW = Window(
+    *("tile control / debug / status", mm.DEBUG_BASE, mm.PIC_BASE),
+    storage="debug",
+    registers=(
+        not_modelled("performance counters", 0x000, 0x040),
+        not_modelled("DBG_L1_MEM_REG0-2: debug daisy chain, writes to L1", 0x048, 0x054),
+        not_modelled("DBG_BUS_CTRL: debug daisy chain", 0x054, 0x058),
+        _register("CFGREG_RD_CNTL"),
+        not_modelled("DBG_RD_DATA: debug daisy chain", 0x05C, 0x060),
+        _register("DBG_ARRAY_RD_EN", None),
+        _register("DBG_ARRAY_RD_CMD", None),
+        _register("DBG_FEATURE_DISABLE", KEPT, _store_feature_disable),
+        _register("DBG_ARRAY_RD_DATA", _load_array, None),
+        inert(_PREFIX + "CG_CTRL_HYST0", 0x070, _GATING),
+        inert(_PREFIX + "CG_CTRL_HYST1", 0x074, _GATING),
+        _register("CFGREG_RDDATA", _load_config, None),
+        inert(_PREFIX + "CG_CTRL_HYST2", 0x07C, _GATING),
+        not_modelled("RISC_DBG_CNTL and STATUS: debug interface of the cores", 0x080, 0x090),
+        _register("TRISC_PC_BUF_OVERRIDE"),
+        _register("INSTRN_BUF_CTRL0", KEPT, instruction_debug.store_control),
+        _register("INSTRN_BUF_CTRL1"),
+        _register("INSTRN_BUF_STATUS", instruction_debug.load_status, None),
+        not_modelled("masks of stochastic rounding", 0x0AC, 0x0B4),
+        not_modelled("FPU_STICKY_BITS", 0x0B4, 0x0B8),
+        not_modelled("performance counters", 0x0F0, 0x128),
+        _register("SOFT_RESET_0", KEPT, _store_soft_reset),
+        not_modelled("ECC control and status", 0x1D0, 0x1D8),
+        not_modelled("watchdog", 0x1E0, 0x1EC),
+        _register("WALL_CLOCK_0", _load_clock, _load_clock, effect=Effect.CLOCK),
+        _register("WALL_CLOCK_1_LIVE", _load_clock_high, None, effect=Effect.CLOCK),
+        _register("WALL_CLOCK_1", KEPT, None, effect=Effect.CLOCK),
+        not_modelled("timestamp dump", 0x1FC, 0x218),
+        not_modelled("performance counters", 0x218, 0x21C),
+        not_modelled("L1 readback offset and LFSR mask", 0x21C, 0x224),
+        _register("DISABLE_RESET"),
+        _register("TRISC0_RESET_PC"),
+        _register("TRISC1_RESET_PC"),
+        _register("TRISC2_RESET_PC"),
+        _register("TRISC_RESET_PC_OVERRIDE"),
+        _register("NCRISC_RESET_PC"),
+        _register("NCRISC_RESET_PC_OVERRIDE"),
+        inert(_PREFIX + "DEST_CG_CTRL", 0x240, _GATING),
+        inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
+        inert(_PREFIX + "CG_KICK", 0x248, _GATING),
+    ),
+    power_up=_power_up,
+)

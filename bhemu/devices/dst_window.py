@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import rules
+from bhemu.devices.bus.window import ANY, BY_BYTES, TRISCS, Window
 from bhemu.jit.subset import njit
+from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
 from bhemu.tensix import config, dest
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.status import MISSING, UB, error
+from bhemu.tensix.status import DONE, MISSING, UB, error
 
 FORMAT = error(
     "DST-WINDOW-FORMAT",
@@ -66,26 +67,22 @@ def _row(s: Any, fmt: Any, offset: Any) -> Any:
 
 @njit
 def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
-    """True, with `access` set, when the access is not one that the ISA text defines."""
-    if c < 1 or c > 3:
-        s.access[0] = rules.WRONG_CORE
-        return True
+    """Why the access is not one that the ISA text defines, or DONE."""
     fmt = control >> 2
     if fmt > _INT8:
-        s.detail[1], s.access[0] = fmt, FORMAT
-        return True
+        s.detail[1] = fmt
+        return FORMAT
     width = _width(fmt)
     if size < width or (size > width and c != 3):
-        s.detail[1], s.access[0] = width, WIDTH
-        return True
+        s.detail[1] = width
+        return WIDTH
     if fmt == _INT8 and offset >= _ONE_BYTE_END:
-        s.access[0] = ROWS
-        return True
+        return ROWS
     row = _row(s, fmt, offset)  # an aligned access of up to a word stays in one row
     if s.dst_valid[row] == 0:
-        s.detail[1], s.access[0] = row, CLEARED
-        return True
-    return False
+        s.detail[1] = row
+        return CLEARED
+    return DONE
 
 
 @njit
@@ -168,28 +165,32 @@ def _store32(value: Any, control: Any) -> Any:
 
 
 @njit
-def read(s: Any, c: Any, offset: Any, size: Any) -> Any:
+def load(s: Any, c: Any, offset: Any, size: Any) -> Any:
     """Load `size` bytes at `offset` of the window."""
-    control = _control(s, c) if 1 <= c <= 3 else np.int64(0)
-    if _refused(s, c, control, offset, size):
-        return np.int64(0)
+    control = _control(s, c)
+    status = _refused(s, c, control, offset, size)
+    if status != DONE:
+        return status
     width = _width(control >> 2)
     value = np.int64(0)
     for i in range(size // width):
         index = offset // width + i
         row, column = index // dest.COLUMNS, index % dest.COLUMNS
         if width == 4:
-            return _load32(dest.read32(s, row, column), control)
-        value |= _load16(dest.read16(s, row, column), control) << (8 * width * i)
-    return value
+            value = _load32(dest.read32(s, row, column), control)
+        else:
+            value |= _load16(dest.read16(s, row, column), control) << (8 * width * i)
+    s.loaded[0] = value
+    return DONE
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, size: Any, value: Any) -> None:
+def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     """Store `size` bytes at `offset` of the window."""
-    control = _control(s, c) if 1 <= c <= 3 else np.int64(0)
-    if _refused(s, c, control, offset, size):
-        return
+    control = _control(s, c)
+    status = _refused(s, c, control, offset, size)
+    if status != DONE:
+        return status
     width = _width(control >> 2)
     for i in range(size // width):
         index = offset // width + i
@@ -199,3 +200,12 @@ def write(s: Any, c: Any, offset: Any, size: Any, value: Any) -> None:
         else:
             datum = (value >> (8 * width * i)) & ((1 << (8 * width)) - 1)
             dest.put16(s, row, column, _store16(datum, control))
+    return DONE
+
+
+WINDOW = Window(
+    *("Dst window", DST_WINDOW_BASE, DST_WINDOW_END, load, store),
+    loads=ANY | BY_BYTES,
+    stores=ANY | BY_BYTES,
+    who=TRISCS,
+)

@@ -5,30 +5,45 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_GPRS, Effect, Window
 from bhemu.jit.subset import njit
+from bhemu.memmap import GPR_BASE, GPR_END
+from bhemu.tensix.status import DONE
 
 
 @njit
-def _place(s: Any, c: Any, offset: Any) -> Any:
-    """Index into the 192 GPRs, or -1 with `access` set."""
+def _place(c: Any, offset: Any) -> Any:
+    """Index into the 192 GPRs, or -1."""
     if c == 0 and offset < 0x300:
         return offset >> 2
-    if 1 <= c <= 3 and offset < 0x100:
+    if c > 0 and offset < 0x100:
         return (c - 1) * 64 + (offset >> 2)
-    s.access[0] = rules.WRONG_CORE if c > 3 else rules.UNMAPPED
     return np.int64(-1)
 
 
 @njit
-def read(s: Any, c: Any, offset: Any) -> Any:
-    """The 32-bit GPR at `offset`."""
-    i = _place(s, c, offset)
-    return np.int64(0) if i < 0 else np.int64(s.gpr[i >> 6, i & 63])
+def load(s: Any, c: Any, offset: Any) -> Any:
+    """Load the 32-bit GPR at `offset`."""
+    i = _place(c, offset)
+    if i < 0:
+        return rules.UNMAPPED
+    s.loaded[0] = s.gpr[i >> 6, i & 63]
+    return DONE
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any) -> None:
+def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """Store one GPR."""
-    i = _place(s, c, offset)
-    if i >= 0:
-        s.gpr[i >> 6, i & 63] = np.uint32(value)
+    i = _place(c, offset)
+    if i < 0:
+        return rules.UNMAPPED
+    s.gpr[i >> 6, i & 63] = np.uint32(value)
+    return DONE
+
+
+WINDOW = Window(
+    *("Tensix GPRs", GPR_BASE, GPR_END, load, store),
+    who=TENSIX_CORES,
+    order=TRACKED_GPRS,
+    store_effect=Effect.STORAGE,
+)

@@ -1,40 +1,24 @@
 """Registers that change nothing bhemu models: plain storage, counted, shown in the run summary."""
 
-from bhemu.memmap import INERT, Inert
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import njit
+from bhemu.tensix.status import DONE
 
 
-class InertRegister:
-    """One 32-bit register of `memmap.INERT`: reads give the last value stored."""
+@njit
+def load(s: Any, i: Any) -> Any:
+    """Load inert register `i` (in the order of their addresses)."""
+    s.inert_count[i] += 1
+    s.loaded[0] = s.inert[i]
+    return DONE
 
-    def __init__(self, address: int) -> None:
-        self.address = address
-        self.reset()
 
-    @property
-    def about(self) -> Inert:
-        """Name and reason."""
-        return INERT[self.address]
-
-    def read(self, core: int, offset: int, size: int) -> int:
-        """Load the word."""
-        self.accesses += 1
-        return self.value
-
-    def write(self, core: int, offset: int, size: int, value: int) -> None:
-        """Store the word."""
-        self.accesses += 1
-        self.value = value & 0xFFFFFFFF
-
-    def reset(self) -> None:
-        """Power-up: zero, no accesses."""
-        self.value = 0
-        self.accesses = 0
-
-    def state(self) -> object:
-        """Value and count."""
-        return (self.value, self.accesses)
-
-    def load_state(self, state: object) -> None:
-        """Take back (value, count)."""
-        assert isinstance(state, tuple)
-        self.value, self.accesses = state
+@njit
+def store(s: Any, i: Any, value: Any) -> Any:
+    """Store to inert register `i` the bits that it keeps."""
+    s.inert_count[i] += 1
+    s.inert[i] = np.uint32(value)
+    return DONE

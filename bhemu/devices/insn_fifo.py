@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import instruction_debug, rules
+from bhemu.devices import instruction_debug
+from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, Effect, Waits, Window
 from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
+from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, UB, error
@@ -40,17 +42,27 @@ def push(s: Any, c: Any, t: Any, word: Any) -> Any:
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any) -> None:
+def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """Push `value`; offset from 0xFFE40000. Waits, before any effect, while the FIFO is full."""
-    window = offset >> 16
-    if c == 0:
-        t = window
-    elif c <= 3:
-        if window != 0:
-            s.access[0] = TRISC_WINDOW
-            return
+    t = offset >> 16
+    if c > 0:
+        if t != 0:
+            return TRISC_WINDOW
         t = c - 1
-    else:
-        s.access[0] = rules.WRONG_CORE
-        return
-    s.access[0] = push(s, c, t, value)
+    return push(s, c, t, value)
+
+
+def _store_effect(s: Any, core: int, offset: int) -> Effect | Waits:
+    """A push waits while the FIFO is full."""
+    t = offset >> 16 if core == 0 else core - 1
+    full = s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH
+    return FIFO_FULL if full else Effect.CHANGES
+
+
+WINDOW = Window(
+    *("instruction push", INSTRN_BUF_BASE, INSTRN_BUF_END),
+    store=store,
+    who=TENSIX_CORES,
+    order=AT_ONCE,
+    store_effect=_store_effect,
+)

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import rules
 from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import put, queued
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
-from bhemu.tensix.status import UB, error
+from bhemu.tensix.status import DONE, UB, error
 
 CONTROLLED = error(
     "PUSH-DEBUG",
@@ -29,7 +28,6 @@ FULL = error(
 )
 
 _CTRL0, _CTRL1 = mm.RISCV_DEBUG_REG_INSTRN_BUF_CTRL0, mm.RISCV_DEBUG_REG_INSTRN_BUF_CTRL1
-_STATUS = mm.RISCV_DEBUG_REG_INSTRN_BUF_STATUS
 _PUSH = 4  # first push bit
 _AFTER_MOP = 0  # as a word from brisc
 _KEPT = 0xFF
@@ -42,39 +40,27 @@ def controlled(s: Any, t: Any) -> Any:
 
 
 @njit
-def ours(offset: Any) -> Any:
-    """True for the three registers of this file."""
-    return _CTRL0 <= offset <= _STATUS
-
-
-@njit
-def read(s: Any, offset: Any) -> Any:
-    """CTRL0 and CTRL1 as stored; STATUS: bit t = not full, bit 4 + t = empty."""
-    if offset != _STATUS:
-        return np.int64(s.debug[offset >> 2])
+def load_status(s: Any) -> Any:
+    """INSTRN_BUF_STATUS: bit t = not full, bit 4 + t = empty."""
     status = np.int64(0)
     for t in range(THREADS):
         if queued(s, t) < FIFO_DEPTH:
             status |= 1 << t
         if queued(s, t) == 0 and s.mop_on[t] == 0:
             status |= 16 << t
-    return status
+    s.loaded[0] = status
+    return DONE
 
 
 @njit
-def write(s: Any, offset: Any, value: Any) -> None:
-    """A push bit that rises puts CTRL1 on the FIFO of a thread that the debug bus controls."""
-    if offset == _STATUS:
-        s.access[0] = rules.READ_ONLY
-        return
-    if offset == _CTRL0:
-        rising = value & ~np.int64(s.debug[_CTRL0 >> 2]) & (value << _PUSH)
-        for t in range(THREADS):
-            if (rising >> (_PUSH + t)) & 1 and queued(s, t) >= FIFO_DEPTH:
-                s.access[0] = FULL
-                return
-        for t in range(THREADS):
-            if (rising >> (_PUSH + t)) & 1:
-                put(s, t, np.int64(_AFTER_MOP), s.debug[_CTRL1 >> 2], np.uint32(0))
-        value &= _KEPT
-    s.debug[offset >> 2] = np.uint32(value)
+def store_control(s: Any, value: Any) -> Any:
+    """INSTRN_BUF_CTRL0: a push bit that rises puts CTRL1 on the FIFO of a controlled thread."""
+    rising = value & ~np.int64(s.debug[_CTRL0 >> 2]) & (value << _PUSH)
+    for t in range(THREADS):
+        if (rising >> (_PUSH + t)) & 1 and queued(s, t) >= FIFO_DEPTH:
+            return FULL
+    for t in range(THREADS):
+        if (rising >> (_PUSH + t)) & 1:
+            put(s, t, np.int64(_AFTER_MOP), s.debug[_CTRL1 >> 2], np.uint32(0))
+    s.debug[_CTRL0 >> 2] = np.uint32(value & _KEPT)
+    return DONE

@@ -5,34 +5,45 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.devices.bus.window import ANY, BY_BYTES, Effect, Window
 from bhemu.jit.subset import njit
+from bhemu.memmap import LOCAL_SLOW_BASE, LOCAL_SLOW_END
+from bhemu.tensix.status import DONE
 
 _ORDER = (0, 4, 1, 2, 3)  # slots: brisc, ncrisc, trisc0, trisc1, trisc2
 _SIZES = (0x2000, 0x2000, 0x1000, 0x1000, 0x1000)
 
 
 @njit
-def _place(s: Any, offset: Any) -> Any:
+def _place(offset: Any) -> Any:
+    """The core whose memory it is, or -1."""
     slot = offset >> 13
-    if (offset & 0x1FFF) >= _SIZES[slot]:
-        s.access[0] = rules.UNMAPPED
-        return np.int64(-1)
-    return np.int64(_ORDER[slot])
+    return np.int64(_ORDER[slot] if (offset & 0x1FFF) < _SIZES[slot] else -1)
 
 
 @njit
-def read(s: Any, c: Any, offset: Any) -> Any:
-    """The aligned word that holds `offset`."""
-    core = _place(s, offset)
+def load(s: Any, offset: Any) -> Any:
+    """Load the aligned word at `offset`."""
+    core = _place(offset)
     if core < 0:
-        return np.int64(0)
-    return np.int64(s.local[core].view(np.uint32)[(offset & 0x1FFF) >> 2])
+        return rules.UNMAPPED
+    s.loaded[0] = s.local[core].view(np.uint32)[(offset & 0x1FFF) >> 2]
+    return DONE
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any, size: Any) -> None:
+def store(s: Any, offset: Any, size: Any, value: Any) -> Any:
     """Store 1, 2 or 4 bytes."""
-    core = _place(s, offset)
-    if core >= 0:
-        for i in range(size):
-            s.local[core, (offset & 0x1FFF) + i] = np.uint8((value >> (8 * i)) & 0xFF)
+    core = _place(offset)
+    if core < 0:
+        return rules.UNMAPPED
+    for i in range(size):
+        s.local[core, (offset & 0x1FFF) + i] = np.uint8((value >> (8 * i)) & 0xFF)
+    return DONE
+
+
+WINDOW = Window(
+    *("local data RAM, slow path", LOCAL_SLOW_BASE, LOCAL_SLOW_END, load, store),
+    stores=ANY | BY_BYTES,
+    load_effect=Effect.CHANGES,  # a core may be storing there
+)

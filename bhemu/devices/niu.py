@@ -5,15 +5,17 @@ because a store that starts a transfer is refused.  Source: NIU Memory Map and N
 Blackhole ISA; power-up values as in ttsim.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import rules
+from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import State
-from bhemu.tensix.status import UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
 
 TRANSFER = error(
     "NOC-TRANSFER",
@@ -32,15 +34,15 @@ _CONFIG = mm.NIU_CFG_0
 _COUNTERS = mm.NIU_COUNTERS
 
 
-def power_up(s: State, xy: tuple[int, int]) -> None:
+def _power_up(noc: int, s: State, xy: tuple[int, int]) -> None:
     """What firmware finds: the tile's coordinates and the broadcast masks."""
     x, y = xy
-    size = _COLUMNS << 12 | _ROWS << 19
-    s.niu_node[0] = x | y << 6 | size | _X_FIRST
-    s.niu_node[1] = (_COLUMNS - 1 - x) & 63 | ((_ROWS - 1 - y) & 63) << 6 | size
-    s.niu_config[:, (mm.NOC_ID_LOGICAL - _CONFIG) >> 2] = x | y << 6
-    s.niu_config[:, (mm.ROUTER_CFG_1 - _CONFIG) >> 2] = _NO_TENSIX_COLUMNS
-    s.niu_config[:, (mm.ROUTER_CFG_3 - _CONFIG) >> 2] = _NO_TENSIX_ROWS
+    first = _X_FIRST if noc == 0 else 0
+    at = (x, y) if noc == 0 else (_COLUMNS - 1 - x, _ROWS - 1 - y)
+    s.niu_node[noc] = at[0] & 63 | (at[1] & 63) << 6 | _COLUMNS << 12 | _ROWS << 19 | first
+    s.niu_config[noc, (mm.NOC_ID_LOGICAL - _CONFIG) >> 2] = x | y << 6
+    s.niu_config[noc, (mm.ROUTER_CFG_1 - _CONFIG) >> 2] = _NO_TENSIX_COLUMNS
+    s.niu_config[noc, (mm.ROUTER_CFG_3 - _CONFIG) >> 2] = _NO_TENSIX_ROWS
 
 
 @njit
@@ -59,41 +61,41 @@ def _configuration(offset: Any) -> Any:
 
 
 @njit
-def read(s: Any, noc: Any, offset: Any) -> Any:
-    """The 32-bit register at `offset` of NoC 0 or 1."""
+def load(s: Any, noc: Any, offset: Any) -> Any:
+    """Load the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
-    if i != _NONE:
-        if at <= mm.NOC_BRCST_EXCLUDE:
-            return np.int64(s.niu_command[noc, i, at >> 2])
-        if at == mm.NOC_CMD_CTRL:
-            return np.int64(0)
-        if at == mm.NOC_NODE_ID:
-            return np.int64(s.niu_node[noc])
-    if offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
-        s.access[0] = rules.WRITE_ONLY
-        return np.int64(0)
-    if _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END:
-        return np.int64(s.niu_counter[noc, (offset - _COUNTERS) >> 2])
     index = _configuration(offset)
-    if index != _NONE:
-        return np.int64(s.niu_config[noc, index])
-    s.access[0] = rules.NOT_MODELLED
-    return np.int64(0)
+    if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
+        s.loaded[0] = s.niu_command[noc, i, at >> 2]
+    elif i != _NONE and at == mm.NOC_CMD_CTRL:
+        s.loaded[0] = 0
+    elif i != _NONE and at == mm.NOC_NODE_ID:
+        s.loaded[0] = s.niu_node[noc]
+    elif _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END:
+        s.loaded[0] = s.niu_counter[noc, (offset - _COUNTERS) >> 2]
+    elif index != _NONE:
+        s.loaded[0] = s.niu_config[noc, index]
+    elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
+        return rules.WRITE_ONLY
+    else:
+        return rules.NOT_MODELLED
+    return DONE
 
 
 @njit
-def _command(s: Any, noc: Any, i: Any, value: Any) -> None:
+def _command(s: Any, noc: Any, i: Any, value: Any) -> Any:
     """NOC_CMD_CTRL: the low bit starts a transfer."""
-    if value & 1:
-        registers = s.niu_command[noc, i]
-        s.detail[1] = np.int64(registers[mm.NOC_CTRL >> 2])
-        s.detail[2] = np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2])
-        s.detail[3] = np.int64(registers[mm.NOC_RET_ADDR_LO >> 2])
-        s.access[0] = TRANSFER
+    if value & 1 == 0:
+        return DONE
+    registers = s.niu_command[noc, i]
+    s.detail[1] = np.int64(registers[mm.NOC_CTRL >> 2])
+    s.detail[2] = np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2])
+    s.detail[3] = np.int64(registers[mm.NOC_RET_ADDR_LO >> 2])
+    return TRANSFER
 
 
 @njit
-def _outside(s: Any, noc: Any, offset: Any, value: Any) -> None:
+def _outside(s: Any, noc: Any, offset: Any, value: Any) -> Any:
     """Store to what is no request initiator."""
     index = _configuration(offset)
     if index != _NONE:
@@ -103,22 +105,34 @@ def _outside(s: Any, noc: Any, offset: Any, value: Any) -> None:
         for i in range(16):
             if (value >> i) & 1:
                 s.niu_counter[noc, first + i] = np.uint32(0)
-    elif _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END:
-        s.access[0] = rules.READ_ONLY
     else:
-        s.access[0] = rules.NOT_MODELLED
+        counters = _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END
+        return rules.READ_ONLY if counters else rules.NOT_MODELLED
+    return DONE
 
 
 @njit
-def write(s: Any, noc: Any, offset: Any, value: Any) -> None:
+def store(s: Any, noc: Any, offset: Any, value: Any) -> Any:
     """Store the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
     if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
         mask = _TAG_MASK if at == mm.NOC_PACKET_TAG else 0xFFFFFFFF
         s.niu_command[noc, i, at >> 2] = np.uint32(value & mask)
-    elif i != _NONE and at == mm.NOC_CMD_CTRL:
-        _command(s, noc, i, value)
-    elif i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
-        s.access[0] = rules.READ_ONLY
-    else:
-        _outside(s, noc, offset, value)
+        return DONE
+    if i != _NONE and at == mm.NOC_CMD_CTRL:
+        return _command(s, noc, i, value)
+    if i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
+        return rules.READ_ONLY
+    return _outside(s, noc, offset, value)
+
+
+def _window(noc: int, low: int) -> Window:
+    return Window(
+        *(f"NoC {noc} NIU", low, low + mm.NOC_SIZE, load, store),
+        loads=WORD,
+        given={"noc": noc},
+        power_up=partial(_power_up, noc),
+    )
+
+
+NOC0, NOC1 = _window(0, mm.NOC0_BASE), _window(1, mm.NOC1_BASE)

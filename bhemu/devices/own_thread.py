@@ -10,11 +10,12 @@ from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.loop import COPROCESSOR_TURN
 from bhemu.tensix.route import time_passes
+from bhemu.tensix.status import DONE
 
 
 @njit
-def offer(s: Any, c: Any) -> None:
-    """Let the own thread of a TRISC run (brisc: all threads); `access` is set after a stop.
+def offer(s: Any, c: Any) -> Any:
+    """Let the own thread of a TRISC run (brisc: all threads); DONE, or RETRY after a stop.
 
     An open sweep is one that a stop has cut short: the repeated access resumes it first.
     """
@@ -29,5 +30,4 @@ def offer(s: Any, c: Any) -> None:
         for t in range(low, high):
             if s.status[0] == 0:
                 time_passes(s, t)
-    if s.status[0] != 0:
-        s.access[0] = rules.RETRY
+    return rules.RETRY if s.status[0] != DONE else DONE

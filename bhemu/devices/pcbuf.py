@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices import rules
+from bhemu.devices.bus.window import TENSIX_CORES, Effect, Window
 from bhemu.jit.subset import njit
-from bhemu.memmap import RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
+from bhemu.memmap import PC_BUF_BASE, PC_BUF_END, RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import drained, mop_drained
 from bhemu.tensix.state import BLOCKED
-from bhemu.tensix.status import condition
+from bhemu.tensix.status import DONE, condition
 
 DRAIN = condition("its Tensix thread to execute every queued word (TTSync)")
 MOP_DRAIN = condition("the MOP expander of its thread to finish (TTSync)")
@@ -21,6 +22,8 @@ PCBUF_BUSY = condition("the TRISC to empty its PCBuf and its Tensix thread to be
 _DEPTH = 16
 _OVERRIDE = RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 _ENABLED_BUSY = 3
+_OTHERS = 0x10000  # from here on PCBuf 1 and 2, which are brisc's alone
+_DISCARDED = (0, 4, 8)  # stores of a TRISC to PCBuf and TTSync
 
 
 @njit
@@ -30,71 +33,89 @@ def _override(s: Any, t: Any) -> Any:
 
 
 @njit
-def _read_brisc(s: Any, t: Any) -> Any:
+def _load_brisc(s: Any, t: Any) -> Any:
+    s.loaded[0] = 0
     if _override(s, t) & 3 == _ENABLED_BUSY:
-        return np.int64(0)
+        return DONE
     waits = s.core_state[t + 1] == BLOCKED and s.core_wait[t + 1] == PCBUF_EMPTY
     if s.pcbuf_write[t] != s.pcbuf_read[t] or not waits or not drained(s, t):
-        s.access[0] = PCBUF_BUSY
-    return np.int64(0)
+        return PCBUF_BUSY
+    return DONE
 
 
 @njit
-def _read_trisc(s: Any, t: Any, offset: Any) -> Any:
+def _load_pcbuf(s: Any, t: Any) -> Any:
+    if s.pcbuf_write[t] == s.pcbuf_read[t]:
+        s.loaded[0] = _override(s, t) >> 2
+        return DONE if _override(s, t) & 1 else PCBUF_EMPTY
+    s.loaded[0] = s.pcbuf[t, s.pcbuf_read[t] % _DEPTH]
+    s.pcbuf_read[t] += 1
+    return DONE
+
+
+@njit
+def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
     if offset == 0:
-        if s.pcbuf_write[t] == s.pcbuf_read[t]:
-            if _override(s, t) & 1:
-                return _override(s, t) >> 2
-            s.access[0] = PCBUF_EMPTY
-            return np.int64(0)
-        value = np.int64(s.pcbuf[t, s.pcbuf_read[t] % _DEPTH])
-        s.pcbuf_read[t] += 1
-        return value
-    if offset == 4 or offset == 8:
-        if _override(s, t) & 3 == _ENABLED_BUSY:
-            return np.int64(0)
-        if offset == 4 and not drained(s, t):
-            s.access[0] = DRAIN
-        elif offset == 8 and not mop_drained(s, t):
-            s.access[0] = MOP_DRAIN
-    elif 0x20 <= offset < 0x40:
-        return s.sem[(offset - 0x20) >> 2]
-    else:
-        s.access[0] = rules.UNMAPPED
-    return np.int64(0)
+        return _load_pcbuf(s, t)
+    if 0x20 <= offset < 0x40:
+        s.loaded[0] = s.sem[(offset - 0x20) >> 2]
+        return DONE
+    if offset != 4 and offset != 8:
+        return rules.UNMAPPED
+    s.loaded[0] = 0
+    if _override(s, t) & 3 == _ENABLED_BUSY:
+        return DONE
+    if offset == 4:
+        return DONE if drained(s, t) else DRAIN
+    return DONE if mop_drained(s, t) else MOP_DRAIN
 
 
 @njit
-def read(s: Any, c: Any, offset: Any) -> Any:
+def load(s: Any, c: Any, offset: Any) -> Any:
     """A TRISC pops, syncs or reads a semaphore; for brisc a load is a barrier."""
     if c == 0:
-        return _read_brisc(s, offset >> 16)
-    if c <= 3 and offset < 0x10000:
-        return _read_trisc(s, c - 1, offset)
-    s.access[0] = rules.WRONG_CORE
-    return np.int64(0)
+        return _load_brisc(s, offset >> 16)
+    return _load_trisc(s, c - 1, offset) if offset < _OTHERS else rules.WRONG_CORE
 
 
 @njit
-def _write_brisc(s: Any, t: Any, value: Any) -> None:
+def _store_brisc(s: Any, t: Any, value: Any) -> Any:
     if s.pcbuf_write[t] - s.pcbuf_read[t] >= _DEPTH:
-        s.access[0] = PCBUF_FULL
-        return
+        return PCBUF_FULL
     s.pcbuf[t, s.pcbuf_write[t] % _DEPTH] = np.uint32(value)
     s.pcbuf_write[t] += 1
+    return DONE
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any) -> None:
+def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """brisc pushes; a TRISC's store posts (even) or takes (odd) a semaphore, else is discarded."""
     if c == 0:
-        _write_brisc(s, offset >> 16, value)
-    elif c > 3 or offset >= 0x10000:
-        s.access[0] = rules.WRONG_CORE
-    elif 0x20 <= offset < 0x40:
+        return _store_brisc(s, offset >> 16, value)
+    if offset >= _OTHERS:
+        return rules.WRONG_CORE
+    if 0x20 <= offset < 0x40:
         i = (offset - 0x20) >> 2
-        s.access[0] = semaphores.store(s, i, value)
-        if s.access[0] == 0:
+        status = semaphores.store(s, i, value)
+        if status == DONE:
             semaphores.note(s, i, value & 1, np.int64(3), c, s.pc[c])
-    elif offset > 8:
-        s.access[0] = rules.UNMAPPED
+        return status
+    return DONE if offset <= _DISCARDED[-1] else rules.UNMAPPED
+
+
+def _load_effect(s: Any, core: int, offset: int) -> Effect:
+    """A load of a TRISC takes an entry where there is one."""
+    takes = core > 0 and offset == 0 and s.pcbuf_write[core - 1] != s.pcbuf_read[core - 1]
+    return Effect.CHANGES if takes else Effect.NONE
+
+
+def _store_effect(s: Any, core: int, offset: int) -> Effect:
+    return Effect.NONE if core > 0 and offset in _DISCARDED else Effect.CHANGES
+
+
+WINDOW = Window(
+    *("PCBuf, TTSync, semaphores", PC_BUF_BASE, PC_BUF_END, load, store),
+    who=TENSIX_CORES,
+    load_effect=_load_effect,
+    store_effect=_store_effect,
+)

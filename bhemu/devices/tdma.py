@@ -8,22 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import rules
+from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_TDMA, Register, Window, inert
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import DEBUG_BASE, L1_SIZE, TDMA_BASE
 from bhemu.tensix import code_pages
-from bhemu.tensix.status import UB, UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.units import mover
 from bhemu.tensix.words import l1_words
 
-COMMAND_ADDR = 0x10
-STATUS = 0x14
-CLK_GATE_EN, CLK_GATE_HYST = 0x24, 0x28
-XMOV_L1_BASE_ADDR = 0x2C
-
 # queue empty, parameter queue empty, four free entries in the queue
 IDLE = 0x8 | 0x20 | 4 << 8
-ELSEWHERE = np.int64(-1)  # a register of memmap.INERT
+GATING = "clock gating has no functional effect"
 
 MOVE, WAIT, WRITE_L1, NOP = 0x40, 0x46, 0x66, 0x89  # opcodes: bits [7:0] of a command
 COMPACT = 1 << 31
@@ -56,16 +51,6 @@ def _refuse(s: Any, rule: Any, first: Any, second: Any, third: Any) -> Any:
 
 
 @njit
-def kept(offset: Any) -> Any:
-    """Bits that a clock gating register keeps, 0 for a register of another kind."""
-    if offset == CLK_GATE_EN:
-        return 0xFFFFFF7F
-    if offset == CLK_GATE_HYST:
-        return 0x01FF007F
-    return 0
-
-
-@njit
 def _write_l1(s: Any, command: Any) -> Any:
     """32 or 64 bits from parameters 2 and 3 to the byte address in parameter 0."""
     if command & COMPACT or command & WRITE_FORM != WRITE_FORM:
@@ -93,46 +78,70 @@ def _move(s: Any, c: Any, command: Any) -> Any:
 
 
 @njit
-def _command(s: Any, c: Any, command: Any) -> Any:
-    opcode = command & 0xFF
+def _command(s: Any, c: Any, value: Any) -> Any:
+    """Process a command that core `c` stores."""
+    opcode = value & 0xFF
     if opcode == MOVE:
-        return _move(s, c, command)
+        return _move(s, c, value)
     if opcode == WRITE_L1:
-        return _write_l1(s, command)
+        return _write_l1(s, value)
     if opcode == WAIT or opcode == NOP:
-        return 0
-    return _refuse(s, COMMAND, command, 0, 0)
+        return DONE
+    return _refuse(s, COMMAND, value, 0, 0)
 
 
 @njit
-def read(s: Any, c: Any, offset: Any) -> Any:
-    """A register, or ELSEWHERE."""
-    if c > 3:
-        s.access[0] = rules.WRONG_CORE
-    elif offset == STATUS:
-        return np.int64(IDLE)
-    elif offset == XMOV_L1_BASE_ADDR:
-        return np.int64(s.tdma_base[c])
-    elif kept(offset):
-        return ELSEWHERE
-    elif offset > STATUS:
-        s.access[0] = SIDEBAND
-    return np.int64(0)
+def _store_parameter(s: Any, offset: Any, value: Any) -> Any:
+    s.tdma_param[offset >> 2] = np.uint32(value)
+    return DONE
 
 
 @njit
-def write(s: Any, c: Any, offset: Any, value: Any) -> Any:
-    """Store to a register: True unless it is one of memmap.INERT."""
-    if c > 3:
-        s.access[0] = rules.WRONG_CORE
-    elif offset < COMMAND_ADDR:
-        s.tdma_param[offset >> 2] = np.uint32(value)
-    elif offset == COMMAND_ADDR:
-        s.access[0] = _command(s, c, value)
-    elif offset == XMOV_L1_BASE_ADDR:
-        s.tdma_base[c] = np.uint32(value)
-    elif kept(offset):
-        return False
-    elif offset != STATUS:
-        s.access[0] = SIDEBAND
-    return True
+def _load_zero(s: Any) -> Any:
+    """Parameters and commands cannot be read back."""
+    s.loaded[0] = 0
+    return DONE
+
+
+@njit
+def _load_status(s: Any) -> Any:
+    s.loaded[0] = IDLE
+    return DONE
+
+
+@njit
+def _discard(s: Any) -> Any:
+    """A store to the status has no effect."""
+    return DONE
+
+
+@njit
+def _load_base(s: Any, c: Any) -> Any:
+    s.loaded[0] = s.tdma_base[c]
+    return DONE
+
+
+@njit
+def _store_base(s: Any, c: Any, value: Any) -> Any:
+    s.tdma_base[c] = np.uint32(value)
+    return DONE
+
+
+_NAME = "RISCV_TDMA_REG_"
+WINDOW = Window(
+    *("TDMA-RISC", TDMA_BASE, DEBUG_BASE),
+    registers=(
+        Register(f"{_NAME}XMOV_SRC_ADDR", 0x00, _load_zero, _store_parameter),
+        Register(f"{_NAME}XMOV_DST_ADDR", 0x04, _load_zero, _store_parameter),
+        Register(f"{_NAME}XMOV_SIZE", 0x08, _load_zero, _store_parameter),
+        Register(f"{_NAME}XMOV_DIRECTION", 0x0C, _load_zero, _store_parameter),
+        Register(f"{_NAME}COMMAND_ADDR", 0x10, _load_zero, _command),
+        Register(f"{_NAME}STATUS", 0x14, _load_status, _discard),
+        inert(f"{_NAME}CLK_GATE_EN", 0x24, GATING, mask=0xFFFFFF7F),
+        inert(f"{_NAME}CLK_GATE_HYST", 0x28, GATING, mask=0x01FF007F),
+        Register(f"{_NAME}XMOV_L1_BASE_ADDR", 0x2C, _load_base, _store_base),
+    ),
+    who=TENSIX_CORES,
+    order=TRACKED_TDMA,
+    unknown=SIDEBAND,
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.devices import mailbox, pcbuf
+from bhemu.devices.bus.address_map import block_name
 from bhemu.hang import device_access, release
 from bhemu.hang.explore import Loop, Poll
 from bhemu.hang.release import Agents, Releaser
@@ -327,7 +328,7 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
         wait = _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
         return wait.resource, wait.reason, wait.releasers, ""
-    block = mm.block_name(at)
+    block = block_name(at)
     if at >= mm.GPR_BASE:  # GPRs and Config: what a thread still holds may write them
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
         releasers += [agents.thread(t) for t in near if agents.s.gate_full[t]]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu import memmap
+from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import BhemuError, GuestFault, InputError
 from bhemu.llk import harness
@@ -96,7 +97,7 @@ class Device:
         """
         address, brisc = _register(name), 1 << memmap.SOFT_RESET_BITS[0]
         held = self.tile.core["brisc"].state == "reset"
-        if address == memmap.REGISTERS["SOFT_RESET_0"] and held and not value & brisc:
+        if address == REGISTERS["SOFT_RESET_0"] and held and not value & brisc:
             self.tile.write32(address, value | brisc)
             self._commands = 0
             harness.boot(self.tile)
@@ -192,10 +193,6 @@ class Device:
 
 
 def _register(name: str) -> int:
-    short = name.removeprefix("RISCV_DEBUG_REG_")
-    if short in memmap.REGISTERS:
-        return int(memmap.REGISTERS[short])
-    for address, register in memmap.INERT.items():
-        if register.name == name:
-            return address
+    if name in REGISTERS:
+        return REGISTERS[name]
     raise InputError(f"no register {name}", hint="names as in tt-exalens' register store")

@@ -17,11 +17,11 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
+from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
 from bhemu.memmap import (
     CORE_NAMES,
     L1_SIZE,
-    REGISTERS,
     SOFT_RESET_ALL,
     SOFT_RESET_BITS,
 )

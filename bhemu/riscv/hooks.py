@@ -55,7 +55,7 @@ from bhemu.tensix.loop import (
     until_holds,
 )
 from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, PAGE, PARKED, RUNNING
-from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
 
 _ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
 _FETCH_UNMAPPED = 8
@@ -110,15 +110,15 @@ def _must_stop(s: Any, c: Any, address: Any) -> Any:
 
 
 @njit
-def _wait_or_fail(s: Any, c: Any) -> None:
-    """The access was refused: give the instruction back, stop, and wait or report."""
+def _wait_or_fail(s: Any, c: Any, status: Any) -> None:
+    """The access did not take place: give the instruction back, stop, and wait or report."""
     s.fuel[c] += 1
-    if s.access[0] > 0:
+    if status > DONE:
         s.core_state[c] = BLOCKED
-        s.core_wait[c] = s.access[0]
+        s.core_wait[c] = status
         s.stop_kind[c] = WAITS
     else:
-        s.status[0] = s.access[0]
+        s.status[0] = status
         s.status_core[0] = c
         s.status_thread[0] = -1
         s.stop_kind[c] = FAULT
@@ -131,11 +131,10 @@ def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
     writes = semantics.csr_writes(word)
     number = word >> 20 if writes != semantics.NONE else np.int64(0)
     if csr_file.shows_coprocessor(number):
-        s.access[0] = 0
-        own_thread.offer(s, c)
-        if s.access[0] != 0:
+        status = own_thread.offer(s, c)
+        if status != DONE:
             s.fuel[c] -= 1
-            _wait_or_fail(s, c)
+            _wait_or_fail(s, c, status)
             return
     old = csr_file.value(s, c, number)
     if old < 0:
@@ -227,10 +226,10 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
         if c == 4:
             fail(s, c, NCRISC_PUSH, word=tensix)
             break
-        s.access[0] = insn_fifo.push(s, c, thread, tensix)
-        if s.access[0] != 0:
+        status = insn_fifo.push(s, c, thread, tensix)
+        if status != DONE:
             s.detail[0] = _PUSH
-            _wait_or_fail(s, c)
+            _wait_or_fail(s, c, status)
             break
         address += 4
         word = l1_word(s, address)
@@ -278,21 +277,22 @@ def _poll(s: Any, c: Any) -> None:
 def on_load(s: Any, address: Any, size: Any) -> Any:
     """A device load; returns the value, or anything when it must be repeated."""
     c = s.core[0]
-    value = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
-    if s.access[0] != 0:
-        _wait_or_fail(s, c)
+    status = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
+    if status != DONE:
+        _wait_or_fail(s, c, status)
     else:
         _poll(s, c)
-    return value
+    return s.loaded[0]
 
 
 @njit
 def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
     """A device store; refused before any effect when it must wait."""
     c = s.core[0]
-    call_access(s.bus_write[0], s, c, np.int64(address), np.int64(size), np.int64(value))
-    if s.access[0] != 0:
-        _wait_or_fail(s, c)
+    at, size, value = np.int64(address), np.int64(size), np.int64(value)
+    status = call_access(s.bus_write[0], s, c, at, size, value)
+    if status != DONE:
+        _wait_or_fail(s, c, status)
 
 
 @njit

@@ -13,7 +13,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, LOCAL_BASE, TDMA_BASE
 from bhemu.tensix import streams
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UB, UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
 
 BASE = LOCAL_BASE
 FIRST = TDMA_BASE  # below it is core-local memory, out of reach
@@ -34,32 +34,23 @@ WAITS = error(
 
 @njit
 def _bus(s: Any, pointer: Any, address: Any, value: Any) -> Any:
-    """One access of the device bus: its value and its status.
-
-    The core's access during which the thread runs keeps its own numbers for the sentence.
-    """
-    saved = s.detail[0], s.detail[1], s.detail[2], s.detail[3]
-    size = np.int64(4)
-    got = call_access(pointer, s, np.int64(HOST), np.int64(address), size, np.int64(value))
-    status = np.int64(s.access[0])
-    s.access[0] = 0
-    if status == 0:
-        s.detail[0], s.detail[1], s.detail[2], s.detail[3] = saved
-    return np.int64(got), status
+    """Status of one access of the device bus."""
+    host, size = np.int64(HOST), np.int64(4)
+    return call_access(pointer, s, host, np.int64(address), size, np.int64(value))
 
 
 @njit
 def load(s: Any, address: Any) -> Any:
-    """The 32-bit register at `address`, 0 to 2**32 - 1; negative: error number."""
+    """Load the 32-bit register at `address` into `s.loaded`; DONE or the error number."""
     if address < FIRST:
         return np.int64(refuse(s, LOW, address=address))
     at = address - streams.BASE
     if 0 <= at < streams.SIZE:
-        return streams.stream_read(s, at >> 12, (at & 0xFFF) >> 2)
-    value, status = _bus(s, s.bus_read[0], address, 0)
-    if status > 0:
+        return np.int64(streams.stream_read(s, at >> 12, (at & 0xFFF) >> 2))
+    status = _bus(s, s.bus_read[0], address, 0)
+    if status > DONE:
         return np.int64(refuse(s, WAITS, address=address))
-    return status if status else value
+    return status
 
 
 @njit
@@ -70,4 +61,4 @@ def store(s: Any, address: Any, value: Any) -> Any:
     at = address - streams.BASE
     if 0 <= at < streams.SIZE:
         return np.int64(streams.stream_write(s, at >> 12, (at & 0xFFF) >> 2, value))
-    return _bus(s, s.bus_write[0], address, value)[1]
+    return _bus(s, s.bus_write[0], address, value)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
 
 LOCAL_SIZE = 0x2000
@@ -23,6 +23,8 @@ RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
 SECOND_SLOTS = 8  # second entries of instructions, see second_entries.py
+WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
+WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
@@ -173,9 +175,8 @@ MEMBERS = (
     Member("reference", _i64, (1,), "golden reference: 0 ttsim, 1 llk (see quirks.py)"),
     Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),
     Member("rule_count", _i64, (256,), "how often each of them was"),
-    Member("inert_count", _i64, (256,), "accesses to each inert register"),
     Member("trace", _i64, (1,), "1 = record executed words in the log"),
-    Member("access", _i64, (1,), "status of the last device access"),
+    Member("loaded", _i64, (1,), "value of the last device load"),
     Member("log", _u32, (LOG_SIZE, 4), "trace ring: thread, word, pc, origin"),
     Member("log_write", _i64, (1,), "words written to the log so far"),
     Member("log_read", _i64, (1,), "words Python has taken"),
@@ -221,9 +222,18 @@ MEMBERS = (
     Member("niu_config", _u32, (2, 32), "NIU and router configuration, from offset 0x100"),
     Member("niu_counter", _u32, (2, 64), "NIU counters, from offset 0x200"),
     Member("niu_node", _u32, (2,), "NOC_NODE_ID"),
+    Member("inert", _u32, (32,), "inert registers, in the order of their addresses"),
+    Member("inert_count", _i64, (32,), "accesses to each of them"),
     Member("sync_declared", _i64, (3,), "1 = RESOURCEDECL changed what Auto TTSync tracks"),
     Member("tdma_param", _u32, (4,), "TDMA-RISC: parameters of the next command"),
     Member("tdma_base", _u32, (4,), "TDMA-RISC: source base of brisc, trisc0-2"),
+    # tables of the device bus: rows = windows by address, see devices/bus/dispatch.py
+    Member("window_at", _u8, (WINDOW_PAGES,), "first window that ends behind the page's start"),
+    Member("window_low", _i64, (WINDOW_ROWS,), "first address"),
+    Member("window_high", _i64, (WINDOW_ROWS,), "address behind the last one"),
+    Member("window_order", _i64, (WINDOW_ROWS,), "what goes before an access, see window.py"),
+    Member("window_size", _i64, (2, WINDOW_ROWS), "widths [load, store], see window.py"),
+    Member("window_rule", _i64, (2, WINDOW_ROWS, CORES + 1), "0 or why [load, store][core, host]"),
     # scheduler
     Member("clock", _i64, (1,), "instructions of all turns so far, at least 1 per round"),
     Member("round", _i64, (1,), "rounds completed"),
@@ -265,8 +275,8 @@ MEMBERS = (
     Member("run_thread", _u64, (1,), "entry that lets one thread run"),
     Member("bus_read", _u64, (1,), "entry that performs a core's device load"),
     Member("bus_write", _u64, (1,), "entry that performs a core's device store"),
-    Member("rare", _u64, (4,), "entries of device accesses that few programs make"),
-    Member("device", _u64, (1,), "entry of devices that live in Python"),
+    Member("window_entry", _u64, (2, WINDOW_ROWS), "entries of the windows [load, store]"),
+    Member("sync_entry", _u64, (1,), "entry that asks whether Auto TTSync holds an access"),
     # where time goes, see tensix/profile.py (never architectural)
     Member("profile_table", _u64, (262,), "wrapped entry of each opcode and part"),
     Member("profile_ticks", _i64, (262,), "processor ticks charged to it"),
@@ -291,7 +301,7 @@ def _layout() -> np.dtype[np.void]:
 
 POINTERS = (
     *("host", "engine", "registers", "table", "second", "run_core", "run_tensix", "run_thread"),
-    *("bus_read", "bus_write", "rare", "device", "profile_table"),
+    *("bus_read", "bus_write", "window_entry", "sync_entry", "profile_table"),
 )
 DTYPE = _layout()
 FIELDS = DTYPE.fields
@@ -331,6 +341,8 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes"),
         *("quantum", "ub_mode", "reference", "livelock"),
+        *("window_at", "window_low", "window_high"),
+        *("window_order", "window_size", "window_rule"),
         *POINTERS,
     )
     for member in MEMBERS:

@@ -115,17 +115,19 @@ def messages(s: Any, stream: Any) -> Any:
 
 @njit
 def stream_read(s: Any, stream: Any, register: Any) -> Any:
-    """Value of `register` (0-1023) of `stream` (0-63), 0 to 2**32 - 1; negative: error number."""
+    """Load `register` (0-1023) of `stream` (0-63) into `s.loaded`; DONE or the error number."""
     row = stream & 63
     value = np.int64(s.stream[row, register & 1023])
     mask = _mask(register)
     if mask:
-        return (value - _base(s, row, register)) & mask
+        s.loaded[0] = (value - _base(s, row, register)) & mask
+        return DONE
+    s.loaded[0] = value
     if register == REMOTE_SRC or register == PHASE_AUTO_CFG_HEADER:
-        return value
+        return DONE
     if register == REMOTE_DEST_BUF_SPACE_AVAILABLE or register == NUM_MSGS_RECEIVED:
-        return value
-    return np.int64(_unknown(s, stream, register))
+        return DONE
+    return _unknown(s, stream, register)
 
 
 @njit

@@ -98,6 +98,7 @@ NAMED = (
     ),
     Named("tdma", "TDMA-RISC: parameters and base addresses", ("tdma_param", "tdma_base")),
     Named("debug", "tile control and debug registers", ("debug",)),
+    Named("inert", "registers that change nothing modelled", ("inert", "inert_count")),
     Named("counters", "clock, rounds, executed words", ("clock", "round", "executed")),
     Named("stream", "overlay stream registers", ("stream",), bulky=True),
     Named("local", "core-local data memory", ("local",), bulky=True),

@@ -47,9 +47,9 @@ def debug(at: int, store: bool) -> str:
     if at in (0x78, 0xA8, *CLOCKS):
         return READ_ONLY if store else OK
     if at in ARRAY:
-        return OK if store else NOT_MODELLED
-    if at == ARRAY_DATA and not store:
-        return "DEBUG-ARRAY"  # not enabled
+        return OK if store else WRITE_ONLY
+    if at == ARRAY_DATA:
+        return READ_ONLY if store else "DEBUG-ARRAY"  # not enabled
     return NOT_MODELLED
 
 
@@ -84,12 +84,12 @@ def pcbuf(agent: int, at: int, store: bool) -> str:
 
 def coprocessor(agent: int, address: int, store: bool) -> str:
     """From 0xFFE00000 on."""
+    window = address >> 16
+    if 0xFFE4 <= window <= 0xFFE6 and not store:
+        return WRITE_ONLY
     if agent == HOST:
         return CORE if mapped(address) else UNMAPPED
-    window = address >> 16
     if 0xFFE4 <= window <= 0xFFE6:
-        if not store:
-            return WRITE_ONLY
         return CORE if agent == 4 else "PUSH-TRISC" if agent and window > 0xFFE4 else OK
     if 0xFFE80000 <= address < 0xFFEB0000:
         return pcbuf(agent, address - 0xFFE80000, store)
@@ -187,11 +187,10 @@ def words() -> Iterator[int]:
 def outcome(tile: Tile, agent: int, address: int, size: int, store: bool) -> str:
     """What the device bus answers; a value that does not fit its width fails here."""
     if store:
-        tile.backend.write(address, NOP & ((1 << (8 * size)) - 1), size, agent)
+        status = tile.backend.write(address, NOP & ((1 << (8 * size)) - 1), size, agent)
     else:
-        value = tile.backend.read(address, size, agent)
-        assert 0 <= value < 1 << (8 * size), (AGENTS[agent], hex(address), size)
-    status = int(tile.state.access[0])
+        status, value = tile.backend.read(address, size, agent)
+        assert status or 0 <= value < 1 << (8 * size), (AGENTS[agent], hex(address), size)
     if status < 0:
         rule = RULES[status]
         assert rule.sentence(tile.state.detail)

@@ -97,7 +97,7 @@ def test_clock_gating_of_the_source_pipelines_is_storage() -> None:
     tile.core["brisc"].write32(CFG + 4 * cf.CG_SRC_PIPELINE_GateSrcAPipeEn.word, 3)
     assert at.tolist() == [3, 3]
     at[:] = 0
-    for name in ("access", "detail", "core_address"):  # bookkeeping of the access
+    for name in ("loaded", "detail", "core_address"):  # bookkeeping of the access
         getattr(tile.state, name)[:] = 0
     assert (tile.state.buffer == before).all()
 
@@ -108,9 +108,7 @@ def test_narrow_loads_and_stores(size: int) -> None:
     tile = Tile()
     tile.state.cfg[0, 70] = 0x89ABCDEF
     for at in range(0, 4, size):
-        value = tile.backend.read(CFG + 280 + at, size, 1)
-        assert tile.state.access[0] == 0
-        assert value == 0x89ABCDEF >> 8 * at & (1 << 8 * size) - 1
-    tile.backend.write(CFG + 280, 0, size, 1)
-    assert tile.state.access[0] < 0
+        value = 0x89ABCDEF >> 8 * at & (1 << 8 * size) - 1
+        assert tile.backend.read(CFG + 280 + at, size, 1) == (0, value)
+    assert tile.backend.write(CFG + 280, 0, size, 1) < 0
     assert tile.state.cfg[0, 70] == 0x89ABCDEF

@@ -118,8 +118,8 @@ def store(dst: Any, address: int, value: int, fmt: int, no_swizzle: int, unsigne
 
 
 def read(tile: Tile, core: int, address: int, size: int) -> int:
-    value = tile.backend.read(address, size, core + 1)
-    assert tile.state.access[0] == 0
+    status, value = tile.backend.read(address, size, core + 1)
+    assert status == 0
     return value
 
 
@@ -163,8 +163,7 @@ def test_a_store_writes_one_datum_and_nothing_else(
     control(tile, core, fmt, *flags)
     want = tile.state.dst.copy()
     store(want, BASE + index * width, value, fmt, *flags)
-    tile.backend.write(BASE + index * width, value, width, core + 1)
-    assert tile.state.access[0] == 0
+    assert tile.backend.write(BASE + index * width, value, width, core + 1) == 0
     assert np.array_equal(tile.state.dst, want)
 
 
@@ -186,8 +185,7 @@ def test_trisc2_accesses_several_datums_at_once(
     for i in range(size // width):
         part = (value >> (8 * width * i)) & ((1 << (8 * width)) - 1)
         store(want, address + i * width, part, fmt, *flags)
-    tile.backend.write(address, value, size, 3)
-    assert tile.state.access[0] == 0
+    assert tile.backend.write(address, value, size, 3) == 0
     assert np.array_equal(tile.state.dst, want)
     parts = [load(want, address + i * width, fmt, *flags) for i in range(size // width)]
     want_value = sum(part << (8 * width * i) for i, part in enumerate(parts))

@@ -175,11 +175,10 @@ class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False
         if f.cfg_reg >= config.CONFIG_WORDS:
             return _bad_index(s, f.cfg_reg)
         stream = gate.stream_index(s, t, f.stream_id_sel)
-        value = streams.stream_read(s, stream, f.stream_reg_addr)
-        if value < 0:
-            return value
-        config.write(s, config.bank(s, t), f.cfg_reg, value)
-        return DONE
+        status = streams.stream_read(s, stream, f.stream_reg_addr)
+        if status == DONE:
+            config.write(s, config.bank(s, t), f.cfg_reg, s.loaded[0])
+        return status
 
 
 class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7"):

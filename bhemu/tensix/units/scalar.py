@@ -247,7 +247,7 @@ class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", stall="B0,B5",
     """Load a GPR from an MMIO register (LOADREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        value = mmio.load(s, mmio.BASE + 4 * f.reg_addr)
-        if value < 0:
-            return value
-        return _set(s, t, f.tdma_data_reg_index, value)
+        status = mmio.load(s, mmio.BASE + 4 * f.reg_addr)
+        if status != DONE:
+            return status
+        return _set(s, t, f.tdma_data_reg_index, s.loaded[0])

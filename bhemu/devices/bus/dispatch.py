@@ -1,0 +1,80 @@
+"""The device bus: which window an access goes to, what goes before it, and which widths exist.
+
+The windows are rows of tables in the record (entries.fill). Before a TRISC's access to anything but
+its instruction push, its own thread may run until its head blocks (brisc: all threads it has pushed
+to); then the access takes place at once.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices import auto_sync, own_thread, rules
+from bhemu.devices.bus.window import AFTER_WORDS, AT_ONCE, BY_BYTES
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
+from bhemu.memmap import DEVICE_BASE, HOST
+from bhemu.tensix.state import WINDOW_PAGES, WINDOW_ROWS
+from bhemu.tensix.status import DONE
+
+LOAD, STORE = 0, 1
+GAP = WINDOW_ROWS - 1  # the row of addresses between the windows
+PAGE_SHIFT = 12
+
+
+@njit
+def _row(s: Any, address: Any) -> Any:
+    """The window that holds `address`, or GAP."""
+    page = (address - DEVICE_BASE) >> PAGE_SHIFT
+    if page < 0 or page >= WINDOW_PAGES:
+        return np.int64(GAP)
+    i = np.int64(s.window_at[page])  # the first that ends behind the start of the page
+    while s.window_high[i] <= address:
+        i += 1
+    return i if s.window_low[i] <= address else np.int64(GAP)
+
+
+@njit
+def _refused(s: Any, c: Any, i: Any, address: Any, size: Any, value: Any, way: Any) -> Any:
+    """Why row `i` does not take the access, or DONE; before it, the core's thread may run."""
+    order = np.int64(AT_ONCE)
+    if c < HOST:
+        s.core_address[c] = np.uint32(address)
+        order = s.window_order[i]
+        if order != AT_ONCE and own_thread.offer(s, c) != DONE:
+            return np.int64(rules.RETRY)
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c
+    if order > AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):
+        at = address - s.window_low[i]
+        status = call_access(s.sync_entry[0], s, c, at, order, np.int64(way))
+        if status != DONE:
+            return status
+    if address & (size - 1):
+        return np.int64(rules.MISALIGNED)
+    if s.window_size[way, i] & size == 0:
+        return np.int64(rules.STORE_SIZE if way == STORE else rules.LOAD_SIZE)
+    return np.int64(s.window_rule[way, i, c])
+
+
+def load_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """ACCESS entry: load 1, 2 or 4 bytes into `s.loaded`; its status."""
+    i = _row(s, address)
+    status = _refused(s, c, i, address, size, value, np.int64(LOAD))
+    if status != DONE:
+        return status
+    at, entry = address - s.window_low[i], s.window_entry[LOAD, i]
+    if size == 4 or s.window_size[LOAD, i] & BY_BYTES:
+        return call_access(entry, s, c, at, size, value)
+    status = call_access(entry, s, c, at & ~3, np.int64(4), value)
+    if status == DONE:
+        s.loaded[0] = (s.loaded[0] >> (8 * (at & 3))) & ((1 << (8 * size)) - 1)
+    return status
+
+
+def store_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """ACCESS entry: store 1, 2 or 4 bytes; its status, refused before any effect."""
+    i = _row(s, address)
+    status = _refused(s, c, i, address, size, value, np.int64(STORE))
+    if status != DONE:
+        return status
+    return call_access(s.window_entry[STORE, i], s, c, address - s.window_low[i], size, value)

@@ -1,0 +1,150 @@
+"""The entries that perform a window's loads or stores, generated from its declaration.
+
+An entry is compiled on its first use: what a program does not access is never compiled. The bus
+(dispatch.py) finds it through tables of the record, so a new window compiles nothing else again.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bhemu import memmap as mm
+from bhemu.devices import auto_sync, inert, rules
+from bhemu.devices.bus.address_map import INERT, MODULE_OF, WINDOWS
+from bhemu.devices.bus.dispatch import GAP, LOAD, PAGE_SHIFT, STORE
+from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
+from bhemu.jit.build import Code, Entry, function, generated, load
+from bhemu.tensix.record import ACCESS
+from bhemu.tensix.state import WINDOW_ROWS, State
+from bhemu.tensix.status import DONE
+
+assert len(WINDOWS) < GAP < WINDOW_ROWS
+
+_HEAD = '''"""Generated from the window {name} by bhemu/devices/bus/entries.py; do not edit."""
+
+import numpy as np
+
+{imports}
+
+def entry(s, c, offset, size, value):
+{body}'''
+_NEVER = 1 << 40  # above every address
+
+
+class _Text:
+    """The text of one entry: its imports, and what each register's branch does."""
+
+    def __init__(self, window: Window, store: bool) -> None:
+        self._window, self._store = window, store
+        self._functions: list[Any] = []
+        self._branches: dict[tuple[str, ...], list[str]] = {}  # statements: their conditions
+
+    def _call(self, function: Any, **more: int) -> str:
+        """Statement that returns what a function does, with those arguments that it names."""
+        if function not in self._functions:
+            self._functions.append(function)
+        given = {**self._window.given, **more}
+        names = inspect.signature(getattr(function, "py_func", function)).parameters
+        listed = ", ".join(f"np.int64({given[name]})" if name in given else name for name in names)
+        return f"return np.int64(f{self._functions.index(function)}({listed}))"
+
+    def _statements(self, register: Register) -> tuple[str, ...]:
+        way = register.store if self._store else register.load
+        if register.inert:
+            i = list(INERT.values()).index(register)
+            if self._store:
+                return f"value &= {register.mask:#x}", self._call(inert.store, i=i)
+            return (self._call(inert.load, i=i),)
+        if way is KEPT:
+            word = f"s.{self._window.storage}[offset >> 2]"
+            move = f"{word} = np.uint32(value)" if self._store else f"s.loaded[0] = {word}"
+            return move, f"return np.int64({DONE})"
+        if way is None:
+            return (f"return np.int64({rules.READ_ONLY if self._store else rules.WRITE_ONLY})",)
+        return (self._call(way),)
+
+    def build(self) -> str:
+        """The whole module."""
+        window = self._window
+        for register in window.registers:
+            if register.modelled:
+                conditions = self._branches.setdefault(self._statements(register), [])
+                conditions.append(f"{register.offset:#x} <= offset < {register.end:#x}")
+        way = window.way(self._store)
+        last = f"return np.int64({window.unknown})" if way is None else self._call(way)
+        lines = []
+        for statements, conditions in self._branches.items():
+            test = "\n        or ".join(conditions)
+            lines += [f"    if (\n        {test}\n    ):", *(f"        {s}" for s in statements)]
+        imports = "".join(
+            f"from {function.__module__} import {function.__name__} as f{i}\n"
+            for i, function in enumerate(self._functions)
+        )
+        body = "\n".join([*lines, f"    {last}\n"])
+        return _HEAD.format(name=window.name, imports=imports, body=body)
+
+
+def source(window: Window, store: bool) -> str:
+    """Text of the generated module with the entry function of a window's loads or stores."""
+    return _Text(window, store).build()
+
+
+def title(window: Window, store: bool) -> str:
+    """What is compiled, for who waits for it."""
+    return f"{'stores to' if store else 'loads from'} {window.name}"
+
+
+@functools.cache
+def entry(window: Window, store: bool) -> Entry:
+    """The entry of a window's loads or stores."""
+    name = re.sub(r"\W+", "_", f"{'store' if store else 'load'}_{window.name}")
+    return generated(ACCESS, name, MODULE_OF[window], source(window, store))
+
+
+SYNC = function(ACCESS, auto_sync.check)
+
+_addresses: dict[tuple[int, int], int] = {}  # [way, row] of the entries that this process has
+
+
+def first_use(row: int, store: bool) -> Code:
+    """Load the entry of a window, for the tables of this and of every later record."""
+    code = load(entry(WINDOWS[row], store))
+    _addresses[STORE if store else LOAD, row] = code.address
+    return code
+
+
+def performed() -> Iterator[Entry]:
+    """Every entry that an access can come to."""
+    for window in WINDOWS:
+        for store in (False, True):
+            if not all(window.refuses(store, agent) for agent in EVERYONE):
+                yield entry(window, store)
+    yield SYNC
+
+
+@functools.cache
+def interpreted(window: Window, store: bool) -> Any:
+    """The entry as a function of Python."""
+    return entry(window, store).resolved()
+
+
+def fill(s: State, first_load: int, first_store: int) -> None:
+    """Write the tables of the bus into a record; pointers until the first use."""
+    first = np.searchsorted(
+        [w.high - 1 for w in WINDOWS], mm.DEVICE_BASE + (np.arange(s.window_at.size) << PAGE_SHIFT)
+    )
+    s.window_at[:] = first
+    s.window_low[:] = s.window_high[:] = _NEVER
+    s.window_size[:, GAP], s.window_rule[:, GAP] = ANY, rules.UNMAPPED
+    for i, window in enumerate(WINDOWS):
+        s.window_low[i], s.window_high[i], s.window_order[i] = window.low, window.high, window.order
+        for way, sizes in ((LOAD, window.loads), (STORE, window.stores)):
+            s.window_size[way, i] = sizes
+            s.window_rule[way, i] = [window.refuses(way == STORE, agent) for agent in EVERYONE]
+    s.window_entry[LOAD], s.window_entry[STORE] = first_load, first_store
+    for place, address in _addresses.items():
+        s.window_entry[place] = address

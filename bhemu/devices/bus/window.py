@@ -1,0 +1,155 @@
+"""What an MMIO window and a register inside one declare, once; everything else is made from it.
+
+`WINDOW = Window(...)` stands in the file of its functions. A function of a window or register
+names those of `s, c, offset, size, value` that it needs, and what `given` adds; c is 0-4 (brisc
+trisc0 trisc1 trisc2 ncrisc) or HOST. It returns DONE, a condition to wait for or the number of a
+rule, before any effect; a load leaves its value in `s.loaded[0]`. All run compiled.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from bhemu import memmap as mm
+from bhemu.devices import rules
+
+Function = Callable[..., Any]
+
+TRISCS = (1, 2, 3)
+TENSIX_CORES = (0, *TRISCS)  # those with a way to the coprocessor
+CORES = (*TENSIX_CORES, 4)
+EVERYONE = (*CORES, mm.HOST)
+
+# Widths of an access, in bytes, as a mask
+WORD, ANY = 4, 1 | 2 | 4
+BY_BYTES = 8  # the function gets the byte offset and the size; others give the aligned word
+
+# What goes before a core's access: nothing; its thread runs until its head blocks; and as which
+# resource Auto TTSync then tracks it (auto_sync.py).
+AT_ONCE, AFTER_WORDS, TRACKED_GPRS, TRACKED_TDMA, TRACKED_CONFIG = range(5)
+
+
+class Effect(Enum):
+    """What an access does beyond its value, for an analysis that must not perform it."""
+
+    NONE = "nothing else happens"
+    VARIES = "a load gives what changes by itself"
+    CLOCK = "a load gives the time"
+    STORAGE = "a store changes what a load gives, and nothing else"
+    CHANGES = "others may see the access"
+
+
+Waits = int  # the condition that an access would wait for
+EffectOf = Callable[[Any, int, int], Effect | Waits]  # of (s, core, offset)
+
+
+class _Kept(Enum):
+    KEPT = "the word as stored, in the window's storage"
+
+
+KEPT = _Kept.KEPT
+
+
+@dataclass(frozen=True)
+class Register:
+    """Words of a window under one name, as tt-exalens writes it (a name of memmap, if it is there).
+
+    load, store: a function, KEPT, or None where there is none (a rule says so).
+    inert: why its writes change nothing that bhemu models; it is storage of its own, counted, and
+    `mask` tells the bits that are kept. modelled=False: refused, with the name in the message.
+    """
+
+    name: str
+    offset: int
+    load: Function | _Kept | None = KEPT
+    store: Function | _Kept | None = KEPT
+    words: int = 1
+    effect: Effect = Effect.NONE
+    inert: str = ""
+    mask: int = 0xFFFFFFFF
+    modelled: bool = True
+
+    @property
+    def end(self) -> int:
+        """Offset behind its last byte."""
+        return self.offset + 4 * self.words
+
+    @property
+    def access(self) -> str:
+        """ "inert", "not modelled", "load", "store" or "load, store"."""
+        if self.inert or not self.modelled:
+            return "inert" if self.inert else "not modelled"
+        ways = (("load", self.load), ("store", self.store))
+        return ", ".join(name for name, way in ways if way is not None)
+
+
+def inert(name: str, offset: int, why: str, mask: int = 0xFFFFFFFF) -> Register:
+    """A register whose writes change nothing that bhemu models."""
+    return Register(name, offset, inert=why, mask=mask)
+
+
+def not_modelled(name: str, offset: int, end: int) -> Register:
+    """Registers that are refused by the name of what they belong to."""
+    return Register(name, offset, None, None, (end - offset) // 4, modelled=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Addresses low to high - 1 and what an access to them does.
+
+    load, store: functions; a window of registers has them at its registers, and `storage` names the
+    member of the record that keeps their words. loads, stores: widths. who: agents that may access
+    it. order: what goes before an access. unknown: the rule of an offset without a register.
+    load_effect, store_effect: for analyses, where the registers do not say it. power_up(s, xy):
+    puts into the record what is there at power-up and is not 0.
+    """
+
+    name: str
+    low: int
+    high: int
+    load: Function | None = None
+    store: Function | None = None
+    registers: tuple[Register, ...] = ()
+    storage: str = ""
+    loads: int = ANY
+    stores: int = WORD
+    who: tuple[int, ...] = EVERYONE
+    order: int = AFTER_WORDS
+    unknown: int = rules.NOT_MODELLED
+    given: Mapping[str, int] = field(default_factory=dict)
+    load_effect: Effect | EffectOf = Effect.NONE
+    store_effect: Effect | EffectOf = Effect.CHANGES
+    power_up: Callable[[Any, tuple[int, int]], None] | None = None
+
+    def __post_init__(self) -> None:
+        at = 0
+        for register in sorted(self.registers, key=lambda register: register.offset):
+            assert at <= register.offset, f"{self.name}: {register.name} overlaps"
+            at = register.end
+        assert at <= self.high - self.low, f"{self.name}: {at:#x} is outside"
+
+    def way(self, store: bool) -> Function | None:
+        """The function of loads or stores."""
+        return self.store if store else self.load
+
+    def register(self, offset: int) -> Register | None:
+        """The register that holds a byte of the window."""
+        return next((r for r in self.registers if r.offset <= offset < r.end), None)
+
+    def effect(self, store: bool, s: Any, core: int, offset: int) -> Effect | Waits:
+        """What a load or store by a core (0-4) would do."""
+        register = self.register(offset)
+        if register is not None and not store and register.effect is not Effect.NONE:
+            return register.effect
+        effect = self.store_effect if store else self.load_effect
+        return effect if isinstance(effect, Effect) else effect(s, core, offset)
+
+    def refuses(self, store: bool, agent: int) -> int:
+        """The rule that every load or store by an agent breaks, or 0."""
+        if not self.registers:
+            if self.load is None and self.store is None:
+                return rules.NOT_MODELLED
+            if self.way(store) is None:
+                return rules.READ_ONLY if store else rules.WRITE_ONLY
+        return 0 if agent in self.who else rules.WRONG_CORE

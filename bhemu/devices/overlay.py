@@ -1,0 +1,23 @@
+"""The registers of the NoC overlay's 64 streams, 0xFFB40000 (tensix/streams.py)."""
+
+from typing import Any
+
+from bhemu.devices.bus.window import WORD, Window
+from bhemu.jit.subset import njit
+from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
+from bhemu.tensix import streams
+
+
+@njit
+def load(s: Any, offset: Any) -> Any:
+    """Load a register of a stream."""
+    return streams.stream_read(s, offset >> 12, (offset & 0xFFF) >> 2)
+
+
+@njit
+def store(s: Any, offset: Any, value: Any) -> Any:
+    """Store a register of a stream."""
+    return streams.stream_write(s, offset >> 12, (offset & 0xFFF) >> 2, value)
+
+
+WINDOW = Window("overlay streams", OVERLAY_BASE, OVERLAY_END, load, store, loads=WORD)
