@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bhemu.core import Core
-from bhemu.launch import OutputResult
-from bhemu.machine import Stop, now
+from bhemu.machine.stop import Stop, now
+from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
 from bhemu.tile import Tile
 
