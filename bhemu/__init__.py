@@ -41,14 +41,18 @@ __all__ += ["NotModelled", "Program", "Snapshot", "Stop", "Tile", "Undefined", "
 __all__ += ["errors", "load_elf"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        module, attribute = _HOME[name]
-        return getattr(importlib.import_module(module), attribute)
-    from bhemu.arguments import did_you_mean
+if not TYPE_CHECKING:  # a type checker knows every name
 
-    near = did_you_mean(name, __all__)
-    raise AttributeError(f"module 'bhemu' has no attribute {name!r}{'; ' if near else ''}{near}")
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            module, attribute = _HOME[name]
+            return getattr(importlib.import_module(module), attribute)
+        from bhemu.arguments import did_you_mean
+
+        near = did_you_mean(name, __all__)
+        raise AttributeError(
+            f"module 'bhemu' has no attribute {name!r}{'; ' if near else ''}{near}"
+        )
 
 
 def __dir__() -> list[str]:

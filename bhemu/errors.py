@@ -193,6 +193,13 @@ class NoProgress(_Kind):
         super().__init__(message, category=category, rule=rule, where=where, hint=hint)
         self.graph = graph
 
+    def __str__(self) -> str:
+        """As every error, with who waits for whom between the message and the hint."""
+        first, *hint = super().__str__().split("\n")
+        shown = None if isinstance(self.graph, dict) else self.graph
+        waits = [line for line in str(shown or "").splitlines() if line.strip()]
+        return "\n".join([first, *waits, *hint])
+
     def as_dict(self) -> dict[str, object]:
         """The error as JSON-ready values, with the wait-for graph under `graph`."""
         as_dict = getattr(self.graph, "as_dict", None)

@@ -5,6 +5,7 @@ from typing import Any
 from bhemu import memmap as mm
 from bhemu.devices.bus import Window
 from bhemu.devices.inert import InertRegister
+from bhemu.parts import TilePart
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.state import FIFO_DEPTH
 
@@ -36,7 +37,7 @@ def is_clock(address: int) -> bool:
     return address in _CLOCKS
 
 
-def load(tile: Any, core: int, address: int, size: int) -> int | None:
+def load(tile: TilePart, core: int, address: int, size: int) -> int | None:
     """Value of a device load, None when it varies by itself; raises Waits or Escape."""
     if is_clock(address) or mm.PC_SNAPSHOT_BASE <= address < mm.PC_SNAPSHOT_END:
         return None
@@ -79,7 +80,7 @@ def _python(window: Window, core: int, address: int, size: int) -> int:
         raise Escape from refused
 
 
-def store(tile: Any, core: int, address: int, value: int | None) -> None:
+def store(tile: TilePart, core: int, address: int, value: int | None) -> None:
     """Nothing, for a device store that would change nothing; else raises Waits or Escape."""
     s = tile.state
     if 1 <= core <= 3 and address in _DISCARDED:

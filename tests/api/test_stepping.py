@@ -138,7 +138,7 @@ def test_the_words_before_an_error_are_kept(tile) -> None:
     wait = tt("SEMWAIT", wait_sem_cond=1, sem_sel=2, stall_res=0x1FF)
     load = [li(A0, SYNC), lw(A1, A0), sw(A1, ZERO, 0x100), PARK]
     mine = tile(tt("SEMINIT", sem_sel=1), wait, tt("SEMGET", sem_sel=0), *load)
-    with pytest.raises(NoProgress):
+    with pytest.raises(NoProgress, match="thread T0 waits for semaphore 1 to become non-zero"):
         mine.trace()
     assert [word.text.split()[0] for word in mine.traced] == ["SEMINIT", "SEMWAIT"]
     assert mine.stop is None
