@@ -1,34 +1,62 @@
-"""bhemu: an emulator of a Tenstorrent Blackhole Tensix tile."""
+"""bhemu: an emulator of a Tenstorrent Blackhole Tensix tile.
+
+Tile is the hardware, Program a program on it, Stop why a run ended, Snapshot a state to come back
+to; load_elf reads and checks an ELF; errors has every error. docs/api.md shows a session.
+"""
 
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from bhemu import errors as errors
+from bhemu.errors import Assert as Assert
+from bhemu.errors import BhemuError as BhemuError
+from bhemu.errors import GuestFault as GuestFault
+from bhemu.errors import InputError as InputError
+from bhemu.errors import Internal as Internal
+from bhemu.errors import Limit as Limit
+from bhemu.errors import NoProgress as NoProgress
+from bhemu.errors import NotModelled as NotModelled
+from bhemu.errors import Undefined as Undefined
+from bhemu.errors import UnknownName as UnknownName
+
 if TYPE_CHECKING:
-    from bhemu.errors import BhemuError as BhemuError
-    from bhemu.machine import Stop as Stop
+    from bhemu.launch import Program as Program
+    from bhemu.machine.stop import Stop as Stop
     from bhemu.program.loader import read_elf as load_elf
-    from bhemu.program.schema import Program as Program
+    from bhemu.snapshot import Snapshot as Snapshot
     from bhemu.tile import Tile as Tile
 
 __version__ = "0.1.0"
-__all__ = ["BhemuError", "Program", "Stop", "Tile", "load_elf"]
-
+# Imported on first use: they take long to import and many uses need none of them.
 _HOME = {
-    "BhemuError": "bhemu.errors",
-    "Program": "bhemu.program.schema",
-    "Stop": "bhemu.machine",
-    "Tile": "bhemu.tile",
+    "Program": ("bhemu.launch", "Program"),
+    "Snapshot": ("bhemu.snapshot", "Snapshot"),
+    "Stop": ("bhemu.machine.stop", "Stop"),
+    "Tile": ("bhemu.tile", "Tile"),
+    "load_elf": ("bhemu.program.loader", "read_elf"),
 }
+__all__ = ["Assert", "BhemuError", "GuestFault", "InputError", "Internal", "Limit", "NoProgress"]
+__all__ += ["NotModelled", "Program", "Snapshot", "Stop", "Tile", "Undefined", "UnknownName"]
+__all__ += ["errors", "load_elf"]
 
 
-def __getattr__(name: str) -> Any:
-    # Imported on first use: the compiled core takes long to import and many uses need none of it.
-    if name == "load_elf":
-        return importlib.import_module("bhemu.program.loader").read_elf
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'bhemu' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker knows every name
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            module, attribute = _HOME[name]
+            return getattr(importlib.import_module(module), attribute)
+        from bhemu.arguments import did_you_mean
+
+        near = did_you_mean(name, __all__)
+        raise AttributeError(
+            f"module 'bhemu' has no attribute {name!r}{'; ' if near else ''}{near}"
+        )
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 if os.environ.get("BHEMU_COVERAGE"):  # debug/coverage.py: every process of a test suite notes

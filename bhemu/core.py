@@ -1,38 +1,26 @@
 """One baby RISC-V core as a user sees it: registers, state, memory, loading an ELF."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import memmap, report
+from bhemu import arguments, memmap, report
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where
+from bhemu.names import code_address, core_name
+from bhemu.parts import Board, Loaded, Source
 from bhemu.program import loader
 from bhemu.program.symbols import Symbols
 
 STATES = ("reset", "running", "blocked", "parked", "assert", "held")
 
 
-@dataclass
-class Loaded:
-    """What the tile keeps about a core's ELFs; `first`: the next one is the core's first."""
-
-    images: list[Symbols] = field(default_factory=list)
-    first: bool = True
-
-    def forget(self) -> None:
-        """Nothing is loaded (Tile.reset)."""
-        self.images.clear()
-        self.first = True
-
-
 class Core:
     """brisc, trisc0, trisc1, trisc2 or ncrisc of a tile: a view, which keeps the tile alive."""
 
-    def __init__(self, tile: Any, index: int, name: str) -> None:
+    def __init__(self, tile: Board, index: int, name: str) -> None:
         self._tile, self._s = tile, tile.state
         self.index, self.name = index, name
         self._loaded: Loaded = tile.loaded[index]
@@ -60,10 +48,11 @@ class Core:
     @property
     def regs(self) -> npt.NDArray[np.uint32]:
         """x0-x31, uint32 (32,), a copy."""
+        self._tile.check_thread()
         engine = self._tile.backend.engine
         return np.array([engine.read_register(self.index, i) for i in range(32)], np.uint32)
 
-    def locate(self, pc: int) -> tuple[str | None, str | None, int | None]:
+    def locate(self, pc: int) -> Source:
         """("function+0x10", file, line) of `pc`, None where unknown."""
         for symbols in self.images:
             found = symbols.lookup(pc)
@@ -74,6 +63,22 @@ class Core:
                 return (f"{name}+{offset:#x}" if offset else name), file, number
         return None, None, None
 
+    def function(self, pc: int) -> tuple[str, int, int]:
+        """(name, first address, address behind the last) of the function that holds `pc`."""
+        for symbols in self.images:
+            found = symbols.lookup(pc)
+            if found:
+                name, offset = found
+                end = pc
+                while end < memmap.L1_SIZE and (symbols.lookup(end) or ("",))[0] == name:
+                    end += 4
+                return name, pc - offset, end
+        raise InputError(f"{self.name} pc {pc:#x} lies in no known function")
+
+    def address(self, place: int | str) -> int:
+        """The address of a symbol (this core's first), FILE:LINE or register."""
+        return code_address(self._tile, self, place)
+
     def where(self) -> Where:
         """Where the core stands."""
         return report.where_core(self._tile, self.index)
@@ -82,10 +87,17 @@ class Core:
         offset = address - memmap.LOCAL_BASE
         return offset if 0 <= offset <= memmap.LOCAL_SIZES[self.index] - 4 else None
 
-    def read32(self, address: int) -> int:
-        """One aligned word as this core sees it; InputError where it may not read."""
+    def _word(self, at: int | str) -> int:
+        """The address of a 32-bit word."""
+        self._tile.check_thread()
+        address = arguments.word("address", self.address(at))
         if address & 3:
             raise InputError(f"{address:#x} is not aligned to 4 bytes")
+        return address
+
+    def read32(self, at: int | str) -> int:
+        """One aligned word as this core sees it; InputError where it may not read."""
+        address = self._word(at)
         local = self._local(address)
         if local is not None:
             return int(self._s.local[self.index].view(np.uint32)[local >> 2])
@@ -95,10 +107,9 @@ class Core:
         self._tile._check_access(status, "read", address, self.name)
         return int(value)
 
-    def write32(self, address: int, value: int) -> None:
+    def write32(self, at: int | str, value: int) -> None:
         """Store one aligned word as this core; InputError where it may not write."""
-        if address & 3 or not 0 <= value < 1 << 32:
-            raise InputError(f"store of {value:#x} to {address:#x}: not an aligned 32-bit word")
+        address, value = self._word(at), arguments.word("value", value)
         local = self._local(address)
         if local is not None:
             self._s.local[self.index].view(np.uint32)[local >> 2] = value
@@ -132,7 +143,8 @@ class Core:
         symbols: bool = True,
     ) -> loader.Image:
         """As load_elf, with an ELF that has been read and checked."""
-        self._tile.add_image(self.index, image, local, offset)
+        self._tile.check_thread()
+        self._tile.add_image(self.index, image, local, arguments.integer("offset", offset))
         start = image.entry + offset
         if self.index != 0 and self._loaded.first and 0 <= start < memmap.L1_SIZE:
             self.set_reset_pc(start)
@@ -144,6 +156,7 @@ class Core:
     def set_reset_pc(self, pc: int) -> None:
         """Start address through the reset-PC registers; brisc always starts at 0."""
         tile, c = self._tile, self.index
+        pc = arguments.word("pc", pc)
         if c == 0:
             if pc != 0:
                 raise InputError(
@@ -155,6 +168,10 @@ class Core:
         enable = REGISTERS["TRISC_RESET_PC_OVERRIDE" if trisc else "NCRISC_RESET_PC_OVERRIDE"]
         tile.write32(register, pc)
         tile.write32(enable, tile.read32(enable) | (1 << (c - 1) if trisc else 1))
+
+    def __repr__(self) -> str:
+        at = "" if self.state == "reset" else f", {self.where()}"
+        return f"<Core {self.name}: {self.state}, {self.retired} retired{at}>"
 
     def _soft_reset(self, held: bool) -> None:
         address = REGISTERS["SOFT_RESET_0"]
@@ -169,3 +186,25 @@ class Core:
     def hold(self) -> None:
         """Put the core into reset."""
         self._soft_reset(True)
+
+
+class Cores(Mapping[str, Core]):
+    """The five cores by name; made for each look, so that a tile is no reference cycle."""
+
+    def __init__(self, tile: Board) -> None:
+        self._tile = tile
+
+    def __getitem__(self, name: str) -> Core:
+        return Core(self._tile, memmap.CORE_NAMES.index(core_name(name)), name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in memmap.CORE_NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(memmap.CORE_NAMES)
+
+    def __len__(self) -> int:
+        return len(memmap.CORE_NAMES)
+
+    def __repr__(self) -> str:
+        return f"<Cores {' '.join(f'{core.name}:{core.state}' for core in self.values())}>"

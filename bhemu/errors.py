@@ -21,7 +21,7 @@ EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Where:
     """A place in a run; every field is optional and only the known ones are shown.
 
@@ -60,6 +60,9 @@ class Where:
     def _instruction(self) -> str:
         word = "" if self.word is None else f"word 0x{self.word:08X}"
         return " ".join(part for part in (word, self.decoded or "") if part)
+
+    def __repr__(self) -> str:
+        return f"<Where {self}>"
 
     def __str__(self) -> str:
         """For example `trisc1 (thread T1) pc 0x00010024 in main+0x24 (k.c:41), word 0x... NAME`."""
@@ -164,6 +167,10 @@ class InputError(_Kind):
     CATEGORIES = ("InputError",)
 
 
+class UnknownName(InputError, KeyError):  # noqa: N818 (as its sisters)
+    """There is no core, register, symbol or field of that name; the hint has the nearest one."""
+
+
 class NoProgress(_Kind):
     """Nothing can move any more (deadlock) or nothing does (livelock). Exit code 3.
 
@@ -185,6 +192,13 @@ class NoProgress(_Kind):
     ) -> None:
         super().__init__(message, category=category, rule=rule, where=where, hint=hint)
         self.graph = graph
+
+    def __str__(self) -> str:
+        """As every error, with who waits for whom between the message and the hint."""
+        first, *hint = super().__str__().split("\n")
+        shown = None if isinstance(self.graph, dict) else self.graph
+        waits = [line for line in str(shown or "").splitlines() if line.strip()]
+        return "\n".join([first, *waits, *hint])
 
     def as_dict(self) -> dict[str, object]:
         """The error as JSON-ready values, with the wait-for graph under `graph`."""
@@ -232,3 +246,23 @@ class Internal(_Kind):
 
     EXIT_CODE = EXIT_INTERNAL
     CATEGORIES = ("Internal",)
+
+
+def from_dict(known: dict[str, object]) -> BhemuError:
+    """The error that `as_dict` described."""
+    kinds = {kind.__name__: kind for kind in _Kind.__subclasses__()}
+    kind = kinds.get(str(known["error"]), InputError)
+    place = known["where"]
+    assert isinstance(place, dict)
+    if isinstance(place.get("tile"), list):
+        place = {**place, "tile": tuple(place["tile"])}
+    error = kind(
+        str(known["message"]),
+        category=str(known["category"]),
+        rule=str(known["rule"]),
+        where=Where(**place) if place else None,
+        hint=str(known["hint"]),
+    )
+    if isinstance(error, NoProgress):
+        error.graph = known.get("graph")
+    return error

@@ -1,97 +1,94 @@
 """A program on a tile: placing its parts, running it, checking and saving its outputs."""
 
-import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Unpack
 
 from bhemu import ahead, memmap
-from bhemu.core import Core
-from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
 from bhemu.llk import harness
-from bhemu.machine import Stop
-from bhemu.program import files, loader, tensor
-from bhemu.program.address import At, check_l1, resolve_at
+from bhemu.machine.stop import Stop
+from bhemu.machine.until import End
+from bhemu.names import resolve
+from bhemu.program import loader, schema
+from bhemu.program.address import At, check_l1
 from bhemu.program.datafiles import read_image
-from bhemu.program.schema import CoreSpec, OutputSpec, Program, SetSpec
-from bhemu.tile import Tile
+from bhemu.program.outputs import OutputResult, check_saves, collect
+from bhemu.program.schema import CoreSpec, SetSpec
+from bhemu.tile import Tile, TileOptions
 
 _JUMP_REACH = 0x100000  # bytes that `jal` reaches forwards
 _LUI_T0, _JR_T0 = 0x000002B7, 0x00028067
 
 
-def _silent(name: str, seconds: float) -> None:
-    """Default of `progress`: say nothing."""
+class Program(schema.Program):
+    """A program as files: what to load, set, feed, run and compare (PROGRAM.toml)."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, allow_outside: bool = False) -> Program:
+        """Read a PROGRAM.toml, or the one in a folder; InputError for every mistake in it.
+
+        Its files lie in its folder unless `allow_outside`.
+        """
+        return cls(**vars(schema.load_program(path, allow_outside=allow_outside)))
+
+    def launch(self, **options: Unpack[TileOptions]) -> Tile:
+        """A tile with the program on it, its cores released, nothing executed yet.
+
+        options: as in Tile; what is not given is as the program says. Tile.run() then ends where
+        the program ends, Tile.check() compares its outputs. InputError for everything that can be
+        found out without running.
+        """
+        return launch(self, **options)
+
+    def __repr__(self) -> str:
+        cores = ", ".join(self.cores)
+        given = f"{_count(self.inputs, 'input')}, {_count(self.outputs, 'output')}"
+        where = "" if self.path is None else f", {self.path}"
+        return f"<Program {self.name}: {self.kind} on {cores}; {given}{where}>"
 
 
-@dataclass(frozen=True)
-class OutputResult:
-    """One output after a run: where it was, how it compares, where it was saved.
-
-    `report` is None when the program names nothing to compare with, `saved` when nothing was saved.
-    """
-
-    spec: OutputSpec
-    address: int
-    report: tensor.Report | None
-    saved: Path | None
-
-    @property
-    def equal(self) -> bool:
-        """False when the output differs from what was expected."""
-        return self.report is None or self.report.equal
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values: name, address, shape, dtype, layout, saved, and the report's."""
-        compared = {} if self.report is None else self.report.as_dict()
-        return {
-            **compared,
-            "name": self.spec.name,
-            "address": self.address,
-            "shape": list(self.spec.shape),
-            "dtype": self.spec.dtype,
-            "layout": self.spec.layout,
-            "equal": None if self.report is None else self.report.equal,
-            "saved": None if self.saved is None else str(self.saved),
-        }
-
-    def __str__(self) -> str:
-        if self.report is not None and not self.report.equal:
-            return str(self.report)
-        shape = "x".join(str(n) for n in self.spec.shape)
-        parts = [self.spec.name, f"{shape} {self.spec.dtype}"]
-        if self.report is not None:
-            how = "equal" if self.report.how == "bits" else f"agrees by {self.report.how}"
-            parts.append(f"{how} ({self.report.total} of {self.report.total})")
-        if self.saved is not None:
-            parts.append(f"saved to {self.saved}")
-        return "  ".join(parts if len(parts) > 2 else [*parts, "not compared"])
+def _count(items: Sequence[object], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
-def launch(
-    program: Program,
-    *,
-    quantum: int = 1000,
-    progress: Callable[[str, float], None] = _silent,
-    boot: bool = True,
-) -> Tile:
+def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[TileOptions]) -> Tile:
     """A tile with `program` on it, its cores released, nothing executed yet.
 
     Of kind "llk" brisc has booted and been told to start the TRISCs, unless `boot` is False.
-    quantum and progress as in Tile. InputError for everything that can be found out without
-    running: ELFs that overlap, unknown symbols, addresses outside memory, outputs that cannot be
-    written.
+    options: as in Tile, where the program says nothing else. InputError for everything that can be
+    found out without running: ELFs that overlap, unknown symbols, addresses outside memory, outputs
+    that cannot be written.
     """
-    _check_saves(program)
+    check_saves(program)
     elfs = {n: loader.read_elf(spec.elf) for n, spec in program.cores.items() if spec.elf}
     ahead.start(ahead.missing(ahead.opcodes(elfs.values())))
-    names = ("seed", "ub", "poison", "reference", "livelock")
-    how = {name: getattr(program.run, name) for name in names}
-    tile = Tile(quantum=quantum, progress=progress, **how)
+    own: TileOptions = {
+        "seed": program.run.seed,
+        "ub": program.run.ub,
+        "poison": program.run.poison,
+        "reference": program.run.reference,
+        "livelock": program.run.livelock,
+    }
+    merged: TileOptions = {**own, **options}
+    tile = Tile(**merged)
+    _place(tile, program, elfs)
+    if program.kind != "llk":
+        for name, spec in program.cores.items():
+            if spec.release:
+                tile.core[name].release()
+    elif boot:
+        harness.start(tile)
+    clock = None if program.run.limit is None else tile.clock + program.run.limit
+    words = until_words(tile, program) or ()
+    tile.launched(program, End(tuple(words), clock, program.run.timeout_s))
+    return tile
+
+
+def _place(tile: Tile, program: schema.Program, elfs: Mapping[str, loader.Image]) -> None:
+    """ELFs, start addresses, values and inputs."""
     if program.image is not None:
         tile.write(0, read_image(program.image).tobytes())
     for name, elf in elfs.items():
@@ -103,23 +100,15 @@ def launch(
     _check_addresses(tile, program)
     for source in program.inputs:
         tile.write(_l1_address(tile, source.origin, source.at, source.size), source.data())
-    if program.kind == "llk":
-        if boot:
-            harness.start(tile)
-        return tile
-    for name, spec in program.cores.items():
-        if spec.release:
-            tile.core[name].release()
-    return tile
 
 
-def run(tile: Tile, program: Program) -> Stop:
+def run(tile: Tile, program: schema.Program) -> Stop:
     """Run a launched program to its end condition, limit or time-out (see Tile.run)."""
     spec = program.run
     return tile.run(until_words(tile, program), limit=spec.limit, timeout_s=spec.timeout_s)
 
 
-def until_words(tile: Tile, program: Program) -> list[tuple[int, int]] | None:
+def until_words(tile: Tile, program: schema.Program) -> list[tuple[int, int]] | None:
     """The program's end condition as (L1 address, value) pairs; None means until idle."""
     words = [(resolve(tile, until.word), until.equals) for until in program.run.until]
     if program.kind == "llk" and not words:
@@ -127,61 +116,14 @@ def until_words(tile: Tile, program: Program) -> list[tuple[int, int]] | None:
     return words or None
 
 
-def word_name(program: Program, address: int) -> str:
+def word_name(program: schema.Program, address: int) -> str:
     """How a message calls the word at `address` of an end condition."""
     return harness.word_name(address) if program.kind == "llk" else f"word {address:#x}"
 
 
-def check(tile: Tile, program: Program) -> list[OutputResult]:
-    """Read every output, save it where the program says so, and compare it.
-
-    A file is written whole or not at all.
-    """
-    results = []
-    for spec in program.outputs:
-        address = resolve(tile, spec.at)
-        data = tile.read(address, spec.size)
-        if spec.save is not None:
-            _save(spec, data, program.home)
-        results.append(OutputResult(spec, address, spec.check(data), spec.save))
-    return results
-
-
-def resolve(tile: Tile, at: At, core: str | None = None) -> int:
-    """The address of `at`: a number, a symbol of `core` (or of any core), or a register name."""
-
-    def address(name: str) -> int:
-        if core is not None and name not in REGISTERS:
-            return _symbol_of(tile.core[core], name)
-        found = {
-            symbols.address(name)
-            for one in tile.core.values()
-            if core in (None, one.name)
-            for symbols in one.images
-            if name in symbols.names
-        }
-        if len(found) > 1:
-            places = ", ".join(f"{value:#x}" for value in sorted(found))
-            raise InputError(f"{name} stands for several addresses: {places}", hint="name the core")
-        if found:
-            return found.pop()
-        if name in REGISTERS:
-            return REGISTERS[name]
-        known = [name for one in tile.core.values() for s in one.images for name in s.names]
-        near = difflib.get_close_matches(name, [*known, *REGISTERS], n=1)
-        hint = f"did you mean {near[0]}?" if near else "is the ELF stripped? readelf -s"
-        raise InputError(f"no symbol or register {name}", hint=hint)
-
-    return resolve_at(at, address)
-
-
-def _symbol_of(core: Core, name: str) -> int:
-    if not core.images:
-        raise InputError(f"{core.name} has no ELF, so no symbol {name}")
-    for symbols in core.images[:-1]:
-        if name in symbols.names:
-            return symbols.address(name)
-    return core.images[-1].address(name)
+def check(tile: Tile, program: schema.Program) -> list[OutputResult]:
+    """Read every output, save it where the program says so, and compare it."""
+    return collect(program, lambda at: resolve(tile, at), tile.read)
 
 
 # Placing
@@ -283,7 +225,7 @@ def _named(origin: str, action: Callable[..., Any], *values: Any) -> Any:
         raise InputError(f"{origin}: {error.message}", hint=error.hint) from error
 
 
-def _check_addresses(tile: Tile, program: Program) -> None:
+def _check_addresses(tile: Tile, program: schema.Program) -> None:
     """Outputs and end conditions lie in L1, before anything runs."""
     for spec in program.outputs:
         _l1_address(tile, spec.origin, spec.at, spec.size)
@@ -297,33 +239,3 @@ def _l1_address(tile: Tile, origin: str, at: At, size: int) -> int:
     address: int = _named(origin, resolve, tile, at)
     check_l1(origin, address, size)
     return address
-
-
-# Saving
-
-
-def _check_saves(program: Program) -> None:
-    """Every file to be saved can be written, and is of a kind that can be read back."""
-    keep = list(program.files())
-    for spec in program.outputs:
-        if spec.save is None:
-            continue
-        if spec.save.suffix != ".npy" and spec.dtype != "raw":
-            raise InputError(
-                f"{spec.origin}: save = {spec.save} is not .npy",
-                hint='only dtype = "raw" is saved as plain bytes',
-            )
-        files.check_writable(spec.save, spec.origin, keep)
-        keep.append(spec.save)
-
-
-def _save(spec: OutputSpec, data: bytes, inside: Path | None) -> None:
-    """Write an output, below `inside`: its folder may have changed since it was checked."""
-    assert spec.save is not None
-    if inside is not None and not files.is_inside(spec.save, inside):
-        raise InputError(f"{spec.origin}: {spec.save} leaves the folder of the program")
-    if spec.save.suffix != ".npy":
-        files.write_whole(spec.save, lambda file: file.write(data), spec.origin)
-        return
-    array = tensor.decode(data, spec.shape, spec.dtype, spec.layout)
-    files.write_whole(spec.save, lambda file: np.save(file, array), spec.origin)

@@ -6,6 +6,7 @@ from bhemu import errors
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.parts import TilePart
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
@@ -24,14 +25,14 @@ _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 1
 _SP = 2
 
 
-def where_core(tile: Any, c: int, pc: int | None = None, **more: Any) -> Where:
+def where_core(tile: TilePart, c: int, pc: int | None = None, **more: Any) -> Where:
     """Place of core `c` (0-4) at `pc` (default: where it stands)."""
     at = int(tile.state.pc[c]) if pc is None else pc
     name, file, line = tile.locate(c, at)
     return Where(tile=tile.xy, core=CORE_NAMES[c], pc=at, symbol=name, file=file, line=line, **more)
 
 
-def where_thread(tile: Any, t: int) -> Where:
+def where_thread(tile: TilePart, t: int) -> Where:
     """Place of the word at the wait gate of thread `t`: who pushed it, from where."""
     s = tile.state
     word = int(s.gate_word[t])
@@ -45,7 +46,7 @@ def where_thread(tile: Any, t: int) -> Where:
     )
 
 
-def _core_instruction(tile: Any, c: int) -> dict[str, Any]:
+def _core_instruction(tile: TilePart, c: int) -> dict[str, Any]:
     pc = int(tile.state.pc[c])
     if not 0 <= pc <= L1_SIZE - 4:
         return {}
@@ -53,7 +54,7 @@ def _core_instruction(tile: Any, c: int) -> dict[str, Any]:
     return {"word": word, "decoded": riscv_text(word, pc)}
 
 
-def rule_error(tile: Any, status: int) -> BhemuError:
+def rule_error(tile: TilePart, status: int) -> BhemuError:
     """The error of a negative status; the place is the thread's word or the core's instruction."""
     s = tile.state
     rule = RULES[status]
@@ -78,14 +79,14 @@ def rule_error(tile: Any, status: int) -> BhemuError:
     return kind(text, category=category, rule=rule.rule, where=where, hint=rule.hint)
 
 
-def _accessed_address(tile: Any, c: int, word: int) -> int:
+def _accessed_address(tile: TilePart, c: int, word: int) -> int:
     """Address that a load or store of core `c` computes."""
     cls: Any = decode_riscv(word)
     base = tile.backend.engine.read_register(c, cls.rs1.get(word))
     return int(base + cls.imm.get(word)) & 0xFFFFFFFF
 
 
-def engine_error(tile: Any) -> BhemuError:
+def engine_error(tile: TilePart) -> BhemuError:
     """The engine stopped by itself: an access or jump outside the mapped memory."""
     s = tile.state
     number, c = int(s.detail[0]), int(s.core[0])
@@ -114,7 +115,7 @@ def engine_error(tile: Any) -> BhemuError:
     )
 
 
-def fetch_error(tile: Any, c: int) -> BhemuError:
+def fetch_error(tile: TilePart, c: int) -> BhemuError:
     """A jump out of L1."""
     pc = int(tile.state.pc[c])
     return errors.GuestFault(
@@ -126,7 +127,7 @@ def fetch_error(tile: Any, c: int) -> BhemuError:
     )
 
 
-def assert_error(tile: Any, c: int) -> BhemuError:
+def assert_error(tile: TilePart, c: int) -> BhemuError:
     """A core stands on ebreak."""
     return errors.Assert(
         f"{CORE_NAMES[c]} reached ebreak, the device assert",

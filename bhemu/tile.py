@@ -1,37 +1,69 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import events, memmap, report
+from bhemu import arguments, events, memmap, names, report, snapshot
 from bhemu.backend import Backend
-from bhemu.core import Core, Loaded
+from bhemu.controls import Controls
+from bhemu.core import Core, Cores
 from bhemu.devices.bus.address_map import WINDOWS, block_name
-from bhemu.errors import BhemuError, InputError
-from bhemu.machine import LONGEST_TURN, MOST, Runner, Stop, Until
+from bhemu.errors import InputError
+from bhemu.machine.runner import LONGEST_TURN
+from bhemu.machine.stepping import Machine
+from bhemu.machine.stop import Stop, now
+from bhemu.machine.until import End, Until
+from bhemu.parts import Loaded
 from bhemu.program import loader, tensor
+from bhemu.program.outputs import OutputResult, collect
+from bhemu.program.schema import Program
+from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
 
 _UB = {"error": 0, "warn": 1, "silicon": 2}
 _REFERENCE = {"ttsim": 0, "llk": 1}
+_POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
+_NOC_SIDE = 63  # largest coordinate
+_INTERNAL = {
+    *("state", "bus", "backend", "inert", "log", "ranges", "add_image", "locate", "place"),
+    *("before_run", "drain_log", "launched", "loaded", "check_thread", "machine"),
+}
+"""What the packages own and no user needs; left out of dir(tile)."""
 
 
 def _silent(name: str, seconds: float) -> None:
     """Default of `progress`: say nothing."""
 
 
-class Tile:
+class TileOptions(TypedDict, total=False):
+    """The keyword arguments of Tile."""
+
+    xy: tuple[int, int]
+    seed: int
+    quantum: int
+    ub: str
+    poison: str | None
+    reference: str
+    engine: str
+    livelock: int
+    progress: Callable[[str, float], None]
+
+
+class Tile(Controls):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim" or "llk"; livelock: rounds without a Tensix word after which a run looks
-    whether any core can still leave its loop (0 = never); poison: None, "zero", "ff" or "random"
-    (fill of L1, with `seed`);
+    reference: "ttsim" or "llk"; engine: "unicorn"; livelock: rounds without a Tensix word after
+    which a run looks whether any core can still leave its loop (0 = never); poison: None, "zero",
+    "ff" or "random" (fill of L1, with `seed`);
     progress: called with (name, seconds) after something was compiled for the first time.
+    Addresses are integers or names of registers and symbols, as in "main+4". A tile belongs to the
+    thread that made it.
     """
 
     def __init__(
@@ -47,21 +79,26 @@ class Tile:
         livelock: int = 2000,
         progress: Callable[[str, float], None] = _silent,
     ) -> None:
-        self.xy, self.seed = xy, seed
+        self._thread = threading.get_ident()
+        self.xy, self.seed = _coordinate(xy), arguments.integer("seed", seed)
         self.state = State()
-        self.state.quantum[0] = _positive("quantum", quantum, LONGEST_TURN)
-        self.state.ub_mode[0] = _choice("ub", ub, _UB)
-        self.state.reference[0] = _choice("reference", reference, _REFERENCE)
-        _choice("engine", engine, {"unicorn": 0})
-        self.state.livelock[0] = _natural("livelock", livelock)
+        self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
+        self.state.ub_mode[0] = arguments.choice("ub", ub, _UB)
+        self.state.reference[0] = arguments.choice("reference", reference, _REFERENCE)
+        arguments.choice("engine", engine, {"unicorn": 0})
+        arguments.choice("poison", poison, _POISON)
+        self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)
+        if not callable(progress):
+            raise InputError(f"progress = {progress!r} must be callable")
         self.backend = Backend(self.state, progress)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
-        self._runner = Runner(self)
+        self.machine = Machine(self)
         self._poison = poison
         self._shared_l1 = False
         self.log: list[tuple[int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
+        self._program: Program | None = None
         self._power_up()
         for observe in events.tile_created:
             observe(self)
@@ -71,26 +108,29 @@ class Tile:
         for window in WINDOWS:
             if window.power_up is not None:
                 window.power_up(self.state, self.xy)
-        fill = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
-        self.state.l1[:] = _choice("poison", self._poison, fill)
+        self.state.l1[:] = _POISON[self._poison]
         if self._poison == "random":
             random = np.random.default_rng(self.seed)
             self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
 
     def reset(self) -> None:
-        """Power-up again: memory, registers, clock; loaded symbols are forgotten."""
+        """Power-up again: memory, registers, clock; programs are forgotten."""
+        self._alone("reset")
         reset(self.state)
         self._power_up()
         for own in self.loaded:
             own.forget()
         self.ranges.clear()
-        self._runner.error = None
+        self._program = None
+        self.machine.forget()
+        self.machine.points.delete(None)
+        self.machine.end = End()
         self.state.flush[:] = 1
 
     @property
     def core(self) -> Mapping[str, Core]:
         """The five cores by name; made for each look, so that a tile is no reference cycle."""
-        return {name: Core(self, index, name) for index, name in enumerate(memmap.CORE_NAMES)}
+        return Cores(self)
 
     # Memory
 
@@ -103,44 +143,57 @@ class Tile:
     @property
     def clock(self) -> int:
         """Instructions (RISC-V and Tensix) retired in all turns, at least 1 per round."""
-        return int(self.state.clock[0])
+        return now(self.state)
 
-    def read(self, address: int, n: int) -> bytes:
+    def address(self, name: int | str) -> int:
+        """The address of a register or of a symbol of the loaded ELFs, as in "main+4"."""
+        return names.resolve(self, name)
+
+    def read(self, at: int | str, n: int) -> bytes:
         """`n` bytes of L1, as the host."""
-        self._check_l1(address, n)
+        address = self._check_l1(at, arguments.integer("n", n))
         return self.state.l1[address : address + n].tobytes()
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, at: int | str, data: bytes | bytearray | memoryview) -> None:
         """Bytes into L1, as the host."""
-        self._check_l1(address, len(data))
-        self.state.l1[address : address + len(data)] = np.frombuffer(data, np.uint8)
+        try:
+            plain = np.frombuffer(data, np.uint8)
+        except (TypeError, ValueError, AttributeError, BufferError):
+            kind = type(data).__name__
+            raise InputError(f"write takes bytes, not {kind}", hint="put_tensor, write32") from None
+        address = self._check_l1(at, len(plain))
+        self.state.l1[address : address + len(plain)] = plain
         self.state.flush[:] = 1
 
-    def read32(self, address: int) -> int:
+    def read32(self, at: int | str) -> int:
         """One word as the host over the NoC; InputError where the host may not."""
+        address = self.address(at)
         if 0 <= address < memmap.L1_SIZE:
             return int.from_bytes(self.read(address, 4), "little")
         status, value = self.backend.read(self._check_device(address))
         self._check_access(status, "read", address)
         return value
 
-    def write32(self, address: int, value: int) -> None:
+    def write32(self, at: int | str, value: int) -> None:
         """Store one word as the host over the NoC; InputError where the host may not."""
-        if not 0 <= value < 1 << 32:
-            raise InputError(f"value {value:#x} does not fit 32 bits")
+        address, value = self.address(at), arguments.word("value", value)
         if 0 <= address < memmap.L1_SIZE:
             self.write(address, value.to_bytes(4, "little"))
             return
         status = self.backend.write(self._check_device(address), value)
         self._check_access(status, "write", address)
 
-    def _check_l1(self, address: int, n: int) -> None:
-        if address < 0 or n < 0 or address + n > memmap.L1_SIZE:
+    def _check_l1(self, at: int | str, n: int) -> int:
+        self.check_thread()
+        address = self.address(at)
+        if address < 0 or address + n > memmap.L1_SIZE:
             raise InputError(
                 f"{address:#x}..{address + n:#x} is outside L1 (0..{memmap.L1_SIZE:#x})"
             )
+        return address
 
     def _check_device(self, address: int) -> int:
+        self.check_thread()
         if not memmap.DEVICE_BASE <= address < memmap.FAR_UNTIL or address & 3:
             raise InputError(
                 f"{address:#010x} is no address the host can reach on this tile"
@@ -159,15 +212,16 @@ class Tile:
             )
 
     def tensor(
-        self, at: int, shape: tuple[int, ...], dtype: str, layout: str = "tile32"
+        self, at: int | str, shape: Sequence[int], dtype: str, layout: str = "tile32"
     ) -> npt.NDArray[Any]:
         """A tensor of L1, decoded (float32, or int32 for integer formats)."""
+        shape = _shape(shape)
         size = tensor.encoded_size(shape, dtype, layout)
         return tensor.decode(self.read(at, size), shape, dtype, layout)
 
     def put_tensor(
         self,
-        at: int,
+        at: int | str,
         array: npt.ArrayLike,
         dtype: str,
         layout: str = "tile32",
@@ -219,25 +273,11 @@ class Tile:
 
         until: a callable (tile) -> bool, asked once per round, or words of L1 that must all hold,
         as [(address, value), ...] or [{"word": address, "equals": value}, ...], exact at the
-        store; limit in clock units. Errors: BhemuError; again raised until reset() or
-        run(resume=True).
+        store, or "idle"; limit in clock units. What is not given is as the launched program says.
+        Errors: BhemuError; again raised until reset() or run(resume=True).
         """
-        return self._runner.run(until, limit, timeout_s, resume)
-
-    def step(self, core: str, n: int = 1, *, hold: bool = False) -> Stop:
-        """Normal schedule until `core` retired `n` instructions; hold freezes the others."""
-        return self._runner.step(self._core(core), n, hold)
-
-    def tstep(self, thread: int, n: int = 1) -> Stop:
-        """Normal schedule until Tensix thread 0-2 executed `n` words."""
-        if thread not in (0, 1, 2):
-            raise InputError(f"there is no Tensix thread {thread} (0, 1, 2)")
-        return self._runner.tstep(thread, n)
-
-    @property
-    def error(self) -> BhemuError | None:
-        """The error that stopped the last run."""
-        return self._runner.error
+        self._alone("run")
+        return self.machine.run(until, limit, timeout_s, resume)
 
     def drain_log(self) -> None:
         """Move executed words from the trace ring to `log`: (thread, word, pc, origin)."""
@@ -247,24 +287,75 @@ class Tile:
             self.log.append((t, word, pc, origin))
         s.log_read[0] = s.log_write[0]
 
-    def _core(self, name: str) -> int:
-        if name not in memmap.CORE_NAMES:
-            raise InputError(f"there is no core {name!r}", hint=", ".join(memmap.CORE_NAMES))
-        return memmap.CORE_NAMES.index(name)
+    # States and programs
+
+    def snapshot(self) -> Snapshot:
+        """The whole state as it is now, breakpoints excepted: restore() takes it, save() a file."""
+        self.check_thread()
+        more = {"seed": self.seed, "poison": self._poison}
+        return snapshot.take(self, self.machine, more)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
+        self._alone("restore")
+        if not isinstance(saved, Snapshot):
+            raise InputError(f"{saved!r} is no snapshot", hint="Snapshot.load(path) reads a file")
+        snapshot.restore(self, self.machine, saved)
+        self.seed, self._poison = saved.about["seed"], saved.about["poison"]
+
+    def launched(self, program: Program, end: End) -> None:
+        """`program` is on the tile, and this is how its runs end."""
+        self._program, self.machine.end = program, end
+
+    def check(self) -> list[OutputResult]:
+        """The outputs of the launched program: saved where it says so, and compared."""
+        if self._program is None:
+            raise InputError("no program was launched", hint="Program.load(path).launch()")
+        return collect(self._program, self.address, self.read)
+
+    # What a tile is to Python
+
+    def check_thread(self) -> None:
+        """InputError in another thread than the one that made the tile."""
+        if threading.get_ident() != self._thread:
+            raise InputError(
+                "a tile belongs to the thread that made it",
+                hint="make a tile in each thread, or run tiles in processes",
+            )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise InputError(
+            "a tile cannot be copied or pickled",
+            hint="tile.snapshot() can, and another tile can restore() it",
+        )
+
+    def __dir__(self) -> list[str]:
+        names = super().__dir__()
+        return sorted(n for n in names if n not in _INTERNAL and (n[:1] != "_" or n[:2] == "__"))
+
+    def __repr__(self) -> str:
+        x, y = self.xy
+        program = "" if self._program is None else f" {self._program.name},"
+        cores = " ".join(f"{core.name}:{core.state}" for core in self.core.values())
+        problem = "" if self.error is None else f"; stopped by {type(self.error).__name__}"
+        return f"<Tile ({x},{y}){program} clock {self.clock}; {cores}{problem}>"
 
 
-def _choice(what: str, value: Any, known: Mapping[Any, int]) -> int:
-    if value not in known:
-        names = ", ".join(repr(name) for name in known)
-        raise InputError(f"{what} = {value!r} is not known", hint=f"one of {names}")
-    return known[value]
+def _coordinate(xy: Any) -> tuple[int, int]:
+    """`xy` as a coordinate of the NoC."""
+    try:
+        x, y = (arguments.integer("coordinate", n, 0, _NOC_SIDE) for n in xy)
+    except (TypeError, ValueError, InputError):
+        raise InputError(
+            f"xy = {xy!r} must be a NoC coordinate: two integers of 0 to {_NOC_SIDE}",
+            hint="for example (1, 2)",
+        ) from None
+    return x, y
 
 
-def _positive(what: str, value: int, most: int) -> int:
-    if not isinstance(value, int) or not 0 < value <= most:
-        raise InputError(f"{what} = {value!r} must be an integer of 1 to {most}")
-    return value
-
-
-def _natural(what: str, value: int) -> int:
-    return value if value == 0 and isinstance(value, int) else _positive(what, value, MOST)
+def _shape(shape: Any) -> tuple[int, ...]:
+    """`shape` as a tuple of integers."""
+    try:
+        return tuple(arguments.integer("shape", n, 1) for n in shape)
+    except (TypeError, InputError):
+        raise InputError(f"shape = {shape!r} is no shape", hint="for example (32, 32)") from None

@@ -11,7 +11,8 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch import check, launch, resolve, run
+from bhemu.launch import check, launch, run
+from bhemu.names import resolve
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
 from bhemu.riscv.asm import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
 
@@ -165,7 +166,7 @@ def test_an_image_starts_its_cores_at_their_addresses(tmp_path) -> None:
     assert run(tile, p).reason == "until"
     assert tile.read32(0x100) == 3
     assert tile.core["trisc1"].pc == START  # brisc's store ended the run
-    assert tile.run().reason == "idle"
+    assert tile.run("idle").reason == "idle"
     assert tile.core["trisc1"].pc == START + 8
 
 

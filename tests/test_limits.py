@@ -14,12 +14,12 @@ import pytest
 from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 
 from bhemu import limits
-from bhemu.debug.savefile import load_state
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
 from bhemu.program.datafiles import read_array, read_image
 from bhemu.program.loader import place, read_elf
 from bhemu.program.schema import load_program
+from bhemu.snapshot import Snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -121,7 +121,7 @@ def test_archives_are_not_unpacked_before_their_shape_is_known(tmp_path: Path) -
     big = npy((200 << 20,), bytes(200 << 20))
     path = packed(tmp_path / "s.npz", l1=big, in_addr=npy((0,)), in_len=npy((0,)), in_data=big)
     with cheap(), pytest.raises(InputError, match=r"no array|l1 is uint8 \[209715200\]"):
-        load_state(path)
+        Snapshot.load(path)
     with cheap(), pytest.raises(InputError, match=r"not an .npz image: in_data: 209715200 bytes"):
         read_image(path)
 
@@ -140,7 +140,7 @@ def test_an_archive_of_a_million_members(tmp_path: Path) -> None:
         for i in range(5000):
             archive.writestr(f"{i}.npy", b"")
     with cheap(), pytest.raises(InputError, match="more than 4096 members"):
-        load_state(path)
+        Snapshot.load(path)
 
 
 def damaged(path: Path, method: int | None = None) -> Path:
@@ -160,7 +160,7 @@ def damaged(path: Path, method: int | None = None) -> Path:
 def test_a_damaged_archive_is_bad_input(tmp_path: Path, method: int | None) -> None:
     path = damaged(tmp_path / "s.npz", method)
     with pytest.raises(InputError, match="not a saved state"):
-        load_state(path)
+        Snapshot.load(path)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, In
 from bhemu.program import files
 
 if TYPE_CHECKING:
-    from bhemu.debug.savefile import Snapshot
+    from bhemu.snapshot import Snapshot
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 _RUN_ONLY = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "save")
@@ -48,12 +48,12 @@ def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
     if what is None:
         raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
     from bhemu.debug import dump
-    from bhemu.debug.savefile import load_state
     from bhemu.debug.view import View
+    from bhemu.snapshot import Snapshot
 
     other = values["other"]
     chosen = dump.select(names, bulky=other is not None)
-    theirs = None if other is None else load_state(Path(other))
+    theirs = None if other is None else Snapshot.load(Path(other))
     state, error, code = _state(what, values)
     view = View(values["fmt"] or "", values["every"])
     if theirs is not None:
@@ -94,7 +94,7 @@ def _show(
 
 def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
     """A saved state, or that of a program where it ended: with its error and exit code."""
-    from bhemu.debug.savefile import load_state
+    from bhemu.snapshot import Snapshot
 
     path = Path(what)
     if files.is_folder(path) or path.suffix == ".toml":
@@ -105,7 +105,7 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | N
     if given is not None:
         flag = f"--{given.removesuffix('_s')}"
         raise click.UsageError(f"{flag} goes with a program", click.get_current_context())
-    return load_state(path), None, EXIT_OK
+    return Snapshot.load(path), None, EXIT_OK
 
 
 def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
@@ -113,7 +113,6 @@ def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu import launch
-        from bhemu.debug.savefile import save_state, snapshot
 
         chosen.check_save()
         tile = launch.launch(chosen.program, quantum=chosen.quantum, progress=progress)
@@ -127,5 +126,5 @@ def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
     except BhemuError as problem:
         error = problem
     if chosen.save is not None:
-        save_state(tile, chosen.save)
-    return snapshot(tile), error, code
+        tile.snapshot().save(chosen.save)
+    return tile.snapshot(), error, code

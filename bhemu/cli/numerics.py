@@ -73,9 +73,7 @@ def _run(
     except BhemuError as problem:
         error = problem
     if chosen.save is not None:
-        from bhemu.debug.savefile import save_state
-
-        save_state(tile, chosen.save)
+        tile.snapshot().save(chosen.save)
     if error is not None:
         return failure.show(error, as_json=chosen.as_json)
     if interrupted:
@@ -158,7 +156,7 @@ def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measu
     import numpy as np
 
     from bhemu.debug import ulps
-    from bhemu.launch import resolve
+    from bhemu.names import resolve
     from bhemu.program import codecs, tensor
 
     data = tile.read(resolve(tile, spec.at), spec.size)
@@ -212,7 +210,6 @@ def _table(result: Measured, rows: int) -> None:
 
 
 def _show_first(result: Measured) -> None:
-    from bhemu.cli.trace import line
     from bhemu.debug.ulps import place
 
     spec = result.spec
@@ -223,13 +220,13 @@ def _show_first(result: Measured) -> None:
     assert found is not None
     if found.made is not None and found.cell is not None:
         click.echo(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
-        click.echo(line(found.made))
+        click.echo(found.made)
     for number, link in enumerate(found.chain):
         what = "from what was made in" if number else "its value was made in"
         click.echo(f"{what} LReg[{link.register.number}], lane {link.register.lane} by")
-        click.echo(line(link.word))
+        click.echo(link.word)
     if found.written is not None:
         click.echo(f"written to L1 address {found.address:#x} by")
-        click.echo(line(found.written))
+        click.echo(found.written)
     if found.note:
         click.echo(found.note)

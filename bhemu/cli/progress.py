@@ -7,9 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from bhemu.tile import Tile
 
 _PERIOD = 0.25  # seconds between two status lines
 
@@ -71,7 +74,7 @@ class Progress:
         said.append(name)
 
     @contextmanager
-    def running(self, tile: Any) -> Iterator[None]:
+    def running(self, tile: "Tile") -> Iterator[None]:
         """On a terminal, show the clock while `tile` runs."""
         if not self._status:
             yield
@@ -86,7 +89,7 @@ class Progress:
             line.join()
             self._clear()
 
-    def _show(self, tile: Any, over: threading.Event) -> None:
+    def _show(self, tile: "Tile", over: threading.Event) -> None:
         while not over.wait(_PERIOD):
             sys.stderr.write(f"\r\x1b[Krunning  clock {tile.clock}  {self.seconds:.1f} s")
             sys.stderr.flush()

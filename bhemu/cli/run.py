@@ -11,8 +11,8 @@ from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, Limit, NoProgress
 
 if TYPE_CHECKING:
-    from bhemu.launch import OutputResult
-    from bhemu.machine import Stop
+    from bhemu.machine.stop import Stop
+    from bhemu.program.outputs import OutputResult
     from bhemu.tile import Tile
 
 
@@ -51,9 +51,7 @@ def _run(tile: "Tile", chosen: Settings, progress: Progress) -> int:
     except BhemuError as problem:
         error = problem
     if chosen.save is not None:
-        from bhemu.debug.savefile import save_state
-
-        save_state(tile, chosen.save)
+        tile.snapshot().save(chosen.save)
     return _report(tile, chosen, stop, results, error)
 
 

@@ -50,9 +50,7 @@ def command(**values: Any) -> int:
     else:
         code = _script(stepper, sys.stdin)
     if chosen.save is not None:
-        from bhemu.debug.savefile import save_state
-
-        save_state(stepper.tile, chosen.save)
+        stepper.tile.snapshot().save(chosen.save)
     return code
 
 
@@ -60,14 +58,12 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
     progress = Progress(chosen.quiet)
     with progress.starting():
         from bhemu.debug.places import Sources
-        from bhemu.debug.session import Session
         from bhemu.debug.stepper import Stepper
         from bhemu.launch import launch
 
         chosen.check_save()
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
-    session = Session(tile, chosen.program)
-    return Stepper(session, Sources(chosen.program, folders), click.echo)
+    return Stepper(tile, chosen.program, Sources(chosen.program, folders), click.echo)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:

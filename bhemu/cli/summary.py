@@ -6,8 +6,8 @@ from typing import Any
 from bhemu.core import Core
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
-from bhemu.launch import OutputResult
-from bhemu.machine import Stop, now
+from bhemu.machine.stop import Stop, now
+from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
 from bhemu.tile import Tile
 

@@ -12,10 +12,9 @@ from bhemu.cli.run import unfinished
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
-    from bhemu.debug.trace import TracedWord, Tracer
-    from bhemu.machine import Stop
-
-_TEXT_WIDTH = 72
+    from bhemu.debug.trace import Tracer
+    from bhemu.machine.stop import Stop
+    from bhemu.machine.traced import TracedWord
 
 
 @click.command("trace")
@@ -40,7 +39,7 @@ def command(**values: Any) -> int:
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
 
     def show(word: "TracedWord") -> None:
-        click.echo(json.dumps(word.as_dict()) if chosen.as_json else line(word, chosen.verbose))
+        click.echo(json.dumps(word.as_dict()) if chosen.as_json else word.as_text(chosen.verbose))
 
     tracer = Tracer(tile, chosen.program, show, thread=values["thread"], most=values["limit_words"])
     stop: Stop | None = None
@@ -52,9 +51,7 @@ def command(**values: Any) -> int:
     except BhemuError as problem:
         error = problem
     if chosen.save is not None:
-        from bhemu.debug.savefile import save_state
-
-        save_state(tile, chosen.save)
+        tile.snapshot().save(chosen.save)
     return _finish(chosen, progress, tracer, stop, error)
 
 
@@ -77,12 +74,3 @@ def _finish(
         click.echo(json.dumps(error.as_dict()))
         return error.exit_code
     return failure.show(error, as_json=False)
-
-
-def line(word: "TracedWord", verbose: bool = False) -> str:
-    """One word as text; with `verbose` its bits as well."""
-    origin = {"push": "", "mop": "MOP"}.get(word.origin, f"REPLAY {word.slot}")
-    bits = f"{word.word:08x}  " if verbose else ""
-    text = f"{word.number:>7}  T{word.thread}  0x{word.pc:08X}  {origin:<9}  {bits}{word.text}"
-    place = word.place
-    return f"{text:<{_TEXT_WIDTH + len(bits)}}  {place}" if place else text

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.debug.trace import TracedWord
 from bhemu.debug.trial import Cells, Trial
+from bhemu.machine.traced import TracedWord
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
 

@@ -11,13 +11,13 @@ from bhemu.core import STATES
 from bhemu.debug import decoded_devices
 from bhemu.debug.registers import UNPACKERS, fields
 from bhemu.debug.rows import Row, Value, values
-from bhemu.debug.savefile import Snapshot
-from bhemu.debug.status import origin
 from bhemu.debug.view import View, eights, ints, word_cells
 from bhemu.errors import InputError
+from bhemu.machine.status import origin
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv import csr
 from bhemu.riscv.disasm import ABI_NAMES
+from bhemu.snapshot import Snapshot
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import CONDITIONS

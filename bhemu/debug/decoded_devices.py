@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.debug.rows import Row, Value, values
-from bhemu.debug.savefile import Snapshot
 from bhemu.debug.view import View, eights, ints
 from bhemu.devices.bus.address_map import INERT, NAMED
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.snapshot import Snapshot
 
 _BYTES = 32  # of memory in a row
 

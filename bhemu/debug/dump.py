@@ -9,10 +9,10 @@ import numpy as np
 from bhemu.debug.decoded import ROWS
 from bhemu.debug.registers import fields
 from bhemu.debug.rows import Row, differences, values
-from bhemu.debug.savefile import SAVED, Snapshot
 from bhemu.debug.view import View
 from bhemu.errors import InputError
 from bhemu.program.table import suggestion
+from bhemu.snapshot import SAVED, Snapshot
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.views import NAMED
 

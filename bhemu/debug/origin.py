@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bhemu.debug.chain import Chain, Link
-from bhemu.debug.trace import TracedWord, Tracer
+from bhemu.debug.trace import Tracer
 from bhemu.debug.trial import Trial
-from bhemu.launch import resolve
+from bhemu.machine.traced import TracedWord
+from bhemu.names import resolve
 from bhemu.program import codecs, tensor
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import watch

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from bhemu.core import Core
 from bhemu.errors import InputError
-from bhemu.launch import resolve
-from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.names import code_address
 from bhemu.program import files
 from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES
@@ -15,7 +14,6 @@ from bhemu.text import printable
 from bhemu.tile import Tile
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
-_LINE = re.compile(r"([^:\s]+\.\w+):(\d+)")
 _FOLDERS_UP = 2  # how far above an ELF its sources are looked for
 
 
@@ -38,12 +36,7 @@ def address(tile: Tile, core: Core, text: str) -> int:
         return core.pc
     if text.startswith("$"):
         return int(core.regs[register(text[1:])])
-    found = _LINE.fullmatch(text)
-    if found:
-        return line_address(tile, core, found[1], int(found[2]))
-    name = re.split(r"[+-]", text)[0]
-    own = any(name in symbols.names for symbols in core.images)
-    return resolve(tile, text, core.name if own else None)
+    return code_address(tile, core, text)
 
 
 def register(name: str) -> int:
@@ -55,53 +48,6 @@ def register(name: str) -> int:
     if name == "fp":
         return 8
     raise InputError(f"no register {name!r}", hint=", ".join(ABI_NAMES))
-
-
-def line_address(tile: Tile, core: Core, file: str, line: int) -> int:
-    """First address of `core`'s code that comes from `file`:`line`."""
-    lines, files = set(), set()
-    for low, high in _code(tile, core):
-        for pc in range(low, high, 4):
-            for symbols in core.images:
-                found = symbols.line(pc)
-                if found is None:
-                    continue
-                if found == (Path(file).name, line):
-                    return pc
-                files.add(found[0])
-                if found[0] == Path(file).name:
-                    lines.add(found[1])
-    if not lines:
-        reason = next((s.line_problem for s in core.images if s.line_problem), "")
-        known = f"its code comes from {', '.join(sorted(files))}" if files else ""
-        raise InputError(f"{core.name} has no code from {file}", hint=reason or known)
-    near = min(lines, key=lambda n: (abs(n - line), n))
-    raise InputError(f"{file}:{line} has no code on {core.name}", hint=f"nearest: {file}:{near}")
-
-
-def function(tile: Tile, core: Core, pc: int) -> tuple[str, int, int]:
-    """(name, first address, address behind the last) of the function that holds `pc`."""
-    for symbols in core.images:
-        found = symbols.lookup(pc)
-        if found:
-            name, offset = found
-            end = pc
-            while end < L1_SIZE and (symbols.lookup(end) or ("",))[0] == name:
-                end += 4
-            return name, pc - offset, end
-    raise InputError(f"{core.name} pc {pc:#x} lies in no known function")
-
-
-def _code(tile: Tile, core: Core) -> list[tuple[int, int]]:
-    mine = {symbols.path for symbols in core.images}
-    return [(low, high) for low, high, name in tile.ranges if Path(name).name in mine]
-
-
-def core_of(text: str) -> str:
-    """A core's name; InputError for anything else."""
-    if text not in CORE_NAMES:
-        raise InputError(f"no core {text!r}", hint=", ".join(CORE_NAMES))
-    return text
 
 
 class Sources:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bhemu.errors import InputError
-from bhemu.launch import resolve, until_words, word_name
+from bhemu.launch import until_words, word_name
 from bhemu.memmap import L1_SIZE, LOCAL_BASE
+from bhemu.names import resolve
 from bhemu.program import loader
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
 from bhemu.tile import Tile

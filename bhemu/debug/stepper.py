@@ -4,15 +4,17 @@ import difflib
 from collections.abc import Callable, Iterable
 
 from bhemu.core import Core
-from bhemu.debug import registers, status
-from bhemu.debug.places import Sources, address, core_of, number
+from bhemu.debug import registers
+from bhemu.debug.places import Sources, address, number
 from bhemu.debug.position import Pushes, listing, position
-from bhemu.debug.session import Session
 from bhemu.errors import InputError
-from bhemu.launch import check
-from bhemu.machine import Stop
+from bhemu.machine import status
+from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.names import core_name
+from bhemu.program.schema import Program
 from bhemu.tensix.insn import disassemble
+from bhemu.tile import Tile
 
 _MOST_SHOWN = 20  # single steps of one command that are shown one by one
 _SHORT = "s step, n next, c continue, cont continue, b break, bkpt break, d delete, u until"
@@ -21,13 +23,15 @@ _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
 class Stepper:
-    """A session's commands. `out` takes each line; `core` is the selected core."""
+    """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
 
-    def __init__(self, session: Session, sources: Sources, out: Callable[[str], None]) -> None:
-        self._session, self._sources, self._out = session, sources, out
-        self.tile = session.tile
+    def __init__(
+        self, tile: Tile, program: Program, sources: Sources, out: Callable[[str], None]
+    ) -> None:
+        self.tile, self._machine = tile, tile.machine
+        self._sources, self._out = sources, out
         self._regs = {name: core.regs for name, core in self.tile.core.items()}
-        released = [spec.name for spec in session.program.cores.values() if spec.release]
+        released = [spec.name for spec in program.cores.values() if spec.release]
         self.core: Core = self.tile.core[released[0]]
         self.last: Stop | None = None
 
@@ -65,7 +69,7 @@ class Stepper:
         while left > 0:
             part = 1 if shown else left
             before, pushes = core.retired, Pushes(self.tile, core.index)
-            stop = self._session.step(core, part)
+            stop = self._machine.step(core, part)
             self._print(pushes.lines())
             left -= max(core.retired - before, 0)
             if not (left and shown and core.retired > before and stop.reason == "step"):
@@ -77,7 +81,7 @@ class Stepper:
         """next [N]: as step, over calls."""
         for _ in range(self._one_count(args, "next [N]")):
             pushes = Pushes(self.tile, self.core.index)
-            stop = self._session.next(self.core)
+            stop = self._machine.next(self.core)
             self._print(pushes.lines())
             if stop.reason not in ("step", "breakpoint"):
                 break
@@ -87,18 +91,18 @@ class Stepper:
         """until ADDRESS: run until the selected core is there."""
         self._need(args, 1, 1, "until ADDRESS|SYMBOL|FILE:LINE")
         target = address(self.tile, self.core, args[0])
-        self._stopped(self._session.run_until(self.core, target), self.core)
+        self._stopped(self._machine.run_to(self.core, [target]), self.core)
 
     def do_finish(self, args: list[str]) -> None:
         """finish: run until the current function has returned."""
         self._need(args, 0, 0, "finish")
-        self._stopped(self._session.finish(self.core), self.core)
+        self._stopped(self._machine.finish(self.core), self.core)
 
     def do_continue(self, args: list[str]) -> None:
         """continue: run to a breakpoint or to the end of the program."""
         self._need(args, 0, 0, "continue")
-        stop = self._session.go(self._session.until)
-        name = self._session.stopped_core(stop)
+        stop = self._machine.run()
+        name = self._machine.stopped_core(stop)
         if name is not None:
             self.core = self.tile.core[name]
         self._stopped(stop, self.core)
@@ -107,19 +111,17 @@ class Stepper:
         """tstep [N] [THREAD]: execute N Tensix words of a thread (1, the core's)."""
         self._need(args, 0, 2, "tstep [N] [THREAD]")
         n = number(args[0]) if args else 1
-        self._tensix(self._thread(args[1:]), lambda t: self._session.tstep(t, n))
+        self._tensix(self._thread(args[1:]), lambda t: self._machine.tstep(t, n))
 
     def do_tnext(self, args: list[str]) -> None:
         """tnext [THREAD]: one pushed Tensix word, over a whole MOP or REPLAY."""
         self._need(args, 0, 1, "tnext [THREAD]")
-        self._tensix(self._thread(args), self._session.tnext)
+        self._tensix(self._thread(args), self._machine.tnext)
 
     def _tensix(self, thread: int, run: Callable[[int], Stop]) -> None:
-        log = self.tile.log
-        first = len(log)
-        stop = run(thread)
-        words = [entry for entry in log[first:] if entry[0] == thread]
-        del log[first:]
+        with self._machine.recording() as entries:
+            stop = run(thread)
+        words = [entry for entry in entries if entry[0] == thread]
         if len(words) > _MOST_SHOWN:
             self._out(f"  ... {len(words) - _MOST_SHOWN} words, then")
         for _, word, pc, origin in words[-_MOST_SHOWN:]:
@@ -134,9 +136,9 @@ class Stepper:
     def _stopped(self, stop: Stop, core: Core) -> None:
         """Say why it stopped, unless it is the step that was asked for, and where it stands."""
         self.last = stop
-        name = self._session.stopped_core(stop)
+        name = self._machine.stopped_core(stop)
         stopped = core if name is None else self.tile.core[name]
-        point = self._session.points.at(stopped.index, stopped.pc)
+        point = self._machine.points.at(stopped.index, stopped.pc)
         if name is not None and point is not None:
             self._out(str(point))
         elif stop.reason == "until" and core.state not in ("running", "blocked"):
@@ -152,21 +154,21 @@ class Stepper:
     def do_break(self, args: list[str]) -> None:
         """break ADDRESS|SYMBOL|FILE:LINE [CORE]: set a breakpoint."""
         self._need(args, 1, 2, "break ADDRESS|SYMBOL|FILE:LINE [CORE]")
-        core = self.tile.core[core_of(args[1])] if len(args) > 1 else self.core
-        point = self._session.points.add(core.index, address(self.tile, core, args[0]), args[0])
+        core = self.tile.core[core_name(args[1])] if len(args) > 1 else self.core
+        point = self._machine.points.add(core.index, address(self.tile, core, args[0]), args[0])
         self._out(str(point))
 
     def do_delete(self, args: list[str]) -> None:
         """delete [N]: remove breakpoint N, or all."""
         self._need(args, 0, 1, "delete [N]")
-        self._session.points.delete(number(args[0]) if args else None)
+        self._machine.points.delete(number(args[0]) if args else None)
 
     # Looking
 
     def do_core(self, args: list[str]) -> None:
         """core NAME: select a core."""
         self._need(args, 1, 1, "core NAME")
-        self.core = self.tile.core[core_of(args[0])]
+        self.core = self.tile.core[core_name(args[0])]
         self.show()
 
     def do_regs(self, args: list[str]) -> None:
@@ -257,14 +259,14 @@ class Stepper:
         self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
         self._print(status.where(self.tile))
         self._print(registers.sem(self.tile))
-        self._print(str(point) for point in self._session.points.points.values())
-        for at, value in self._session.until or ():
+        self._print(str(point) for point in self._machine.points.points.values())
+        for at, value in self._machine.end.words:
             self._out(f"ends when word {at:#x} is {value:#x} (now {self.tile.read32(at):#x})")
 
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""
         self._need(args, 0, 0, "check")
-        results = check(self.tile, self._session.program)
+        results = self.tile.check()
         self._print([str(result) for result in results] or ["the program names no output"])
 
     def do_help(self, args: list[str]) -> None:
@@ -307,7 +309,7 @@ class Stepper:
 
     def _one_core(self, args: list[str], usage: str) -> Core:
         self._need(args, 0, 1, usage)
-        return self.tile.core[core_of(args[0])] if args else self.core
+        return self.tile.core[core_name(args[0])] if args else self.core
 
     def _thread(self, args: list[str]) -> int:
         """The named thread, or the one of the selected core (brisc, ncrisc: 0)."""

@@ -1,72 +1,15 @@
 """The executed Tensix words of a run, one after the other, as the trace ring hands them over."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bhemu.errors import BhemuError
 from bhemu.launch import until_words
-from bhemu.machine import Stop
+from bhemu.machine.stop import Stop
+from bhemu.machine.traced import Entry, Places, TracedWord
 from bhemu.program.schema import Program
-from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
-from bhemu.tensix.insn import decode, disassemble
 from bhemu.tile import Tile
-
-Place = tuple[str | None, str | None, int | None]
-Entry = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True)
-class TracedWord:
-    """One executed word: its number in the run, thread 0-2, pc that pushed it, and its origin.
-
-    `origin` is "push", "mop" or "replay" (then `slot` is the slot of the replay buffer); for a
-    recorded word `pc` is where the recorded one came from. `function`, `file` and `line` belong to
-    `pc` and are None where no ELF knows them.
-    """
-
-    number: int
-    thread: int
-    word: int
-    pc: int
-    origin: str
-    slot: int | None
-    function: str | None
-    file: str | None
-    line: int | None
-
-    @property
-    def text(self) -> str:
-        """Mnemonic and non-zero fields."""
-        return disassemble(self.word)
-
-    @property
-    def place(self) -> str:
-        """For example "main+0x4 math.c:22", "" where unknown."""
-        source = f"{self.file}:{self.line}" if self.file else ""
-        return " ".join(part for part in (self.function or "", source) if part)
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values; what is unknown is left out."""
-        cls = decode(self.word)
-        known = {**vars(self), "mnemonic": None if cls is None else cls.name, "text": self.text}
-        return {name: value for name, value in known.items() if value is not None}
-
-
-class Places:
-    """Function and source line of a pc, from the ELFs of all cores (they share L1)."""
-
-    def __init__(self, tile: Tile) -> None:
-        self._cores = tuple(tile.core.values())
-        self._known: dict[int, Place] = {}
-
-    def __call__(self, pc: int) -> Place:
-        """(function+offset, file, line)."""
-        if pc not in self._known:
-            found = (core.locate(pc) for core in self._cores)
-            nowhere: Place = (None, None, None)
-            self._known[pc] = next((place for place in found if place[0]), nowhere)
-        return self._known[pc]
 
 
 class _Sink(list[Entry]):
@@ -147,11 +90,7 @@ class Tracer:
         self._tile.drain_log()
 
     def _take(self, entry: Entry) -> None:
-        thread, word, pc, origin = entry
-        if self.full or self._thread not in (None, thread):
+        if self.full or self._thread not in (None, entry[0]):
             return
-        kind = {FROM_PUSH: "push", FROM_MOP: "mop"}.get(origin, "replay")
-        slot = origin - FROM_REPLAY if kind == "replay" else None
-        number = self._sink.taken - 1
         self.shown += 1
-        self._show(TracedWord(number, thread, word, pc, kind, slot, *self._places(pc)))
+        self._show(self._places.word(self._sink.taken - 1, entry))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bhemu.debug.rows import Row, Value, values
-from bhemu.debug.savefile import Snapshot
+from bhemu.snapshot import Snapshot
 from bhemu.tensix.insn import disassemble
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import instruction_debug
+from bhemu.devices import instruction_debug, rules
 from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, Effect, Waits, Window
 from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
@@ -22,12 +22,17 @@ _DRAIN = 1 << 16
 
 
 @njit
-def _full(s: Any, t: Any) -> Any:
-    """FIFO full even after the coprocessor ran as far as it can."""
-    if queued(s, t) < FIFO_DEPTH:
-        return False
+def _room(s: Any, t: Any) -> Any:
+    """DONE, or why there is no room even after the coprocessor ran as far as it can.
+
+    An open sweep is one that a stop has cut short: the repeated push resumes it first.
+    """
+    if queued(s, t) < FIFO_DEPTH and s.sweep_open[0] == 0:
+        return DONE
     call_step(s.run_tensix[0], s, np.int64(_DRAIN))
-    return queued(s, t) >= FIFO_DEPTH
+    if s.status[0] > 0:
+        return rules.RETRY
+    return FIFO_FULL if queued(s, t) >= FIFO_DEPTH else DONE
 
 
 @njit
@@ -35,10 +40,10 @@ def push(s: Any, c: Any, t: Any, word: Any) -> Any:
     """Append a word of core `c` to the FIFO of thread `t`; DONE, or why not, before any effect."""
     if instruction_debug.controlled(s, t):
         return instruction_debug.CONTROLLED
-    if _full(s, t):
-        return FIFO_FULL
-    put(s, t, c, word, s.pc[c])
-    return DONE
+    status = _room(s, t)
+    if status == DONE:
+        put(s, t, c, word, s.pc[c])
+    return status
 
 
 @njit

@@ -4,6 +4,7 @@ from typing import Any
 
 from bhemu.devices.bus.address_map import INERT, find
 from bhemu.devices.bus.window import Effect, Window
+from bhemu.parts import TilePart
 
 
 class Escape(Exception):  # noqa: N818 - an answer, not an error
@@ -38,7 +39,7 @@ def _effect(tile: Any, core: int, address: int, store: bool) -> tuple[Window, Ef
     return window, effect
 
 
-def load(tile: Any, core: int, address: int, size: int) -> int | None:
+def load(tile: TilePart, core: int, address: int, size: int) -> int | None:
     """Value of a device load, None when it varies by itself; raises Waits or Escape."""
     _, effect = _effect(tile, core, address, False)
     if effect in (Effect.VARIES, Effect.CLOCK):
@@ -57,7 +58,7 @@ def load(tile: Any, core: int, address: int, size: int) -> int | None:
     return int(value)
 
 
-def store(tile: Any, core: int, address: int, value: int | None) -> None:
+def store(tile: TilePart, core: int, address: int, value: int | None) -> None:
     """Nothing, for a device store that would change nothing; else raises Waits or Escape."""
     _, effect = _effect(tile, core, address, True)
     if effect is Effect.NONE:

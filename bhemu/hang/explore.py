@@ -10,13 +10,13 @@ and waits for nothing is left alone all the same.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bhemu.hang import device_access
 from bhemu.hang.device_access import Escape, Waits
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.parts import TilePart
 from bhemu.riscv import csr
 from bhemu.riscv.formats import Atomic, Branch, Csr, Fence, IndirectJump, Jump, Load, Store, Upper
 from bhemu.riscv.insn import MASK, Instruction
@@ -73,7 +73,7 @@ class _State:
 class _Walk:
     """One exploration of a core of `tile`; `run` gives the Loop or raises Escape."""
 
-    def __init__(self, tile: Any, core: int, budget: int) -> None:
+    def __init__(self, tile: TilePart, core: int, budget: int) -> None:
         self._tile, self._c, self._left = tile, core, budget
         self._s = tile.state
         self._seen: set[object] = set()
@@ -281,7 +281,7 @@ class _Walk:
         )
 
 
-def explore(tile: Any, core: int, budget: int) -> Loop | None:
+def explore(tile: TilePart, core: int, budget: int) -> Loop | None:
     """The loop that core `core` (0-4) can never leave, or None: it can, or `budget` was too small.
 
     budget: instructions to follow.
@@ -292,7 +292,7 @@ def explore(tile: Any, core: int, budget: int) -> Loop | None:
         return None
 
 
-def livelock(tile: Any, budget: int) -> tuple[Loop, ...]:
+def livelock(tile: TilePart, budget: int) -> tuple[Loop, ...]:
     """Loops of all running cores when none of them can ever leave its own, else nothing.
 
     With cores held back by a debugger nothing is proved.

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.hang.explore import Loop
 from bhemu.hang.stores import CodeStores, code_stores
+from bhemu.parts import TilePart
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import decode, disassemble
@@ -61,7 +61,7 @@ def thread_name(t: int) -> str:
 class Agents:
     """A tile that stands still, looked at from all sides; programs are read once."""
 
-    def __init__(self, tile: Any, loops: Iterable[Loop]) -> None:
+    def __init__(self, tile: TilePart, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
         self._stores: dict[int, CodeStores] = {}

@@ -7,10 +7,10 @@ from where it stands; an address that is computed otherwise stays unknown and is
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
+from bhemu.parts import TilePart
 from bhemu.riscv import formats
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Store, Upper
 from bhemu.riscv.insn import MASK, Instruction
@@ -63,7 +63,7 @@ def _join(a: Registers | None, b: Registers) -> Registers:
 class _Scan:
     """The paths of one core, followed until nothing new is known at any instruction."""
 
-    def __init__(self, tile: Any, core: int) -> None:
+    def __init__(self, tile: TilePart, core: int) -> None:
         self._words = tile.state.l1.view("<u4")
         self._core = core
         self._known: dict[int, Registers] = {}
@@ -159,7 +159,7 @@ def _after(word: int, pc: int, registers: Registers) -> Registers:
     return (*registers[:rd], value, *registers[rd + 1 :])
 
 
-def has_program(tile: Any, core: int) -> bool:
+def has_program(tile: TilePart, core: int) -> bool:
     """True for a core that runs or ran, or that has an ELF or a start address of its own."""
     s = tile.state
     if s.core_state[core] != RESET or s.retired[core] > 0 or tile.core[mm.CORE_NAMES[core]].images:
@@ -167,7 +167,7 @@ def has_program(tile: Any, core: int) -> bool:
     return reset_pc(s, core) not in (0, mm.RESET_PCS[core])
 
 
-def code_stores(tile: Any, core: int) -> CodeStores:
+def code_stores(tile: TilePart, core: int) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
     if not has_program(tile, core):
         return CodeStores(core)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from bhemu.errors import NoProgress
 from bhemu.hang import waits
@@ -10,6 +9,7 @@ from bhemu.hang.explore import Loop
 from bhemu.hang.release import Agents, Releaser
 from bhemu.hang.waits import Wait
 from bhemu.memmap import CORE_NAMES
+from bhemu.parts import TilePart
 from bhemu.report import where_core
 from bhemu.tensix.state import BLOCKED, CORES, THREADS
 
@@ -116,7 +116,7 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     return best
 
 
-def wait_for_graph(tile: Any, loops: tuple[Loop, ...] = ()) -> WaitGraph:
+def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
     agents = Agents(tile, loops)
     s = tile.state
@@ -140,7 +140,7 @@ def wait_for_graph(tile: Any, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     return WaitGraph(tuple(waiters), _cycle(waiters))
 
 
-def no_progress(tile: Any, loops: tuple[Loop, ...]) -> NoProgress:
+def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
     """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
     graph = wait_for_graph(tile, loops)
     if not loops:
@@ -154,7 +154,7 @@ def no_progress(tile: Any, loops: tuple[Loop, ...]) -> NoProgress:
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=how)
 
 
-def advice(tile: Any, graph: WaitGraph) -> str:
+def advice(tile: TilePart, graph: WaitGraph) -> str:
     """What to look at next, from the first waiter whose releasers tell."""
     s = tile.state
     if graph.cycle:

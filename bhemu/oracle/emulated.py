@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, Internal, NoProgress
-from bhemu.machine import Stop
+from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE
 from bhemu.oracle.case import SECONDS, Case, Outcome
 from bhemu.tile import Tile

@@ -8,8 +8,9 @@ import numpy as np
 
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch import launch, resolve, run, until_words
+from bhemu.launch import launch, run, until_words
 from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.names import resolve
 from bhemu.oracle.case import Case
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
 from bhemu.oracle.emulated import outcome

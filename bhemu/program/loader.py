@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
 from bhemu.program import elf, files
@@ -112,7 +113,7 @@ def read_elf(path: str | Path) -> Image:
     Raises InputError, and for nothing else, when the file is missing or fails a check. Segments of
     other types than LOAD and segments that occupy no memory (PT_RISCV_ATTRIBUTES) are left out.
     """
-    path = Path(path)
+    path = arguments.path(path)
     if files.is_missing(path):
         raise InputError(f"{path}: no such file")
     data = files.read_bytes(path, "ELF_BYTES")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bhemu import arguments
 from bhemu.errors import InputError, NotModelled
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import files, tensor, toml
@@ -184,7 +185,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     InputError for everything wrong that shows without running: syntax, unknown keys, wrong types,
     missing files, shapes that do not match, addresses outside L1. NotModelled for kind "tt-metal".
     """
-    path = Path(path)
+    path = arguments.path(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"
     top = Table(_parse(path), str(path), path.parent, inside=not allow_outside)

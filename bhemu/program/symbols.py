@@ -47,13 +47,13 @@ class Symbols:
     """
 
     def __init__(self, data: bytes, path: str, offset: int = 0, moves: Sequence[Move] = ()) -> None:
-        self._data, self._moves = data, tuple(moves)
+        self.data, self.moves = data, tuple(moves)
         self.path = path
         self.offset = offset
 
     def moved(self, offset: int) -> Symbols:
         """The same symbols for an image placed `offset` bytes away from its link address."""
-        return Symbols(self._data, self.path, offset, self._moves)
+        return Symbols(self.data, self.path, offset, self.moves)
 
     def lookup(self, pc: int) -> tuple[str, int] | None:
         """(name, distance from it) of the function, object or label that holds address `pc`."""
@@ -104,7 +104,7 @@ class Symbols:
             return
         address -= self.offset
         yield address
-        for move in self._moves:
+        for move in self.moves:
             if move.paddr <= address < move.paddr + move.size:
                 yield address - move.paddr + move.vaddr
 
@@ -119,8 +119,8 @@ class Symbols:
     def _table(self) -> tuple[list[elf.Symbol], list[elf.Section]]:
         """(symbol entries, sections)."""
         try:
-            table = elf.sections(self._data, self.path)
-            return list(elf.symbols(self._data, table, self.path)), table
+            table = elf.sections(self.data, self.path)
+            return list(elf.symbols(self.data, table, self.path)), table
         except elf.DamagedError as error:
             raise InputError(f"{self.path}: damaged symbol table: {error}") from error
 
@@ -161,7 +161,7 @@ class Symbols:
     def _lines(self) -> tuple[list[lines.Row], str]:
         """(rows in address order, problem). Lines decorate messages: damage must not stop a run."""
         try:
-            found = lines.rows(self._data, elf.sections(self._data, self.path))
+            found = lines.rows(self.data, elf.sections(self.data, self.path))
         except elf.DamagedError as error:
             return [], f"{self.path}: damaged DWARF line table: {error}"
         except InputError as error:

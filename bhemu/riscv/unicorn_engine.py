@@ -201,6 +201,15 @@ class UnicornEngine:
         self._uc[core].mem_protect(address & -PAGE, PAGE, unicorn.UC_PROT_ALL)
         return True
 
+    def forget_code(self) -> None:
+        """No page has been executed yet, and nothing is translated: as after power-up.
+
+        A page that the record does not know to hold code would keep stale code after a write.
+        """
+        for core, uc in enumerate(self._uc):
+            uc.mem_protect(0, mm.L1_SIZE, _READ_WRITE)
+            self.flush(core)
+
     # Interpreted twins of primitives.py
 
     def reg_read(self, core: int, register: int) -> int:

@@ -1,11 +1,14 @@
 """Named state of the coprocessor, as arrays a user can read (Tile.tensix)."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import InputError
+from bhemu.arguments import did_you_mean
+from bhemu.errors import InputError, UnknownName
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.config_fields import Field
 from bhemu.tensix.state import State
 
 _SHARED = (
@@ -104,7 +107,7 @@ NAMED = (
     Named("local", "core-local data memory", ("local",), bulky=True),
     Named("l1", "L1 memory", ("l1",), bulky=True),
 )
-"""The state a user can ask for by name; `regs` is no member of the record (debug/savefile.py)."""
+"""The state a user can ask for by name; `regs` is no member of the record (snapshot.py)."""
 
 
 class Tensix:
@@ -112,22 +115,59 @@ class Tensix:
 
     gpr (3,64), cfg (2,224), thread_cfg (3,68), lreg (16,32), srca/srcb (2,64,16): uint32;
     dst16 (1024,16): uint16 raw cells; dst_valid (1024,), rwc (3,4), adc (3,3,2,4), sem (8,),
-    sem_max (8,), mutex (8,): int64.  Arrays are live views; do not keep them over a reset.
+    sem_max (8,), mutex (8,): int64.  Arrays are live views of the state.
     """
 
+    _s: State
     gpr: npt.NDArray[np.uint32]
     cfg: npt.NDArray[np.uint32]
+    thread_cfg: npt.NDArray[np.uint32]
     lreg: npt.NDArray[np.uint32]
+    cc: npt.NDArray[np.uint32]
+    dst_valid: npt.NDArray[np.int64]
+    src_valid: npt.NDArray[np.int64]
+    rwc: npt.NDArray[np.int64]
+    adc: npt.NDArray[np.int64]
     sem: npt.NDArray[np.int64]
+    sem_max: npt.NDArray[np.int64]
+    mutex: npt.NDArray[np.int64]
+    replay: npt.NDArray[np.uint32]
+    mop_cfg: npt.NDArray[np.uint32]
 
     def __init__(self, s: State) -> None:
-        self._s = s
+        views = {name: getattr(s, name) for name in _SHARED}
+        self.__dict__.update(views, _s=s)
 
-    def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        if name in _SHARED:
-            value: npt.NDArray[Any] = getattr(self._s, name)
-            return value
-        raise AttributeError(f"Tensix has no state {name!r}; known: {', '.join(_SHARED)}")
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"Tensix.{name} is a view: write into it, as in {name}[...] = value")
+
+    if not TYPE_CHECKING:  # a type checker knows every name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            near = did_you_mean(name, [n for n in dir(self) if n[0] != "_"])
+            raise AttributeError(f"Tensix has no state {name!r}; {near or 'dir() lists it'}")
+
+    def __repr__(self) -> str:
+        s = self._s
+        words = ", ".join(f"T{t} {int(n)}" for t, n in enumerate(s.executed))
+        return f"<Tensix: words executed {words}; semaphores {' '.join(map(str, s.sem))}>"
+
+    def cfg_field(self, name: str) -> tuple[int, ...]:
+        """A field by name: of Config one value per bank, of ThreadConfig one per thread."""
+        words, known = self.cfg, config_fields
+        if not isinstance(getattr(known, str(name), None), Field):
+            words, known = self.thread_cfg, thread_fields
+        field = getattr(known, str(name), None)
+        if not isinstance(field, Field):
+            near = did_you_mean(name, self.cfg_fields())
+            raise UnknownName(f"no configuration field {name!r}", hint=near or "cfg_fields()")
+        return tuple((int(row[field.word]) >> field.shift) & field.mask for row in words)
+
+    @staticmethod
+    def cfg_fields() -> list[str]:
+        """The names of all fields of Config and ThreadConfig."""
+        both = {**vars(config_fields), **vars(thread_fields)}
+        return sorted(name for name, field in both.items() if isinstance(field, Field))
 
     @property
     def srca(self) -> npt.NDArray[np.uint32]:

@@ -1,7 +1,7 @@
 """One place that is looked at around every traced word, and one word before which all stops.
 
 `s.watch`: kind (0 none, L1, DST), address or row, column, number of the word to stop at (-1 none)
-and its thread.  Only while the trace is on; never architectural.
+and its thread (ANY_THREAD: whichever).  Only while the trace is on; never architectural.
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ from bhemu.tensix.state import LOG_SIZE
 
 NOTHING, L1, DST = range(3)
 KIND, PLACE, COLUMN, STOP_AT, STOP_THREAD = range(5)
+ANY_THREAD = -1
 
 
 @njit
@@ -31,7 +32,8 @@ def seen(s: Any) -> Any:
 def before(s: Any, t: Any) -> Any:
     """Note what is seen before a word of thread `t`; True when the run is to stop before it."""
     s.watch_before[0] = seen(s)
-    return s.log_write[0] == s.watch[STOP_AT] and t == s.watch[STOP_THREAD]
+    thread = s.watch[STOP_THREAD]
+    return s.log_write[0] == s.watch[STOP_AT] and (thread == t or thread == ANY_THREAD)
 
 
 @njit

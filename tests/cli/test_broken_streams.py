@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.machine import LONGEST_TURN
+from bhemu.machine.runner import LONGEST_TURN
 from bhemu.riscv.asm import EBREAK, PARK, addi, jal
 from bhemu.tile import Tile
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bhemu.cli import dump
-from bhemu.debug.savefile import snapshot
 from bhemu.debug.view import View
 from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, tt
 from bhemu.tensix.views import NAMED
@@ -92,7 +91,7 @@ def test_every_format_of_the_command_is_one_of_dst() -> None:
     from bhemu.debug.dump import select
 
     for fmt in dump._FORMATS:
-        rows = select(["dst"])[0].rows(snapshot(Tile()), View(fmt, every=True))
+        rows = select(["dst"])[0].rows(Tile().snapshot(), View(fmt, every=True))
         assert next(rows).label.startswith(fmt)
 
 

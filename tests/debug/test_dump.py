@@ -6,9 +6,9 @@ import pytest
 from bhemu.debug import dump
 from bhemu.debug.decoded import ROWS
 from bhemu.debug.rows import Row, differences
-from bhemu.debug.savefile import REGS, Snapshot, load_state, save_state, snapshot
 from bhemu.debug.view import View
 from bhemu.errors import InputError
+from bhemu.snapshot import REGS, Snapshot
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import formats
 from bhemu.tensix.insn import assemble
@@ -23,7 +23,7 @@ def tile() -> Tile:
 
 
 def shown(tile: Tile, *names: str, fmt: str = "", every: bool = False) -> list[str]:
-    lines = dump.text(snapshot(tile), dump.select(names), View(fmt, every))
+    lines = dump.text(tile.snapshot(), dump.select(names), View(fmt, every))
     return [" ".join(line.split()) for line in lines][1:]
 
 
@@ -37,7 +37,7 @@ def test_the_list_of_names_is_unique_and_every_name_has_rows_and_members() -> No
 
 
 def test_every_name_and_every_member_can_be_shown(tile) -> None:
-    s = snapshot(tile)
+    s = tile.snapshot()
     for name in [*ROWS, *s.arrays]:
         if name != "l1":
             rows = list(dump.select([name])[0].rows(s, View(every=True)))
@@ -171,12 +171,12 @@ def diff(ours: Snapshot, theirs: Snapshot, *names: str) -> list[str]:
 
 
 def test_a_difference_names_cell_and_both_values(tile, tmp_path) -> None:
-    save_state(tile, tmp_path / "a.npz")
-    before = load_state(tmp_path / "a.npz")
-    assert diff(before, snapshot(tile)) == []
+    tile.snapshot().save(tmp_path / "a.npz")
+    before = Snapshot.load(tmp_path / "a.npz")
+    assert diff(before, tile.snapshot()) == []
     tile.state.gpr[1, 9], tile.state.sem[0] = 0x20, 1
     tile.write(0x100, b"\x01")
-    assert diff(before, snapshot(tile)) == [
+    assert diff(before, tile.snapshot()) == [
         "gpr Tensix GPRs of each thread",
         "T1 8 [9]: 00000000 -> 00000020",
         "sem semaphores: value and maximum",
@@ -184,7 +184,7 @@ def test_a_difference_names_cell_and_both_values(tile, tmp_path) -> None:
         "l1 L1 memory",
         "00000100: [0x100]: 00000000 -> 00000001",
     ]
-    assert diff(before, snapshot(tile), "cfg") == []
+    assert diff(before, tile.snapshot(), "cfg") == []
 
 
 def test_rows_that_differ_much_or_are_alone_are_shown_whole() -> None:
@@ -200,8 +200,8 @@ def test_rows_that_differ_much_or_are_alone_are_shown_whole() -> None:
 
 def test_a_saved_state_comes_back_whole(tile, tmp_path) -> None:
     tile.state.prng[:] = 7
-    save_state(tile, tmp_path / "s.npz")
-    back, now = load_state(tmp_path / "s.npz"), snapshot(tile)
+    tile.snapshot().save(tmp_path / "s.npz")
+    back, now = Snapshot.load(tmp_path / "s.npz"), tile.snapshot()
     assert back.arrays.keys() == now.arrays.keys()
     assert all(np.array_equal(back.arrays[name], now.arrays[name]) for name in now.arrays)
     with pytest.raises(AttributeError):

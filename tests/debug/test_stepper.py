@@ -8,7 +8,6 @@ import pytest
 
 import bhemu as package
 from bhemu.debug.places import Sources
-from bhemu.debug.session import Session
 from bhemu.debug.stepper import COMMANDS, Stepper
 from bhemu.errors import InputError, NoProgress
 from bhemu.launch import launch, run
@@ -43,9 +42,8 @@ class Bench:
 
     def __init__(self, program: Program, **options: int) -> None:
         self.tile = launch(program, **options)
-        self.session = Session(self.tile, program)
         self.lines: list[str] = []
-        self.stepper = Stepper(self.session, Sources(program), self.lines.append)
+        self.stepper = Stepper(self.tile, program, Sources(program), self.lines.append)
 
     def __call__(self, script: str) -> list[str]:
         """The lines of the commands in `script`."""
@@ -103,7 +101,7 @@ def test_breakpoints_stop_before_the_instruction_and_are_left_by_continue(image)
         assert int(bench.tile.core["trisc0"].regs[A0]) == turn
     assert bench("continue")[0].startswith("stopped: idle")
     bench("delete 1")
-    assert bench.session.points.points == {}
+    assert bench.tile.breakpoints == ()
 
 
 def test_steps_and_breakpoints_change_nothing(image) -> None:

@@ -35,7 +35,7 @@ def compared(start: Callable[[], Tile]) -> tuple[Tile, Counter[str]]:
     """Run a program twice, the second time word by word; the tile, and words by mnemonic."""
     total, counted, tile = executed_words(start()), Counter[str](), start()
     s = tile.state
-    tile.tstep(MATH, 0)  # a step stops with the next word at the gate
+    tile.tstep(MATH, 0)  # until a word stands at the gate
     for n in range(total):
         assert (s.executed[MATH], s.gate_full[MATH]) == (n, 1)
         cls, word = decode(int(s.gate_word[MATH])), int(s.gate_word[MATH])
@@ -43,6 +43,7 @@ def compared(start: Callable[[], Tile]) -> tuple[Tile, Counter[str]]:
         unit = unit_of(snapshot(s), MATH) if vector else None
         if n + 1 < total:
             tile.tstep(MATH)
+            tile.tstep(MATH, 0)
         else:
             assert tile.run(golden_case.DONE, timeout_s=60).reason == "until"
         if cls and unit:

@@ -2,15 +2,25 @@
 
 from collections.abc import Iterator
 
-from bhemu.core import Core
 from bhemu.memmap import CORE_NAMES
+from bhemu.parts import CorePart, TilePart
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import CONDITIONS
-from bhemu.tile import Tile
 
 
-def where(tile: Tile) -> Iterator[str]:
+class Standing(tuple[str, ...]):
+    """One line for every core and thread; prints as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(self)
+
+    __str__ = __repr__
+
+
+def where(tile: TilePart) -> Iterator[str]:
     """Every core, then every thread."""
     for core in tile.core.values():
         yield core_line(tile, core)
@@ -18,7 +28,7 @@ def where(tile: Tile) -> Iterator[str]:
         yield thread(tile, t)
 
 
-def core_line(tile: Tile, core: Core) -> str:
+def core_line(tile: TilePart, core: CorePart) -> str:
     """State, place, retired instructions; what a blocked core waits for."""
     if core.state == "reset":
         return f"{core.name:<7} reset"
@@ -33,7 +43,7 @@ def core_line(tile: Tile, core: Core) -> str:
     return text
 
 
-def thread(tile: Tile, t: int) -> str:
+def thread(tile: TilePart, t: int) -> str:
     """Executed and queued words, the word at the gate and what holds it."""
     s = tile.state
     queued = int(s.fifo_write[t] - s.fifo_read[t])
@@ -59,7 +69,7 @@ def origin(code: int) -> str:
     return " (MOP)" if code == FROM_MOP else f" (REPLAY slot {code - FROM_REPLAY})"
 
 
-def backtrace(core: Core) -> Iterator[str]:
+def backtrace(core: CorePart) -> Iterator[str]:
     """The pc, and the return address as far as ra can be trusted."""
     yield f"#0  {_frame(core, core.pc)}"
     ra = int(core.regs[1])
@@ -70,12 +80,12 @@ def backtrace(core: Core) -> Iterator[str]:
         yield f"#1  {_frame(core, ra - 4)}  (call before ra {ra:#x}{doubt})"
 
 
-def _function(core: Core, pc: int) -> str | None:
+def _function(core: CorePart, pc: int) -> str | None:
     symbol = core.locate(pc)[0]
     return None if symbol is None else symbol.split("+")[0]
 
 
-def _frame(core: Core, pc: int) -> str:
+def _frame(core: CorePart, pc: int) -> str:
     symbol, file, line = core.locate(pc)
     place = f" ({file}:{line})" if file else ""
     return f"0x{pc:08X} {symbol or '?'}{place}"

@@ -1,4 +1,4 @@
-"""Breakpoints of a session, kept in the record where the compiled loop looks for them."""
+"""Breakpoints of a tile, kept in the record where the compiled loop looks for them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from bhemu.tensix.state import State
 MOST = 16  # per core, as the record has room for
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Breakpoint:
     """One breakpoint: its number, the core and address, and what the user wrote."""
 
@@ -19,6 +19,9 @@ class Breakpoint:
     core: int
     address: int
     text: str
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         return f"breakpoint {self.number}: {CORE_NAMES[self.core]} 0x{self.address:08X} {self.text}"
@@ -67,6 +70,16 @@ class Breakpoints:
             yield
         finally:
             self._write(core, self._addresses(core))
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """No breakpoint stops anything for as long as the context lasts."""
+        counts = self._s.breakpoint_count.copy()
+        self._s.breakpoint_count[:] = 0
+        try:
+            yield
+        finally:
+            self._s.breakpoint_count[:] = counts
 
     def skip(self, core: int) -> None:
         """Let `core` leave the address where it stands, if that holds a breakpoint."""

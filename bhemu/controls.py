@@ -1,0 +1,119 @@
+"""What a debugger does with a tile: steps, breakpoints, traces, where everything stands."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bhemu import arguments
+from bhemu.core import Core
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine import status
+from bhemu.machine.breakpoints import Breakpoint
+from bhemu.machine.stepping import Machine
+from bhemu.machine.stop import Stop
+from bhemu.machine.traced import TracedWord
+
+
+class Controls:
+    """The debugger's part of Tile."""
+
+    machine: Machine
+
+    @property
+    def core(self) -> Mapping[str, Core]:
+        """The cores by name."""
+        raise NotImplementedError
+
+    def check_thread(self) -> None:
+        """InputError in another thread than the one that made the tile."""
+        raise NotImplementedError
+
+    def _alone(self, what: str) -> None:
+        """Nothing else drives the tile now."""
+        self.check_thread()
+        self.machine.check_idle(what)
+
+    @property
+    def error(self) -> BhemuError | None:
+        """The error that stopped the last run."""
+        return self.machine.error
+
+    def step(self, core: str, n: int = 1, *, hold: bool = False) -> Stop:
+        """Normal schedule until `core` retired `n` instructions; hold freezes the others.
+
+        Ends with "until" when the core executes nothing more, and at a breakpoint of any core.
+        """
+        self._alone("step")
+        return self.machine.step(self.core[core], n, hold)
+
+    def next(self, core: str) -> Stop:
+        """One instruction of `core`; a call runs until it has returned."""
+        self._alone("next")
+        return self.machine.next(self.core[core])
+
+    def finish(self, core: str) -> Stop:
+        """Until the function that `core` is in has returned."""
+        self._alone("finish")
+        return self.machine.finish(self.core[core])
+
+    def run_to(self, core: str, place: int | str) -> Stop:
+        """Until `core` is at an address, symbol or FILE:LINE."""
+        self._alone("run_to")
+        return self.machine.run_to(self.core[core], [self.core[core].address(place)])
+
+    def tstep(self, thread: int, n: int = 1) -> Stop:
+        """Normal schedule until Tensix thread 0-2 executed `n` words, past any breakpoint.
+
+        n = 0: until a word of the thread stands at the wait gate.
+        """
+        self._alone("tstep")
+        return self.machine.tstep(_thread_number(thread), n)
+
+    def tnext(self, thread: int) -> Stop:
+        """One pushed Tensix word of a thread, with all that MOP or REPLAY makes of it."""
+        self._alone("tnext")
+        return self.machine.tnext(_thread_number(thread))
+
+    def break_at(self, core: str, place: int | str) -> int:
+        """Stop before `core` executes `place`: an address, symbol or FILE:LINE; its number."""
+        self._alone("break_at")
+        return self.machine.break_at(self.core[core], place).number
+
+    def delete(self, n: int | None = None) -> None:
+        """Remove breakpoint `n`, or all."""
+        self._alone("delete")
+        self.machine.points.delete(None if n is None else arguments.integer("n", n))
+
+    @property
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        """The breakpoints that are set."""
+        return tuple(self.machine.points.points.values())
+
+    def trace(self, limit: int | None = None) -> list[TracedWord]:
+        """Run as run() does, or until `limit` Tensix words were executed; the words in order.
+
+        An error is raised as by run(); the words before it are in `traced`.
+        """
+        self._alone("trace")
+        self.machine.trace(limit)
+        return self.machine.traced
+
+    @property
+    def traced(self) -> list[TracedWord]:
+        """The words of the last trace()."""
+        return self.machine.traced
+
+    def where(self) -> status.Standing:
+        """Where every core and thread stands and what it waits for; prints as lines."""
+        return status.Standing(status.where(self.machine.tile))
+
+    @property
+    def stop(self) -> Stop | None:
+        """How the last run or step ended; None when none did, or with an error."""
+        return self.machine.last
+
+
+def _thread_number(thread: Any) -> int:
+    try:
+        return arguments.integer("thread", thread, 0, 2)
+    except InputError:
+        raise InputError(f"there is no Tensix thread {thread!r} (0, 1, 2)") from None

@@ -1,0 +1,1 @@
+"""Running a tile: rounds until something stops it, breakpoints, steps, traces, errors in words."""

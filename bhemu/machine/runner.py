@@ -1,0 +1,203 @@
+"""The run loop of a tile: rounds until something stops it; errors in words."""
+
+import copy
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from bhemu import arguments, report
+from bhemu.arguments import MOST
+from bhemu.errors import BhemuError, InputError
+from bhemu.hang.explore import livelock
+from bhemu.hang.waitgraph import no_progress
+from bhemu.machine import until as end
+from bhemu.machine.breakpoints import Breakpoints
+from bhemu.machine.stop import Stop, now, stop
+from bhemu.parts import TilePart
+from bhemu.tensix import loop
+from bhemu.tensix.state import ASSERTED, CORES, RUNNING
+
+_CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
+LONGEST_TURN = 10_000_000  # instructions: time-outs and Ctrl-C are noticed between turns
+_STOPS = {
+    loop.STOP_STEP: "step",
+    loop.STOP_BREAKPOINT: "breakpoint",
+    loop.STOP_UNTIL: "until",
+    loop.STOP_LIMIT: "limit",
+    loop.STOP_IDLE: "idle",
+}
+
+
+def _resolve(tile: TilePart, status: int) -> Stop | None:
+    """Act on a status: None to go on, a Stop, or an exception."""
+    s, engine = tile.state, tile.backend.engine
+    if status < 0:
+        raise report.rule_error(tile, status)
+    c = int(s.core[0])
+    if status == loop.STOP_FLUSH:
+        engine.flush(c)
+        return None
+    if status == loop.STOP_CODE_PAGE:
+        if not engine.make_executable(c, int(s.pc[c])):
+            raise report.fetch_error(tile, c)
+        return None
+    if status == loop.STOP_ENGINE:
+        raise report.engine_error(tile)
+    if status == loop.STOP_ASSERT:
+        raise report.assert_error(tile, int(s.agent[0]))
+    if status == loop.STOP_DEADLOCK:
+        raise no_progress(tile, ())
+    if status == loop.STOP_QUIET:
+        # The look may follow half as many instructions as rounds went by: a small part of the time.
+        loops = livelock(tile, int(s.quiet[0]) // 2)
+        if loops:
+            raise no_progress(tile, loops)
+        return None
+    if status == loop.STOP_LOG:
+        tile.drain_log()
+        return None
+    return stop(tile, _STOPS[status])
+
+
+class Runner:
+    """The run loop of one tile; remembers the error that stopped it and where it was seen to stop.
+
+    `end`: what a run ends at when nothing else is asked for; `last`: how the last run ended.
+    """
+
+    def __init__(self, tile: TilePart) -> None:
+        self._own_tile = weakref.ref(tile)
+        self.points = Breakpoints(tile.state)
+        self.end = end.End()
+        self.error: BhemuError | None = None
+        self.last: Stop | None = None
+        self.seen: dict[int, int] = {}  # core -> retired count at the stop the user has seen
+        self._running = False
+
+    @property
+    def tile(self) -> TilePart:
+        """The tile, which holds this object: it is there as long as something runs."""
+        tile = self._own_tile()
+        assert tile is not None
+        return tile
+
+    def forget(self) -> None:
+        """The tile was reset."""
+        self.error = self.last = None
+        self.seen.clear()
+
+    def run(
+        self,
+        until: end.Until = None,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        resume: bool = False,
+    ) -> Stop:
+        """Run rounds until a stop; see Tile.run."""
+        self.check_idle("run")
+        self._check_error(resume)
+        ask = self._set_end(until, limit)
+        self.last = None
+        deadline = self._deadline(timeout_s)
+        self.tile.before_run()
+        self._running = True
+        try:
+            self.last = self._to_news(ask, deadline)
+        except KeyboardInterrupt:
+            self.last = stop(self.tile, "interrupt")
+        except BhemuError as problem:
+            if not isinstance(problem, InputError):  # that is a mistake in the caller's `until`
+                self.error = copy.copy(problem)  # without the traceback, which holds the tile
+            raise
+        finally:
+            self._running = False
+        return self.last
+
+    def check_idle(self, what: str) -> None:
+        """InputError while a run goes on: its `until` may look, and change L1, but not this."""
+        if self._running:
+            raise InputError(f"{what} was called during a run", hint="call it when run() is over")
+
+    def _set_end(self, until: end.Until, limit: int | None) -> Callable[[Any], bool] | None:
+        """Put the end into the record; what is not given is the program's own."""
+        s = self.tile.state
+        s.quiet[0] = s.quiet_next[0] = 0
+        if limit is not None:
+            s.limit[0] = count_to("limit", now(s), limit)
+        elif self.end.clock is not None:
+            s.limit[0] = max(self.end.clock, now(s) + 1)
+        else:
+            s.limit[0] = -1
+        return end.put(self.tile, list(self.end.words) or "idle" if until is None else until)
+
+    def _deadline(self, timeout_s: float | None) -> float | None:
+        wanted = self.end.timeout_s if timeout_s is None else timeout_s
+        if wanted is None:
+            return None
+        # What is compiled on the way is not the program's time.
+        spent = self.tile.backend.table.seconds
+        return time.monotonic() - spent + arguments.seconds("timeout_s", wanted)
+
+    def _check_error(self, resume: bool) -> None:
+        resume = arguments.flag("resume", resume)
+        if self.error is None:
+            return
+        if not resume:
+            raise copy.copy(self.error)
+        s = self.tile.state
+        self.error = None
+        s.status[0] = 0
+        s.core_state[s.core_state == ASSERTED] = RUNNING
+
+    def _to_news(self, ask: Callable[[Any], bool] | None, deadline: float | None) -> Stop:
+        """Run to a stop; a core that was seen standing on a breakpoint leaves it first."""
+        s = self.tile.state
+        while True:
+            for core, retired in self.seen.items():
+                if s.retired[core] == retired:
+                    self.points.skip(core)
+            reached = self._loop(ask, deadline)
+            core = int(s.agent[0])
+            if reached.reason != "breakpoint":
+                return reached
+            # An access that had to wait is repeated: the same instruction reaches its breakpoint
+            # again without having been executed.
+            if self.seen.get(core) != s.retired[core]:
+                self.saw(core)
+                return self._numbered(reached)
+            self.points.skip(core)
+
+    def saw(self, core: int) -> None:
+        """The user was shown where `core` stands."""
+        self.seen[core] = int(self.tile.state.retired[core])
+
+    def _numbered(self, reached: Stop) -> Stop:
+        s = self.tile.state
+        core = int(s.agent[0])
+        point = self.points.at(core, int(s.pc[core])) if core < CORES else None
+        return stop(self.tile, reached.reason, None if point is None else point.number)
+
+    def _loop(self, ask: Callable[[Any], bool] | None, deadline: float | None) -> Stop:
+        tile, table = self.tile, self.tile.backend.table
+        rounds = 1 if ask else 64
+        while True:
+            begin = time.monotonic()
+            status = tile.backend.rounds(rounds)
+            if status != 0:
+                reached = _resolve(tile, status)
+                if reached is not None:
+                    return reached
+            elif ask and ask(tile):
+                return stop(tile, "until")
+            at = time.monotonic()
+            if deadline is not None and at - table.seconds >= deadline:
+                return stop(tile, "timeout")
+            if not ask and status == 0:
+                faster = at - begin < _CALL_SECONDS / 2
+                rounds = min(rounds * 2, 1 << 20) if faster else max(rounds // 2, 1)
+
+
+def count_to(what: str, base: int, n: int) -> int:
+    """`base` + `n`, at most what a counter of the record holds; InputError for no count."""
+    return min(base + arguments.integer(what, n), MOST)

@@ -1,0 +1,42 @@
+"""Why a run ended, and where."""
+
+from dataclasses import dataclass
+
+from bhemu import report
+from bhemu.errors import Where
+from bhemu.parts import TilePart
+from bhemu.tensix.state import State
+
+
+@dataclass(frozen=True, repr=False)
+class Stop:
+    """Why a run ended: "until" "idle" "limit" "timeout" "breakpoint" "step" or "interrupt".
+
+    `where` is the place of the core that stopped (None when no single core did), `clock` the
+    tile's clock, `breakpoint` the number of the breakpoint that was reached.
+    """
+
+    reason: str
+    where: Where | None
+    clock: int
+    breakpoint: int | None = None
+
+    def __repr__(self) -> str:
+        number = "" if self.breakpoint is None else f" {self.breakpoint}"
+        place = "" if self.where is None else f", {self.where}"
+        return f"<Stop {self.reason}{number}, clock {self.clock}{place}>"
+
+
+def now(s: State) -> int:
+    """The clock, what the open turn has retired so far included: a limit counts from here."""
+    open_turn = int(s.turn_given[0] - s.left[int(s.agent[0])]) if s.turn_open[0] else 0
+    return int(s.clock[0]) + open_turn
+
+
+def stop(tile: TilePart, reason: str, number: int | None = None) -> Stop:
+    """The stop of a tile that stands now."""
+    s = tile.state
+    where = None
+    if reason in ("step", "breakpoint") and s.turn_open[0]:
+        where = report.where_core(tile, int(s.agent[0]))
+    return Stop(reason, where, now(s), number)

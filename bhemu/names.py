@@ -1,0 +1,117 @@
+"""What a name stands for: registers, symbols of loaded ELFs, source lines; and the nearest name."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from bhemu import arguments, memmap
+from bhemu.devices.bus.address_map import INERT, REGISTERS
+from bhemu.errors import InputError, UnknownName
+from bhemu.parts import CorePart, TilePart
+from bhemu.program.address import At, resolve_at
+
+_PREFIX = "RISCV_DEBUG_REG_"
+_LINE = re.compile(r"([^:\s]+\.\w+):(\d+)")
+# The ISA's and tt-exalens' other names of the same registers.
+_ALIASES = {"WALL_CLOCK_L": "WALL_CLOCK_0", "WALL_CLOCK_H": "WALL_CLOCK_1"}
+
+
+@cache
+def registers() -> Mapping[str, int]:
+    """Every register by its short and its full name."""
+    aliases = {
+        prefix + alias: REGISTERS[name]
+        for alias, name in _ALIASES.items()
+        for prefix in ("", _PREFIX)
+    }
+    inert = {register.name: address for address, register in INERT.items()}
+    return {**inert, **REGISTERS, **aliases}
+
+
+def core_name(name: object) -> str:
+    """`name`, which must be a core's; UnknownName for anything else."""
+    if isinstance(name, str) and name in memmap.CORE_NAMES:
+        return name
+    near = arguments.did_you_mean(name, memmap.CORE_NAMES)
+    cores = ", ".join(memmap.CORE_NAMES)
+    raise UnknownName(f"no core {name!r}", hint=f"{near} cores: {cores}" if near else cores)
+
+
+def resolve(tile: TilePart, at: At, core: str | None = None) -> int:
+    """The address of `at`: a number, a symbol of `core` (or of any core), or a register name."""
+
+    def address(name: str) -> int:
+        if core is not None and name not in registers():
+            return _symbol_of(tile.core[core], name)
+        found = {
+            symbols.address(name)
+            for one in tile.core.values()
+            if core in (None, one.name)
+            for symbols in one.images
+            if name in symbols.names
+        }
+        if len(found) > 1:
+            places = ", ".join(f"{value:#x}" for value in sorted(found))
+            raise InputError(f"{name} stands for several addresses: {places}", hint="name the core")
+        if found:
+            return found.pop()
+        if name in registers():
+            return registers()[name]
+        known = [name for one in tile.core.values() for s in one.images for name in s.names]
+        near = arguments.did_you_mean(name, [*known, *registers()])
+        hint = near or "is the ELF stripped? readelf -s"
+        raise UnknownName(f"no symbol or register {name}", hint=hint)
+
+    if not isinstance(at, str):
+        return arguments.integer("address", at, -arguments.MOST, arguments.MOST)
+    return resolve_at(at, address)
+
+
+def _symbol_of(core: CorePart, name: str) -> int:
+    if not core.images:
+        raise InputError(f"{core.name} has no ELF, so no symbol {name}")
+    for symbols in core.images[:-1]:
+        if name in symbols.names:
+            return symbols.address(name)
+    return core.images[-1].address(name)
+
+
+def code_address(tile: TilePart, core: CorePart, at: At) -> int:
+    """The address of `at` in the code of `core`: a number, FILE:LINE, or a symbol.
+
+    A symbol that `core` does not have is looked for in the ELFs of the others.
+    """
+    found = _LINE.fullmatch(at) if isinstance(at, str) else None
+    if found:
+        return line_address(tile, core, found[1], int(found[2]))
+    name = re.split(r"[+-]", at)[0].strip() if isinstance(at, str) else ""
+    own = any(name in symbols.names for symbols in core.images)
+    return resolve(tile, at, core.name if own else None)
+
+
+def line_address(tile: TilePart, core: CorePart, file: str, line: int) -> int:
+    """First address of `core`'s code that comes from `file`:`line`."""
+    lines, files = set(), set()
+    for low, high in _code(tile, core):
+        for pc in range(low, high, 4):
+            for symbols in core.images:
+                found = symbols.line(pc)
+                if found is None:
+                    continue
+                if found == (Path(file).name, line):
+                    return pc
+                files.add(found[0])
+                if found[0] == Path(file).name:
+                    lines.add(found[1])
+    if not lines:
+        reason = next((s.line_problem for s in core.images if s.line_problem), "")
+        known = f"its code comes from {', '.join(sorted(files))}" if files else ""
+        raise InputError(f"{core.name} has no code from {file}", hint=reason or known)
+    near = min(lines, key=lambda n: (abs(n - line), n))
+    raise InputError(f"{file}:{line} has no code on {core.name}", hint=f"nearest: {file}:{near}")
+
+
+def _code(tile: TilePart, core: CorePart) -> list[tuple[int, int]]:
+    mine = {symbols.path for symbols in core.images}
+    return [(low, high) for low, high, name in tile.ranges if Path(name).name in mine]

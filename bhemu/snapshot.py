@@ -1,0 +1,198 @@
+"""The state of a tile outside of it: taken from a live tile, put back, written to one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu import __version__, arguments, errors, limits
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine.runner import Runner
+from bhemu.machine.until import End
+from bhemu.parts import TilePart
+from bhemu.program import arrays as archives
+from bhemu.program import files
+from bhemu.program.symbols import Move, Symbols
+from bhemu.tensix.state import CORES, DTYPE, MEMBERS, POINTERS, Member
+
+REGS = Member("regs", np.uint32, (CORES, 32), "x0-x31 of each core")
+SAVED = (*(member for member in MEMBERS if member.name not in POINTERS), REGS)
+"""What a saved state holds: the record without host addresses, and the cores' registers."""
+
+_HOSTS = (
+    *("breakpoint", "breakpoint_count", "breakpoint_skip", "retired_limit", "executed_limit"),
+    *("until_count", "until_address", "until_value", "limit", "trace", "watch", "watch_before"),
+    *("watch_log", "log", "log_write", "log_read", "profile_ticks", "profile_calls"),
+    *("profile_since", "profile_part", "translated"),
+)
+"""Members that say how a host looks on: no part of what `restore` puts back."""
+_RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *_HOSTS))
+_META_BYTES = 4 << 20
+_HINT = "written by bhemu run --save of the same version"
+
+
+class Snapshot:
+    """A tile's state: the arrays by member name (tensix/state.py) as attributes, and `regs`.
+
+    `origin` names it in messages; `about` holds what is no array: coordinates, seed, end of the
+    program, error, loaded ELFs.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        origin: str,
+        about: Mapping[str, Any] | None = None,
+        images: tuple[Symbols, ...] = (),
+    ) -> None:
+        self.arrays, self.origin = arrays, origin
+        self.about = dict(about or {})
+        self.images = images
+        self.error: BhemuError | None = None
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        try:
+            return self.__dict__["arrays"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"the state has no member {name}") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.arrays})
+
+    def __repr__(self) -> str:
+        x, y = self.about.get("tile", ("?", "?"))
+        return (
+            f"<Snapshot of tile ({x},{y}) at clock {self.about.get('clock')}, from {self.origin}>"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write one .npz file.
+
+        Arrays carry the members' names and types; `regs` is uint32 (5, 32), x0-x31 of each core in
+        the record's order; `meta` is JSON; `elf0`, `elf1`, ... are the loaded ELFs. Host addresses
+        are left out.
+        """
+        meta = {"bhemu": __version__, **self.about}
+        arrays: dict[str, Any] = {**self.arrays, "meta": np.array(json.dumps(meta))}
+        for i, symbols in enumerate(self.images):
+            arrays[f"elf{i}"] = np.frombuffer(symbols.data, np.uint8)
+        files.write_whole(
+            arguments.path(path), lambda file: np.savez_compressed(file, **arrays), "snapshot"
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Snapshot:
+        """Read what `save` wrote; InputError when it is missing, damaged or of another shape."""
+        path = arguments.path(path)
+        try:
+            with archives.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+                arrays = {member.name: _member(archive, member, path) for member in SAVED}
+                about, images = _about(archive)
+        except (archives.UnreadableError, LookupError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
+        loaded = cls(arrays, str(path), about, images)
+        if about.get("error"):
+            loaded.error = errors.from_dict(about["error"])
+        return loaded
+
+
+def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
+    """The array of a member; nothing is unpacked unless its type and shape are right."""
+    if member.name not in archive:
+        raise InputError(f"{path}: no array {member.name}", hint=_HINT)
+    header = archive.header(member.name)
+    want = np.dtype(member.dtype)
+    if header.shape != member.shape or header.dtype != want:
+        text = f"{header.dtype} {list(header.shape)}, not {want} {list(member.shape)}"
+        raise InputError(f"{path}: {member.name} is {text}", hint=_HINT)
+    return archive.array(member.name, header.size)
+
+
+def _about(archive: archives.Archive) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
+    """What is no array, and the loaded ELFs."""
+    if "meta" not in archive:
+        return {}, ()
+    about = json.loads(str(archive.array("meta", _META_BYTES)))
+    most = limits.limit("ELF_BYTES")
+    images = tuple(
+        Symbols(
+            archive.array(f"elf{i}", most).tobytes(),
+            elf["path"],
+            elf["offset"],
+            [Move(*move) for move in elf["moves"]],
+        )
+        for i, elf in enumerate(about.get("images", ()))
+    )
+    return about, images
+
+
+def take(tile: TilePart, run: Runner, more: Mapping[str, Any]) -> Snapshot:
+    """The state of `tile` as it stands; `more` is what else is to be known of it."""
+    record = tile.state.buffer.copy().view(DTYPE)
+    arrays = {m.name: record[m.name][0] for m in MEMBERS if m.name not in POINTERS}
+    arrays[REGS.name] = np.stack([core.regs for core in tile.core.values()])
+    cores = tile.core.values()
+    about = {
+        **more,
+        "tile": list(tile.xy),
+        "clock": tile.clock,
+        "end": [run.end.words, run.end.clock, run.end.timeout_s],
+        "error": None if run.error is None else run.error.as_dict(),
+        "seen": [[core, retired] for core, retired in run.seen.items()],
+        "first": [own.first for own in tile.loaded],
+        "ranges": tile.ranges,
+        "images": [
+            {
+                "core": core.name,
+                "path": symbols.path,
+                "offset": symbols.offset,
+                "moves": symbols.moves,
+            }
+            for core in cores
+            for symbols in core.images
+        ],
+    }
+    images = tuple(symbols for core in cores for symbols in core.images)
+    snapshot = Snapshot(arrays, "the tile", json.loads(json.dumps(about)), images)
+    snapshot.error = run.error
+    return snapshot
+
+
+def restore(tile: TilePart, run: Runner, snapshot: Snapshot) -> None:
+    """Put everything back that `take` took; breakpoints and traces stay as they are."""
+    about, s = snapshot.about, tile.state
+    if "first" not in about:
+        raise InputError(f"{snapshot.origin} cannot be restored", hint=_HINT)
+    for name in _RESTORED:
+        getattr(s, name)[...] = snapshot.arrays[name]
+    engine = tile.backend.engine
+    for c in range(CORES):
+        for number in range(1, 32):
+            engine.write_register(c, number, int(snapshot.arrays[REGS.name][c, number]))
+    engine.forget_code()
+    _restore_host_side(tile, run, snapshot)
+
+
+def _restore_host_side(tile: TilePart, run: Runner, snapshot: Snapshot) -> None:
+    """What is known about the state without being in it."""
+    about, s = snapshot.about, tile.state
+    x, y = about["tile"]
+    tile.xy = (x, y)
+    tile.ranges[:] = [(low, high, name) for low, high, name in about["ranges"]]
+    for own, first in zip(tile.loaded, about["first"], strict=True):
+        own.forget()
+        own.first = first
+    for elf, symbols in zip(about["images"], snapshot.images, strict=True):
+        tile.core[elf["core"]].images.append(symbols)
+    words, clock, timeout_s = about["end"]
+    run.forget()
+    run.end = End(tuple((at, value) for at, value in words), clock, timeout_s)
+    run.error = snapshot.error
+    run.seen.update(dict(about["seen"]))
+    s.log_read[0] = s.log_write[0]
+    s.breakpoint_skip[:] = 0
