@@ -86,6 +86,7 @@ class _Flop(Word):
 
 _COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_id_2.mask
 _CONFIG_ONLY = 0x40  # bit of flop_index
+_CONFIG_BIT = _CONFIG_ONLY << _Flop.flop_index.lo  # the same, of the word
 
 
 class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=False):
@@ -100,7 +101,7 @@ class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", stall="B0,B5", or
                 return refuse(s, RESERVED_BITS, bits=f.word & _COUNTERS_ONLY)
             return _to_config(s, t, f.flop_index, f.reg_index, f.size_sel)
         if f.flop_index & _CONFIG_ONLY:
-            return refuse(s, RESERVED_BITS, bits=_CONFIG_ONLY << _Flop.flop_index.lo)
+            return refuse(s, RESERVED_BITS, bits=_CONFIG_BIT)
         status = violated(s, WEAK)
         if status:
             return status
