@@ -35,7 +35,6 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
         from bhemu.tensix import compile as tc
-        from bhemu.tensix.second_entries import SLOTS
 
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
@@ -44,7 +43,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         compiled = [_CORE] if core_is_fresh() else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
-        parts = [tc.entry(cls.opcode), *(tc.second_entry(i) for i in SLOTS.get(cls.name, ()))]
+        parts = [tc.entry(cls.opcode), *(tc.second_entry(i) for i in cls.second_entries)]
         seconds = sum(load(part).seconds for part in parts)
         if seconds:
             compiled.append(cls.name)

@@ -12,14 +12,13 @@ from bhemu.debug.trial import Cells, Trial
 from bhemu.machine.traced import TracedWord
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
+from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
 MOST = 12  # links of a chain
 _TRIES = 16  # words looked at for one link
 _EXPONENT, _SIGN = 0x7F800000, 0x80000000
 _POISON = (0x3F8ACE11, 0x40C0FFEE)
 _LANES_OF_ROW, _COLUMNS_OF_LANE = 8, 2
-_NO_DESTINATION = ("SFPSTORE", "SFPNOP", "SFPSETCC", "SFPENCC", "SFPPUSHC", "SFPPOPC", "SFPCOMPC")
-_ANY_DESTINATION = ("SFPTRANSP", "SFPLOADMACRO", "SFPSWAP", "SFPSHFT2")
 _MACRO = "SFPLOADMACRO had instructions scheduled: what they computed is not followed"
 _EARLIER = "no vector instruction before gave it that value"
 _LONG = f"and so on: only {MOST} instructions are shown"
@@ -123,10 +122,9 @@ def _field(word: TracedWord, name: str) -> int:
 def _may_write(word: TracedWord, number: int) -> bool:
     """False when the fields of the word exclude that it writes the LReg."""
     cls = REGISTRY[word.word >> 24]
-    if cls.name in _NO_DESTINATION:
-        return False
+    facts: Sfpu = cls.facts
+    if facts.writes in (Writes.NONE, Writes.SEVERAL):
+        return facts.writes == Writes.SEVERAL
     fields = cls.operands(word.word)
-    mode = fields.get("instr_mod1", fields.get("instr_mod0", 0))
-    indirect = cls.name not in ("SFPLOAD", "SFPLOADI") and mode & 8
     named = [fields[name] for name in ("lreg_dest", "lreg_ind", "config_dest") if name in fields]
-    return cls.name in _ANY_DESTINATION or bool(indirect) or number in named
+    return bool(word.word & facts.indirect_dest) or number in named

@@ -8,7 +8,7 @@ import atexit
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +24,6 @@ from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.status import DONE, RULES
 
 VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
-_MATH = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "DOTPV", "GAPOOL", "GMPOOL")
-_MOVES = ("MOVA2D", "MOVB2D", "MOVD2A", "MOVD2B", "MOVB2A")
-_SFPU = ("SFPLOAD", "SFPSTORE")
 
 
 @dataclass(frozen=True, order=True)
@@ -82,15 +79,10 @@ def mode_of(s: Any, t: int, cls: type[Instruction], word: int) -> Mode:
 
 
 def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
-    if cls.name == "UNPACR":
+    """The formats in force, of the kind that the class names."""
+    if cls.formats == "unpack":
         return _unpack(s, t, cls.operands(word)["unpack_block_selection"])
-    if cls.name == "PACR":
-        return _pack(s, t)
-    if cls.name in (*_MATH, *_MOVES):
-        return _matrix(s, t)
-    if cls.name == "ZEROACC":
-        return _wide(s, t, cf.ALU_ACC_CTRL_Fp32_enabled)
-    return _wide(s, t, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled) if cls.name in _SFPU else ""
+    return _IN_FORCE[cls.formats](s, t) if cls.formats else ""
 
 
 def _get(s: Any, t: int, field: Field, section: int = 0) -> int:
@@ -136,6 +128,14 @@ def _matrix(s: Any, t: int) -> str:
 
 def _wide(s: Any, t: int, field: Field) -> str:
     return "Dst32" if _get(s, t, field) else "Dst16"
+
+
+_IN_FORCE: Mapping[str, Callable[[Any, int], str]] = {
+    "pack": _pack,
+    "src": _matrix,
+    "dst": lambda s, t: _wide(s, t, cf.ALU_ACC_CTRL_Fp32_enabled),
+    "sfpu": lambda s, t: _wide(s, t, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled),
+}
 
 
 def rows(covers: Iterable[Notes]) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ wait gate.  The other two orders (a push behind a load or store) hold because an
 at once.  Source: Auto TTSync, Blackhole ISA.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.frontend import MOP, MOP_CFG, NOP, REPLAY, RESOURCEDECL
+from bhemu.tensix.frontend import MOP, RESOURCEDECL
+from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.resources import GPRS, OTHERS, OWN, OWN_REST, TDMA, Resources
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, condition, error
+from bhemu.tensix.units import MODULES
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
 DECLARED = error(
@@ -27,13 +31,12 @@ DECLARED = error(
     "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions",
 )
 
-# Resources as bits: three parts of Config[0], three of Config[1], GPRs, TDMA-RISC state.
+# Parts of Config[0], and of Config[1] above them; what else is tracked: tensix/resources.py.
 UNPACKER0, UNPACKER1, REST = 1, 2, 4
 _BANK = 3  # bits per bank
 _ALL_PARTS, _BOTH_BANKS = 7, 63
 _REST_OF_BOTH = REST | REST << _BANK
 _UNPACKERS_OF_BOTH = (UNPACKER0 | UNPACKER1) * 9
-GPRS, TDMA = 64, 128
 
 _CONTROL = tf.TENSIX_TRISC_SYNC_TrackGlobalCfg.word
 _TRACK_CFG = 1 << tf.TENSIX_TRISC_SYNC_TrackGlobalCfg.shift
@@ -58,24 +61,17 @@ PARTS = tuple(_parts(word) for word in range(CONFIG_WORDS))
 
 _SETC16 = 0xB2
 _UNPACR, _UNPACR_NOP = 0x42, 0x43
-_OWN, _OWN_REST = 1 << 8, 1 << 9  # Config of the bank the thread uses: all three parts, the rest
-_EVERYTHING = GPRS | TDMA | _OWN
-# opcode: (reads, writes); every other instruction reads the rest of Config
-_CLASSES = {
-    NOP: (0, 0), MOP_CFG: (0, 0), RESOURCEDECL: (0, 0),
-    **dict.fromkeys((0x58, 0x59, 0x5A, 0x5B, 0x5C, 0x5D, 0x45), (GPRS, GPRS)),  # DMAREG group
-    **dict.fromkeys((0x61, 0x62, 0x63, 0x64), (GPRS, GPRS)),  # atomics
-    0x48: (GPRS | TDMA, GPRS | TDMA),  # REG2FLOP
-    **dict.fromkeys((0x49, 0x66), (GPRS, GPRS)),  # LOADIND STOREIND
-    **dict.fromkeys((0xB7, 0xB8), (_OWN, _OWN)),  # STREAMWRCFG CFGSHIFTMASK
-    0x67: (GPRS, 0), 0x68: (0, GPRS), 0x46: (0, TDMA),  # STOREREG LOADREG FLUSHDMA
-    0xB0: (GPRS, _OWN), 0xB1: (_OWN, GPRS), 0x40: (GPRS | _OWN, GPRS | _OWN),  # WRCFG RDCFG XMOV
-    _UNPACR: (TDMA | _OWN, TDMA), _UNPACR_NOP: (TDMA | _OWN, TDMA),
-    0x41: (TDMA | _OWN_REST, TDMA),  # PACR
-    MOP: (_EVERYTHING, _EVERYTHING), REPLAY: (_EVERYTHING, _EVERYTHING),
-}  # fmt: skip
-READS = tuple(_CLASSES.get(opcode, (_OWN_REST, 0))[0] for opcode in range(256))
-WRITES = tuple(_CLASSES.get(opcode, (_OWN_REST, 0))[1] for opcode in range(256))
+
+
+def _by_opcode(uses: Callable[[Resources], int]) -> tuple[int, ...]:
+    """What the words of every opcode use, as its class declares it."""
+    declared = (REGISTRY[i].resources if i in REGISTRY else OTHERS for i in range(256))
+    return tuple(uses(resources) for resources in declared)
+
+
+assert MODULES  # importing the units declares the instructions
+READS = _by_opcode(lambda resources: resources.reads)
+WRITES = _by_opcode(lambda resources: resources.writes)
 
 
 @njit
@@ -106,8 +102,8 @@ def _used(control: Any, banks: Any, word: Any, classes: Any) -> Any:
     """Resources of a queued word; `classes` is READS or WRITES, `banks` 1, 2 or 3 (both)."""
     opcode = (word >> 24) & 0xFF
     uses = classes[opcode]
-    parts = np.int64(_ALL_PARTS if uses & _OWN else 0)
-    if uses & _OWN_REST:
+    parts = np.int64(_ALL_PARTS if uses & OWN else 0)
+    if uses & OWN_REST:
         parts = np.int64(REST)
     if parts and (opcode == _UNPACR or opcode == _UNPACR_NOP) and control & _SUBDIVIDED:
         parts = np.int64(UNPACKER1 if (word >> 23) & 1 else UNPACKER0)

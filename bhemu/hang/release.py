@@ -1,15 +1,14 @@
 """Who could have released a wait: threads by the words they hold, cores by what they can store."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bhemu import memmap as mm
 from bhemu.hang.explore import Loop
 from bhemu.hang.stores import CodeStores, code_stores
 from bhemu.parts import TilePart
-from bhemu.tensix import mmio
-from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.insn import decode, disassemble
+from bhemu.tensix.effects import Effect
+from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, PARKED, RESET, THREADS
 
 _MOST = 4  # releasers named for one wait
@@ -116,12 +115,12 @@ class Agents:
             place = int(s.fifo_core[t, i]), int(s.fifo_pc[t, i])
             yield Word(int(s.fifo[t, i]), t, who, "queued behind its head", *place)
 
-    def by_words(self, wanted: Callable[[int], bool]) -> list[Releaser]:
-        """Threads and cores that hold or push a word that `wanted` accepts."""
+    def by_words(self, wanted: Effect) -> list[Releaser]:
+        """Threads and cores that hold or push a word with this effect."""
         found: dict[str, Releaser] = {}
         places = set()
         for w in self.words():
-            if w.who in found or (w.core, w.pc) in places or not wanted(w.word):
+            if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
                 continue
             places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
             thread = w.who == thread_name(w.thread)
@@ -163,74 +162,3 @@ class Agents:
         place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
         how = f"{disassemble(int(s.gate_word[t]))} at its head"
         return Releaser(thread_name(t), how, place, self.thread_state(t))
-
-
-def _selects(word: int, name: str, i: int) -> dict[str, int] | None:
-    """Operands of `word` when it is instruction `name` and its sem_sel selects semaphore `i`."""
-    cls = decode(word)
-    if cls is None or cls.name != name:
-        return None
-    operands = cls.operands(word)
-    return operands if operands["sem_sel"] >> i & 1 else None
-
-
-def posts(word: int, i: int) -> bool:
-    """True for a SEMPOST of semaphore `i`."""
-    return _selects(word, "SEMPOST", i) is not None
-
-
-def takes(word: int, i: int) -> bool:
-    """True for a SEMGET of semaphore `i`."""
-    return _selects(word, "SEMGET", i) is not None
-
-
-def sets_above_zero(word: int, i: int) -> bool:
-    """True for a SEMINIT that makes semaphore `i` non-zero."""
-    init = _selects(word, "SEMINIT", i)
-    return bool(init and init["init_value"])
-
-
-def sets_below_maximum(word: int, i: int) -> bool:
-    """True for a SEMINIT that leaves semaphore `i` below its maximum."""
-    init = _selects(word, "SEMINIT", i)
-    return bool(init and init["init_value"] < init["max_value"])
-
-
-def releases_mutex(word: int, index: int) -> bool:
-    """True for ATRELM of that mutex."""
-    cls = decode(word)
-    return bool(cls and cls.name == "ATRELM" and cls.operands(word)["mutex_index"] == index)
-
-
-def hands_over(word: int, which: int) -> bool:
-    """True for a word that makes a bank of SRCA or SRCB valid."""
-    cls = decode(word)
-    if cls is None:
-        return False
-    values = cls.operands(word)
-    if cls.name == "UNPACR":
-        return bool(values["set_dat_valid"]) and values["unpack_block_selection"] == which
-    if cls.name == "UNPACR_NOP":
-        return bool(values["set_dvalid"]) and values["unpacker_select"] == which
-    return cls.name == "SETDVALID" and bool(values["setvalid"] >> which & 1)
-
-
-def frees(word: int, which: int) -> bool:
-    """True for a word that releases the matrix unit's bank of SRCA or SRCB."""
-    cls = decode(word)
-    if cls is None:
-        return False
-    values = cls.operands(word)
-    masks = (values.get(name, 0) for name in ("clear_dvalid", "clear_ab_vld", "cleardvalid"))
-    return any(mask >> which & 1 for mask in masks)
-
-
-def writes_register(word: int, address: int) -> bool:
-    """True for a STOREREG to that address."""
-    cls = decode(word)
-    if cls is None or cls.name != "STOREREG":
-        return False
-    return mmio.BASE + 4 * cls.operands(word)["reg_addr"] == address
-
-
-assert (SRCA, SRCB) == (0, 1)  # unpack_block_selection, unpacker_select and mask bits count alike

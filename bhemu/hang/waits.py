@@ -12,8 +12,9 @@ from bhemu.hang.explore import Loop, Poll
 from bhemu.hang.release import Agents, Releaser
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix import banks, gate, streams
+from bhemu.tensix.effects import Effect, Kind
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.insn import decode, disassemble
+from bhemu.tensix.insn import decode, disassemble, effects
 from bhemu.tensix.status import CONDITIONS
 from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel
 from bhemu.tensix.units.sync import WAIT_MUTEX
@@ -112,7 +113,7 @@ def _stream(agents: Agents, t: int, text: str) -> Wait:
         value = (registers[register] - registers[streams.CURR_PHASE_BASE]) & streams.PHASE_MASK
     at = streams.BASE + 0x1000 * n + 4 * register
     releasers = agents.by_stores(at, _NOBODY)
-    releasers += agents.by_words(lambda word: release.writes_register(word, at))
+    releasers += agents.by_words(Effect(Kind.STORES, at))
     resource = Resource("stream", {"stream": n, "register": register, "value": value})
     return Wait(resource, text, f"stream {n} = {value}, awaited {target}", releasers)
 
@@ -148,11 +149,9 @@ def _semaphore_resource(s: Any, i: int) -> Resource:
 def _semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
     """Who posts (zero) or takes; only when nobody does, who initialises it to the same effect."""
     moves, sets = (
-        (release.posts, release.sets_above_zero)
-        if zero
-        else (release.takes, release.sets_below_maximum)
+        (Kind.POSTS, Kind.SETS_ABOVE_ZERO) if zero else (Kind.TAKES, Kind.SETS_BELOW_MAXIMUM)
     )
-    found = agents.by_words(lambda word: moves(word, i))
+    found = agents.by_words(Effect(moves, i))
     known = {releaser.who for releaser in found}
     window = _SEMAPHORES.start + 4 * i
     for core in range(1, 4):  # a store of an even value posts, of an odd one takes
@@ -161,7 +160,7 @@ def _semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
             if fits and mm.CORE_NAMES[core] not in known:
                 found.append(agents.store(core, pc, window, value))
                 known.add(mm.CORE_NAMES[core])
-    return found or agents.by_words(lambda word: sets(word, i))
+    return found or agents.by_words(Effect(sets, i))
 
 
 def _touched(agents: Agents, i: int) -> str:
@@ -186,15 +185,14 @@ def _mutex(agents: Agents, t: int) -> Wait:
     owner = int(s.mutex[i]) - 1
     taken = agents.place(int(s.mutex_core[i]), int(s.mutex_pc[i]))
     words = [w for w in agents.words() if w.thread == owner]
-    mine = next((w for w in words if release.releases_mutex(w.word, i)), None)
+    released = Effect(Kind.RELEASES, i)
+    mine = next((w for w in words if released in effects(w.word)), None)
     if mine is None:
         releasers = [agents.thread(owner)]
         history = f"thread T{owner} acquired it at {taken} and holds no ATRELM of it"
     else:
         releasers = [
-            r
-            for r in agents.by_words(lambda word: release.releases_mutex(word, i))
-            if r.who in (release.thread_name(owner), mine.who)
+            r for r in agents.by_words(released) if r.who in (release.thread_name(owner), mine.who)
         ]
         history = f"thread T{owner} acquired it at {taken}"
     resource = Resource("mutex", {"index": i, "owner": owner})
@@ -203,10 +201,10 @@ def _mutex(agents: Agents, t: int) -> Wait:
 
 def _bank(agents: Agents, which: int, bank: int, valid: bool) -> Wait:
     name = _SRC[which]
-    wanted = release.hands_over if valid else release.frees
+    wanted = Effect(Kind.HANDS_OVER if valid else Kind.FREES, which)
     owner = "the unpacker" if valid else "the matrix unit"
     reason = f"{name} bank {bank} to become {'valid' if valid else 'free'}"
-    releasers = agents.by_words(lambda word: wanted(word, which))
+    releasers = agents.by_words(wanted)
     resource = Resource("src", {"which": which, "bank": bank, "valid": int(not valid)})
     return Wait(resource, reason, f"{owner} has it", releasers)
 
@@ -321,7 +319,7 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         return Resource("l1", numbers), f"L1 word {at & ~3:#x} to change", releasers, ""
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
-        releasers += agents.by_words(lambda word: release.writes_register(word, at))
+        releasers += agents.by_words(Effect(Kind.STORES, at))
         numbers |= {"stream": stream, "register": register}
         name = f"register {register} of stream {stream} to change"
         return Resource("stream", numbers), name, releasers, ""

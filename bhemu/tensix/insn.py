@@ -1,10 +1,12 @@
 """The Tensix instruction base class: one class declares opcode, fields, stall class and meaning."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from bhemu.bits import Word, bits
+from bhemu.tensix.effects import Effect, Values, gives_back
+from bhemu.tensix.resources import OTHERS, Resources
 
 __all__ = [
     "NO_TEXT",
@@ -15,6 +17,7 @@ __all__ = [
     "bits",
     "decode",
     "disassemble",
+    "effects",
 ]
 
 REGISTRY: dict[int, type["Instruction"]] = {}
@@ -52,6 +55,9 @@ class Instruction(Word):
     `unread`: bits that belong to no field and that kernels proven on silicon set all the same.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
     simulator can execute it; `wakes`: see WAKES.
+    `resources`: what Auto TTSync counts it as using; `formats`: which formats are in force for it
+    ("src", "dst", "sfpu", "unpack" or "pack"); `second_entries`: slots of second_entries.py;
+    `facts`: what its own unit must know of it.
     `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every
     thread; a negative t says that thread -1 - t waits.
     """
@@ -66,6 +72,10 @@ class Instruction(Word):
     oracle: ClassVar[bool]
     refused: ClassVar[str]
     wakes: ClassVar[int]
+    resources: ClassVar[Resources]
+    formats: ClassVar[str]
+    second_entries: ClassVar[tuple[int, ...]]
+    facts: ClassVar[Any]
     execute: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
 
@@ -79,6 +89,11 @@ class Instruction(Word):
         """Numbers of state record `s` that a blocked `word` of thread `t` waits on, or ""."""
         return ""
 
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        """What executing a word with these fields may end the wait of."""
+        return gives_back(values)
+
     def __init_subclass__(
         cls,
         *,
@@ -90,12 +105,18 @@ class Instruction(Word):
         unread: int = 0,
         refused: str = "",
         wakes: int | None = None,
+        resources: Resources = OTHERS,
+        formats: str = "",
+        second_entries: tuple[int, ...] = (),
+        facts: Any = None,
     ) -> None:
         super().__init_subclass__()
         cls.name = cls.__name__
         cls.opcode, cls.unit, cls.stall, cls.oracle = opcode, unit, stall, oracle
         cls.refused = refused
         cls.wakes = _WAKES.get(unit, WAKES) if wakes is None else wakes
+        cls.resources, cls.formats = resources, formats
+        cls.second_entries, cls.facts = second_entries, facts
         cls.stall_mask = stall_mask(stall)
         used = 0
         for field in cls.fields:
@@ -144,6 +165,12 @@ def assemble(mnemonic: str, **values: int) -> int:
         if cls.name == mnemonic:
             return cls.assemble(**values)
     raise ValueError(f"no Tensix instruction is called {mnemonic}")
+
+
+def effects(word: int) -> Iterable[Effect]:
+    """What executing a word may end the wait of; nothing for an unknown opcode."""
+    cls = decode(word)
+    return () if cls is None else cls.effects(cls.operands(word))
 
 
 def disassemble(word: int) -> str:

@@ -24,9 +24,6 @@ NAMES = {
     ACCUMULATE: "PACR, L1 accumulation",
     UNPACK_LITERAL: "UNPACR, datum by datum",
 }
-# Of the instructions that have any.
-SLOTS = {"UNPACR": (UNPACK, UNPACK_RARE, UNPACK_LITERAL), "PACR": (PACK, ACCUMULATE)}
-
 ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
 
 

@@ -4,11 +4,13 @@ Every thread has counters X (18 bits), Y (13), Z and W (8 each), with a carriage
 for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.tensix.effects import Effect, Kind, Values, of_mask
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
@@ -201,6 +203,10 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
                 if status:
                     return status
         return DONE
+
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        return of_mask(Kind.HANDS_OVER, values["setvalid"])
 
 
 class SETADCXX(Instruction, opcode=0x5E, unit="adc", stall="B0"):

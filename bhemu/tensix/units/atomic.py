@@ -13,6 +13,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, gate
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.resources import BETWEEN_GPRS
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
 from bhemu.tensix.units.memory import NOT_L1
 from bhemu.tensix.words import l1_halves, l1_words
@@ -72,7 +73,15 @@ class _Atomic(Word):
     mem_hier_sel = bits(23, mode=True)
 
 
-class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", stall="B0,B5", oracle=False):
+class ATINCGET(
+    _Atomic,
+    Instruction,
+    opcode=0x61,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA).
 
     sel32b is the word within the 16 bytes (Ofs), wrap_val the highest bit that changes (IntWidth).
@@ -94,7 +103,15 @@ class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", stall="B0,B5", 
         return DONE
 
 
-class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", stall="B0,B5", oracle=False):
+class ATINCGETPTR(
+    _Atomic,
+    Instruction,
+    opcode=0x62,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Atomically advance a FIFO counter in L1, waiting for room or data (ATINCGETPTR, ISA).
 
     The 16 bytes hold the read counter and the write counter; sel32b names the word to advance
@@ -140,7 +157,15 @@ class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", stall="B0,B5
         return f"L1[{read:#x}]: {counters}"
 
 
-class ATSWAP(_Atomic, Instruction, opcode=0x63, unit="scalar", stall="B0,B5", oracle=False):
+class ATSWAP(
+    _Atomic,
+    Instruction,
+    opcode=0x63,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 
     Nothing is swapped into the GPRs.  single_data_reg: the words of the other three registers of
@@ -167,7 +192,15 @@ class ATSWAP(_Atomic, Instruction, opcode=0x63, unit="scalar", stall="B0,B5", or
         return DONE
 
 
-class ATCAS(_Atomic, Instruction, opcode=0x64, unit="scalar", stall="B0,B5", oracle=False):
+class ATCAS(
+    _Atomic,
+    Instruction,
+    opcode=0x64,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Wait until a word of L1 has a 4-bit value, then set it to another (ATCAS, Wormhole ISA)."""
 
     sel32b = bits(13, 12, mode=True)

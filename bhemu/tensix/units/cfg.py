@@ -9,6 +9,7 @@ from bhemu.tensix import config, gate, streams
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.resources import GPRS, OWN, Resources
 from bhemu.tensix.status import DONE, NCB, UB, error
 
 WORD = 0xFFFFFFFF
@@ -78,7 +79,7 @@ def _combine(operation: Any, old: Any, new: Any) -> Any:
     return old ^ new
 
 
-class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7"):
+class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7", resources=Resources(GPRS, OWN)):
     """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
 
     cfg_reg = bits(10, 0)
@@ -102,7 +103,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7"):
         return DONE
 
 
-class RDCFG(Instruction, opcode=0xB1, unit="cfg", stall="B7"):
+class RDCFG(Instruction, opcode=0xB1, unit="cfg", stall="B7", resources=Resources(OWN, GPRS)):
     """Copy one Config word to a GPR (RDCFG, Blackhole ISA)."""
 
     cfg_reg = bits(10, 0)
@@ -164,7 +165,9 @@ class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg", stall="B7"):
         return _modify_byte(s, t, f, 24)
 
 
-class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False):
+class STREAMWRCFG(
+    Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False, resources=Resources(OWN, OWN)
+):
     """Copy a stream register to Config (STREAMWRCFG, Blackhole ISA)."""
 
     cfg_reg = bits(10, 0)
@@ -181,7 +184,7 @@ class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False
         return status
 
 
-class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7"):
+class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7", resources=Resources(OWN, OWN)):
     """Combine a Config word with a masked, rotated scratch word (CFGSHIFTMASK, Blackhole ISA)."""
 
     cfg_reg = bits(7, 0)

@@ -9,6 +9,7 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.resources import GPRS, TDMA, Resources
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNSUPPORTED, error
 from bhemu.tensix.units.adc import ENGINES, width_mask
 
@@ -88,7 +89,15 @@ _COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_
 _CONFIG_ONLY = 0x40 << _Flop.flop_index.lo  # the highest bit of flop_index
 
 
-class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", stall="B0,B5", oracle=False):
+class REG2FLOP(
+    _Flop,
+    Instruction,
+    opcode=0x48,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=Resources(GPRS | TDMA, GPRS | TDMA),
+):
     """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA).
 
     target_sel 0: configuration; 2: a counter of the own thread, 3: of thread context_id_2.

@@ -4,10 +4,11 @@ from typing import Any
 
 from bhemu.tensix import frontend
 from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
+from bhemu.tensix.resources import EVERYTHING, NOTHING
 from bhemu.tensix.status import DONE
 
 
-class MOP(Instruction, opcode=frontend.MOP, unit="front", stall="never"):
+class MOP(Instruction, opcode=frontend.MOP, unit="front", stall="never", resources=EVERYTHING):
     """Expand the macro-operation held in the MOP configuration (MOPExpander, Blackhole ISA)."""
 
     zmask_lo16_or_loop_count = bits(15, 0)
@@ -15,20 +16,29 @@ class MOP(Instruction, opcode=frontend.MOP, unit="front", stall="never"):
     mop_type = bits(23, mode=True)
 
 
-class NOP(Instruction, opcode=frontend.NOP, unit="front", stall="all nine", wakes=WAKES_NOBODY):
+class NOP(
+    Instruction,
+    opcode=frontend.NOP,
+    unit="front",
+    stall="all nine",
+    wakes=WAKES_NOBODY,
+    resources=NOTHING,
+):
     """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return DONE
 
 
-class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", stall="never"):
+class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", stall="never", resources=NOTHING):
     """Set the upper half of the zero mask of the next MOP (MOPExpander, Blackhole ISA)."""
 
     zmask_hi16 = bits(15, 0)
 
 
-class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front", stall="never"):
+class REPLAY(
+    Instruction, opcode=frontend.REPLAY, unit="front", stall="never", resources=EVERYTHING
+):
     """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
 
     load_mode = bits(0, mode=True)
@@ -44,6 +54,7 @@ class RESOURCEDECL(
     stall="never",
     oracle=False,
     uncertain=True,
+    resources=NOTHING,
 ):
     """Declare resources to Auto TTSync (mop-and-replay-expanders.md)."""
 

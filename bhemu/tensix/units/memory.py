@@ -11,6 +11,7 @@ from bhemu.tensix import banks, code_pages, config, gate, mmio
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.resources import BETWEEN_GPRS
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.words import l1_halves, l1_words
 
@@ -118,7 +119,15 @@ class _Indirect(Word):
     offset_half_reg = bits(20, 14)
 
 
-class LOADIND(_Indirect, Instruction, opcode=0x49, unit="scalar", stall="B0,B5", oracle=False):
+class LOADIND(
+    _Indirect,
+    Instruction,
+    opcode=0x49,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
 
     size_sel = bits(23, 22, mode=True)
@@ -198,7 +207,15 @@ def _to_src(s: Any, t: Any, f: Any, which: Any) -> Any:
     return DONE
 
 
-class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", stall="B0,B5", oracle=False):
+class STOREIND(
+    _Indirect,
+    Instruction,
+    opcode=0x66,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA).
 
     mem_hier_sel 1: L1, of size size_sel * 2 + reg_size_sel as in LOADIND.  mem_hier_sel 0: with

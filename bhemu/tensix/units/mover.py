@@ -15,6 +15,7 @@ from bhemu.tensix import code_pages, config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.resources import GPRS, OWN, Resources
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 from bhemu.tensix.words import l1_words
 
@@ -112,7 +113,14 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
     return DONE
 
 
-class XMOV(Instruction, opcode=0x40, unit="mover", stall="B0,B4", oracle=False):
+class XMOV(
+    Instruction,
+    opcode=0x40,
+    unit="mover",
+    stall="B0,B4",
+    oracle=False,
+    resources=Resources(GPRS | OWN, GPRS | OWN),
+):
     """Start a transfer of the mover (XMOV, Wormhole ISA)."""
 
     last = bits(0)

@@ -1,13 +1,17 @@
 """Scalar unit (ThCon): GPR arithmetic and register stores."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import LOCAL_BASE
 from bhemu.tensix import mmio
+from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.resources import BETWEEN_GPRS, GPRS, TDMA, Resources
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
 
 WORD = 0xFFFFFFFF
@@ -108,7 +112,7 @@ def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
     return DONE
 
 
-class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
+class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5", resources=BETWEEN_GPRS):
     """Set one half of a GPR to a 16-bit immediate, or GPRs to packer state (SETDMAREG, ISA).
 
     With set_signals_mode 1, payload_sig_sel is InputHalfReg [2:0], InputSource [6:3] and
@@ -130,7 +134,14 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5"):
         return _set(s, t, f.reg_index_16b >> 1, (old & 0xFFFF0000) | value)
 
 
-class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", stall="B0,B5", oracle=False):
+class FLUSHDMA(
+    Instruction,
+    opcode=0x46,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=Resources(writes=TDMA),
+):
     """Wait for outstanding work of the thread: there never is any here (FLUSHDMA, Wormhole ISA)."""
 
     condition_mask = bits(3, 0)
@@ -155,7 +166,9 @@ class _Operation(_Operands):
     op_sel = bits(20, 18, mode=True)
 
 
-class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar", stall="B0,B5"):
+class ADDDMAREG(
+    _Operands, Instruction, opcode=0x58, unit="scalar", stall="B0,B5", resources=BETWEEN_GPRS
+):
     """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -163,7 +176,15 @@ class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar", stall="B0,B5
         return _set(s, t, f.result_reg_index, a + b)
 
 
-class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", stall="B0,B5", oracle=False):
+class SUBDMAREG(
+    _Operands,
+    Instruction,
+    opcode=0x59,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -171,7 +192,9 @@ class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", stall="B0,B5
         return _set(s, t, f.result_reg_index, a - b)
 
 
-class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar", stall="B0,B5"):
+class MULDMAREG(
+    _Operands, Instruction, opcode=0x5A, unit="scalar", stall="B0,B5", resources=BETWEEN_GPRS
+):
     """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -180,7 +203,13 @@ class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar", stall="B0,B5
 
 
 class BITWOPDMAREG(
-    _Operation, Instruction, opcode=0x5B, unit="scalar", stall="B0,B5", oracle=False
+    _Operation,
+    Instruction,
+    opcode=0x5B,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
 ):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
 
@@ -195,7 +224,15 @@ class BITWOPDMAREG(
         return _set(s, t, f.result_reg_index, a ^ b)
 
 
-class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", stall="B0,B5", oracle=False):
+class SHIFTDMAREG(
+    _Operation,
+    Instruction,
+    opcode=0x5C,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -207,7 +244,15 @@ class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", stall="B0
         return _set(s, t, f.result_reg_index, a >> (b & 31))
 
 
-class CMPDMAREG(_Operation, Instruction, opcode=0x5D, unit="scalar", stall="B0,B5", oracle=False):
+class CMPDMAREG(
+    _Operation,
+    Instruction,
+    opcode=0x5D,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=BETWEEN_GPRS,
+):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -235,15 +280,34 @@ class _Register(Word):
     tdma_data_reg_index = bits(23, 18)
 
 
-class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar", stall="B0,B5"):
+class STOREREG(
+    _Register,
+    Instruction,
+    opcode=0x67,
+    unit="scalar",
+    stall="B0,B5",
+    resources=Resources(reads=GPRS),
+):
     """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         value = np.int64(s.gpr[t, f.tdma_data_reg_index])
         return mmio.store(s, mmio.BASE + 4 * f.reg_addr, value)
 
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        return (Effect(Kind.STORES, LOCAL_BASE + 4 * values["reg_addr"]),)
 
-class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", stall="B0,B5", oracle=False):
+
+class LOADREG(
+    _Register,
+    Instruction,
+    opcode=0x68,
+    unit="scalar",
+    stall="B0,B5",
+    oracle=False,
+    resources=Resources(writes=GPRS),
+):
     """Load a GPR from an MMIO register (LOADREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -1,5 +1,6 @@
 """Sync unit: semaphores, mutexes and the wait instructions."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, gate, semaphores
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.effects import Effect, Kind, Values, of_mask
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, UB, condition, error
@@ -108,6 +110,10 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
             s.mutex_next[f.mutex_index & 7] = (t + 1) % 3 + 1
         return DONE
 
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        return (Effect(Kind.RELEASES, values["mutex_index"]),)
+
 
 class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
     """Hold instruction classes until units and banks are ready (STALLWAIT, Blackhole ISA)."""
@@ -138,6 +144,14 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync", stall="B1"):
                 s.sem_max[i] = f.max_value
         return DONE
 
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        init, highest = values["init_value"], values["max_value"]
+        if init:
+            yield from of_mask(Kind.SETS_ABOVE_ZERO, values["sem_sel"])
+        if init < highest:
+            yield from of_mask(Kind.SETS_BELOW_MAXIMUM, values["sem_sel"])
+
 
 class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
     """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
@@ -156,6 +170,10 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
                 semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        return of_mask(Kind.POSTS, values["sem_sel"])
+
 
 class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
@@ -173,6 +191,10 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
                 semaphores.get(s, i)
                 semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
         return DONE
+
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        return of_mask(Kind.TAKES, values["sem_sel"])
 
 
 class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):

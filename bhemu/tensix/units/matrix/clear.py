@@ -138,7 +138,7 @@ def _zero_region(s: Any, where: Any, mode: Any, valid: Any) -> Any:
     return DONE
 
 
-class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6"):
+class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6", formats="dst"):
     """Mark rows of Dst as zero (ZEROACC, Wormhole ISA).
 
     Blackhole adds the offset of the math half to a block of 16 rows; with clear_zero_flags the

@@ -157,7 +157,7 @@ class _Move(Word):
     dest_32b_lo = bits(23, mode=True)
 
 
-class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6"):
+class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6", formats="src"):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -181,7 +181,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6"):
         return DONE
 
 
-class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6"):
+class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6", formats="src"):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -204,7 +204,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6"):
         return DONE
 
 
-class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6"):
+class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6", formats="src"):
     """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
 
     srcb = bits(5, 0)
@@ -263,7 +263,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     return DONE
 
 
-class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", stall="B6"):
+class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", stall="B6", formats="src"):
     """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -328,7 +328,7 @@ def _b2d_mask(s: Any, t: Any) -> Any:
     return _NO_MASK if fmt == TF32 else _BF16_MASK
 
 
-class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6"):
+class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6", formats="src"):
     """Copy rows of SrcB to Dst (MOVB2D, Wormhole ISA).
 
     instr_mod 2: one row to eight; 3: its column 0 to all of them; 4: four rows; 5: column 0 of

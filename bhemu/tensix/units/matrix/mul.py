@@ -20,7 +20,7 @@ _MODE = error(
 )
 
 
-class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
+class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6", formats="src"):
     """Matrix product of SrcB and SrcA added to Dst (MVMUL, Wormhole ISA)."""
 
     dst = bits(9, 0)
@@ -37,7 +37,9 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6"):
         return matmul.multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
-class DOTPV(Elementwise, Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False):
+class DOTPV(
+    Elementwise, Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False, formats="src"
+):
     """Matrix product without broadcast (DOTPV, Wormhole ISA).
 
     As MVMUL; instr_mod19 and dest_accum_en have no effect.

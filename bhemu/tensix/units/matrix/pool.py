@@ -192,7 +192,7 @@ class _Pool(Word):
     clear_dvalid = bits(23, 22, mode=True)
 
 
-class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6"):
+class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6", formats="src"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
@@ -207,7 +207,7 @@ class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6"):
         return _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
 
 
-class GAPOOL(_Pool, Instruction, opcode=0x34, unit="matrix", stall="B6"):
+class GAPOOL(_Pool, Instruction, opcode=0x34, unit="matrix", stall="B6", formats="src"):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

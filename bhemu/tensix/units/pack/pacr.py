@@ -7,6 +7,8 @@ from typing import Any
 
 from bhemu.jit.subset import njit
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.resources import OWN_REST, TDMA, Resources
+from bhemu.tensix.second_entries import ACCUMULATE, PACK
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.pack import direct, edges, geometry, histogram, modes, output
 from bhemu.tensix.units.pack.general import general
@@ -41,7 +43,16 @@ def _plain(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
     return True
 
 
-class PACR(PackWord, Instruction, opcode=0x41, unit="pack", stall="B0,B2"):
+class PACR(
+    PackWord,
+    Instruction,
+    opcode=0x41,
+    unit="pack",
+    stall="B0,B2",
+    resources=Resources(TDMA | OWN_REST, TDMA),
+    formats="pack",
+    second_entries=(PACK, ACCUMULATE),
+):
     """Pack datums from Dst to L1 (PACR, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

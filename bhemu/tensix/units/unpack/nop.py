@@ -1,5 +1,6 @@
 """UNPACR_NOP: what an unpacker does in order with UNPACR without unpacking."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.resources import OWN, TDMA, Resources
 from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
 from bhemu.tensix.units.unpack.modes import section
@@ -69,7 +72,9 @@ def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any)
     return status
 
 
-class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
+class UNPACR_NOP(
+    Instruction, opcode=0x43, unit="unpack", stall="B0,B3", resources=Resources(TDMA | OWN, TDMA)
+):
     """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
 
     unpack_pop = bits(1, 0, mode=True)
@@ -100,3 +105,8 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", stall="B0,B3"):
         if value > 1 or f.clr_to1_fmt_ctrl:
             return refuse(s, _VALUE, value=value)
         return _clear(s, t, u, value, f.stall_clr_cntrl, f.set_dvalid)
+
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        if values["set_dvalid"]:
+            yield Effect(Kind.HANDS_OVER, values["unpacker_select"])

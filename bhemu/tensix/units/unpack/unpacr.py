@@ -3,6 +3,7 @@
 Everything else is in general.py, which is compiled when a program first needs it.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from bhemu.jit.flat import flat
@@ -10,7 +11,10 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction
+from bhemu.tensix.resources import OWN, TDMA, Resources
+from bhemu.tensix.second_entries import UNPACK, UNPACK_LITERAL, UNPACK_RARE
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.unpack import counters, geometry
 from bhemu.tensix.units.unpack.convert import plain_cells
@@ -58,7 +62,16 @@ def _plain(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
     return hand_over(s, t, u, m.out) if set_dat_valid else DONE
 
 
-class UNPACR(UnpackWord, Instruction, opcode=0x42, unit="unpack", stall="B0,B3"):
+class UNPACR(
+    UnpackWord,
+    Instruction,
+    opcode=0x42,
+    unit="unpack",
+    stall="B0,B3",
+    resources=Resources(TDMA | OWN, TDMA),
+    formats="unpack",
+    second_entries=(UNPACK, UNPACK_RARE, UNPACK_LITERAL),
+):
     """Unpack datums from L1 to SrcA, SrcB or Dst (UNPACR_Regular, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -70,3 +83,8 @@ class UNPACR(UnpackWord, Instruction, opcode=0x42, unit="unpack", stall="B0,B3")
             if status != _OTHER:
                 return status
         return general(s, t, f.word)
+
+    @staticmethod
+    def effects(values: Values) -> Iterable[Effect]:
+        if values["set_dat_valid"]:
+            yield Effect(Kind.HANDS_OVER, values["unpack_block_selection"])

@@ -10,6 +10,7 @@ from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.vector.fields import TwoSources
+from bhemu.tensix.units.vector.sfpu import Form, Sfpu
 
 _U = np.uint32
 _ZERO = _U(0)
@@ -64,7 +65,14 @@ def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
             out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
 
 
-class SFPARECIP(TwoSources, Instruction, opcode=0x99, unit="vector", stall="B8"):
+class SFPARECIP(
+    TwoSources,
+    Instruction,
+    opcode=0x99,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(form=Form.THREE, reads="VB VC"),
+):
     """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA).
 
     Mode 0: 1/x; 1: 1/|x| where LReg[imm12_math] is negative, else x; 2 to 15: e**|x| with the sign

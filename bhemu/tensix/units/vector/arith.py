@@ -10,8 +10,9 @@ from bhemu.tensix.fma import fma
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.vector import indirect
+from bhemu.tensix.units.vector import indirect, sfpu
 from bhemu.tensix.units.vector.fields import Target, ThreeSources
+from bhemu.tensix.units.vector.sfpu import VA, VD
 
 _U = np.uint32
 _SIGN = 0x80000000
@@ -66,16 +67,16 @@ def _mad_indirect(s: Any, f: Any) -> Any:
     status = indirect.refused(s)
     if status != DONE:
         return status
-    if mod & indirect.VA:
+    if mod & VA:
         indirect.source(s)
-    factor = s.lane_tmp[_FACTOR] if mod & indirect.VA else s.lreg[f.lreg_src_a & 15]
+    factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
     b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
     fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
     indirect.write(s, mod, f.lreg_dest)
     return DONE
 
 
-class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", stall="B8"):
+class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", stall="B8", facts=sfpu.FACTORS):
     """Multiply and add (SFPMAD, Blackhole ISA).
 
     Mod bit 0 negates A, bit 1 negates C; LReg[7] names A with bit 2, the destination with bit 3.
@@ -85,17 +86,17 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", stall="B8"):
         return _mad(s, t, f)
 
 
-class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", stall="B8"):
+class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", stall="B8", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & indirect.VA == 0
+        named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & VA == 0
         if f.lreg_dest < lanes.TEMPLATES and not named and f.lreg_src_b != _LREG_ONE:
             return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
         return _mad(s, t, f)
 
 
-class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", stall="B8"):
+class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", stall="B8", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -129,7 +130,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
         return status
     if f.instr_mod1 & ~_WITH_IMMEDIATE:
         return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
-    if f.instr_mod1 & indirect.VD:
+    if f.instr_mod1 & VD:
         refused = indirect.refused(s)
         if refused != DONE:
             return refused
@@ -137,7 +138,9 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
-class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", stall="B8"):
+class SFPADDI(
+    _WithImmediate, Instruction, opcode=0x75, unit="vector", stall="B8", facts=sfpu.IMMEDIATE
+):
     """Add a bf16 immediate (SFPADDI, Blackhole ISA).
 
     Mod bit 1 negates the register, LReg[7] names the destination with bit 3.
@@ -153,7 +156,9 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", stall="B8
         return DONE
 
 
-class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", stall="B8"):
+class SFPMULI(
+    _WithImmediate, Instruction, opcode=0x74, unit="vector", stall="B8", facts=sfpu.IMMEDIATE
+):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA); modes as SFPADDI."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -9,7 +9,9 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import OneSource, Target
+from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
@@ -57,7 +59,14 @@ def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
     return DONE
 
 
-class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", stall="B8"):
+class SFPSETCC(
+    OneSource,
+    Instruction,
+    opcode=0x7B,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(reads="VC", writes=Writes.NONE),
+):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA).
 
     Mode bit 0 takes imm12_math instead, bit 3 clears them; while they are not in use all are
@@ -89,7 +98,7 @@ class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", stall="B8"):
+class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", stall="B8", facts=sfpu.CONDITION):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
     imm12_math = bits(13, 12)
@@ -152,7 +161,7 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8"):
+class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8", facts=sfpu.CONDITION):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -171,7 +180,7 @@ class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8"):
+class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8", facts=sfpu.CONDITION):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -191,7 +200,7 @@ class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8"):
+class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8", facts=sfpu.CONDITION):
     """Complement the condition codes (SFPCOMPC, Blackhole ISA).
 
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
@@ -249,14 +258,14 @@ def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
     return DONE
 
 
-class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", stall="B8"):
+class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", stall="B8", facts=sfpu.READS_VD_VC):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
 
 
-class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", stall="B8"):
+class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", stall="B8", facts=sfpu.READS_VD_VC):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -13,6 +13,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
+from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -136,7 +137,9 @@ def _constant(s: Any, mod: Any, register: Any) -> Any:
     return DONE
 
 
-class SFPCONFIG(Instruction, opcode=0x91, unit="vector", stall="B8"):
+class SFPCONFIG(
+    Instruction, opcode=0x91, unit="vector", stall="B8", facts=Sfpu(writes=Writes.CONSTANT)
+):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA).
 
     Mode bit 0 takes the immediate, bits 1 and 2 combine with the old value (or, and, xor; registers

@@ -9,6 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate
 
 _U, _I = np.uint32, np.int32
@@ -45,7 +46,9 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
         out[lane] = _U(_U(x[lane] & mask) | inserted)
 
 
-class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", stall="B8"):
+class SFPDIVP2(
+    SourceAndImmediate, Instruction, opcode=0x76, unit="vector", stall="B8", facts=sfpu.READS_VC
+):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -70,7 +73,7 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", stal
         return DONE
 
 
-class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8"):
+class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Extract the exponent (SFPEXEXP, Blackhole ISA).
 
     Mode bit 0 keeps the bias, bit 1 sets the flags from the sign, bit 3 complements them.
@@ -97,7 +100,7 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8"):
+class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -111,7 +114,9 @@ class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", stall="B8"):
+class SFPSETEXP(
+    OneSource, Instruction, opcode=0x82, unit="vector", stall="B8", facts=sfpu.READS_VD_VC
+):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
     imm12_math = bits(19, 12)
@@ -150,7 +155,9 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
     return DONE
 
 
-class SFPSETMAN(SourceAndImmediate, Instruction, opcode=0x83, unit="vector", stall="B8"):
+class SFPSETMAN(
+    SourceAndImmediate, Instruction, opcode=0x83, unit="vector", stall="B8", facts=sfpu.READS_VD_VC
+):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -162,7 +169,9 @@ class SFPSETMAN(SourceAndImmediate, Instruction, opcode=0x83, unit="vector", sta
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
 
-class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", stall="B8"):
+class SFPSETSGN(
+    OneSource, Instruction, opcode=0x89, unit="vector", stall="B8", facts=sfpu.READS_VD_VC
+):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
     imm12_math = bits(12)

@@ -13,21 +13,9 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import rwc, staging
 from bhemu.tensix.quirks import follows_llk, noted, refuse
 from bhemu.tensix.status import DONE, MISSING, RESERVED_BITS, UNSUPPORTED, error
-from bhemu.tensix.units.vector import datums, indirect, loadstore, lut, move, schedule
-from bhemu.tensix.units.vector.schedule import (
-    DEST,
-    ELSEWHERE,
-    KIND,
-    LOAD,
-    MAD,
-    MODE,
-    NOP,
-    ROUND,
-    ROW,
-    SIMPLE,
-    STORE,
-    WORD,
-)
+from bhemu.tensix.units.vector import datums, loadstore, lut, move, schedule
+from bhemu.tensix.units.vector.schedule import DEST, KIND, MODE, NOP, ROW, WORD
+from bhemu.tensix.units.vector.sfpu import ELSEWHERE, LOAD, MAD, ROUND, SIMPLE, STORE, VD
 
 OPCODE = 0x93  # SFPLOADMACRO
 RESERVED = 0x1C00  # its bits that must be 0
@@ -308,7 +296,7 @@ def stalls(s: Any, word: Any, counting: Any) -> Any:
     """
     if word >> 24 == NOP:
         return np.int64(0)
-    if word >> 24 == _LUTFP32 and word & indirect.VD:
+    if word >> 24 == _LUTFP32 and word & VD:
         return refuse(s, _MIRROR, word=word)
     if s.macro_last[BUSY] == _REGULAR_BUSY:
         return np.int64(1)

@@ -11,11 +11,11 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, staging
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.vector.sfpu import VD
 
 _U = np.uint32
 _ZERO = _U(0)
 FACTOR = 2  # scratch row of `source`
-VA, VD = 4, 8  # mode bits
 
 
 @njit

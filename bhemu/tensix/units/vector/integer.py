@@ -9,6 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate, TwoSources
 
 _U, _I = np.uint32, np.int32
@@ -62,7 +63,9 @@ def _sum(s: Any, f: Any) -> None:
         flag[lane] = _U(out[lane] >> _U(31)) ^ positive
 
 
-class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", stall="B8"):
+class SFPIADD(
+    SourceAndImmediate, Instruction, opcode=0x79, unit="vector", stall="B8", facts=sfpu.READS_VC
+):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA).
 
     Mode bit 0 adds the immediate, bit 1 alone subtracts; flags: the sign unless bit 2 is set, then
@@ -98,7 +101,9 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
         out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
 
 
-class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", stall="B8"):
+class SFPSHFT(
+    SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", stall="B8", facts=sfpu.READS_VC
+):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -137,7 +142,7 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
-class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", stall="B8"):
+class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", stall="B8", facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -152,7 +157,7 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", stall="B8"):
+class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", stall="B8", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -167,7 +172,7 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8"):
+class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -184,7 +189,7 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
+class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8", facts=sfpu.READS_VD_VC):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -201,7 +206,7 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8"):
+class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Count leading zeros (SFPLZ, Blackhole ISA).
 
     Mode bit 2 leaves the sign out, bit 1 sets the flags where a bit is set, bit 3 complements them.
@@ -227,7 +232,7 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", stall="B8"):
+class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -15,6 +15,7 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.vector import datums
 from bhemu.tensix.units.vector.fields import DstAccess
+from bhemu.tensix.units.vector.sfpu import LOAD, STORE, Sfpu, Writes
 
 _U = np.uint32
 _ZERO = _U(0)
@@ -47,7 +48,16 @@ def _refused(s: Any, t: Any, f: Any, row: Any) -> Any:
     return rwc.addr_mod_refused(s, t, f.sfpu_addr_mode)
 
 
-class SFPLOAD(DstAccess, Instruction, opcode=0x70, unit="vector", stall="B8", unread=_ABOVE):
+class SFPLOAD(
+    DstAccess,
+    Instruction,
+    opcode=0x70,
+    unit="vector",
+    stall="B8",
+    unread=_ABOVE,
+    facts=Sfpu(LOAD),
+    formats="sfpu",
+):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -64,7 +74,16 @@ class SFPLOAD(DstAccess, Instruction, opcode=0x70, unit="vector", stall="B8", un
         return DONE
 
 
-class SFPSTORE(DstAccess, Instruction, opcode=0x72, unit="vector", stall="B8", unread=_ABOVE):
+class SFPSTORE(
+    DstAccess,
+    Instruction,
+    opcode=0x72,
+    unit="vector",
+    stall="B8",
+    unread=_ABOVE,
+    facts=Sfpu(STORE, reads="stored", writes=Writes.NONE),
+    formats="sfpu",
+):
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -94,7 +113,7 @@ def _immediate(mod: Any, imm: Any) -> Any:
     return -1
 
 
-class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8"):
+class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8", facts=Sfpu(LOAD)):
     """Load an immediate into all enabled lanes (SFPLOADI, Blackhole ISA)."""
 
     imm16 = bits(15, 0)

@@ -12,6 +12,7 @@ from bhemu.tensix.status import DONE
 from bhemu.tensix.units.vector import indirect
 from bhemu.tensix.units.vector.arith import fma_rows
 from bhemu.tensix.units.vector.fields import Target
+from bhemu.tensix.units.vector.sfpu import MAD, VD, Form, Sfpu
 
 _U = np.uint32
 _SLOPE, _SIZE, _OFFSET = 2, 3, 4  # scratch rows
@@ -47,7 +48,13 @@ def _with_sign_of_x(s: Any) -> None:
         out[lane] = _U(_U(out[lane] & _MAGNITUDE) | _U(x[lane] & _SIGN))
 
 
-class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
+class SFPLUT(
+    Instruction,
+    opcode=0x73,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD"),
+):
     """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA).
 
     Mode bit 2 gives the result the sign of LReg[3]; LReg[7] names the destination with bit 3.
@@ -64,7 +71,7 @@ class SFPLUT(Instruction, opcode=0x73, unit="vector", stall="B8"):
             return status
         if f.instr_mod0 & 3:
             return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod0)
-        if f.instr_mod0 & indirect.VD:
+        if f.instr_mod0 & VD:
             status = indirect.refused(s)
             if status != DONE:
                 return status
@@ -136,7 +143,14 @@ def _table(s: Any, mod: Any) -> None:
         _halves(s, _OFFSET, cut)
 
 
-class SFPLUTFP32(Target, Instruction, opcode=0x95, unit="vector", stall="B8"):
+class SFPLUTFP32(
+    Target,
+    Instruction,
+    opcode=0x95,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(MAD, Form.NONE, implied=0x7F, indirect="VD"),
+):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA).
 
     Modes 0: three fp32 pieces; 2 and 3: six fp16 pieces, the last from 3.0 or 4.0 on; 10: three
@@ -150,7 +164,7 @@ class SFPLUTFP32(Target, Instruction, opcode=0x95, unit="vector", stall="B8"):
             return status
         if f.instr_mod1 & 1 and f.instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
             return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
-        if f.instr_mod1 & indirect.VD:
+        if f.instr_mod1 & VD:
             status = indirect.refused(s)
             if status != DONE:
                 return status

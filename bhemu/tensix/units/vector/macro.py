@@ -18,7 +18,8 @@ from bhemu.tensix.insn import WAKES, Instruction, bits
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.vector import cycle, schedule
 from bhemu.tensix.units.vector.cycle import OPCODE
-from bhemu.tensix.units.vector.schedule import CYCLES, ELSEWHERE, INSTRUCTIONS, KIND, STORE
+from bhemu.tensix.units.vector.schedule import CYCLES, INSTRUCTIONS, KIND
+from bhemu.tensix.units.vector.sfpu import ELSEWHERE, STORE, Sfpu, Writes
 
 _SYNC = 1 << 1  # stall class of the sync unit
 
@@ -202,7 +203,13 @@ def _routed(s: Any, t: Any, word: Any) -> Any:
 
 
 class SFPLOADMACRO(
-    Instruction, opcode=OPCODE, unit="vector", stall="B8", oracle=False, wakes=WAKES
+    Instruction,
+    opcode=OPCODE,
+    unit="vector",
+    stall="B8",
+    oracle=False,
+    wakes=WAKES,
+    facts=Sfpu(ELSEWHERE, writes=Writes.SEVERAL),
 ):
     """Load and schedule up to four instructions (SFPLOADMACRO, Blackhole ISA)."""
 

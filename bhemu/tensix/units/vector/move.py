@@ -9,8 +9,10 @@ from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceC
 from bhemu.tensix.units.vector.integer import shift, signed12
+from bhemu.tensix.units.vector.sfpu import LOAD, ROUND, Form, Sfpu, Writes
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -84,7 +86,7 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", stall="B8"):
+class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Copy a register (SFPMOV, Blackhole ISA).
 
     Mode 0 plain, 1 with the sign flipped, 2 in all lanes, 3 as 1; bit 3 reads configuration.
@@ -160,7 +162,14 @@ def _other_is_open(s: Any, d: Any) -> Any:
     return d < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
 
 
-class SFPSWAP(SourceC, Instruction, opcode=0x92, unit="vector", stall="B8"):
+class SFPSWAP(
+    SourceC,
+    Instruction,
+    opcode=0x92,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(reads="VD VC", writes=Writes.SEVERAL),
+):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
@@ -196,7 +205,13 @@ def _enabled_flags(s: Any) -> None:
         flag[lane] = _U(flags[lane] | on)
 
 
-class SFPTRANSP(Instruction, opcode=0x8C, unit="vector", stall="B8"):
+class SFPTRANSP(
+    Instruction,
+    opcode=0x8C,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(form=Form.NONE, implied=0xFF, writes=Writes.SEVERAL),
+):
     """Transpose four registers within lane columns (SFPTRANSP, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -256,7 +271,14 @@ def _shift_by_immediate(s: Any, c: Any, imm: Any) -> None:
     shift(s, c if s.macro_dest[0] else imm & 15, amounts, 0)
 
 
-class SFPSHFT2(SourceC, Instruction, opcode=0x94, unit="vector", stall="B8"):
+class SFPSHFT2(
+    SourceC,
+    Instruction,
+    opcode=0x94,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(ROUND, Form.THREE, reads="VD VC", writes=Writes.SEVERAL),
+):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA).
 
     Modes 0 to 2 move LReg[1] to LReg[3] down by one, 3 and 4 move lanes up by one within each 8, 5
@@ -289,7 +311,13 @@ class SFPSHFT2(SourceC, Instruction, opcode=0x94, unit="vector", stall="B8"):
         return DONE
 
 
-class SFPNOP(Instruction, opcode=0x8F, unit="vector", stall="B8"):
+class SFPNOP(
+    Instruction,
+    opcode=0x8F,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(LOAD, Form.NONE, writes=Writes.NONE),
+):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -9,8 +9,9 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.vector import indirect
+from bhemu.tensix.units.vector import indirect, sfpu
 from bhemu.tensix.units.vector.fields import ThreeSources
+from bhemu.tensix.units.vector.sfpu import VA, VD
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -54,7 +55,9 @@ def _shift_add(product: Any, z: Any) -> Any:
     return added if exponent != _ZERO else product
 
 
-class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", stall="B8"):
+class SFPMUL24(
+    ThreeSources, Instruction, opcode=0x98, unit="vector", stall="B8", facts=sfpu.FACTORS
+):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA).
 
     Mod bit 0 takes the upper half; LReg[7] names A with bit 2, the destination with bit 3.
@@ -76,13 +79,13 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", stall="B8"
 @njit
 def _multiply(s: Any, f: Any) -> Any:
     mod = f.instr_mod1
-    if mod & (indirect.VA | indirect.VD):
+    if mod & (VA | VD):
         status = indirect.refused(s)
         if status != DONE:
             return status
-    if mod & indirect.VA:
+    if mod & VA:
         indirect.source(s)
-    x = s.lane_tmp[indirect.FACTOR] if mod & indirect.VA else s.lreg[f.lreg_src_a & 15]
+    x = s.lane_tmp[indirect.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
     y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
     high = _ONE if mod & _UPPER else _ZERO
     for lane in range(lanes.LANES):

@@ -9,7 +9,9 @@ from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import SourceC
+from bhemu.tensix.units.vector.sfpu import ROUND, Form, Sfpu
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -55,7 +57,7 @@ def _to_float(x: Any, threshold: Any) -> Any:
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
-class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", stall="B8"):
+class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", stall="B8", facts=sfpu.READS_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
     Mode 0 rounds to nearest even and mode 1 stochastically (SFPCAST_IntFloat), mode 2 is the
@@ -167,7 +169,14 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
         out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
 
 
-class SFP_STOCH_RND(SourceC, Instruction, opcode=0x8E, unit="vector", stall="B8"):
+class SFP_STOCH_RND(
+    SourceC,
+    Instruction,
+    opcode=0x8E,
+    unit="vector",
+    stall="B8",
+    facts=Sfpu(ROUND, Form.THREE, reads="VB VC"),
+):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
     Modes 0, 1: fp32 to 10 or 7 mantissa bits; 2, 3, 6, 7: fp32 to uint8, int8, uint16, int16;

@@ -3,6 +3,7 @@
 Source: SFPLOADMACRO, Blackhole ISA.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from bhemu.tensix.units.vector import (
     cc,
     configure,
     convert,
-    indirect,
     integer,
     loadstore,
     lut,
@@ -26,83 +26,46 @@ from bhemu.tensix.units.vector import (
     mul24,
     rounding,
 )
+from bhemu.tensix.units.vector.sfpu import (
+    ELSEWHERE,
+    LOAD,
+    MAD,
+    STORE,
+    Form,
+    Sfpu,
+    Writes,
+)
 
 assert all(
     (approx, arith, cc, configure, convert, integer, loadstore, lut, move, mul24, rounding)
 )  # declared
 
-# Sub-units, in the order of the bytes of a sequence; the load sub-unit takes nothing scheduled.
-SIMPLE, MAD, ROUND, STORE, LOAD, ELSEWHERE = range(6)
 NOP = move.SFPNOP.opcode
 KIND, WORD, DEST, ROW, MODE = range(5)  # of a slot
 FREE, CYCLES, INSTRUCTIONS = range(3)  # kinds: what a slot's delay counts
 
-_SIMPLE_NAMES = """SFPABS SFPAND SFPARECIP SFPCAST SFPCOMPC SFPCONFIG SFPDIVP2 SFPENCC SFPEXEXP
-SFPEXMAN SFPGT SFPIADD SFPLE SFPLZ SFPMOV SFPNOT SFPOR SFPPOPC SFPPUSHC SFPSETCC SFPSETEXP SFPSETMAN
-SFPSETSGN SFPSHFT SFPSWAP SFPTRANSP SFPXOR"""
-_MAD_NAMES = "SFPADD SFPADDI SFPLUT SFPLUTFP32 SFPMAD SFPMUL SFPMULI SFPMUL24"
-_ROUND_NAMES = "SFPSHFT2 SFP_STOCH_RND"
-_LOAD_NAMES = "SFPLOAD SFPLOADI SFPNOP"
-
-# Where a word names its operands
-_ALIAS, _THREE, _LOGIC, _IMMEDIATE, _TABLE, _NONE = range(6)
-_FORMS = {
-    _THREE: "SFPADD SFPMAD SFPMUL SFPMUL24 SFPARECIP SFPSHFT2 SFP_STOCH_RND",
-    _LOGIC: "SFPAND SFPOR",
-    _IMMEDIATE: "SFPADDI SFPMULI",
-    _TABLE: "SFPLUT",
-    _NONE: "SFPLUTFP32 SFPCOMPC SFPENCC SFPPOPC SFPPUSHC SFPTRANSP SFPNOP",
-}
+_NO_FACTS = Sfpu(ELSEWHERE)
 
 
-def _by_opcode(groups: dict[int, str], other: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    numbers = {cls.__name__: opcode for opcode, cls in REGISTRY.items()}
-    table = np.full(256, other, np.int64)
-    for value, names in groups.items():
-        for name in names.split():
-            table[numbers[name]] = value
+def _by_opcode(fact: Callable[[Sfpu], int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A fact of every opcode, as its class declares it."""
+    table = np.full(256, fact(_NO_FACTS), np.int64)
+    for opcode, cls in REGISTRY.items():
+        if isinstance(cls.facts, Sfpu):
+            table[opcode] = fact(cls.facts)
     return table
 
 
-SUB_UNIT = _by_opcode(
-    {
-        SIMPLE: _SIMPLE_NAMES,
-        MAD: _MAD_NAMES,
-        ROUND: _ROUND_NAMES,
-        STORE: "SFPSTORE",
-        LOAD: _LOAD_NAMES,
-    },
-    ELSEWHERE,
-)
-FORM = _by_opcode(_FORMS, _ALIAS)
-# Bit of the word with which LReg[7] names the first factor, or the destination
-_NAMES_FIRST = _by_opcode({indirect.VA: "SFPMAD SFPADD SFPMUL SFPMUL24"}, 0)
-_NAMES_DEST = _by_opcode(
-    {
-        indirect.VD: "SFPMAD SFPADD SFPMUL SFPMUL24 SFPADDI SFPMULI SFPLUTFP32",
-        indirect.VD << 16: "SFPLUT",
-    },
-    0,
-)
-# Operands that the stall logic knows of: VD, VC, VB, VA and the register of SFPSTORE, fields from
-# bit 4 on; and the LRegs that no field names
-_VD, _VC, _VB, _VA, _STORED = 1, 2, 4, 8, 16
-_NOTICED = _by_opcode(
-    {
-        _VD: "SFPADDI SFPMULI",
-        _VC: """SFPABS SFPCAST SFPDIVP2 SFPEXEXP SFPEXMAN SFPIADD SFPLZ SFPMOV SFPNOT SFPSETCC
-        SFPSHFT""",
-        _VD | _VC: """SFPAND SFPGT SFPLE SFPOR SFPSETEXP SFPSETMAN SFPSETSGN SFPSHFT2 SFPSWAP
-        SFPXOR""",
-        _VB | _VC: "SFPARECIP SFP_STOCH_RND",
-        _VA | _VB | _VC: "SFPADD SFPMAD SFPMUL SFPMUL24",
-        _STORED: "SFPSTORE",
-    },
-    0,
-)
-_IMPLIED = _by_opcode({0xFF: "SFPTRANSP", 0x7F: "SFPLUTFP32", 0xF: "SFPLUT"}, 0)
-_WRITES_NONE = _by_opcode(
-    {1: "SFPCOMPC SFPCONFIG SFPENCC SFPNOP SFPPOPC SFPPUSHC SFPSETCC SFPSTORE"}, 0
+SUB_UNIT = _by_opcode(lambda facts: facts.sub_unit)
+FORM = _by_opcode(lambda facts: facts.form)
+_NAMES_FIRST = _by_opcode(lambda facts: facts.indirect_factor)
+_NAMES_DEST = _by_opcode(lambda facts: facts.indirect_dest)
+_NOTICED = _by_opcode(lambda facts: facts.noticed)
+_IMPLIED = _by_opcode(lambda facts: facts.implied)
+_WRITES_NONE = _by_opcode(lambda facts: facts.writes in (Writes.NONE, Writes.CONSTANT))
+_ALIAS, _LOGIC, _IMMEDIATE, _TABLE, _NONE = (
+    *(int(Form.ALIAS), int(Form.LOGIC), int(Form.IMMEDIATE)),
+    *(int(Form.TABLE), int(Form.NONE)),
 )
 _COPIED = 0xF  # LRegs that SFPSHFT2 modes 0 to 2 move
 _SHIFT_BY_IMMEDIATE = 6  # mode of SFPSHFT2
