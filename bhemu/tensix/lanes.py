@@ -244,6 +244,17 @@ def claim(s: Any, t: Any, dest: Any) -> Any:
 
 
 @njit
+def claim_mode(s: Any, t: Any, f: Any, reserved: Any, unnamed: Any) -> Any:
+    """As `claim`, of a word's lreg_dest; also refuses modes with bits of either of two masks."""
+    status = claim(s, t, f.lreg_dest)
+    if status != GO:
+        return status
+    if f.instr_mod1 & reserved:
+        return refuse(s, MODE_RESERVED, mode=f.instr_mod1)
+    return refuse(s, MODE_UNNAMED, mode=f.instr_mod1) if f.instr_mod1 & unnamed else GO
+
+
+@njit
 def claim_none(s: Any, t: Any, dest: Any) -> Any:
     """As `claim`, for instructions whose lreg_dest field must be 0 unless it names a template."""
     if dest == 0 or s.macro_dest[0]:

@@ -125,11 +125,9 @@ class _WithImmediate(Target):
 @njit
 def _immediate(s: Any, t: Any, f: Any) -> Any:
     """The immediate of SFPADDI and SFPMULI as scratch `_FACTOR`; GO or the status."""
-    status = lanes.claim(s, t, f.lreg_dest)
+    status = lanes.claim_mode(s, t, f, 0, ~_WITH_IMMEDIATE)
     if status != lanes.GO:
         return status
-    if f.instr_mod1 & ~_WITH_IMMEDIATE:
-        return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
     if f.instr_mod1 & VD:
         refused = indirect.refused(s)
         if refused != DONE:

@@ -11,14 +11,10 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate
+from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
-_SIGN = _U(0x80000000)
-_EXPONENT = _U(0x7F800000)
-_FRACTION = _U(0x7FFFFF)
-_HIDDEN = _U(0x800000)
-_BIAS = 127
 
 _SCALE = error(
     "VECTOR-DIVP2-IMMEDIATE",
@@ -52,11 +48,9 @@ class SFPDIVP2(
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 14, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         if 0x7F < f.imm12_math < 0xF80:
             return refuse(s, _SCALE, immediate=f.imm12_math)
         if f.instr_mod1 == 0:
@@ -66,9 +60,9 @@ class SFPDIVP2(
             add = _U(f.imm12_math & 0xFF)
             for lane in range(lanes.LANES):
                 field = _U(_U(_U(x[lane] >> _U(23)) + add) << _U(23))
-                kept = _U(x[lane] & ~_EXPONENT)
-                infinite = _U(x[lane] & _EXPONENT) == _EXPONENT
-                out[lane] = x[lane] if infinite else _U(kept | _U(field & _EXPONENT))
+                kept = _U(x[lane] & ~EXPONENT)
+                infinite = _U(x[lane] & EXPONENT) == EXPONENT
+                out[lane] = x[lane] if infinite else _U(kept | _U(field & EXPONENT))
         lanes.write(s, f.lreg_dest)
         return DONE
 
@@ -80,16 +74,14 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8", f
     """
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 4, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 & 4:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-        bias = _I(0 if f.instr_mod1 & 1 else _BIAS)
+        bias = _I(0 if f.instr_mod1 & 1 else BIAS)
         positive = _U(f.instr_mod1 >> 3)  # flag when the sign bit is clear
         for lane in range(lanes.LANES):
-            value = _U(_I(_I(_U(x[lane] & _EXPONENT) >> _U(23)) - bias))
+            value = _U(_I(_I(_U(x[lane] & EXPONENT) >> _U(23)) - bias))
             out[lane] = value
             flag[lane] = _U(value >> _U(31)) ^ positive
         if f.instr_mod1 & 2 == 0:
@@ -104,11 +96,9 @@ class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8", f
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 14, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         _insert(s, f.lreg_c, 0x7FFFFF, 0 if f.instr_mod1 else 0x800000)
         lanes.write(s, f.lreg_dest)
         return DONE
@@ -122,11 +112,9 @@ class SFPSETEXP(
     imm12_math = bits(19, 12)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 0, 12)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 3:
-            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
         if f.instr_mod1 & 1 == 0 and f.imm12_math:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 & 1:  # the immediate, whatever bit 1 says
@@ -136,8 +124,8 @@ class SFPSETEXP(
         else:
             x, y, out = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], s.lane_tmp[lanes.VALUE]
             for lane in range(lanes.LANES):
-                field = _U(_U(y[lane] << _U(23)) & _EXPONENT)
-                out[lane] = _U(_U(x[lane] & ~_EXPONENT) | field)
+                field = _U(_U(y[lane] << _U(23)) & EXPONENT)
+                out[lane] = _U(_U(x[lane] & ~EXPONENT) | field)
         lanes.write(s, f.lreg_dest)
         return DONE
 
@@ -161,11 +149,9 @@ class SFPSETMAN(
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 0, 14)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
 
@@ -177,9 +163,7 @@ class SFPSETSGN(
     imm12_math = bits(12)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 14, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         return _replace(s, f, 0x80000000, f.imm12_math << 31)

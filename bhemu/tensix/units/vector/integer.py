@@ -132,11 +132,9 @@ class SFPSHFT(
 @njit
 def _bits_refused(s: Any, t: Any, f: Any) -> Any:
     """GO, or the status of SFPAND and SFPOR; mode 1 takes one operand from LReg[imm12_math]."""
-    status = lanes.claim(s, t, f.lreg_dest)
+    status = lanes.claim_mode(s, t, f, 0, 14)
     if status != lanes.GO:
         return status
-    if f.instr_mod1 > 1:
-        return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
     if f.instr_mod1 == 0 and f.imm12_math:
         return refuse(s, _NO_REGISTER, immediate=f.imm12_math, mode=f.instr_mod1)
     return lanes.GO
@@ -213,11 +211,9 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8", fact
     """
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 1, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 & 1:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
         keep, zero = _U(0x7FFFFFFF if f.instr_mod1 & 4 else 0xFFFFFFFF), _U(f.instr_mod1 >> 3)
         for lane in range(lanes.LANES):
@@ -236,11 +232,9 @@ class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", stall="B8", fac
     """Absolute value (SFPABS, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 14, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 1:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         if f.instr_mod1:  # float: a negative NaN stays as it is
             for lane in range(lanes.LANES):

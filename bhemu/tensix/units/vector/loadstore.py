@@ -38,14 +38,19 @@ _ODD_ROW = error(
 
 
 @njit
-def _refused(s: Any, t: Any, f: Any, row: Any) -> Any:
+def _mode(s: Any, t: Any, f: Any, row: Any) -> Any:
+    """Concrete mode of a load or store, or an error."""
+    mode = datums.concrete_mode(s, t, f.instr_mod0)
+    if mode < 0:
+        return mode
     if f.lreg_ind >= lanes.TEMPLATES:
         return refuse(s, lanes.TEMPLATE_LOAD, dest=f.lreg_ind)
     if f.dest_reg_addr & 1:
         return refuse(s, _ODD_ADDRESS, address=f.dest_reg_addr)
     if row & 1:
         return refuse(s, _ODD_ROW, row=row)
-    return rwc.addr_mod_refused(s, t, f.sfpu_addr_mode)
+    status = rwc.addr_mod_refused(s, t, f.sfpu_addr_mode)
+    return status if status else mode
 
 
 class SFPLOAD(
@@ -61,13 +66,10 @@ class SFPLOAD(
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        mode = datums.concrete_mode(s, t, f.instr_mod0)
+        row = rwc.dst_row(s, t, f.dest_reg_addr)
+        mode = _mode(s, t, f, row)
         if mode < 0:
             return mode
-        row = rwc.dst_row(s, t, f.dest_reg_addr)
-        status = _refused(s, t, f, row)
-        if status != DONE:
-            return status
         if f.lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
             datums.load_rows(s, t, mode, row, f.lreg_ind)
         rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
@@ -87,13 +89,10 @@ class SFPSTORE(
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        mode = datums.concrete_mode(s, t, f.instr_mod0)
+        row = rwc.dst_row(s, t, f.dest_reg_addr)
+        mode = _mode(s, t, f, row)
         if mode < 0:
             return mode
-        row = rwc.dst_row(s, t, f.dest_reg_addr)
-        status = _refused(s, t, f, row)
-        if status != DONE:
-            return status
         datums.store_rows(s, t, mode, row, s.lreg[f.lreg_ind & 15])
         rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE

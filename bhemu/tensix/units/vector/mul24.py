@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction
-from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.vector import indirect, sfpu
 from bhemu.tensix.units.vector.fields import ThreeSources
@@ -64,11 +64,9 @@ class SFPMUL24(
     """
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 2, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 & 2:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         if f.lreg_src_c != _LREG_ZERO:
             status = violated(s, _NO_ADDEND, reg=f.lreg_src_c)
             if status:

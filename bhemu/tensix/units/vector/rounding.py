@@ -11,15 +11,11 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import SourceC
+from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT, FRACTION, HIDDEN, SIGN
 from bhemu.tensix.units.vector.sfpu import ROUND, Form, Sfpu
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
-_SIGN = _U(0x80000000)
-_EXPONENT = _U(0x7F800000)
-_FRACTION = _U(0x7FFFFF)
-_HIDDEN = _U(0x800000)
-_BIAS = 127
 _RANDOM = 2  # scratch row
 
 _ROUND_MODE = error(
@@ -49,11 +45,11 @@ def _advance(s: Any) -> None:
 @njit(inline="always")
 def _to_float(x: Any, threshold: Any) -> Any:
     """fp32 of a sign-magnitude integer, up when its seven discarded bits exceed `threshold`."""
-    magnitude = _U(x & ~_SIGN)
+    magnitude = _U(x & ~SIGN)
     zeros = lanes.leading_zeros(magnitude)
     shifted = _U(magnitude << _U(zeros & _U(31)))
     field = _U(_U(157) - zeros) if magnitude != _ZERO else _ZERO
-    value = _U(_U(x & _SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
+    value = _U(_U(x & SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
@@ -65,26 +61,24 @@ class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", stall="B8", fact
     """
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim(s, t, f.lreg_dest)
+        status = lanes.claim_mode(s, t, f, 12, 0)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 > 3:
-            return refuse(s, lanes.MODE_RESERVED, mode=f.instr_mod1)
         x, out = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
         if f.instr_mod1 == 0:
             for lane in range(lanes.LANES):
-                magnitude = np.float32(_I(x[lane] & ~_SIGN))
-                out[lane] = _U(_U(x[lane] & _SIGN) | _U(magnitude.view(np.int32)))
+                magnitude = np.float32(_I(x[lane] & ~SIGN))
+                out[lane] = _U(_U(x[lane] & SIGN) | _U(magnitude.view(np.int32)))
         elif f.instr_mod1 == 1:
             _advance(s)
             random = s.lane_tmp[_RANDOM]
             for lane in range(lanes.LANES):
                 out[lane] = _to_float(x[lane], _U(_U(random[lane] >> _U(9)) & _U(0xFE)))
         else:  # negative numbers are negated; sign-magnitude and two's complement keep the sign
-            keep = _SIGN if f.instr_mod1 == 3 else _ZERO
+            keep = SIGN if f.instr_mod1 == 3 else _ZERO
             for lane in range(lanes.LANES):
                 negative = _U(_U(x[lane] & keep) | _U((-np.int64(x[lane])) & 0xFFFFFFFF))
-                out[lane] = negative if x[lane] >= _SIGN else x[lane]
+                out[lane] = negative if x[lane] >= SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
 
@@ -95,38 +89,38 @@ def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
 
     Denormals are +0, NaN is an infinity; `>=` is what the hardware does (SFPSTOCHRND_FloatFloat).
     """
-    field, low = _U(x & _EXPONENT), _U(x & discarded)
-    kept = _U(_U(x & ~_SIGN) - low)
+    field, low = _U(x & EXPONENT), _U(x & discarded)
+    kept = _U(_U(x & ~SIGN) - low)
     rounded = _U(kept + _U(discarded + _ONE)) if low >= threshold else kept
-    rounded = _U(_U(x & _SIGN) | rounded)
-    rounded = _U(x & ~_FRACTION) if field == _EXPONENT else rounded
+    rounded = _U(_U(x & SIGN) | rounded)
+    rounded = _U(x & ~FRACTION) if field == EXPONENT else rounded
     return _ZERO if field == _ZERO else rounded
 
 
 @njit(inline="always")
 def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
     """Sign-magnitude integer of an fp32 value, up to `limit` (16 bits); `keep` = sign bit."""
-    field = _U(_U(x & _EXPONENT) >> _U(23))
-    mantissa = _U(_U(x & _FRACTION) | _HIDDEN)
-    small = field < _U(_BIAS)
-    up = _ZERO if small else _U(min(_U(field - _U(_BIAS)), _U(23)))
-    down = _U(_U(_BIAS) - field) if small else _ZERO
+    field = _U(_U(x & EXPONENT) >> _U(23))
+    mantissa = _U(_U(x & FRACTION) | HIDDEN)
+    small = field < _U(BIAS)
+    up = _ZERO if small else _U(min(_U(field - _U(BIAS)), _U(23)))
+    down = _U(_U(BIAS) - field) if small else _ZERO
     whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
-    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & _FRACTION)
+    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & FRACTION)
     magnitude = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
     sign = _U(x & keep) if magnitude != _ZERO else _ZERO
-    return _ZERO if field < _U(_BIAS - 1) else _U(sign | magnitude)
+    return _ZERO if field < _U(BIAS - 1) else _U(sign | magnitude)
 
 
 @njit(inline="always")
 def _descaled(x: Any, threshold: Any, by: Any, keep: Any, limit: Any) -> Any:
     """Sign-magnitude integer shifted right by `by`, rounded on the 23 bits below, clamped."""
-    magnitude = _U(x & ~_SIGN)
+    magnitude = _U(x & ~SIGN)
     whole = _U(magnitude >> by)
     # 23 bits below the point: of a shift by more than 23 the lowest are cut off.
     right = _U(max(by, _U(23)) - _U(23))
     left = _U(_U(23) - min(by, _U(23)))
-    part = _U(_U(_U(magnitude >> right) << left) & _FRACTION)
+    part = _U(_U(_U(magnitude >> right) << left) & FRACTION)
     rounded = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
     return _U((_U(x & keep) if rounded != _ZERO else _ZERO) | rounded)
 
@@ -138,7 +132,7 @@ def _threshold(s: Any, rnd_mode: Any) -> None:
     out = s.lane_tmp[_RANDOM]
     fixed = _U(0x400000 if rnd_mode == 0 else 0x7FFFFF)
     for lane in range(lanes.LANES):
-        out[lane] = _U(out[lane] & _FRACTION) if rnd_mode == 1 else fixed
+        out[lane] = _U(out[lane] & FRACTION) if rnd_mode == 1 else fixed
 
 
 @njit
