@@ -37,7 +37,7 @@ def opcodes(images: Iterable[Image]) -> set[int]:
             rotated = words[words & 3 != 3]
             pushed = rotated >> 26 | (rotated & 3) << 6
             built = words[words & 0x7F == 0x37] >> 24
-            found |= {int(opcode) for opcode in np.unique(np.concatenate((pushed, built)))}
+            found.update(pushed.tolist(), built.tolist())
     return {opcode for opcode in found if opcode in REGISTRY and REGISTRY[opcode].execute}
 
 

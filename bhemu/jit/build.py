@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bhemu.jit import cache, host, keys, machine_code, sources
+from bhemu.jit import cache, host, machine_code, sources
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
@@ -43,15 +43,23 @@ class Entry:
         exec(compile(self.text, f"<{self.name}>", "exec"), names)
         return names["entry"]
 
+    def _made_from(self) -> str:
+        from bhemu.jit import keys  # looks into code: not needed where nothing has changed
+
+        return keys.key(self.signature, self.resolved())
+
+    def label(self) -> str:
+        """What tells it from other entries of the same sources."""
+        return f"{self.module} {self.name} {hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
+
     def key(self) -> str:
         """The key under which its machine code is kept."""
         own = self.module.partition(".")[0] == __name__.partition(".")[0]
         if not own or not sources.fingerprint():
-            return keys.key(self.signature, self.resolved())
-        label = f"{self.module} {self.name} {hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
-        known = _known_keys()
+            return self._made_from()
+        label, known = self.label(), _known_keys()
         if label not in known:
-            known[label] = keys.key(self.signature, self.resolved())
+            known[label] = self._made_from()
             known |= _read_keys()  # other processes find some at the same time
             cache.write(_index_name(), json.dumps(known).encode())
         return known[label]

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,6 +36,8 @@ def root() -> Path:
         return folder
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bhemu"
     if _unusable(folder):
+        import tempfile
+
         folder = Path(tempfile.gettempdir()) / f"bhemu-{os.getuid()}"
         if _unusable(folder):  # somebody else was there first
             folder = Path(tempfile.mkdtemp(prefix="bhemu-"))
@@ -54,7 +55,8 @@ def _unusable(folder: Path) -> str:
             return "it belongs to somebody else"
         if state.st_mode & _OTHERS:
             folder.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
-        tempfile.TemporaryFile(dir=folder).close()
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return "Permission denied"
     except OSError as problem:
         return problem.strerror or str(problem)
     return ""

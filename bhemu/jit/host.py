@@ -3,7 +3,6 @@
 import functools
 import importlib.util
 import os
-import platform
 import sys
 from pathlib import Path
 
@@ -60,7 +59,7 @@ def cpu() -> str:
 def runs_shipped_code() -> bool:
     """Whether this machine executes code for x86-64-v3."""
     flags = _cpuinfo().get("flags", "").split()
-    known = sys.platform == "linux" and platform.machine() == "x86_64"
+    known = sys.platform == "linux" and os.uname().machine == "x86_64"
     return known and set(_LEVEL_3.split()) <= set(flags)
 
 
@@ -68,4 +67,4 @@ def runs_shipped_code() -> bool:
 def tools() -> str:
     """Versions of what compiles, its settings and the processor."""
     versions = [(tool, _version(tool)) for tool in _TOOLS]
-    return repr((versions, np.__version__, sys.version, settings(), platform.machine(), cpu()))
+    return repr((versions, np.__version__, sys.version, settings(), os.uname().machine, cpu()))

@@ -9,8 +9,6 @@ from typing import Any
 from bhemu import arguments, report
 from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
-from bhemu.hang.explore import livelock
-from bhemu.hang.waitgraph import no_progress
 from bhemu.machine import until as end
 from bhemu.machine.breakpoints import Breakpoints
 from bhemu.machine.stop import Stop, now, stop
@@ -27,6 +25,19 @@ _STOPS = {
     loop.STOP_LIMIT: "limit",
     loop.STOP_IDLE: "idle",
 }
+
+
+def _look_for_hang(tile: TilePart, status: int) -> None:
+    """Raise an error unless a tile without progress is still alive."""
+    # Imported here: much code, which most programs do not need.
+    from bhemu.hang.explore import livelock
+    from bhemu.hang.waitgraph import no_progress
+
+    if status == loop.STOP_DEADLOCK:
+        raise no_progress(tile, ())
+    # The look may follow half as many instructions as rounds went by: a small part of the time.
+    if loops := livelock(tile, int(tile.state.quiet[0]) // 2):
+        raise no_progress(tile, loops)
 
 
 def _resolve(tile: TilePart, status: int) -> Stop | None:
@@ -46,13 +57,8 @@ def _resolve(tile: TilePart, status: int) -> Stop | None:
         raise report.engine_error(tile)
     if status == loop.STOP_ASSERT:
         raise report.assert_error(tile, int(s.agent[0]))
-    if status == loop.STOP_DEADLOCK:
-        raise no_progress(tile, ())
-    if status == loop.STOP_QUIET:
-        # The look may follow half as many instructions as rounds went by: a small part of the time.
-        loops = livelock(tile, int(s.quiet[0]) // 2)
-        if loops:
-            raise no_progress(tile, loops)
+    if status in (loop.STOP_DEADLOCK, loop.STOP_QUIET):
+        _look_for_hang(tile, status)
         return None
     if status == loop.STOP_LOG:
         tile.drain_log()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -135,6 +134,6 @@ def _check_target(path: Path, origin: str) -> None:
 
 def _scratch(path: Path) -> tuple[Path, IO[bytes]]:
     """A new file beside `path`, of a name nobody could foresee and of nobody's link."""
-    scratch = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+    scratch = path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return scratch, os.fdopen(os.open(scratch, flags, 0o666), "wb")

@@ -3,10 +3,10 @@
 A load or store is checked for alignment before it executes, which needs its base register; asking
 the engine costs more than the rest of the hook.  The registers lie at a fixed distance from the
 engine's CPU object, the address of which stands in the engine's handle.  Both places are found once
-and proved for each core; where they cannot be (no /proc), the engine is asked.
+for every version of the engine and proved for each core; where they cannot be (no /proc), the
+engine is asked.
 """
 
-import functools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -57,23 +57,22 @@ def _candidates(handle: int, wanted: bytes) -> Iterator[tuple[int, int]]:
             yield place, at - 4
 
 
-@functools.cache
-def _layout(fresh: Any) -> tuple[tuple[int, int], ...]:
+Layout = list[tuple[int, int]]  # place of an address in the handle, distance of x0 from there
+
+
+def search(fresh: Any) -> Layout:
     """Places and distances that hold for several cores; `fresh` makes (engine, handle).
 
     One core alone is not enough: an address of another object may lie near the registers by chance.
     """
     cores = [fresh() for _ in range(_CORES)]
     found = [set(_candidates(handle, _put(uc, _PROBES[0]))) for uc, handle in cores]
-    return tuple(sorted(set.intersection(*found), key=lambda pair: pair[1]))
+    return sorted(set.intersection(*found), key=lambda pair: pair[1])
 
 
-def locate(uc: Any, handle: int, fresh: Any) -> int:
-    """Host address of x0 of a core whose registers may be overwritten, or UNKNOWN.
-
-    `fresh` makes another core, (engine, handle), for the search; called once per process.
-    """
-    for place, distance in _layout(fresh):
+def locate(uc: Any, handle: int, layout: Layout) -> int:
+    """Host address of x0 of a core whose registers may be overwritten, or UNKNOWN."""
+    for place, distance in layout:
         address = _pointer(handle + place) + distance
         if all(_put(uc, probe) == _read(address + 4, 31 * 4) for probe in _PROBES):
             _clear(uc)

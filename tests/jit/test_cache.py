@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -156,7 +157,7 @@ def test_a_folder_of_somebody_else_is_not_used(
     """Neither the user's own one nor the temporary one, if another user owns them."""
     monkeypatch.delenv("BHEMU_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(cache.os, "geteuid", lambda: os.getuid() + 1)
     found = cache.root.__wrapped__()
     assert found not in (tmp_path / "bhemu", tmp_path / f"bhemu-{os.getuid()}")
@@ -169,5 +170,5 @@ def test_without_a_folder_of_its_own_the_cache_is_temporary(
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("BHEMU_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     assert cache.root.__wrapped__() == tmp_path / f"bhemu-{os.getuid()}"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import bhemu
+from bhemu.entries import entries
 from bhemu.errors import Internal
 from bhemu.jit import keys
 from bhemu.jit.subset import JIT, Compiled, External, intrinsic, njit, signature
@@ -224,3 +225,9 @@ def test_a_function_is_its_own_callee() -> None:
     exec("def f(x):\n    return f(x - 1) if x else 0", names)
     names["f"] = f = njit(names["f"])
     assert isinstance(f, Compiled) and key(f)
+
+
+def test_no_two_entries_have_one_label() -> None:
+    """Keys are noted by these."""
+    labels = [entry.label() for entry in entries()]
+    assert len(set(labels)) == len(labels)

@@ -115,7 +115,7 @@ def test_64_bit_accesses_stay_illegal(word: int) -> None:
 
 
 def test_without_a_known_place_the_engine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register_file, "locate", lambda uc, handle, fresh: register_file.UNKNOWN)
+    monkeypatch.setattr(register_file, "locate", lambda uc, handle, layout: register_file.UNKNOWN)
     tile = tile_with(code(li(A1, 0x8000), lw(A0, A1, 4), lw(A0, A1, 2), PARK))
     assert not tile.state.registers.any()
     misaligned(tile)

@@ -3,9 +3,12 @@
 Each behaviour is a property of the pinned engine version that bhemu relies on.
 """
 
+from pathlib import Path
+
 import pytest
 
 from bhemu.errors import Assert, GuestFault, NotModelled, Undefined
+from bhemu.jit.subset import JIT
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -321,7 +324,26 @@ def test_the_self_test_notices_an_engine_that_executes_compressed_code(
 
     monkeypatch.setattr(unicorn_engine, "_new_core", plain)
     with pytest.raises(Internal, match="compressed"):
-        unicorn_engine.self_test.__wrapped__()
+        unicorn_engine.self_test()
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is kept in the interpreted mode")
+def test_an_engine_is_inspected_once_and_again_when_its_file_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from bhemu.jit import cache
+    from bhemu.riscv import unicorn_engine
+
+    tests = []
+    monkeypatch.setattr(cache, "root", lambda: tmp_path)
+    monkeypatch.setattr(unicorn_engine, "self_test", lambda: tests.append(1))
+    inspected = unicorn_engine._inspected.__wrapped__
+    assert inspected() == inspected() != []
+    assert len(tests) == 1
+    library = tmp_path / "library"
+    library.write_bytes(b"another")
+    monkeypatch.setattr(unicorn_engine, "_LIBRARY", str(library))
+    assert inspected() != [] and len(tests) == 2
 
 
 @pytest.mark.parametrize("limit", [1, 100, 1500])
