@@ -58,8 +58,7 @@ def rule_error(tile: TilePart, status: int) -> BhemuError:
     """The error of a negative status; the place is the thread's word or the core's instruction."""
     s = tile.state
     rule = RULES[status]
-    detail = [int(x) for x in s.detail]
-    text = rule.sentence(detail)
+    text = rule.sentence(s.detail)
     t, c = int(s.status_thread[0]), int(s.status_core[0])
     if t >= 0:
         where = where_thread(tile, t)
@@ -71,7 +70,7 @@ def rule_error(tile: TilePart, status: int) -> BhemuError:
     elif c >= 0:
         where = where_core(tile, c, **_core_instruction(tile, c))
         if rule.rule.startswith("MMIO"):
-            text += f" ({block_name(detail[0])})"
+            text += f" ({block_name(rule.details(s.detail)['address'])})"
     else:
         where = Where(tile=tile.xy)
     kind = _CLASSES.get(rule.category, errors.Internal)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices.bus.window import TRACKED_CONFIG, TRACKED_GPRS
+from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
@@ -20,14 +21,15 @@ from bhemu.tensix.frontend import MOP, RESOURCEDECL
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.resources import GPRS, OTHERS, OWN, OWN_REST, TDMA, Resources
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import DONE, UNIMPLEMENTED, condition, error
+from bhemu.tensix.status import DONE, UNIMPLEMENTED, condition
 from bhemu.tensix.units import MODULES
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
-DECLARED = error(
+DECLARED = access_error(
     "AUTO-TTSYNC-DECL",
     UNIMPLEMENTED,
-    "access to {0:#010x} under Auto TTSync: resources declared by RESOURCEDECL are not modelled",
+    "access to {address:#010x} under Auto TTSync: resources declared by RESOURCEDECL are not"
+    " modelled",
     "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions",
 )
 

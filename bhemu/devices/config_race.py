@@ -27,8 +27,8 @@ from bhemu.tensix.units.unpack.unpacr import UNPACR
 IN_USE = error(
     "CFG-IN-USE",
     UB,
-    "{1:#x} stored to {0:#010x}, Config word {3}, while {2:#010x} is queued, which reads it: "
-    "whether it sees the old value or the new one is a race",
+    "{value:#x} stored to {address:#010x}, Config word {index}, while {word:#010x} is queued, which"
+    " reads it: whether it sees the old value or the new one is a race",
     "wait until the thread has executed it (a load of TTSync, a semaphore), alternate contexts, or "
     "write the word by WRCFG or RMWCIB",
 )
@@ -133,6 +133,5 @@ def refused(s: Any, c: Any, index: Any, value: Any) -> Any:
     reader = _reader(s, t, word)
     if reader == 0:
         return 0
-    s.detail[0], s.detail[1] = TENSIX_CFG_BASE + 4 * index, value
-    s.detail[2], s.detail[3] = reader, word
-    return violated(s, IN_USE)
+    address = TENSIX_CFG_BASE + 4 * index
+    return violated(s, IN_USE, address=address, value=value, word=reader, index=word)

@@ -9,13 +9,15 @@ from bhemu.devices import cfg_window, instruction_debug, rules
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.state import CFG0_RESET, LOCAL_SIZE, RESET, RUNNING, State
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
 
 ARRAY = error(
     "DEBUG-ARRAY",
     UNIMPLEMENTED,
-    "the debug array port is read with array {1}, select {2}, row {3}, or while it is not enabled",
+    "the debug array port is read with array {array}, select {select}, row {row}, or while it"
+    " is not enabled",
     "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023",
 )
 _ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN >> 2  # indices into the words of the block
@@ -67,8 +69,7 @@ def _load_array(s: Any) -> Any:
     command = np.int64(s.debug[_ARRAY_CMD])
     array, select, row = command >> 16, (command >> 12) & 0xF, command & 0xFFF
     if s.debug[_ARRAY_EN] != np.uint32(1) or array != _DST or select > 7 or row > 1023:
-        s.detail[1], s.detail[2], s.detail[3] = array, select, row
-        return ARRAY
+        return refuse(s, ARRAY, array=array, select=select, row=row)
     column = 2 * select
     s.loaded[0] = np.int64(s.dst[row, column]) | (np.int64(s.dst[row, column + 1]) << 16)
     return DONE

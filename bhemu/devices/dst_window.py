@@ -10,29 +10,35 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices.bus.window import ANY, BY_BYTES, TRISCS, Window
+from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
 from bhemu.tensix import config, dest
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UB, error
 
 FORMAT = error(
     "DST-WINDOW-FORMAT",
     UB,
-    "RISC_DEST_ACCESS_CTRL fmt {1} is reserved (access to {0:#010x})",
+    "RISC_DEST_ACCESS_CTRL fmt {fmt} is reserved (access to {address:#010x})",
     "0 fp32/uint32, 1 int32, 2 fp16, 3 bf16, 4 int16, 5 int8",
 )
 WIDTH = error(
     "DST-WINDOW-WIDTH",
     UB,
-    "{2}-byte access to {0:#010x}: this core accesses single datums, {1} bytes in this format",
+    "{size}-byte access to {address:#010x}: this core accesses single datums, {width} bytes in this"
+    " format",
     "match the instruction to RISC_DEST_ACCESS_CTRL fmt; only trisc2 may access several at once",
 )
-ROWS = error("DST-WINDOW-ROWS", UB, "{0:#010x} lies behind the last datum of Dst in 8-bit format")
+ROWS = access_error(
+    "DST-WINDOW-ROWS", UB, "{address:#010x} lies behind the last datum of Dst in 8-bit format"
+)
 CLEARED = error(
     "DST-WINDOW-CLEARED",
     MISSING,
-    "access to {0:#010x}: ZEROACC marked row {1} as zero, and what a core then sees is not said",
+    "access to {address:#010x}: ZEROACC marked row {row} as zero, and what a core then sees is not"
+    " said",
     "write the whole row by SFPSTORE or a matrix instruction first",
 )
 
@@ -68,20 +74,17 @@ def _row(s: Any, fmt: Any, offset: Any) -> Any:
 @njit
 def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
     """Why the access is not one that the ISA text defines, or DONE."""
-    fmt = control >> 2
+    fmt, address = control >> 2, DST_WINDOW_BASE + offset
     if fmt > _INT8:
-        s.detail[1] = fmt
-        return FORMAT
+        return refuse(s, FORMAT, address=address, fmt=fmt)
     width = _width(fmt)
     if size < width or (size > width and c != 3):
-        s.detail[1] = width
-        return WIDTH
+        return refuse(s, WIDTH, address=address, size=size, width=width)
     if fmt == _INT8 and offset >= _ONE_BYTE_END:
         return ROWS
     row = _row(s, fmt, offset)  # an aligned access of up to a word stays in one row
     if s.dst_valid[row] == 0:
-        s.detail[1] = row
-        return CLEARED
+        return refuse(s, CLEARED, address=address, row=row)
     return DONE
 
 

@@ -6,17 +6,19 @@ import numpy as np
 
 from bhemu.devices import instruction_debug, rules
 from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, Effect, Waits, Window
+from bhemu.devices.rules import access_error
 from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import DONE, UB, error
+from bhemu.tensix.status import DONE, UB
 
-TRISC_WINDOW = error(
+TRISC_WINDOW = access_error(
     "PUSH-TRISC",
     UB,
-    "a TRISC store to {0:#010x} hangs the core: a TRISC pushes to its own thread at 0xFFE40000",
+    "a TRISC store to {address:#010x} hangs the core: a TRISC pushes to its own thread at"
+    " 0xFFE40000",
 )
 _DRAIN = 1 << 16
 

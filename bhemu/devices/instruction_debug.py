@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
+from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import put, queued
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
-from bhemu.tensix.status import DONE, UB, error
+from bhemu.tensix.status import DONE, UB
 
-CONTROLLED = error(
+CONTROLLED = access_error(
     "PUSH-DEBUG",
     UB,
-    "push to {0:#010x} while the debug bus controls the FIFO: the word is likely to be lost",
+    "push to {address:#010x} while the debug bus controls the FIFO: the word is likely to be lost",
     "clear the thread's bit of INSTRN_BUF_CTRL0 first",
 )
-FULL = error(
+FULL = access_error(
     "PUSH-DEBUG-FULL",
     UB,
-    "INSTRN_BUF_CTRL0 = {1:#x} pushes on a FIFO that is full",
+    "INSTRN_BUF_CTRL0 = {value:#x} pushes on a FIFO that is full",
     "wait until INSTRN_BUF_STATUS shows room",
 )
 

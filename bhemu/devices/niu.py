@@ -14,14 +14,15 @@ from bhemu import memmap as mm
 from bhemu.devices import rules
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.subset import njit
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.state import State
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
 
 TRANSFER = error(
     "NOC-TRANSFER",
     UNIMPLEMENTED,
-    "the store to NOC_CMD_CTRL at {0:#010x} starts a NoC transfer, which is not modelled:"
-    " NOC_CTRL {1:#x}, target address {2:#x}, return address {3:#x}",
+    "the store to NOC_CMD_CTRL at {address:#010x} starts a NoC transfer, which is not modelled:"
+    " NOC_CTRL {control:#x}, target address {target:#x}, return address {answer:#x}",
     "let the host write inputs into L1 and read outputs from it",
 )
 
@@ -83,15 +84,19 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
 
 
 @njit
-def _command(s: Any, noc: Any, i: Any, value: Any) -> Any:
+def _command(s: Any, noc: Any, i: Any, offset: Any, value: Any) -> Any:
     """NOC_CMD_CTRL: the low bit starts a transfer."""
     if value & 1 == 0:
         return DONE
     registers = s.niu_command[noc, i]
-    s.detail[1] = np.int64(registers[mm.NOC_CTRL >> 2])
-    s.detail[2] = np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2])
-    s.detail[3] = np.int64(registers[mm.NOC_RET_ADDR_LO >> 2])
-    return TRANSFER
+    return refuse(
+        s,
+        TRANSFER,
+        address=mm.NOC0_BASE + mm.NOC_SIZE * noc + offset,
+        control=np.int64(registers[mm.NOC_CTRL >> 2]),
+        target=np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2]),
+        answer=np.int64(registers[mm.NOC_RET_ADDR_LO >> 2]),
+    )
 
 
 @njit
@@ -120,7 +125,7 @@ def store(s: Any, noc: Any, offset: Any, value: Any) -> Any:
         s.niu_command[noc, i, at >> 2] = np.uint32(value & mask)
         return DONE
     if i != _NONE and at == mm.NOC_CMD_CTRL:
-        return _command(s, noc, i, value)
+        return _command(s, noc, i, offset, value)
     if i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
         return rules.READ_ONLY
     return _outside(s, noc, offset, value)

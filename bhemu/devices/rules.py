@@ -1,26 +1,50 @@
-"""What any device access may be refused for; detail = address, value, size, core."""
+"""What any device access may be refused for."""
 
 from bhemu.tensix.status import GUEST, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, condition, error
 
+ACCESS = ("address", "value", "size", "core")
+"""What the bus notes of every access in `s.detail`, in this order (bus/dispatch.py)."""
+
+
+def access_error(rule: str, category: str, text: str, hint: str = "") -> int:
+    """Register a sentence about an access: it may name what the bus notes of it (ACCESS)."""
+    return error(rule, category, text, hint, names=ACCESS)
+
+
 RETRY = condition("the access to be repeated after a stop")
 
-UNMAPPED = error(
-    "MMIO-UNMAPPED", GUEST, "address {0:#010x} is not mapped for this core", "check the pointer"
+UNMAPPED = access_error(
+    "MMIO-UNMAPPED",
+    GUEST,
+    "address {address:#010x} is not mapped for this core",
+    "check the pointer",
 )
-NOT_MODELLED = error(
-    "MMIO-NOT-MODELLED", UNIMPLEMENTED, "the register at {0:#010x} is not modelled"
+NOT_MODELLED = access_error(
+    "MMIO-NOT-MODELLED", UNIMPLEMENTED, "the register at {address:#010x} is not modelled"
 )
-WRONG_CORE = error("MMIO-CORE", UB, "this core has no access to the block at {0:#010x}")
-STORE_SIZE = error("MMIO-STORE-SIZE", UB, "{2}-byte store to {0:#010x}: only 4-byte stores exist")
-LOAD_SIZE = error("MMIO-LOAD-SIZE", UB, "{2}-byte load from {0:#010x}: only 4-byte loads exist")
-MISALIGNED = error(
+WRONG_CORE = access_error(
+    "MMIO-CORE", UB, "this core has no access to the block at {address:#010x}"
+)
+STORE_SIZE = access_error(
+    "MMIO-STORE-SIZE", UB, "{size}-byte store to {address:#010x}: only 4-byte stores exist"
+)
+LOAD_SIZE = access_error(
+    "MMIO-LOAD-SIZE", UB, "{size}-byte load from {address:#010x}: only 4-byte loads exist"
+)
+MISALIGNED = access_error(
     "RV-ALIGN",
     NCB,
-    "{2}-byte access to {0:#010x} is not aligned",
+    "{size}-byte access to {address:#010x} is not aligned",
     "align the pointer, or copy byte by byte",
 )
-READ_ONLY = error("MMIO-READ-ONLY", UB, "store of {1:#x} to the read-only register {0:#010x}")
-WRITE_ONLY = error("MMIO-WRITE-ONLY", UB, "load from the write-only register {0:#010x}")
-FIELD = error(
-    "MMIO-FIELD", UNSUPPORTED, "value {1:#x} stored to {0:#010x} asks for what is not modelled"
+READ_ONLY = access_error(
+    "MMIO-READ-ONLY", UB, "store of {value:#x} to the read-only register {address:#010x}"
+)
+WRITE_ONLY = access_error(
+    "MMIO-WRITE-ONLY", UB, "load from the write-only register {address:#010x}"
+)
+FIELD = access_error(
+    "MMIO-FIELD",
+    UNSUPPORTED,
+    "value {value:#x} stored to {address:#010x} asks for what is not modelled",
 )

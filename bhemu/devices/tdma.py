@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_TDMA, Register, Window, inert
+from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, TDMA_BASE
 from bhemu.tensix import code_pages
+from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.units import mover
 from bhemu.tensix.words import l1_words
@@ -27,38 +29,33 @@ WRITE_FORM, WRITE_64 = 0x600, 0x100
 COMMAND = error(
     "TDMA-COMMAND",
     UB,
-    "TDMA-RISC command {0:#010x} is undefined",
+    "TDMA-RISC command {command:#010x} is undefined",
     "0x40 (move), 0x46 (wait), 0x66 with bits 10:9 set (write L1) and 0x89 (nop) exist",
 )
 WRITE_ADDRESS = error(
     "TDMA-WRITE",
     UB,
-    "TDMA-RISC command {0:#010x} writes {2} bytes to {1:#x}, which is no aligned place in L1",
+    "TDMA-RISC command {command:#010x} writes {size} bytes to {place:#x}, which is no aligned"
+    " place in L1",
     "parameter 0 (0xffb11000) is a byte address",
 )
-SIDEBAND = error(
+SIDEBAND = access_error(
     "TDMA-SIDEBAND",
     UNIMPLEMENTED,
-    "the TDMA-RISC register at {0:#010x} is not modelled",
+    "the TDMA-RISC register at {address:#010x} is not modelled",
     "modelled are the mover's commands, status and base (offsets 0x00 to 0x14 and 0x2c)",
 )
-
-
-@njit
-def _refuse(s: Any, rule: Any, first: Any, second: Any, third: Any) -> Any:
-    s.detail[0], s.detail[1], s.detail[2] = first, second, third
-    return rule
 
 
 @njit
 def _write_l1(s: Any, command: Any) -> Any:
     """32 or 64 bits from parameters 2 and 3 to the byte address in parameter 0."""
     if command & COMPACT or command & WRITE_FORM != WRITE_FORM:
-        return _refuse(s, COMMAND, command, 0, 0)
+        return refuse(s, COMMAND, command=command)
     dst = np.int64(s.tdma_param[0])
     size = 8 if command & WRITE_64 else 4
     if dst >= L1_SIZE or dst & (size - 1):
-        return _refuse(s, WRITE_ADDRESS, command, dst, size)
+        return refuse(s, WRITE_ADDRESS, command=command, size=size, place=dst)
     l1_words(s)[dst >> 2] = s.tdma_param[2]
     if size == 8:
         l1_words(s)[(dst >> 2) + 1] = s.tdma_param[3]
@@ -87,7 +84,7 @@ def _command(s: Any, c: Any, value: Any) -> Any:
         return _write_l1(s, value)
     if opcode == WAIT or opcode == NOP:
         return DONE
-    return _refuse(s, COMMAND, value, 0, 0)
+    return refuse(s, COMMAND, command=value)
 
 
 @njit

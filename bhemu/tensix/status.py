@@ -47,8 +47,7 @@ class Rule:
 
     def sentence(self, values: Iterable[int]) -> str:
         """The sentence with the words of `s.detail`."""
-        values = [int(value) for value in values]
-        return self.text.format(*values, **self.details(values))
+        return self.text.format(**self.details(values))
 
 
 CONDITIONS: dict[int, Condition] = {}

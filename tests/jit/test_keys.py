@@ -65,7 +65,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 def test_every_entry_has_a_key(tree: Tree) -> None:
     names = {name.split()[1] for name in tree.before}
-    assert {"SEMPOST", "run_rounds", "read_entry", "profiled_word", "trap"} <= names
+    assert {"SEMPOST", "run_rounds", "load_entry", "profiled_word", "trap"} <= names
     assert len(tree.before) > 130
     assert tree.keys() == tree.before, "keys differ between two processes"
 
@@ -76,8 +76,8 @@ def test_every_entry_has_a_key(tree: Tree) -> None:
         pytest.param("memmap.py", '"""', '"""Reworded. ', id="docstring of memmap"),
         pytest.param(
             "memmap.py",
-            "RISCV_DEBUG_REG_DEST_CG_CTRL = 0x240\n",
-            "RISCV_DEBUG_REG_DEST_CG_CTRL = 0x240\nRISCV_DEBUG_REG_NEW = 0x244\n",
+            "RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE = 0x23C\n",
+            "RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE = 0x23C\nRISCV_DEBUG_REG_NEW = 0x24C\n",
             id="a new register",
         ),
         pytest.param("tensix/lanes.py", "leave the immediate 0", "leave it 0", id="hint of a rule"),
@@ -110,6 +110,15 @@ def test_a_constant_compiles_its_users_again(tree: Tree) -> None:
     assert "SEMPOST" in found and len(found) <= 3
     found = tree.recompiled("tensix/units/pack/accumulate.py", "_GUARD = 30", "_GUARD = 31")
     assert "_accumulate" in found and len(found) <= 2
+
+
+def test_a_new_register_compiles_its_window_again(tree: Tree) -> None:
+    old = '        _register("DISABLE_RESET"),\n'
+    found = tree.recompiled(
+        "devices/debug_regs.py", old, old + '        Register("RISCV_DEBUG_REG_NEW", 0x24C),\n'
+    )
+    window = "tile_control_debug_status"
+    assert found == {f"load_{window}", f"store_{window}"}
 
 
 def test_an_edited_callee_in_another_file_compiles_its_callers_again(tree: Tree) -> None:

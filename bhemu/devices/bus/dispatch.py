@@ -43,7 +43,7 @@ def _refused(s: Any, c: Any, i: Any, address: Any, size: Any, value: Any, way: A
         order = s.window_order[i]
         if order != AT_ONCE and own_thread.offer(s, c) != DONE:
             return np.int64(rules.RETRY)
-    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c  # rules.ACCESS
     if order > AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):
         at = address - s.window_low[i]
         status = call_access(s.sync_entry[0], s, c, at, order, np.int64(way))
