@@ -139,7 +139,7 @@ def by_command(kind: Kind, path: Path, keep: Path) -> Outcome:
 
 
 def programs(job: tuple[int, int]) -> list[Outcome]:
-    """Random RISC-V words on five cores and random Tensix words on three threads."""
+    """Random words on five cores, RISC-V and Tensix words (`.ttinsn`) among them."""
     first, count = job
     bound()
     sys.path[:0] = [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests")]
