@@ -10,7 +10,15 @@ from typing import TextIO
 
 import click
 
-from bhemu.errors import EXIT_INPUT, EXIT_INTERRUPTED, BhemuError, Internal, Limit, NoProgress
+from bhemu.errors import (
+    EXIT_INPUT,
+    EXIT_INTERRUPTED,
+    BhemuError,
+    InputError,
+    Internal,
+    Limit,
+    NoProgress,
+)
 from bhemu.text import printable
 
 TRACEBACK = "BHEMU_TRACEBACK"
@@ -68,6 +76,8 @@ def _unexpected(problem: Exception) -> BhemuError:
         traceback.print_exception(problem, file=sys.stderr)
     if _is_memory(problem):
         return Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
+    if isinstance(problem, OSError) and problem.filename is not None:
+        return InputError(f"{problem.filename}: {problem.strerror}", hint="is that file meant?")
     return Internal(
         f"{type(problem).__name__}: {problem}",
         hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",

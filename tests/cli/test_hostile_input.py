@@ -76,7 +76,7 @@ def evil(tmp_path: Path) -> Path:
         ("trace",),
         ("numerics",),
         ("dump",),
-        ("step", "-x", "list; where; dis pc 2; info; continue; where; bt"),
+        ("step", "-x", "where; dis pc 2; info; step; continue; where; bt"),
         ("disasm",),
         ("run", "--until", "NAME=1"),
         ("run", "--set", f"{EVIL}=u32:1"),
@@ -172,6 +172,33 @@ def test_names_that_no_file_has(bhemu, command: str, name: str) -> None:
         visible(result.stderr)
     if command in ("run", "check", "step", "trace"):
         assert bhemu(command, "--core", f"trisc0={name}").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("new", "NAME"),
+        ("bench", "--markdown", "NAME", "add1"),
+        ("bench", "--ttsim", "NAME", "add1"),
+        ("diff", "elfs/add1", "--ttsim", "NAME"),
+        ("isa", "--coverage", "NAME"),
+        ("isa", "--coverage", "/proc/kmsg"),
+        ("numerics", "elfs/add1", "--against", "y=NAME"),
+        ("numerics", "elfs/add1", "--against", "y=/proc/kmsg"),
+        ("dump", "NAME.npz", "--diff", "NAME"),
+        ("disasm", "/proc/kmsg"),
+        ("run", "/proc/kmsg"),
+        ("run", "elfs/add1", "--save", "/dev/null"),
+        ("run", "elfs/add1", "--save", "elfs/add1/in.npy"),
+        ("run", "elfs/add1", "--save", "NAME"),
+    ],
+    ids=" ".join,
+)
+def test_files_that_no_command_can_use(bhemu, monkeypatch, arguments: tuple[str, ...]) -> None:
+    monkeypatch.chdir(ROOT)
+    result = bhemu(*(text.replace("NAME", "a" * 300) for text in arguments))
+    empty = arguments[1:] == ("--coverage", "/proc/kmsg")  # it says that it holds nothing
+    assert result.exit_code == (0 if empty else 2), result.stderr
 
 
 def command_line(arguments: str, memory: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
