@@ -71,9 +71,9 @@ def read_elf(path: Path) -> None:
 
 def read_state(path: Path) -> None:
     """Everything that `bhemu dump` shows."""
-    savefile, dump = (importlib.import_module(f"bhemu.debug.{n}") for n in ("savefile", "dump"))
+    dump = importlib.import_module("bhemu.debug.dump")
     view = importlib.import_module("bhemu.debug.view").View("", False)
-    state = savefile.load_state(path)
+    state = importlib.import_module("bhemu.snapshot").Snapshot.load(path)
     list(dump.text(state, dump.select([]), view))
 
 
@@ -135,10 +135,9 @@ def make_seeds(folder: Path) -> None:
     """A saved state and a picture of L1 to damage."""
     import numpy as np
 
-    from bhemu.debug.savefile import save_state
     from bhemu.tile import Tile
 
-    save_state(Tile(), folder / "state.npz")
+    Tile().snapshot().save(folder / "state.npz")
     piece = np.arange(256, dtype=np.uint8)
     np.savez_compressed(
         folder / "image.npz",
