@@ -50,7 +50,9 @@ def main_job(name: str, folder: Path) -> str:
     if "equal (1024 of 1024)" not in ran:
         raise RuntimeError(f"add1 did not say that its output is equal:\n{ran}")
     tests = [ROOT / test for test in TESTS]
-    shown = output(binaries / "pytest", "-p", "no:cacheprovider", "-rN", "--color=no", *tests)
+    shown = output(
+        binaries / "pytest", "-p", "no:cacheprovider", "-rN", "--color=no", *tests, cwd=folder
+    )
     return f"add1 equal, tests: {shown.splitlines()[-1].strip('= ')}"
 
 
