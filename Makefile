@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all lint format bench firmware vectors vectors-check coverage \
+.PHONY: setup run test test-all test-pythons reliability lint format bench firmware vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
@@ -28,6 +28,14 @@ test: setup
 
 test-all: setup
 	BHEMU_LONG=1 $(BIN)/pytest -n 2
+	$(MAKE) reliability
+
+# PYTHONS="python3.12 /path/to/python3.13": those instead of the supported ones at hand
+test-pythons: $(RUNTIME)
+	$(BIN)/python scripts/test_pythons.py $(PYTHONS)
+
+reliability: setup
+	nice $(BIN)/python scripts/hostile_campaign.py --workers 2 --write
 
 lint: setup
 	$(BIN)/ruff format --check .

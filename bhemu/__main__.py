@@ -1,5 +1,21 @@
-"""`python -m bhemu` is the command `bhemu`."""
+"""The command `bhemu`, and `python -m bhemu`: Ctrl-C is no traceback, from the first import on."""
 
-from bhemu.cli import main
+import signal
+import sys
 
-main(prog_name="bhemu")
+
+def main() -> None:
+    """Import and run the command; exit code 130 when interrupted meanwhile."""
+    try:
+        from bhemu.cli import main as command
+
+        command(prog_name="bhemu")
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+    finally:  # the exit code is decided
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    main()

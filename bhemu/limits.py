@@ -30,9 +30,10 @@ LIMITS = {
     "ELF_SYMBOLS": Limit(100_000, "symbols of an ELF"),
     "ELF_NAMES": Limit(16 << 20, "bytes of all symbol names of an ELF"),
     "LINE_BYTES": Limit(16 << 20, "size of a DWARF section with line numbers, unpacked"),
-    "LINE_STEPS": Limit(1_000_000, "files and steps of all DWARF line programs of an ELF"),
+    "LINE_STEPS": Limit(400_000, "files and steps of all DWARF line programs of an ELF"),
     "ARRAY_BYTES": Limit(64 << 20, "size of an input or expected array, and of a picture of L1"),
     "ARCHIVE_BYTES": Limit(64 << 20, "size of an .npz: a saved state, a picture of L1"),
+    "COVERAGE_BYTES": Limit(256 << 20, "size of a file of `bhemu isa --coverage`"),
     "SOURCE_BYTES": Limit(4 << 20, "size of a source file whose lines are shown"),
 }
 

@@ -18,7 +18,8 @@ from bhemu.parts import TilePart
 from bhemu.program import arrays as archives
 from bhemu.program import files
 from bhemu.program.symbols import Move, Symbols
-from bhemu.tensix.state import CORES, DTYPE, MEMBERS, POINTERS, Member
+from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS, Member
+from bhemu.text import printable
 
 REGS = Member("regs", np.uint32, (CORES, 32), "x0-x31 of each core")
 SAVED = (*(member for member in MEMBERS if member.name not in POINTERS), REGS)
@@ -33,6 +34,12 @@ _HOSTS = (
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *_HOSTS))
 _META_BYTES = 4 << 20
+_MOST = {"core_state": HELD, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
+_QUEUES = ("fifo", "mailbox", "pcbuf")
+_DAMAGE = (
+    archives.UnreadableError,
+    *(AttributeError, LookupError, RecursionError, TypeError, ValueError),
+)
 _HINT = "written by bhemu run --save of the same version"
 
 
@@ -93,11 +100,12 @@ class Snapshot:
             with archives.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
                 arrays = {member.name: _member(archive, member, path) for member in SAVED}
                 about, images = _about(archive)
-        except (archives.UnreadableError, LookupError, TypeError, ValueError) as error:
+            loaded = cls(arrays, str(path), about, images)
+            if about.get("error"):
+                loaded.error = errors.from_dict(about["error"])
+        except _DAMAGE as error:
             raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
-        loaded = cls(arrays, str(path), about, images)
-        if about.get("error"):
-            loaded.error = errors.from_dict(about["error"])
+        _check_values(arrays, path)
         return loaded
 
 
@@ -113,6 +121,18 @@ def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArra
     return archive.array(member.name, header.size)
 
 
+def _check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
+    """InputError for a number that no tile holds, where it chooses or counts what is shown."""
+    for name, most in _MOST.items():
+        if (held[name] < 0).any() or (held[name] > most).any():
+            raise InputError(f"{path}: {name} is not within 0..{most}", hint=_HINT)
+    for name in _QUEUES:
+        first, behind = held[f"{name}_read"], held[f"{name}_write"]
+        depth = held[name].shape[-1]
+        if (first < 0).any() or (behind < first).any() or (behind - first > depth).any():
+            raise InputError(f"{path}: {name} holds no 0 to {depth} entries", hint=_HINT)
+
+
 def _about(archive: archives.Archive) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
     """What is no array, and the loaded ELFs."""
     if "meta" not in archive:
@@ -122,7 +142,7 @@ def _about(archive: archives.Archive) -> tuple[dict[str, Any], tuple[Symbols, ..
     images = tuple(
         Symbols(
             archive.array(f"elf{i}", most).tobytes(),
-            elf["path"],
+            printable(elf["path"]),
             elf["offset"],
             [Move(*move) for move in elf["moves"]],
         )

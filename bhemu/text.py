@@ -19,6 +19,13 @@ def _escaped(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def printable_lines(text: str) -> str:
+    """As `printable`, but line feeds and tabs are kept."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(ord(c)) for c in text)
+
+
 def one_line(text: str) -> str:
     """`text` on one line, printable, and cut where it is longer than anyone reads."""
     line = printable(" ".join(text.split()))

@@ -12,6 +12,7 @@ import click
 from bhemu import __version__
 from bhemu.cli import failure
 from bhemu.errors import InputError
+from bhemu.riscv import room
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
@@ -50,6 +51,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
+            if "numpy" not in sys.modules:
+                room.check_start(room.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bhemu.cli import output
 from bhemu.cli.options import json_option, program_options
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_OK
@@ -50,12 +51,12 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
         "exit_code": EXIT_OK,
     }
     if as_json:
-        click.echo(json.dumps(report, indent=2))
+        output.say(json.dumps(report, indent=2))
         return EXIT_OK
     if not quiet:
         _show(report, parts)
     for text in plan.warnings(parts):
-        click.echo(f"warning: {text}", err=True)
+        output.say(f"warning: {text}", err=True)
     return EXIT_OK
 
 
@@ -66,4 +67,4 @@ def _show(report: dict[str, Any], parts: "list[Part]") -> None:
         at = core["start"]
         where = "where that one says" if at is None else f"at 0x{at:08X}"
         lines.append(f"{name:<7} {who}, starts {where}")
-    click.echo("\n".join([*lines, report["end"]]))
+    output.say("\n".join([*lines, report["end"]]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
@@ -99,10 +100,10 @@ class Tally(Protocol):
 def _report_tally(tally: Tally, as_json: bool) -> int:
     code = EXIT_DIFFERS if tally.differences else EXIT_OK
     if as_json:
-        click.echo(json.dumps({**tally.as_dict(), "exit_code": code}, indent=2))
+        output.say(json.dumps({**tally.as_dict(), "exit_code": code}, indent=2))
     else:
         for line in tally.lines():
-            click.echo(line)
+            output.say(line)
     return code
 
 
@@ -122,9 +123,9 @@ def _report(verdict: "Verdict", as_json: bool) -> int:
 
     code = EXIT_DIFFERS if verdict.verdict == DIFFERENT else EXIT_OK
     if as_json:
-        click.echo(json.dumps({**verdict.as_dict(), "exit_code": code}, indent=2))
+        output.say(json.dumps({**verdict.as_dict(), "exit_code": code}, indent=2))
         return code
-    click.echo(f"{verdict.name}: {verdict.verdict}")
+    output.say(f"{verdict.name}: {verdict.verdict}")
     for line in verdict.lines:
-        click.echo(f"  {line}")
+        output.say(f"  {line}")
     return code

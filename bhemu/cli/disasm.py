@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bhemu.cli import output
 from bhemu.cli.options import outside_option
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import files
+from bhemu.text import printable
 
 if TYPE_CHECKING:
     from bhemu.program.loader import Image, Segment
@@ -36,12 +38,12 @@ def command(
     path = Path(what[0])
     if len(what) == 1 and (not files.is_missing(path) or _WORD.fullmatch(what[0]) is None):
         for line in _elf(_elf_path(path, core, allow_outside), symbol):
-            click.echo(line)
+            output.say(line)
         return
     if core or symbol:
         raise click.UsageError("--core and --symbol go with a file", click.get_current_context())
     for text in what:
-        click.echo(_word(text, riscv))
+        output.say(_word(text, riscv))
 
 
 def _word(text: str, riscv: bool) -> str:
@@ -88,7 +90,7 @@ def _elf(path: Path, symbol: str | None) -> Iterator[str]:
         start = image.symbols.address(symbol)
         yield from _code(image, *_extent(image, symbol, start))
         return
-    yield f"{path}: entry 0x{image.entry:08X}"
+    yield f"{printable(str(path))}: entry 0x{image.entry:08X}"
     if image.symbols.line_problem:
         yield f"no source lines: {image.symbols.line_problem}"
     for segment in image.segments:

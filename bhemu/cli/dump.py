@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure
+from bhemu.cli import failure, output
 from bhemu.cli.options import FLAGS, outside_option, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.run import unfinished
@@ -72,7 +72,7 @@ def _list() -> None:
     from bhemu.tensix.views import NAMED
 
     for named in NAMED:
-        click.echo(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")
+        output.say(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")
 
 
 def _show(
@@ -84,11 +84,11 @@ def _show(
 ) -> int:
     if not as_json:
         for line in lines:
-            click.echo(line)
+            output.say(line)
         return code if error is None else failure.show(error, as_json=False)
     if error is not None:
         return failure.show(error, as_json=True, more=report)
-    click.echo(json.dumps({**report, "exit_code": code}, indent=2))
+    output.say(json.dumps({**report, "exit_code": code}, indent=2))
     return code
 
 

@@ -1,5 +1,6 @@
 """What a user sees of an error: one line, its place, a hint; as JSON on request; the exit code."""
 
+import errno
 import json
 import os
 import sys
@@ -9,9 +10,21 @@ from typing import TextIO
 
 import click
 
-from bhemu.errors import EXIT_INPUT, EXIT_INTERRUPTED, BhemuError, Internal, NoProgress
+from bhemu.errors import (
+    EXIT_INPUT,
+    EXIT_INTERRUPTED,
+    BhemuError,
+    InputError,
+    Internal,
+    Limit,
+    NoProgress,
+)
+from bhemu.text import printable
 
 TRACEBACK = "BHEMU_TRACEBACK"
+_muted: list[TextIO] = []
+_MEMORY = "a tile takes about 500 MB of address space: ulimit -v"
+_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 
 
 def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None = None) -> int:
@@ -22,10 +35,9 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
     if isinstance(problem, click.ClickException):
         return _usage(problem, as_json)
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
-    if as_json:
-        click.echo(json.dumps({**(more or {}), **error.as_dict()}, indent=2))
-    else:
-        _tell("\n".join(lines(error)))
+    if as_json and _wrote(json.dumps({**(more or {}), **error.as_dict()}, indent=2)):
+        return error.exit_code
+    _tell("\n".join(lines(error)))
     return error.exit_code
 
 
@@ -34,9 +46,10 @@ def lines(error: BhemuError) -> list[str]:
     rule = f"[{error.rule}] " if error.rule else ""
     text = [f"{_red('error:')} {rule}{error.message}"]
     if isinstance(error, NoProgress) and error.graph is not None:
-        text += [line for line in str(error.graph).splitlines() if line.strip()]
+        graph = str(error.graph).splitlines()
+        text += [printable(line) for line in graph if line.strip()]
     if error.where is not None and str(error.where):
-        text.append(f"  at {error.where}")
+        text.append(f"  at {printable(str(error.where))}")
     if error.hint:
         text.append(f"  hint: {error.hint}")
     return text
@@ -52,19 +65,48 @@ def _usage(problem: click.ClickException, as_json: bool) -> int:
     if as_json:
         report = {"error": "InputError", "category": "InputError", "rule": "", "message": message}
         more = {"where": {}, "hint": hint, "exit_code": EXIT_INPUT}
-        click.echo(json.dumps({**report, **more}, indent=2))
-    else:
-        _tell(f"{_red('error:')} {message}" + (f"\n  hint: {hint}" if hint else ""))
+        if _wrote(json.dumps({**report, **more}, indent=2)):
+            return EXIT_INPUT
+    _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
     return EXIT_INPUT
 
 
-def _unexpected(problem: Exception) -> Internal:
+def _unexpected(problem: Exception) -> BhemuError:
     if os.environ.get(TRACEBACK):
         traceback.print_exception(problem, file=sys.stderr)
+    if _is_memory(problem):
+        return Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
+    if isinstance(problem, OSError) and problem.filename is not None:
+        return InputError(f"{problem.filename}: {problem.strerror}", hint="is that file meant?")
     return Internal(
         f"{type(problem).__name__}: {problem}",
         hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",
     )
+
+
+def _is_memory(problem: BaseException | None) -> bool:
+    """Whether memory ran out: said by Python, by the system, or by the loader of a library."""
+    while problem is not None:
+        text = str(problem)
+        if isinstance(problem, MemoryError) or getattr(problem, "errno", None) == errno.ENOMEM:
+            return True
+        if isinstance(problem, ImportError | OSError) and any(part in text for part in _LOADER):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
+def _wrote(text: str) -> bool:
+    """Write to stdout; False where that cannot be written."""
+    if sys.stdout in _muted:
+        return False
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except OSError:
+        mute(sys.stdout)
+        return False
+    return True
 
 
 def _tell(text: str) -> None:
@@ -78,6 +120,7 @@ def _tell(text: str) -> None:
 def mute(stream: TextIO) -> None:
     """Let everything that is still to be written to a stream of the process vanish."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    _muted.append(stream)
 
 
 def _red(text: str) -> str:

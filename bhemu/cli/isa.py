@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
 from bhemu.errors import InputError
 
@@ -52,16 +53,16 @@ def command(
         _show_coverage(coverage, mnemonic, as_json, allow_outside)
         return
     if c_header:
-        click.echo(header(), nl=False)
+        output.say(header(), nl=False)
         return
     chosen = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
     if mnemonic is not None:
         chosen = [named(chosen, mnemonic)]
     if as_json:
         rows = [row(cls) for cls in chosen]
-        click.echo(json.dumps(rows if mnemonic is None else rows[0], indent=2))
+        output.say(json.dumps(rows if mnemonic is None else rows[0], indent=2))
     elif mnemonic is not None:
-        click.echo("\n".join(_explain(chosen[0])))
+        output.say("\n".join(_explain(chosen[0])))
     else:
         _table([row(cls) for cls in chosen])
 
@@ -73,7 +74,7 @@ def _show_coverage(run: Path, mnemonic: str | None, as_json: bool, allow_outside
     wanted = mnemonic and mnemonic.upper()
     rows = [row for row in rows if wanted in (None, row["mnemonic"])]
     if as_json:
-        click.echo(json.dumps({"ended": ended, "rows": rows}, indent=2))
+        output.say(json.dumps({"ended": ended, "rows": rows}, indent=2))
     else:
         isa_coverage.show(rows, ended)
 
@@ -180,8 +181,8 @@ def _table(rows: list[dict[str, Any]]) -> None:
         _rich_table(cells)
     else:
         for line in [list(_COLUMNS), *cells]:
-            click.echo(f"{line[0]:<14} {line[1]:<7} {line[2]:<8} {line[3]:<12} {line[4]}")
-    click.echo(f"{len(rows)} instructions: {total}", err=True)
+            output.say(f"{line[0]:<14} {line[1]:<7} {line[2]:<8} {line[3]:<12} {line[4]}")
+    output.say(f"{len(rows)} instructions: {total}", err=True)
 
 
 def _rich_table(cells: list[list[str]]) -> None:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from bhemu.cli import output
 from bhemu.errors import BhemuError, InputError
 from bhemu.program import files
+from bhemu.text import printable
 
 if TYPE_CHECKING:
     from bhemu.program.schema import Program
@@ -24,7 +24,10 @@ def measure(path: Path, allow_outside: bool = False) -> tuple[list[dict[str, Any
 
     if path.suffix not in (".toml", ".npz") and not files.is_folder(path):
         try:
-            return coverage.read(path), "a file of a test suite"
+            rows = coverage.read(path)
+            if not all(isinstance(row["fields"], dict) for row in rows):
+                raise ValueError("fields is no object")
+            return rows, "a file of a test suite"
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             hint = "a PROGRAM.toml, its folder, an .npz case, or what $BHEMU_COVERAGE named"
             raise InputError(f"{path}: no coverage: {error}", hint=hint) from error
@@ -67,9 +70,10 @@ def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
 def show(rows: list[dict[str, Any]], ended: str) -> None:
     """Lines: mnemonic, how often, mode; what was refused is marked with its rule."""
     for row in rows:
+        row = {key: printable(one) if isinstance(one, str) else one for key, one in row.items()}
         fields = [f"{name}={value}" for name, value in row["fields"].items() if value]
         mode = " ".join([*fields, row["formats"]]).strip() or "plain"
         rule = f"  refused: {row['rule']}" if row["rule"] else ""
-        click.echo(f"{row['mnemonic']:<14} {row['count']:>9}  {mode}{rule}")
+        output.say(f"{row['mnemonic']:<14} {row['count']:>9}  {mode}{rule}")
     names = {row["mnemonic"] for row in rows if row["count"]}
-    click.echo(f"{len(names)} instructions in {len(rows)} modes; the run ended: {ended}", err=True)
+    output.say(f"{len(names)} instructions in {len(rows)} modes; the run ended: {ended}", err=True)

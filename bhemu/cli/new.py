@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from bhemu.cli import output
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program.schema import KINDS
 
@@ -117,7 +118,7 @@ def command(path: str, kind: str) -> int:
     except (OSError, UnicodeEncodeError) as error:
         reason = getattr(error, "strerror", None) or "its name is not text"
         raise InputError(f"{target} cannot be written: {reason}") from error
-    click.echo(f"{target} written; fill in the files, then: bhemu check {target}")
+    output.say(f"{target} written; fill in the files, then: bhemu check {target}")
     return EXIT_OK
 
 

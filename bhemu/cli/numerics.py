@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure
+from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.run import unfinished
@@ -84,7 +84,7 @@ def _run(
     found = [_measure(tile, finder, spec, exact[spec.name]) for spec in chosen.program.outputs]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
-        click.echo(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
+        output.say(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
     else:
         for result in found:
             _show(result, rows)
@@ -181,9 +181,9 @@ def _show(result: Measured, rows: int) -> None:
     shape = "x".join(str(n) for n in spec.shape)
     head = f"{spec.name}  {shape} {spec.dtype}"
     if result.tiles is None:
-        click.echo(f"{head}  {_NO_EXACT.format(name=spec.name)}")
+        output.say(f"{head}  {_NO_EXACT.format(name=spec.name)}")
     else:
-        click.echo(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
+        output.say(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
         _table(result, rows)
     if result.first is not None:
         _show_first(result)
@@ -206,7 +206,7 @@ def _table(result: Measured, rows: int) -> None:
         table.add_row(*cells, f"{tile.got:.9g}", f"{tile.exact:.9g}", where)
     Console(width=_WIDTH, highlight=False).print(table)
     if len(tiles) > rows:
-        click.echo(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
+        output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
 
 
 def _show_first(result: Measured) -> None:
@@ -215,18 +215,18 @@ def _show_first(result: Measured) -> None:
     spec = result.spec
     assert result.first is not None
     where = place(result.first, spec.shape, spec.layout)
-    click.echo(f"{result.not_finite} not finite; the first is {result.value} at {where}")
+    output.say(f"{result.not_finite} not finite; the first is {result.value} at {where}")
     found = result.origin
     assert found is not None
     if found.made is not None and found.cell is not None:
-        click.echo(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
-        click.echo(found.made)
+        output.say(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
+        output.say(found.made)
     for number, link in enumerate(found.chain):
         what = "from what was made in" if number else "its value was made in"
-        click.echo(f"{what} LReg[{link.register.number}], lane {link.register.lane} by")
-        click.echo(link.word)
+        output.say(f"{what} LReg[{link.register.number}], lane {link.register.lane} by")
+        output.say(link.word)
     if found.written is not None:
-        click.echo(f"written to L1 address {found.address:#x} by")
-        click.echo(found.written)
+        output.say(f"written to L1 address {found.address:#x} by")
+        output.say(found.written)
     if found.note:
-        click.echo(found.note)
+        output.say(found.note)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
+from bhemu.cli import output
+from bhemu.riscv import room
 
 if TYPE_CHECKING:
     from bhemu.tile import Tile
@@ -33,7 +34,7 @@ class Progress:
         """One line, unless quiet."""
         if not self._quiet:
             self._clear()
-            click.echo(text, err=True)
+            output.say(text, err=True)
 
     def status(self, text: str) -> None:
         """On a terminal, one line that the next one replaces; "" clears it."""
@@ -49,6 +50,8 @@ class Progress:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
+        if "numba" not in sys.modules:
+            room.check_start(room.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

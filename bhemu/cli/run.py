@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure
+from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, Limit, NoProgress
@@ -71,7 +71,7 @@ def _report(
         report = summary.as_dict(tile, chosen.program, stop, results)
         if error is not None:
             return failure.show(error, as_json=True, more=report)
-        click.echo(json.dumps({**report, "exit_code": code}, indent=2))
+        output.say(json.dumps({**report, "exit_code": code}, indent=2))
         return code
     if chosen.quiet:
         shown = [str(result) for result in results if not result.equal]
@@ -79,7 +79,7 @@ def _report(
         shown = summary.text(tile, chosen.program, stop, results)
         shown += summary.opcodes(tile) if chosen.verbose else []
     for line in shown:
-        click.echo(line)
+        output.say(line)
     return code if error is None else failure.show(error, as_json=False)
 
 

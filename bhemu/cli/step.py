@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure
+from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
@@ -63,7 +63,7 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
 
         chosen.check_save()
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
-    return Stepper(tile, chosen.program, Sources(chosen.program, folders), click.echo)
+    return Stepper(tile, chosen.program, Sources(chosen.program, folders), output.say)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:
@@ -99,10 +99,10 @@ def _interactive(stepper: "Stepper") -> int:
             going = stepper.execute(line)
             last = line if line.split()[:1] and line.split()[0] in _REPEATED else ""
         except EOFError:
-            click.echo()
+            output.say()
             return EXIT_OK
         except KeyboardInterrupt:
-            click.echo()
+            output.say()
             continue
         except BhemuError as error:
             failure.show(error, as_json=False)

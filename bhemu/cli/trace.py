@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure
+from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.run import unfinished
@@ -39,7 +39,7 @@ def command(**values: Any) -> int:
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
 
     def show(word: "TracedWord") -> None:
-        click.echo(json.dumps(word.as_dict()) if chosen.as_json else word.as_text(chosen.verbose))
+        output.say(json.dumps(word.as_dict()) if chosen.as_json else word.as_text(chosen.verbose))
 
     tracer = Tracer(tile, chosen.program, show, thread=values["thread"], most=values["limit_words"])
     stop: Stop | None = None
@@ -71,6 +71,6 @@ def _finish(
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
     if chosen.as_json:
-        click.echo(json.dumps(error.as_dict()))
+        output.say(json.dumps(error.as_dict()))
         return error.exit_code
     return failure.show(error, as_json=False)

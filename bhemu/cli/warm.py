@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bhemu.cli import output
 from bhemu.cli.isa import expands, named
 from bhemu.cli.options import json_option
 from bhemu.cli.progress import Progress
@@ -52,9 +53,9 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     seconds, count = progress.seconds, len(chosen) + 1
     if as_json:
         report = {"compiled": compiled, "cached": count - len(compiled), "seconds": seconds}
-        click.echo(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
+        output.say(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
     elif not quiet:
-        click.echo(_summary(compiled, count, seconds))
+        output.say(_summary(compiled, count, seconds))
     return EXIT_OK
 
 

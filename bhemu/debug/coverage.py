@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu import events
+from bhemu.program import files
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -177,7 +178,8 @@ def _append(path: Path) -> None:
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a file that processes added to, those of one mode added up."""
     merged: dict[str, dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
+    text = files.read_bytes(path, "COVERAGE_BYTES").decode("utf-8")
+    for line in text.splitlines():
         for row in json.loads(line):
             key = json.dumps([row["mnemonic"], row["fields"], row["formats"]])
             known = merged.setdefault(key, {**row, "count": 0})

@@ -14,6 +14,7 @@ from bhemu.text import printable
 from bhemu.tile import Tile
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_MOST_DIGITS = 40
 _FOLDERS_UP = 2  # how far above an ELF its sources are looked for
 
 
@@ -21,6 +22,8 @@ def number(text: str, what: str = "number") -> int:
     """A number in decimal or 0x notation; InputError for anything else."""
     if _NUMBER.fullmatch(text) is None:
         raise InputError(f"{text!r} is not a {what}", hint="decimal or 0x...")
+    if len(text) > _MOST_DIGITS:
+        raise InputError(f"a {what} of {len(text)} digits")
     return int(text, 16) if text[:2] in ("0x", "0X") else int(text)
 
 
@@ -31,7 +34,10 @@ def address(tile: Tile, core: Core, text: str) -> int:
     a symbol that `core` does not have is looked for in the ELFs of the others.
     """
     if _NUMBER.fullmatch(text):
-        return number(text)
+        value = number(text, "address")
+        if value >= 1 << 32:
+            raise InputError(f"{text} is not a 32-bit address")
+        return value
     if text in ("pc", "$pc"):
         return core.pc
     if text.startswith("$"):

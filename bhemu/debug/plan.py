@@ -10,6 +10,7 @@ from bhemu.memmap import L1_SIZE, LOCAL_BASE
 from bhemu.names import resolve
 from bhemu.program import loader
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
+from bhemu.text import printable
 from bhemu.tile import Tile
 
 
@@ -28,7 +29,8 @@ class Part:
 
     def __str__(self) -> str:
         space = {"l1": "L1"}.get(self.space, self.space)
-        return f"{space:<7} 0x{self.low:08X}..0x{self.high:08X}  {self.kind:<6}  {self.what}"
+        place = f"{space:<7} 0x{self.low:08X}..0x{self.high:08X}"
+        return f"{place}  {self.kind:<6}  {printable(self.what)}"
 
     def overlaps(self, other: "Part") -> bool:
         """Whether some byte belongs to both."""

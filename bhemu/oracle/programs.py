@@ -19,6 +19,7 @@ from bhemu.program import arrays, files, tensor
 from bhemu.program.datafiles import read_image
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix.state import RESET
+from bhemu.text import printable
 from bhemu.tile import Tile
 
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
@@ -58,7 +59,8 @@ def read_case(path: Path) -> Case:
         with arrays.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
             text = str(archive.array("meta", _META_BYTES)) if "meta" in archive else "{}"
         regions = [
-            (str(n), int(a), int(size)) for n, a, size in json.loads(text).get("regions", [])
+            (printable(str(n)), int(a), int(size))
+            for n, a, size in json.loads(text).get("regions", [])
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise InputError(f"{path}: meta does not name regions: {problem}") from problem

@@ -10,6 +10,7 @@ from bhemu.errors import InputError
 from bhemu.program import files, tensor
 from bhemu.program.address import At
 from bhemu.program.schema import OutputSpec, Program
+from bhemu.text import printable
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +56,7 @@ class OutputResult:
             how = "equal" if self.report.how == "bits" else f"agrees by {self.report.how}"
             parts.append(f"{how} ({self.report.total} of {self.report.total})")
         if self.saved is not None:
-            parts.append(f"saved to {self.saved}")
+            parts.append(f"saved to {printable(str(self.saved))}")
         return "  ".join(parts if len(parts) > 2 else [*parts, "not compared"])
 
 

@@ -21,6 +21,7 @@ from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.table import REQUIRED, Table
+from bhemu.text import printable
 
 SCHEMA = 1
 KINDS = ("elf", "image", "llk")
@@ -194,7 +195,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
         top.fail(f"bhemu = {version}", hint=f"this is schema version {SCHEMA}")
     kind = _kind(top)
     program = Program(
-        name=top.text("name", path.resolve().parent.name),
+        name=printable(top.text("name", path.resolve().parent.name)),
         kind=kind,
         cores=_cores(top, kind),
         path=path,
@@ -315,7 +316,7 @@ def output_from(table: Table) -> OutputSpec:
     if shape is None:
         table.fail("missing key shape", hint="or give expect, whose shape it takes")
     spec = OutputSpec(
-        name=table.text("name", "output" if expect is None else expect.stem),
+        name=printable(table.text("name", "output" if expect is None else expect.stem)),
         at=at,
         dtype=dtype,
         layout=layout,

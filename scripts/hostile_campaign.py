@@ -1,0 +1,263 @@
+"""Gives bhemu damaged and hostile files by the ten thousand and writes docs/reliability.md.
+
+    python scripts/hostile_campaign.py [--files N] [--programs N] [--interrupts N] [--write]
+
+Every case must end by a documented exit code, in SECONDS of processor time and MEMORY of address
+space. Files are read in worker processes, as the commands read them; a sample goes through the
+command line. A case that fails is kept under --keep for a look.
+"""
+
+import argparse
+import importlib
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hostile_files import Kind, kinds, make_seeds
+
+ROOT = Path(__file__).resolve().parents[1]
+REPORT = ROOT / "docs" / "reliability.md"
+MEMORY = 2 << 30
+SECONDS = 5
+DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 7, 130}
+CHUNK = 500  # cases of one worker process
+CLI_SHARE = 500  # one of so many cases goes through the command line
+BATCH = 500  # hostile programs of one process
+
+
+class Outcome(NamedTuple):
+    """How one case ended: "read", "refused", or what went wrong."""
+
+    kind: str
+    end: str
+    seconds: float
+
+
+# Cases in worker processes
+
+
+def bound() -> None:
+    """No process takes more than MEMORY of address space."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def too_long(*_: object) -> None:
+    """The time of a case is over."""
+    raise TimeoutError
+
+
+def one(kind: Kind, path: Path) -> Outcome:
+    """Read one file: "read", "refused" by InputError or NotModelled, else what came instead."""
+    errors = importlib.import_module("bhemu.errors")
+    begin = time.process_time()
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        kind.read(path)
+        end = "read"
+    except (errors.InputError, errors.NotModelled):
+        end = "refused"
+    except TimeoutError:
+        end = f"longer than {SECONDS} s"
+    except Exception as problem:
+        end = f"{type(problem).__name__}: {problem}"[:120]
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return Outcome(kind.name, end, time.process_time() - begin)
+
+
+def chunk(job: tuple[int, int, str, str]) -> list[Outcome]:
+    """The cases of one number, in a folder of their own."""
+    number, count, seeds, keep = job
+    bound()
+    signal.signal(signal.SIGVTALRM, too_long)
+    r = random.Random(number)
+    choices = kinds(Path(seeds))
+    outcomes = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for _ in range(count):
+            kind = r.choices(choices, [k.weight for k in choices])[0]
+            seed = r.choice(kind.seeds)
+            data = kind.damage(r, seed.read_bytes())
+            alone = folder / kind.file
+            path = _beside(folder, seed) if seed.name == "PROGRAM.toml" else alone
+            path.write_bytes(data)
+            outcome = one(kind, path)
+            outcomes.append(outcome)
+            if outcome.end not in ("read", "refused"):
+                _keep(Path(keep), f"{number}-{len(outcomes)}-{kind.file}", data)
+            if r.randrange(CLI_SHARE) == 0 and kind.command:
+                outcomes.append(by_command(kind, path, Path(keep)))
+    return outcomes
+
+
+def _beside(folder: Path, program: Path) -> Path:
+    """The place of a program file in a copy of its folder."""
+    home = folder / program.parent.name
+    if not home.exists():
+        shutil.copytree(program.parent, home)
+    return home / "PROGRAM.toml"
+
+
+def _keep(folder: Path, name: str, data: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def by_command(kind: Kind, path: Path, keep: Path) -> Outcome:
+    """The same file through the command line: exit code, no traceback."""
+    core = kind.command[-1] == "--core"
+    words = [*kind.command, f"trisc0={path}" if core else str(path)]
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", *words],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    end = f"exit code {done.returncode}"
+    if done.returncode not in DOCUMENTED or "Traceback" in done.stderr:
+        end = f"undocumented: {end} {done.stderr[-80:]!r}"
+        _keep(keep, f"command-{path.name}", path.read_bytes())
+    return Outcome(f"{kind.name} by command", end, time.monotonic() - begin)
+
+
+# Hostile programs and interrupts
+
+
+def programs(job: tuple[int, int]) -> list[Outcome]:
+    """Random words on five cores, RISC-V and Tensix words (`.ttinsn`) among them."""
+    first, count = job
+    bound()
+    sys.path[:0] = [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests")]
+    riscv = importlib.import_module("test_riscv")
+    outcomes = []
+    for seed in range(first, first + count):
+        begin = time.process_time()
+        try:
+            riscv.execute(seed)
+            end = "named errors only"
+        except Exception as problem:
+            end = f"{type(problem).__name__}: {problem}"[:120]
+        outcomes.append(Outcome("programs of random words", end, time.process_time() - begin))
+    return outcomes
+
+
+def interrupts(count: int) -> Iterator[Outcome]:
+    """Ctrl-C at random times, from the first import to the middle of a run."""
+    r = random.Random(count)
+    start = "from bhemu.__main__ import main; print('ready', flush=True); main()"
+    words = ["run", "--livelock", "0", str(ROOT / "elfs" / "hang_flag")]
+    for _ in range(count):
+        begin = time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, "-c", start, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(r.uniform(0.005, 2.5))
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+        end = f"exit code {process.returncode}"
+        if process.returncode not in DOCUMENTED or "Traceback" in said:
+            end = f"undocumented: {end} {said[-80:]!r}"
+        yield Outcome("Ctrl-C", end, time.monotonic() - begin)
+
+
+# Report
+
+
+def campaign(files: int, many: int, stops: int, keep: Path, workers: int) -> list[Outcome]:
+    """All outcomes; a worker process that dies is an outcome of its own."""
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as seeds:
+        make_seeds(Path(seeds))
+        jobs: list[tuple[Callable[[Any], list[Outcome]], Any]] = [
+            (chunk, (n, min(CHUNK, files - n), seeds, str(keep))) for n in range(0, files, CHUNK)
+        ]
+        jobs += [(programs, (n, min(BATCH, many - n))) for n in range(0, many, BATCH)]
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(workers, maxtasksperchild=8) as pool:
+            waiting = [pool.apply_async(work, (job,)) for work, job in jobs]
+            for number, result in enumerate(waiting, start=1):
+                outcomes += result.get(timeout=3600)
+                print(f"\r{number} of {len(waiting)} parts", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    outcomes += interrupts(stops)
+    return outcomes
+
+
+def good(outcome: Outcome) -> bool:
+    """Whether the case ended as documented."""
+    ends = ("read", "refused", "named errors only")
+    return outcome.end in ends or outcome.end.startswith("exit code")
+
+
+def page(outcomes: list[Outcome], seconds: float) -> str:
+    """docs/reliability.md."""
+    lines = [
+        "# Reliability",
+        "",
+        "Written by `make reliability`, a part of `make test-all`: damaged files in processes of",
+        f"{MEMORY >> 30} GiB of address space and {SECONDS} s of processor time a file, programs",
+        "of random words, and interrupts. A case is good when it is read, refused as bad input, or",
+        "ends by a documented exit code without a traceback ([SECURITY.md](../SECURITY.md)).",
+        "",
+        "| cases | number | ends | slowest |",
+        "|---|---|---|---|",
+    ]
+    for kind in dict.fromkeys(outcome.kind for outcome in outcomes):
+        mine = [outcome for outcome in outcomes if outcome.kind == kind]
+        ends = Counter(o.end if good(o) else "not documented" for o in mine)
+        text = ", ".join(f"{end} {count}" for end, count in sorted(ends.items()))
+        lines.append(f"| {kind} | {len(mine)} | {text} | {max(o.seconds for o in mine):.1f} s |")
+    bad = [outcome for outcome in outcomes if not good(outcome)]
+    lines += ["", f"{len(outcomes)} cases in {seconds / 60:.0f} minutes, {len(bad)} of them bad."]
+    lines += [f"- {o.kind}: {o.end}" for o in bad[:20]]
+    lines += [
+        "",
+        "Not counted here: damage to the cache (`tests/jit`), and less memory than the 500 MB",
+        "that a tile takes (`tests/cli/test_hostile_input.py`).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--interrupts", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=ROOT / "out" / "hostile")
+    parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
+    chosen = parser.parse_args()
+    begin = time.monotonic()
+    outcomes = campaign(
+        chosen.files, chosen.programs, chosen.interrupts, chosen.keep, chosen.workers
+    )
+    text = page(outcomes, time.monotonic() - begin)
+    if chosen.write:
+        REPORT.write_text(text, encoding="utf-8")
+    print(text)
+    return 0 if all(good(outcome) for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
