@@ -14,8 +14,8 @@ from bhemu.jit.build import function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
-from bhemu.riscv import callbacks
-from bhemu.riscv.unicorn_engine import NATIVE, UnicornEngine
+from bhemu.riscv.engine import entries as engine_entries
+from bhemu.riscv.engine import new_engine
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
@@ -34,19 +34,19 @@ BUS = {  # device loads and stores, by the record's members
 }
 
 
-def core_is_fresh() -> bool:
-    """Compile or load the loop and the engine's callbacks; whether any had to be compiled now."""
-    parts = (*tc.LOOP.values(), *NATIVE.values(), *BUS.values())
+def core_is_fresh(engine: str) -> bool:
+    """Compile or load the loop and an engine's entries; whether any had to be compiled now."""
+    parts = (*tc.LOOP.values(), *engine_entries(engine).values(), *BUS.values())
     return sum(load(part).seconds for part in parts) > 0
 
 
 class Backend:
     """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
-    def __init__(self, s: State, progress: tc.Progress) -> None:
+    def __init__(self, s: State, progress: tc.Progress, engine: str) -> None:
         self._s = s
         self.table = tc.Table(s, progress)
-        self.engine = UnicornEngine(s)
+        self.engine = new_engine(engine, s)
         self._failure: BaseException | None = None
         if JIT:
             self._first_load, first_load = callback(_ACCESS, self._on_first, dispatch.LOAD)
@@ -145,11 +145,9 @@ class Backend:
 
     def step(self, token: int, n: int) -> Any:
         """Call the STEP entry behind a token."""
-        function = {
-            _RUN_CORE: callbacks.run_core,
-            _RUN_TENSIX: loop.tensix_entry,
-            _RUN_THREAD: loop.thread_entry,
-        }[token]
+        if token == _RUN_CORE:
+            return self.engine.run_core(int(n))
+        function = {_RUN_TENSIX: loop.tensix_entry, _RUN_THREAD: loop.thread_entry}[token]
         return function(self._s, n)
 
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
@@ -163,19 +161,3 @@ class Backend:
                 _SYNC: auto_sync.check,
             }[token]
         return access(self._s, core, address, size, value)
-
-    def reg_read(self, core: int, register: int) -> int:
-        """Engine register of a core."""
-        return self.engine.reg_read(core, register)
-
-    def reg_write(self, core: int, register: int, value: int) -> None:
-        """Set an engine register of a core."""
-        self.engine.reg_write(core, register, value)
-
-    def emu_stop(self, core: int) -> None:
-        """Stop a core."""
-        self.engine.emu_stop(core)
-
-    def emu_start(self, core: int, pc: int) -> int:
-        """Run a core."""
-        return self.engine.emu_start(core, pc)

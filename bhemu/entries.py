@@ -5,16 +5,18 @@ from collections.abc import Iterator
 from bhemu.backend import BUS
 from bhemu.devices.bus import entries as windows
 from bhemu.jit.build import Entry
-from bhemu.riscv.unicorn_engine import NATIVE
+from bhemu.program.schema import ENGINES
+from bhemu.riscv.engine import entries as engine_entries
 from bhemu.tensix import compile as tc
 from bhemu.tensix import profile, second_entries
 from bhemu.tensix.insn import REGISTRY
 
 
 def entries() -> Iterator[Entry]:
-    """Every entry: loop, callbacks of the engine, devices, instructions, profiling."""
+    """Every entry: loop, the engines, devices, instructions, profiling."""
     yield from tc.LOOP.values()
-    yield from NATIVE.values()
+    for engine in ENGINES:
+        yield from engine_entries(engine).values()
     yield from BUS.values()
     yield from windows.performed()
     yield from (tc.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bhemu.program.loader import Image, Local
 from bhemu.program.symbols import Symbols
+from bhemu.riscv.engine import Engine
 from bhemu.tensix.state import State
 
 Source = tuple[str | None, str | None, int | None]  # ("function+0x10", file, line)
@@ -25,25 +26,6 @@ class Loaded:
         """Nothing is loaded (Tile.reset)."""
         self.images.clear()
         self.first = True
-
-
-class Engine(Protocol):
-    """What executes the RISC-V instructions of the five cores."""
-
-    def read_register(self, core: int, number: int) -> int:
-        """x0-x31."""
-
-    def write_register(self, core: int, number: int, value: int) -> None:
-        """x1-x31."""
-
-    def flush(self, core: int) -> None:
-        """Drop translated code: what L1 holds now is what runs next."""
-
-    def make_executable(self, core: int, address: int) -> bool:
-        """Allow execution of the page that holds `address`; False outside L1."""
-
-    def forget_code(self) -> None:
-        """No page has been executed yet, and nothing is translated."""
 
 
 class Compiling(Protocol):

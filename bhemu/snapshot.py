@@ -21,8 +21,8 @@ from bhemu.program.symbols import Move, Symbols
 from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS, Member
 from bhemu.text import printable
 
-REGS = Member("regs", np.uint32, (CORES, 32), "x0-x31 of each core")
-SAVED = (*(member for member in MEMBERS if member.name not in POINTERS), REGS)
+REGS = next(member for member in MEMBERS if member.name == "regs")
+SAVED = tuple(member for member in MEMBERS if member.name not in POINTERS)
 """What a saved state holds: the record without host addresses, and the cores' registers."""
 
 _HOSTS = (

@@ -1,5 +1,6 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypedDict
@@ -20,7 +21,7 @@ from bhemu.machine.until import End, Until
 from bhemu.parts import Loaded
 from bhemu.program import loader, tensor
 from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.schema import Program
+from bhemu.program.schema import ENGINES, Program
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
@@ -49,7 +50,7 @@ class TileOptions(TypedDict, total=False):
     ub: str
     poison: str | None
     reference: str
-    engine: str
+    engine: str | None
     livelock: int
     progress: Callable[[str, float], None]
 
@@ -58,9 +59,10 @@ class Tile(Controls):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim" or "llk"; engine: "unicorn"; livelock: rounds without a Tensix word after
-    which a run looks whether any core can still leave its loop (0 = never); poison: None, "zero",
-    "ff" or "random" (fill of L1, with `seed`);
+    reference: "ttsim" or "llk"; engine: what runs the cores, "unicorn" or "compiled", with the
+    same results (None: what BHEMU_ENGINE says, else "unicorn"); livelock: rounds without a Tensix
+    word after which a run looks whether any core can still leave its loop (0 = never);
+    poison: None, "zero", "ff" or "random" (fill of L1, with `seed`);
     progress: called with (name, seconds) after something was compiled for the first time.
     Addresses are integers or names of registers and symbols, as in "main+4". A tile belongs to the
     thread that made it.
@@ -75,7 +77,7 @@ class Tile(Controls):
         ub: str = "error",
         poison: str | None = None,
         reference: str = "ttsim",
-        engine: str = "unicorn",
+        engine: str | None = None,
         livelock: int = 2000,
         progress: Callable[[str, float], None] = _silent,
     ) -> None:
@@ -85,12 +87,12 @@ class Tile(Controls):
         self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
         self.state.ub_mode[0] = arguments.choice("ub", ub, _UB)
         self.state.reference[0] = arguments.choice("reference", reference, _REFERENCE)
-        arguments.choice("engine", engine, {"unicorn": 0})
+        self.engine = _engine(engine)
         arguments.choice("poison", poison, _POISON)
         self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)
         if not callable(progress):
             raise InputError(f"progress = {progress!r} must be callable")
-        self.backend = Backend(self.state, progress)
+        self.backend = Backend(self.state, progress, self.engine)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
         self.machine = Machine(self)
@@ -117,6 +119,7 @@ class Tile(Controls):
         """Power-up again: memory, registers, clock; programs are forgotten."""
         self._alone("reset")
         reset(self.state)
+        self.backend.engine.reset()
         self._power_up()
         for own in self.loaded:
             own.forget()
@@ -339,6 +342,15 @@ class Tile(Controls):
         cores = " ".join(f"{core.name}:{core.state}" for core in self.core.values())
         problem = "" if self.error is None else f"; stopped by {type(self.error).__name__}"
         return f"<Tile ({x},{y}){program} clock {self.clock}; {cores}{problem}>"
+
+
+def _engine(name: str | None) -> str:
+    """The engine's name: as given, else what BHEMU_ENGINE says, else the first."""
+    chosen = os.environ.get("BHEMU_ENGINE") or ENGINES[0] if name is None else name
+    arguments.choice(
+        "engine" if name is not None else "BHEMU_ENGINE", chosen, dict.fromkeys(ENGINES, 0)
+    )
+    return chosen
 
 
 def _coordinate(xy: Any) -> tuple[int, int]:

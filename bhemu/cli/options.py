@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import click
 
 from bhemu.program import files
-from bhemu.program.schema import POISON, REFERENCES, UB, Program, load_program
+from bhemu.program.schema import ENGINES, POISON, REFERENCES, UB, Program, load_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
-_RUN = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "livelock")
+_RUN = ("seed", "ub", "poison", "reference", "engine", "limit", "timeout_s", "livelock")
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,7 @@ def run_options(command: F) -> F:
                 type=click.Choice(REFERENCES),
                 help="whom to follow where ttsim and tt-llk disagree",
             ),
+            engine_option,
             click.option("--limit", type=number(1), metavar="N", help="stop after N clock units"),
             click.option(
                 "--timeout",
@@ -140,6 +141,15 @@ def run_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def engine_option(command: F) -> F:
+    """--engine."""
+    return click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        help="what runs the RISC-V cores (default: BHEMU_ENGINE, else unicorn)",
+    )(command)
 
 
 def outside_option(command: F) -> F:

@@ -35,13 +35,14 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.jit.build import load
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
+        from bhemu.program.schema import ENGINES
         from bhemu.tensix import compile as tc
 
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
         chosen = _chosen(mnemonics)
         ahead.start(ahead.missing(cls.opcode for cls in reversed(chosen)))
-        compiled = [_CORE] if core_is_fresh() else []
+        compiled = [_CORE] if [e for e in ENGINES if core_is_fresh(e)] else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
         parts = [tc.entry(cls.opcode), *(tc.second_entry(i) for i in cls.second_entries)]

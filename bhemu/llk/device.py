@@ -18,7 +18,7 @@ from bhemu.llk import harness
 from bhemu.program import loader
 from bhemu.tile import Tile
 
-OPTIONS: Final = "BHEMU_LLK"  # name=value,...: reference, ub, poison, quantum, seed, livelock
+OPTIONS: Final = "BHEMU_LLK"  # name=value,...: as Tile takes them
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC
 BUDGET: Final = 5_000_000  # clock units a read waits for its word to change
 _DEFAULTS: Final = {"reference": "llk"}
@@ -32,7 +32,7 @@ def options(text: str | None = None) -> dict[str, Any]:
     chosen: dict[str, Any] = dict(_DEFAULTS)
     for part in filter(None, (os.environ.get(OPTIONS, "") if text is None else text).split(",")):
         name, equals, value = part.partition("=")
-        if not equals or name not in ("reference", "ub", "poison", *_NUMBERS):
+        if not equals or name not in ("reference", "ub", "poison", "engine", *_NUMBERS):
             hint = "for example BHEMU_LLK=reference=ttsim,ub=warn,quantum=100"
             raise InputError(f"{OPTIONS}: {part!r} is not an option", hint=hint)
         if name in _NUMBERS and not value.isdecimal():

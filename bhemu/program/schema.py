@@ -30,6 +30,7 @@ LOCAL_OF_KIND: dict[str, Local] = {"elf": "direct", "image": "direct", "llk": "l
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
 REFERENCES = ("ttsim", "llk")
+ENGINES = ("unicorn", "compiled")
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,10 @@ class Until:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds."""
+    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
+
+    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES.
+    """
 
     until: tuple[Until, ...] = ()
     limit: int | None = None
@@ -141,6 +145,7 @@ class RunSpec:
     ub: str = "error"
     poison: str = "off"
     reference: str = "ttsim"
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -348,6 +353,7 @@ def _run(table: Table) -> RunSpec:
         ub=table.text("ub", "error", choices=UB),
         poison=table.text("poison", "off", choices=POISON),
         reference=table.text("reference", "ttsim", choices=REFERENCES),
+        engine=table.text("engine", None, choices=ENGINES),
     )
     table.finish()
     return spec

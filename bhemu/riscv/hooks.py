@@ -1,21 +1,19 @@
-"""What happens around each RISC-V instruction: counting, stops, traps and device accesses.
+"""What happens around each RISC-V instruction of the Unicorn engine: counting, stops, traps.
 
 Compiled callbacks of the engine over the state record.  `on_code` runs before every instruction:
 counts, turn ends, breakpoints and CSRs are therefore exact whatever the engine's block partition.
-A load or store that must wait is refused before any effect and is executed again later.
 """
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices import insn_fifo, own_thread
-from bhemu.jit.calls import call_access, l1_word
+from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.riscv import csr_file, semantics
-from bhemu.riscv.formats import Csr, Load, Store
-from bhemu.riscv.isa import alignment_masks, rv32i
+from bhemu.riscv import access, semantics
+from bhemu.riscv.formats import Atomic, Csr, Load, Store
+from bhemu.riscv.isa import rv32i
 from bhemu.riscv.primitives import (
     REG_PC,
     REG_X0,
@@ -26,150 +24,108 @@ from bhemu.riscv.primitives import (
     x_register,
 )
 from bhemu.riscv.refusals import (
-    AMO,
     ASSERT,
-    BREAKPOINT,
-    FAULT,
-    FLUSHES,
-    LIMIT,
+    ILLEGAL,
+    LOAD_MASKS,
     NONE,
     PARKS,
-    STORE,
-    TURN_OVER,
-    UNTIL,
-    WAITS,
+    STORE_MASKS,
+    SYSTEM,
+    TRAP,
     atomic,
     fail,
     misaligned,
 )
-from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.loop import (
-    STOP_ASSERT,
-    STOP_BREAKPOINT,
-    STOP_CODE_PAGE,
-    STOP_ENGINE,
-    STOP_FLUSH,
-    STOP_LIMIT,
-    STOP_STEP,
-    STOP_UNTIL,
-    until_holds,
+from bhemu.riscv.turn import (
+    FETCH_UNMAPPED,
+    PUSH,
+    REWRITTEN,
+    STORED,
+    begin,
+    end,
+    must_stop,
+    still_waits,
 )
-from bhemu.tensix.state import ASSERTED, BLOCKED, FIFO_DEPTH, PAGE, PARKED, RUNNING
-from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
+from bhemu.tensix.loop import STOP_FLUSH
+from bhemu.tensix.state import ASSERTED, PAGE, PARKED
+from bhemu.tensix.status import DONE
 
-_ACCESS_ERRORS = (6, 7, 12, 13)  # the engine's errors for loads and stores it cannot map
-_FETCH_UNMAPPED = 8
-_FETCH_PROT = 14  # the engine's error for a page that is not executable yet
 _ILLEGAL_CAUSE = 2
-_PUSH = 0xFFE40000
 _JUMP_SELF = rv32i.JAL.assemble(0, 0)
 _EBREAK = rv32i.EBREAK.match
-_SYSTEM, _LOAD = Csr.code(), Load.code()
-_LOAD_MASKS = alignment_masks(Load)
-_STORE_MASKS = alignment_masks(Store)
-_POLLS = 8  # repeated device loads after which the turn of a polling core is over
-_LOOK, _STORED = 1, 2  # attention: general; compare the until words after a store
-
-ILLEGAL = error("RV-ILLEGAL", GUEST, "{word:#010x} is no instruction of these cores")
-ECALL = error("RV-SYSTEM", GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores")
-UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {csr:#x} is not modelled (word {word:#010x})")
-READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {csr:#x} (word {word:#010x})")
-TRAP = error("RV-TRAP", GUEST, "trap with cause {cause} at {address:#010x}")
-NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {word:#010x})")
-
-
-@njit
-def _at_breakpoint(s: Any, c: Any, address: Any) -> Any:
-    if s.breakpoint_skip[c]:
-        s.breakpoint_skip[c] = 0
-        return False
-    for i in range(s.breakpoint_count[c]):
-        if s.breakpoint[c, i] == np.uint32(address):
-            return True
-    return False
-
-
-@njit
-def _must_stop(s: Any, c: Any, address: Any) -> Any:
-    """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
-    if s.status[0] != 0:
-        return FAULT
-    if s.attention[0] & _STORED:
-        s.attention[0] &= ~_STORED
-        if until_holds(s):
-            return UNTIL
-    if s.core_state[c] != RUNNING or s.turn_yield[0]:
-        return TURN_OVER
-    if s.flush[c]:
-        return FLUSHES
-    if s.fuel[c] <= 0:
-        return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
-    if s.breakpoint_count[c] and _at_breakpoint(s, c, address):
-        return BREAKPOINT
-    return NONE
-
-
-@njit
-def _wait_or_fail(s: Any, c: Any, status: Any) -> None:
-    """The access did not take place: give the instruction back, stop, and wait or report."""
-    s.fuel[c] += 1
-    if status > DONE:
-        s.core_state[c] = BLOCKED
-        s.core_wait[c] = status
-        s.stop_kind[c] = WAITS
-    else:
-        s.status[0] = status
-        s.status_core[0] = c
-        s.status_thread[0] = -1
-        s.stop_kind[c] = FAULT
-    emu_stop(s, c)
+_SYSTEM, _LOAD, _STORE, _AMO = (kind.code() for kind in (Csr, Load, Store, Atomic))
 
 
 @njit
 def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
     """Execute a CSR instruction and step over it."""
-    writes = semantics.csr_writes(word)
-    number = word >> 20 if writes != semantics.NONE else np.int64(0)
-    if csr_file.shows_coprocessor(number):
-        status = own_thread.offer(s, c)
-        if status != DONE:
-            s.fuel[c] -= 1
-            _wait_or_fail(s, c, status)
-            return
-    old = csr_file.value(s, c, number)
+    old = access.csr(s, c, word, x_register(s, c, (word >> 15) & 31))
     if old < 0:
-        fail(s, c, UNKNOWN_CSR, word=word, csr=number)
+        emu_stop(s, c)
         return
-    if writes:
-        new = semantics.csr_value(word, old, x_register(s, c, (word >> 15) & 31))
-        if not csr_file.store(s, c, number, new):
-            fail(s, c, READ_ONLY_CSR, word=word, csr=number)
-            return
     rd = (word >> 7) & 31
     if rd:
         reg_write(s, c, REG_X0 + rd, old)
     reg_write(s, c, REG_PC, address + 4)
-    s.fuel[c] -= 1
 
 
 @njit
 def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
     """SYSTEM, AMO and `j .`: True when the engine must not execute the word itself."""
+    if word & 0x7F == _AMO:
+        at = x_register(s, c, (word >> 15) & 31)
+        if atomic(s, c, word, at):
+            emu_stop(s, c)
+            return True
+        _overwrites(s, address, at)
+        return False
+    if word & 0x7F == _SYSTEM and (word >> 12) & 7:
+        _csr(s, c, address, word)
+        return True
     if word == _JUMP_SELF:
         s.core_state[c] = PARKED
         s.stop_kind[c] = PARKS
-        emu_stop(s, c)
     elif word == _EBREAK:
         s.core_state[c] = ASSERTED
         s.stop_kind[c] = ASSERT
-        emu_stop(s, c)
-    elif word & 0x7F == AMO:
-        return atomic(s, c, word)
-    elif (word >> 12) & 7:
-        _csr(s, c, address, word)
     else:
-        fail(s, c, ECALL, word=word)
+        fail(s, c, SYSTEM, word=word)
+    emu_stop(s, c)
     return True
+
+
+@njit
+def _misaligned_load(s: Any, c: Any, word: Any) -> Any:
+    mask = (LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
+    base = x_register(s, c, (word >> 15) & 31)
+    if (base + (word >> 20)) & mask:
+        misaligned(s, c, word, mask, base)
+        emu_stop(s, c)
+        return True
+    return False
+
+
+@njit
+def _overwrites(s: Any, address: Any, at: Any) -> None:
+    """The engine goes on with what it has translated of a block, wherever that is overwritten."""
+    if at > address and at ^ address < PAGE:
+        s.attention[0] |= REWRITTEN
+
+
+@njit
+def _misaligned_store(s: Any, c: Any, address: Any, word: Any) -> Any:
+    mask = (STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
+    base = x_register(s, c, (word >> 15) & 31)
+    offset = (word >> 25) << 5 | (word >> 7) & 31
+    if (base + offset) & mask:
+        misaligned(s, c, word, mask, base)
+        emu_stop(s, c)
+        return True
+    s.stored[c] = 1
+    if s.until_count[0]:
+        s.attention[0] |= STORED
+    _overwrites(s, address, base + offset - ((offset & 0x800) << 1))
+    return False
 
 
 @njit
@@ -178,7 +134,11 @@ def on_code(s: Any, address: Any) -> None:
     c = s.core[0]
     s.pc[c] = np.uint32(address)
     if s.fuel[c] <= 0 or s.attention[0] != 0:
-        kind = _must_stop(s, c, address)
+        if s.attention[0] & REWRITTEN:  # begin a new block with this instruction
+            s.attention[0] &= ~REWRITTEN
+            reg_write(s, c, REG_PC, address)
+            return
+        kind = must_stop(s, c, address)
         if kind != NONE:
             s.stop_kind[c] = kind
             emu_stop(s, c)
@@ -186,19 +146,12 @@ def on_code(s: Any, address: Any) -> None:
     word = l1_word(s, address)
     low = word & 0x7F
     if low == _LOAD:
-        mask = (_LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
-        if (x_register(s, c, (word >> 15) & 31) + (word >> 20)) & mask:
-            misaligned(s, c, word, mask)
+        if _misaligned_load(s, c, word):
             return
-    elif low == STORE:
-        mask = (_STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
-        if (x_register(s, c, (word >> 15) & 31) + (word >> 7)) & mask:
-            misaligned(s, c, word, mask)
+    elif low == _STORE:
+        if _misaligned_store(s, c, address, word):
             return
-        s.stored[c] = 1
-        if s.until_count[0]:
-            s.attention[0] |= _STORED
-    elif (low == _SYSTEM or low == AMO or word == _JUMP_SELF) and _special(s, c, address, word):
+    elif (low == _SYSTEM or low == _AMO or word == _JUMP_SELF) and _special(s, c, address, word):
         return
     s.fuel[c] -= 1
 
@@ -206,9 +159,9 @@ def on_code(s: Any, address: Any) -> None:
 @njit
 def _ttinsn(s: Any, c: Any, address: Any) -> None:
     """Push the run of `.ttinsn` words that begins at `address`; on_code has counted the first."""
-    start, thread = address, max(c - 1, 0)
+    start = address
     s.stored[c] = 1
-    s.core_address[c] = np.uint32(_PUSH)
+    s.core_address[c] = np.uint32(PUSH)
     word = l1_word(s, address)
     while word & 3 != 3 and address < L1_SIZE:
         if address != start:
@@ -216,20 +169,14 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
             if address & (PAGE - 1) == 0:
                 break  # the engine asks whether the next page may be executed
             if s.fuel[c] <= 0 or s.attention[0] != 0:
-                kind = _must_stop(s, c, address)
+                kind = must_stop(s, c, address)
                 if kind != NONE:
                     s.stop_kind[c] = kind
                     emu_stop(s, c)
                     break
             s.fuel[c] -= 1
-        tensix = (word >> 2) | ((word & 3) << 30)
-        if c == 4:
-            fail(s, c, NCRISC_PUSH, word=tensix)
-            break
-        status = insn_fifo.push(s, c, thread, tensix)
-        if status != DONE:
-            s.detail[0] = _PUSH
-            _wait_or_fail(s, c, status)
+        if not access.push(s, c, (word >> 2) | ((word & 3) << 30)):
+            emu_stop(s, c)
             break
         address += 4
         word = l1_word(s, address)
@@ -245,6 +192,7 @@ def on_trap(s: Any, cause: Any) -> None:
     word = l1_word(s, address)
     if cause != _ILLEGAL_CAUSE:
         fail(s, c, TRAP, address=address, cause=cause)
+        emu_stop(s, c)
     elif word & 3 != 3:
         _ttinsn(s, c, address)
     else:
@@ -255,33 +203,17 @@ def on_trap(s: Any, cause: Any) -> None:
         if result < 0:
             s.fuel[c] += 1
             fail(s, c, ILLEGAL, word=word)
+            emu_stop(s, c)
         elif rd:
             reg_write(s, c, REG_X0 + rd, result)
-
-
-@njit
-def _poll(s: Any, c: Any) -> None:
-    """A core that repeats one device load and stores nothing gives up the rest of its turn."""
-    if s.stored[c] == 1 or s.pc[c] != s.poll_pc[c]:
-        s.poll_pc[c] = s.pc[c]
-        s.poll_count[c] = 0
-        s.stored[c] = 2 * min(s.stored[c], 1)
-    s.poll_count[c] += 1
-    if s.poll_count[c] >= _POLLS:
-        s.poll_count[c] = 0
-        s.turn_yield[0] = 1
-        s.attention[0] |= _LOOK
 
 
 @njit
 def on_load(s: Any, address: Any, size: Any) -> Any:
     """A device load; returns the value, or anything when it must be repeated."""
     c = s.core[0]
-    status = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
-    if status != DONE:
-        _wait_or_fail(s, c, status)
-    else:
-        _poll(s, c)
+    if access.load(s, c, address, size) != DONE:
+        emu_stop(s, c)
     return s.loaded[0]
 
 
@@ -289,19 +221,8 @@ def on_load(s: Any, address: Any, size: Any) -> Any:
 def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
     """A device store; refused before any effect when it must wait."""
     c = s.core[0]
-    at, size, value = np.int64(address), np.int64(size), np.int64(value)
-    status = call_access(s.bus_write[0], s, c, at, size, value)
-    if status != DONE:
-        _wait_or_fail(s, c, status)
-
-
-@njit
-def _still_waits(s: Any, c: Any) -> Any:
-    """A full FIFO that nobody has emptied: repeating the push would change nothing."""
-    if s.core_wait[c] != FIFO_FULL:
-        return False
-    t = (np.int64(s.core_address[c]) - _PUSH) >> 16 if c == 0 else c - 1
-    return s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH
+    if access.store(s, c, address, size, value) != DONE:
+        emu_stop(s, c)
 
 
 @njit
@@ -312,76 +233,18 @@ def _clear_registers(s: Any, c: Any) -> None:
 
 
 @njit
-def _outcome(s: Any, c: Any, engine_error: Any) -> Any:
-    """Status of a slice that ended: 0 the turn is over or waits, else why everything stops."""
-    status = s.status[0]
-    if status != 0:
-        if status > 0:
-            s.status[0] = 0
-        return status
-    kind = s.stop_kind[c]
-    if kind == NONE:
-        if engine_error == _FETCH_PROT:
-            s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-            return np.int64(STOP_CODE_PAGE)
-        if engine_error in _ACCESS_ERRORS:
-            s.fuel[c] += 1  # the load or store did not retire
-        elif engine_error == _FETCH_UNMAPPED:
-            s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-        s.detail[0] = engine_error
-        return np.int64(STOP_ENGINE)
-    if kind == LIMIT:
-        clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
-        return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
-    if kind == FLUSHES:
-        return np.int64(STOP_FLUSH)
-    if kind == BREAKPOINT:
-        return np.int64(STOP_BREAKPOINT)
-    if kind == ASSERT:
-        return np.int64(STOP_ASSERT)
-    if kind == UNTIL:
-        return np.int64(STOP_UNTIL)
-    return np.int64(0)
-
-
-@njit
-def _clock(s: Any, c: Any) -> Any:
-    """The clock as far as the turn of core `c` has come."""
-    return s.clock[0] + s.turn_given[0] - s.left[c] + s.fuel_given[c] - s.fuel[c]
-
-
-@njit
-def _fuel(s: Any, c: Any) -> Any:
-    """Instructions of the next slice: the rest of the turn, up to a step or clock limit."""
-    fuel = s.left[c]
-    if s.retired_limit[c] >= 0:
-        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
-    if s.limit[0] >= 0:
-        fuel = min(fuel, max(s.limit[0] - _clock(s, c), 0))
-    return fuel
-
-
-@njit
 def run_core(s: Any, c: Any) -> Any:
     """Run or resume the turn of core `c`; 0 = the turn is over."""
     s.core[0] = c
-    if s.core_state[c] == BLOCKED:
-        if _still_waits(s, c):
-            return np.int64(0)
-        s.core_state[c] = RUNNING
+    if still_waits(s, c):
+        return np.int64(0)
     if s.flush[c] and s.translated[c]:
         return np.int64(STOP_FLUSH)
     s.flush[c] = 0
     s.translated[c] = 1
     if s.fresh[c]:
         _clear_registers(s, c)
-    s.stop_kind[c] = NONE
-    s.attention[0] = _LOOK if s.breakpoint_count[c] or s.turn_yield[0] else 0
-    fuel = _fuel(s, c)
-    s.fuel[c] = s.fuel_given[c] = fuel
-    status = _outcome(s, c, emu_start(s, c))
-    used = fuel - s.fuel[c]
-    s.fuel[c] = s.fuel_given[c] = 0
-    s.left[c] -= used
-    s.retired[c] += used
-    return status
+    error = emu_start(s, c) if begin(s, c) else np.int64(0)
+    if error == 0 and s.stop_kind[c] == NONE:
+        error = np.int64(FETCH_UNMAPPED)  # the pc is the address at which the engine always stops
+    return end(s, c, error, reg_read(s, c, REG_PC) if error else np.int64(0))

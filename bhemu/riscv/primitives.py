@@ -68,20 +68,20 @@ else:
 
     def reg_read(s: Any, c: Any, reg: Any) -> Any:
         """Interpreted twin."""
-        return s.py.reg_read(c, reg)
+        return s.py.engine.reg_read(c, reg)
 
     def x_register(s: Any, c: Any, number: Any) -> Any:
         """Interpreted twin."""
-        return s.py.reg_read(c, REG_X0 + int(number))
+        return s.py.engine.reg_read(c, REG_X0 + int(number))
 
     def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
         """Interpreted twin."""
-        s.py.reg_write(c, reg, int(value) & 0xFFFFFFFF)
+        s.py.engine.reg_write(c, reg, int(value) & 0xFFFFFFFF)
 
     def emu_stop(s: Any, c: Any) -> None:
         """Interpreted twin."""
-        s.py.emu_stop(c)
+        s.py.engine.emu_stop(c)
 
     def emu_start(s: Any, c: Any) -> Any:
         """Interpreted twin."""
-        return s.py.emu_start(c, int(s.pc[c]))
+        return s.py.engine.emu_start(c, int(s.pc[c]))

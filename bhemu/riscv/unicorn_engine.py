@@ -198,6 +198,10 @@ class UnicornEngine:
         uc.hook_add(unicorn.UC_HOOK_INTR, trap)
         uc.mmio_map(mm.DEVICE_BASE, mm.DEVICE_SIZE, read, None, write, None)
 
+    def run_core(self, core: int) -> int:
+        """One slice of a core, interpreted."""
+        return int(callbacks.run_core(self._s, core))
+
     # Registers and translated code
 
     def read_register(self, core: int, number: int) -> int:
@@ -208,6 +212,12 @@ class UnicornEngine:
         """x1-x31; writes to x0 are dropped."""
         if number:
             self._uc[core].reg_write(primitives.REG_X0 + number, value & 0xFFFFFFFF)
+
+    def reset(self) -> None:
+        """Power-up: all registers 0."""
+        for core in range(CORES):
+            for number in range(1, 32):
+                self.write_register(core, number, 0)
 
     def flush(self, core: int) -> None:
         """Drop translated code: what L1 holds now is what runs next."""

@@ -188,6 +188,7 @@ MEMBERS = (
     Member("core_wait", _i64, (CORES,), "condition number the core waits for"),
     Member("core_address", _u32, (CORES,), "address of the last device access"),
     Member("pc", _u32, (CORES,), "program counter"),
+    Member("regs", _u32, (CORES, 32), "x0-x31 of each core, while no other engine keeps them"),
     Member("retired", _i64, (CORES,), "instructions retired (minstret)"),
     Member("left", _i64, (CORES,), "instructions left in this turn when the slice began"),
     Member("fuel", _i64, (CORES,), "instructions the slice may still execute"),

@@ -33,7 +33,7 @@ class Cache:
 def cache(monkeypatch) -> Cache:
     empty = Cache()
     monkeypatch.setattr("bhemu.jit.build.load", empty)
-    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda: False)
+    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda engine: False)
     monkeypatch.setattr("bhemu.ahead.start", lambda parts: None)
     return empty
 
@@ -61,7 +61,7 @@ def test_named_instructions_only(bhemu, cache) -> None:
 
 
 def test_a_core_that_was_compiled_is_counted(bhemu, cache, monkeypatch) -> None:
-    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda: True)
+    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda engine: True)
     assert json.loads(bhemu("warm", "NOP", "--json").stdout)["compiled"] == ["the core", "NOP"]
 
 

@@ -26,8 +26,8 @@ def access(name: str, offset: int) -> int:
     return sw(A0, A1, offset, 1 if name == "sh" else 2)
 
 
-def tile_with(program: bytes, core: str = "trisc0") -> Tile:
-    tile = Tile()
+def tile_with(program: bytes, core: str = "trisc0", engine: str | None = None) -> Tile:
+    tile = Tile(engine=engine)
     tile.write(START, program)
     tile.core[core].set_reset_pc(START)
     tile.core[core].release()
@@ -116,7 +116,8 @@ def test_64_bit_accesses_stay_illegal(word: int) -> None:
 
 def test_without_a_known_place_the_engine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(register_file, "locate", lambda uc, handle, layout: register_file.UNKNOWN)
-    tile = tile_with(code(li(A1, 0x8000), lw(A0, A1, 4), lw(A0, A1, 2), PARK))
+    program = code(li(A1, 0x8000), lw(A0, A1, 4), lw(A0, A1, 2), PARK)
+    tile = tile_with(program, engine="unicorn")
     assert not tile.state.registers.any()
     misaligned(tile)
     assert tile.core["trisc0"].retired == 3
@@ -125,4 +126,4 @@ def test_without_a_known_place_the_engine_is_asked(monkeypatch: pytest.MonkeyPat
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
 def test_registers_are_found_in_the_engine() -> None:
     """So that the check costs little (docs/benchmarks.md)."""
-    assert Tile().state.registers.all()
+    assert Tile(engine="unicorn").state.registers.all()

@@ -1,0 +1,111 @@
+"""What instructions of a core do outside of it: device accesses, pushes, CSRs; for both engines.
+
+An access that must wait, or is refused, is refused before any effect and is executed again later.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices import insn_fifo, own_thread
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
+from bhemu.riscv import csr_file, semantics
+from bhemu.riscv.refusals import FAULT, WAITS, fail
+from bhemu.riscv.turn import LOOK, PUSH
+from bhemu.tensix.state import BLOCKED
+from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
+
+_POLLS = 8  # repeated device loads after which the turn of a polling core is over
+REFUSED = -1  # from `csr`
+
+UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {csr:#x} is not modelled (word {word:#010x})")
+READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {csr:#x} (word {word:#010x})")
+NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {word:#010x})")
+
+
+@njit
+def _refused(s: Any, c: Any, status: Any) -> None:
+    """The access did not take place: give the instruction back, and wait or report."""
+    s.fuel[c] += 1
+    if status > DONE:
+        s.core_state[c] = BLOCKED
+        s.core_wait[c] = status
+        s.stop_kind[c] = WAITS
+    else:
+        s.status[0] = status
+        s.status_core[0] = c
+        s.status_thread[0] = -1
+        s.stop_kind[c] = FAULT
+
+
+@njit
+def _poll(s: Any, c: Any) -> None:
+    """A core that repeats one device load and stores nothing gives up the rest of its turn."""
+    if s.stored[c] == 1 or s.pc[c] != s.poll_pc[c]:
+        s.poll_pc[c] = s.pc[c]
+        s.poll_count[c] = 0
+        s.stored[c] = 2 * min(s.stored[c], 1)
+    s.poll_count[c] += 1
+    if s.poll_count[c] >= _POLLS:
+        s.poll_count[c] = 0
+        s.turn_yield[0] = 1
+        s.attention[0] |= LOOK
+
+
+@njit
+def load(s: Any, c: Any, address: Any, size: Any) -> Any:
+    """Status of a device load, its value in s.loaded; unless DONE it did not take place."""
+    status = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
+    if status != DONE:
+        _refused(s, c, status)
+    else:
+        _poll(s, c)
+    return status
+
+
+@njit
+def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """Status of a device store; unless DONE it did not take place."""
+    at, size, value = np.int64(address), np.int64(size), np.int64(value)
+    status = call_access(s.bus_write[0], s, c, at, size, value)
+    if status != DONE:
+        _refused(s, c, status)
+    return status
+
+
+@njit
+def push(s: Any, c: Any, word: Any) -> Any:
+    """Push a Tensix word of `.ttinsn`; False when it must be repeated or is refused."""
+    if c == 4:
+        fail(s, c, NCRISC_PUSH, word=word)
+        return False
+    status = insn_fifo.push(s, c, max(c - 1, 0), word)
+    if status == DONE:
+        return True
+    s.detail[0] = PUSH
+    _refused(s, c, status)
+    return False
+
+
+@njit
+def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
+    """Execute a CSR instruction, counted, with `a` in rs1: the value for rd, or REFUSED."""
+    writes = semantics.csr_writes(word)
+    number = word >> 20 if writes != semantics.NONE else np.int64(0)
+    if csr_file.shows_coprocessor(number):
+        status = own_thread.offer(s, c)
+        if status != DONE:
+            s.fuel[c] -= 1
+            _refused(s, c, status)
+            return np.int64(REFUSED)
+    old = csr_file.value(s, c, number)
+    if old < 0:
+        fail(s, c, UNKNOWN_CSR, word=word, csr=number)
+        return np.int64(REFUSED)
+    if writes:
+        if not csr_file.store(s, c, number, semantics.csr_value(word, old, a)):
+            fail(s, c, READ_ONLY_CSR, word=word, csr=number)
+            return np.int64(REFUSED)
+    s.fuel[c] -= 1
+    return old

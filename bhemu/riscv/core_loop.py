@@ -1,0 +1,264 @@
+"""The compiled engine: the cores' instructions as one loop over the state record.
+
+`step` (core_step.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with the
+pc and the fuel of the core put into the record before.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.calls import l1_word
+from bhemu.jit.memory import LOAD, STORE
+from bhemu.jit.subset import njit
+from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv import access, core_step
+from bhemu.riscv.core_step import JUMP_SELF, LEAVE
+from bhemu.riscv.formats import Atomic, Csr, Load, Store
+from bhemu.riscv.isa import rv32i
+from bhemu.riscv.refusals import (
+    ASSERT,
+    FLUSHES,
+    ILLEGAL,
+    NONE,
+    PARKS,
+    SYSTEM,
+    TRAP,
+    atomic,
+    fail,
+    misaligned,
+)
+from bhemu.riscv.turn import (
+    FETCH_PROT,
+    FETCH_UNMAPPED,
+    LOAD_UNMAPPED,
+    MISALIGNED_FETCH,
+    PUSH,
+    STORE_UNMAPPED,
+    STORED,
+    begin,
+    end,
+    must_stop,
+    still_waits,
+    watchful,
+)
+from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PAGE, PARKED
+from bhemu.tensix.status import DONE
+
+_EBREAK = rv32i.EBREAK.match
+_LOAD, _STORE, _SYSTEM, _AMO = (kind.code() for kind in (Load, Store, Csr, Atomic))
+_LOCAL = OFFSET["local"]
+_PAGES = L1_SIZE // PAGE
+_STOP = -1  # from `_special`: see stop_kind; _STOP - n: error n of turn.py
+_load_word, _store_word = LOAD[4], STORE[4]
+
+
+@njit
+def _rs1(s: Any, c: Any, word: Any) -> Any:
+    return np.int64(s.regs[c, (word >> 15) & 31])
+
+
+@njit
+def _rs2(s: Any, c: Any, word: Any) -> Any:
+    return np.int64(s.regs[c, (word >> 20) & 31])
+
+
+@njit
+def _set(s: Any, c: Any, word: Any, value: Any) -> None:
+    rd = (word >> 7) & 31
+    if rd:
+        s.regs[c, rd] = np.uint32(value)
+
+
+@njit
+def _is_device(at: Any) -> Any:
+    return DEVICE_BASE <= at < DEVICE_BASE + DEVICE_SIZE
+
+
+@njit
+def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
+    """A load from a device, or one that is refused."""
+    base = _rs1(s, c, word)
+    at = core_step.address(word, base)
+    if at & (size - 1):
+        misaligned(s, c, word, size - 1, base)
+        return np.int64(_STOP)
+    s.fuel[c] -= 1
+    if not _is_device(at):
+        return np.int64(_STOP - LOAD_UNMAPPED)
+    if access.load(s, c, at, size) != DONE:
+        return np.int64(_STOP)
+    _set(s, c, word, core_step.loaded(word, s.loaded[0]))
+    return pc + 4
+
+
+@njit
+def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
+    """A store to a device, or one that is refused."""
+    base = _rs1(s, c, word)
+    at = core_step.address(word, base)
+    if at & (size - 1):
+        misaligned(s, c, word, size - 1, base)
+        return np.int64(_STOP)
+    s.stored[c] = 1
+    if s.until_count[0]:
+        s.attention[0] |= STORED
+    s.fuel[c] -= 1
+    if not _is_device(at):
+        return np.int64(_STOP - STORE_UNMAPPED)
+    value = _rs2(s, c, word) & ((1 << (8 * size)) - 1)
+    return pc + 4 if access.store(s, c, at, size, value) == DONE else np.int64(_STOP)
+
+
+@njit
+def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
+    at = _rs1(s, c, word)
+    if atomic(s, c, word, at):
+        return np.int64(_STOP)
+    old = _load_word(s, at)
+    new = core_step.changed(word, old, _rs2(s, c, word))
+    if new < 0:
+        fail(s, c, ILLEGAL, word=word)
+        return np.int64(_STOP)
+    s.fuel[c] -= 1
+    _store_word(s, at, new)
+    _set(s, c, word, old)
+    return pc + 4
+
+
+@njit
+def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
+    """CSR instructions and ebreak."""
+    if (word >> 12) & 7:
+        old = access.csr(s, c, word, _rs1(s, c, word))
+        if old < 0:
+            return np.int64(_STOP)
+        _set(s, c, word, old)
+        return pc + 4
+    if word == _EBREAK:
+        s.core_state[c] = ASSERTED
+        s.stop_kind[c] = ASSERT
+    else:
+        fail(s, c, SYSTEM, word=word)
+    return np.int64(_STOP)
+
+
+@njit
+def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
+    """Push the run of `.ttinsn` words that begins at `pc`; the pc behind it."""
+    s.stored[c] = 1
+    s.core_address[c] = np.uint32(PUSH)
+    while True:
+        s.fuel[c] -= 1
+        if not access.push(s, c, (word >> 2) | ((word & 3) << 30)):
+            return np.int64(_STOP)
+        pc += 4
+        if s.fuel[c] <= 0 or s.attention[0] != 0 or pc & (PAGE - 1) == 0:
+            return pc
+        word = l1_word(s, pc)
+        if word & 3 == 3:
+            return pc
+        s.pc[c] = np.uint32(pc)
+
+
+@njit
+def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
+    """Execute a word that `step` has left; the next pc, or less than 0 when the slice ends."""
+    low = word & 0x7F
+    if word & 3 != 3:
+        return _push(s, c, pc, word)
+    if low == _STORE or low == _LOAD:
+        size = core_step.size(word)
+        if size > 0:
+            return _load(s, c, pc, word, size) if low == _LOAD else _store(s, c, pc, word, size)
+        s.stored[c] = 1 if low == _STORE else s.stored[c]
+    elif low == _SYSTEM:
+        return _system(s, c, pc, word)
+    elif low == _AMO:
+        return _atomic(s, c, pc, word)
+    elif word == JUMP_SELF:
+        s.core_state[c] = PARKED
+        s.stop_kind[c] = PARKS
+        return np.int64(_STOP)
+    if core_step.jumps(word) > 0:  # its target is misaligned
+        s.fuel[c] -= 1
+        fail(s, c, TRAP, address=pc, cause=np.int64(MISALIGNED_FETCH))
+    else:
+        fail(s, c, ILLEGAL, word=word)
+    return np.int64(_STOP)
+
+
+@njit
+def _fetches(s: Any, c: Any, pc: Any) -> Any:
+    """0 when the word at `pc` may be executed, else the error; notes the page as code."""
+    if pc < L1_SIZE:
+        s.code_page[pc // PAGE] = np.uint8(1)
+        return np.int64(0)
+    local = LOCAL_BASE <= pc < LOCAL_BASE + LOCAL_SIZES[c]
+    return np.int64(FETCH_PROT if local or _is_device(pc) else FETCH_UNMAPPED)
+
+
+@njit
+def _stop(s: Any, c: Any, pc: Any) -> Any:
+    """Stop kind before the instruction at `pc`; nothing is translated, so a flush is done here."""
+    kind = must_stop(s, c, pc)
+    if kind == FLUSHES:
+        s.flush[c] = 0
+        kind = must_stop(s, c, pc)
+    if kind == NONE:
+        s.attention[0] = watchful(s, c)
+    return kind
+
+
+@njit
+def _slice(s: Any, c: Any) -> Any:
+    """Run core `c` from its pc until it must stop; 0, or the error that ended it."""
+    local, room = np.int64(_LOCAL + c * LOCAL_SIZE), np.int64(LOCAL_SIZES[c])
+    pc, word = np.int64(s.pc[c]), np.int64(0)
+    while True:
+        error = _fetches(s, c, pc)
+        s.pc[c] = np.uint32(pc)
+        if error != 0:
+            return error
+        if s.fuel[c] <= 0 or s.attention[0] != 0:
+            kind = _stop(s, c, pc)
+            if kind != NONE:
+                s.stop_kind[c] = kind
+                return np.int64(0)
+        fuel, target = s.fuel[c], pc
+        last = fuel - 1 if s.attention[0] != 0 else np.int64(0)
+        while fuel > last:
+            page = pc >> 12
+            if page >= _PAGES or s.code_page[page] == 0:
+                break
+            word = l1_word(s, pc)
+            target = core_step.step(s, c, pc, word, local, room)
+            if target < 0 or target >= LEAVE:
+                break
+            pc = target
+            fuel -= 1
+        s.fuel[c] = fuel
+        if target < 0:
+            s.pc[c] = np.uint32(pc)
+            pc = _special(s, c, pc, word)
+            if pc < 0:
+                return _STOP - pc
+        elif target >= LEAVE:
+            pc = target - LEAVE
+            s.fuel[c] -= 1
+            s.attention[0] |= STORED
+
+
+def run_core(s: Any, c: Any) -> Any:
+    """STEP entry: run or resume the turn of core `c`; 0 = the turn is over."""
+    s.core[0] = c
+    if still_waits(s, c):
+        return np.int64(0)
+    s.flush[c] = 0
+    s.translated[c] = 1
+    if s.fresh[c]:
+        s.fresh[c] = 0
+        for i in range(32):
+            s.regs[c, i] = np.uint32(0)
+    error = _slice(s, c) if begin(s, c) else np.int64(0)
+    return end(s, c, error, np.int64(s.pc[c]))

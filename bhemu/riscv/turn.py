@@ -1,0 +1,166 @@
+"""A core's turn, whichever engine runs it: its length, what may stop it, what a stop means."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import njit
+from bhemu.riscv.refusals import (
+    ASSERT,
+    BREAKPOINT,
+    FAULT,
+    FLUSHES,
+    LIMIT,
+    NONE,
+    TRAP,
+    TURN_OVER,
+    UNTIL,
+    fail,
+)
+from bhemu.tensix.frontend import FIFO_FULL
+from bhemu.tensix.loop import (
+    STOP_ASSERT,
+    STOP_BREAKPOINT,
+    STOP_CODE_PAGE,
+    STOP_ENGINE,
+    STOP_FLUSH,
+    STOP_LIMIT,
+    STOP_STEP,
+    STOP_UNTIL,
+    until_holds,
+)
+from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
+
+LOOK, STORED = 1, 2  # attention: general; compare the until words after a store
+REWRITTEN = 4  # attention: the Unicorn engine must look at the code again
+PUSH = 0xFFE40000
+
+# Why a slice ended by itself: an error of an access or a fetch, by the Unicorn engine's numbers.
+LOAD_UNMAPPED, STORE_UNMAPPED, FETCH_UNMAPPED, FETCH_PROT = 6, 7, 8, 14
+MISALIGNED_FETCH = 0  # cause of a trap
+_ACCESS_ERRORS = (LOAD_UNMAPPED, STORE_UNMAPPED, 12, 13)
+
+
+@njit
+def _at_breakpoint(s: Any, c: Any, address: Any) -> Any:
+    if s.breakpoint_skip[c]:
+        s.breakpoint_skip[c] = 0
+        return False
+    for i in range(s.breakpoint_count[c]):
+        if s.breakpoint[c, i] == np.uint32(address):
+            return True
+    return False
+
+
+@njit
+def must_stop(s: Any, c: Any, address: Any) -> Any:
+    """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
+    if s.status[0] != 0:
+        return FAULT
+    if s.attention[0] & STORED:
+        s.attention[0] &= ~STORED
+        if until_holds(s):
+            return UNTIL
+    if s.core_state[c] != RUNNING or s.turn_yield[0]:
+        return TURN_OVER
+    if s.flush[c]:
+        return FLUSHES
+    if s.fuel[c] <= 0:
+        return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
+    if s.breakpoint_count[c] and _at_breakpoint(s, c, address):
+        return BREAKPOINT
+    return NONE
+
+
+@njit
+def still_waits(s: Any, c: Any) -> Any:
+    """A full FIFO that nobody has emptied: repeating the push would change nothing."""
+    if s.core_state[c] != BLOCKED:
+        return False
+    if s.core_wait[c] == FIFO_FULL:
+        t = (np.int64(s.core_address[c]) - PUSH) >> 16 if c == 0 else c - 1
+        if s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH:
+            return True
+    s.core_state[c] = RUNNING
+    return False
+
+
+@njit
+def _clock(s: Any, c: Any) -> Any:
+    """The clock as far as the turn of core `c` has come."""
+    return s.clock[0] + s.turn_given[0] - s.left[c] + s.fuel_given[c] - s.fuel[c]
+
+
+@njit
+def _fuel(s: Any, c: Any) -> Any:
+    """Instructions of the next slice: the rest of the turn, up to a step or clock limit."""
+    fuel = s.left[c]
+    if s.retired_limit[c] >= 0:
+        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
+    if s.limit[0] >= 0:
+        fuel = min(fuel, max(s.limit[0] - _clock(s, c), 0))
+    return fuel
+
+
+@njit
+def watchful(s: Any, c: Any) -> Any:
+    """The attention that a slice of core `c` begins with."""
+    return LOOK if s.breakpoint_count[c] or s.turn_yield[0] else 0
+
+
+@njit
+def begin(s: Any, c: Any) -> Any:
+    """Open a slice: fuel, attention; False when the core cannot start, as `end` will tell."""
+    s.stop_kind[c] = NONE
+    s.attention[0] = watchful(s, c)
+    s.fuel[c] = s.fuel_given[c] = _fuel(s, c)
+    if s.pc[c] & np.uint32(3):
+        fail(s, c, TRAP, address=np.int64(s.pc[c]), cause=np.int64(MISALIGNED_FETCH))
+        return False
+    return True
+
+
+@njit
+def end(s: Any, c: Any, error: Any, pc: Any) -> Any:
+    """Close a slice that ended, by itself with `error` at `pc` if no stop kind says why.
+
+    Returns 0 when the turn is over or waits, else why everything stops.
+    """
+    if error == FETCH_PROT or error == FETCH_UNMAPPED:
+        s.pc[c] = np.uint32(pc)
+    elif error in _ACCESS_ERRORS:
+        s.fuel[c] += 1  # the load or store did not retire
+    status = _outcome(s, c, error)
+    used = s.fuel_given[c] - s.fuel[c]
+    s.fuel[c] = s.fuel_given[c] = 0
+    s.left[c] -= used
+    s.retired[c] += used
+    return status
+
+
+@njit
+def _outcome(s: Any, c: Any, error: Any) -> Any:
+    """Status of a slice that ended: 0 the turn is over or waits, else why everything stops."""
+    status = s.status[0]
+    if status != 0:
+        if status > 0:
+            s.status[0] = 0
+        return status
+    kind = s.stop_kind[c]
+    if kind == NONE and error == FETCH_PROT:
+        return np.int64(STOP_CODE_PAGE)
+    if kind == NONE:
+        s.detail[0] = error
+        return np.int64(STOP_ENGINE)
+    if kind == LIMIT:
+        clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
+        return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
+    if kind == FLUSHES:
+        return np.int64(STOP_FLUSH)
+    if kind == BREAKPOINT:
+        return np.int64(STOP_BREAKPOINT)
+    if kind == ASSERT:
+        return np.int64(STOP_ASSERT)
+    if kind == UNTIL:
+        return np.int64(STOP_UNTIL)
+    return np.int64(0)
