@@ -1,20 +1,23 @@
 """Compiles in other processes what a program will need next, while this one compiles the rest.
 
 This process begins with the loop and comes to loads of the device bus last; the others begin with
-stores to the bus and go on with the program's own instructions.  An entry that somebody compiles
-already is left to them (cache.alone); who needs it waits for it.
+stores to the bus and go on with the program's own instructions, then with the device windows that
+it seems to access.  An entry that somebody compiles already is left to them (cache.alone); who
+needs it waits for it.
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu.backend import BUS
+from bhemu.devices.bus import address_map, entries
 from bhemu.jit import cache
-from bhemu.jit.build import is_kept, load, yield_to_others
+from bhemu.jit.build import Entry, is_kept, load, yield_to_others
 from bhemu.jit.subset import JIT
 from bhemu.program.loader import Image
 from bhemu.tensix.compile import entry
@@ -22,7 +25,15 @@ from bhemu.tensix.insn import REGISTRY
 
 _running: list["subprocess.Popen[bytes]"] = []
 _MOST = 3  # processes beside this one
+_LUI = 0x37
 _LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
+
+
+def _code(images: Iterable[Image]) -> Iterator[npt.NDArray[np.uint32]]:
+    """The words of every executable segment."""
+    for segment in (segment for image in images for segment in image.segments):
+        if segment.executable:
+            yield np.frombuffer(segment.data, np.uint32, len(segment.data) // 4)
 
 
 def opcodes(images: Iterable[Image]) -> set[int]:
@@ -31,25 +42,37 @@ def opcodes(images: Iterable[Image]) -> set[int]:
     A guess, for what is worth compiling ahead and nothing else.
     """
     found: set[int] = set()
-    for segment in (segment for image in images for segment in image.segments):
-        if segment.executable:
-            words = np.frombuffer(segment.data, np.uint32, len(segment.data) // 4)
-            rotated = words[words & 3 != 3]
-            pushed = rotated >> 26 | (rotated & 3) << 6
-            built = words[words & 0x7F == 0x37] >> 24
-            found.update(pushed.tolist(), built.tolist())
+    for words in _code(images):
+        rotated = words[words & 3 != 3]
+        pushed = rotated >> 26 | (rotated & 3) << 6
+        built = words[words & 0x7F == _LUI] >> 24
+        found.update(pushed.tolist(), built.tolist())
     return {opcode for opcode in found if opcode in REGISTRY and REGISTRY[opcode].execute}
 
 
-def missing(needed: Iterable[int]) -> list[str]:
-    """What the cache lacks of the bus and these opcodes, what takes longest first."""
+def accesses(images: Iterable[Image]) -> dict[str, Entry]:
+    """By name, the entries of the device windows whose addresses ELFs seem to build by lui."""
+    pages: set[int] = set()
+    for words in _code(images):
+        pages.update((words[words & 0x7F == _LUI] >> 12).tolist())
+    windows = {window for page in pages if (window := address_map.find(page << 12))}
+    return {entry.name: entry for window in windows for entry in entries.of(window)}
+
+
+def missing(needed: Iterable[int], images: Iterable[Image] = ()) -> list[str]:
+    """What the cache lacks of the bus and these opcodes, what takes longest first.
+
+    Without the bus it lacks the device windows too: then those that `images` seem to access follow.
+    """
     if not JIT:
         return []
     order = {unit: i for i, unit in enumerate(_LONGEST)}
     lacking = [op for op in needed if not is_kept(entry(op))]
     lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
-    store, read = ((), ()) if is_kept(BUS["bus_write"]) else (["bus_write"], ["bus_read"])
-    return [*store, *(REGISTRY[op].name for op in lacking), *read]
+    names = [REGISTRY[op].name for op in lacking]
+    if is_kept(BUS["bus_write"]):
+        return names
+    return ["bus_write", *names, "bus_read", *sorted(accesses(images))]
 
 
 def start(parts: Sequence[str]) -> None:
@@ -72,12 +95,13 @@ def main(parts: Sequence[str]) -> None:
     """Compile these parts, but those that others compile already, while the parent lives."""
     yield_to_others()
     by_name = {cls.name: opcode for opcode, cls in REGISTRY.items()}
+    ways = BUS | {way.name: way for way in entries.performed()}
     parent = os.getppid()
     for part in parts:
         if os.getppid() != parent:
             return
         try:
-            load(BUS[part] if part in BUS else entry(by_name[part]))
+            load(ways[part] if part in ways else entry(by_name[part]))
         except cache.BusyError:
             continue
 

@@ -64,7 +64,7 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
     """
     check_saves(program)
     elfs = {n: loader.read_elf(spec.elf) for n, spec in program.cores.items() if spec.elf}
-    ahead.start(ahead.missing(ahead.opcodes(elfs.values())))
+    ahead.start(ahead.missing(ahead.opcodes(elfs.values()), elfs.values()))
     own: TileOptions = {
         "seed": program.run.seed,
         "ub": program.run.ub,

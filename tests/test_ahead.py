@@ -34,6 +34,12 @@ def test_pushed_words_and_those_built_by_lui_are_found() -> None:
     assert "UNPACR" in names("matmul/trisc0.elf")
 
 
+def test_device_windows_whose_addresses_are_built_by_lui_are_found() -> None:
+    math = ahead.accesses([read_elf(ELFS / "add1/brisc.elf")])
+    assert "store_tile_control_debug_status" in math
+    assert "load_Dst_window" not in math
+
+
 def run_ahead(folder: Path, *parts: str) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, "BHEMU_CACHE_DIR": str(folder)}
     return subprocess.Popen([sys.executable, "-m", "bhemu.ahead", *parts], env=environment)

@@ -25,13 +25,14 @@ _CORE = "the core"
 def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     """Compile everything into the cache before it is needed.
 
-    Given names, it compiles the core and these instructions only. What is in the cache already is
-    not compiled again. BHEMU_CACHE_DIR sets the cache folder.
+    Given names, it compiles the core and these instructions only, no device windows. What is in the
+    cache already is not compiled again. BHEMU_CACHE_DIR sets the cache folder.
     """
     progress = Progress(quiet or as_json)
     with progress.starting():
         from bhemu import ahead
         from bhemu.backend import core_is_fresh
+        from bhemu.devices.bus import entries
         from bhemu.jit.build import load
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
@@ -42,7 +43,9 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
         chosen = _chosen(mnemonics)
         ahead.start(ahead.missing(cls.opcode for cls in reversed(chosen)))
-        compiled = [_CORE] if [e for e in ENGINES if core_is_fresh(e)] else []
+        devices = () if mnemonics else entries.performed()
+        fresh = [*map(core_is_fresh, ENGINES), *(load(part).seconds > 0 for part in devices)]
+        compiled = [_CORE] if any(fresh) else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
         parts = [tc.entry(cls.opcode), *(tc.second_entry(i) for i in cls.second_entries)]

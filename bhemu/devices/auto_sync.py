@@ -23,6 +23,9 @@ from bhemu.tensix.resources import GPRS, OTHERS, OWN, OWN_REST, TDMA, Resources
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, condition
 from bhemu.tensix.units import MODULES
+from bhemu.tensix.units.cfg import SETC16
+from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
 DECLARED = access_error(
@@ -61,8 +64,8 @@ def _parts(word: int) -> int:
 
 PARTS = tuple(_parts(word) for word in range(CONFIG_WORDS))
 
-_SETC16 = 0xB2
-_UNPACR, _UNPACR_NOP = 0x42, 0x43
+_SETC16, _UNPACR, _UNPACR_NOP = SETC16.opcode, UNPACR.opcode, UNPACR_NOP.opcode
+_UNPACKER = UNPACR.unpack_block_selection.lo  # as in UNPACR_NOP
 
 
 def _by_opcode(uses: Callable[[Resources], int]) -> tuple[int, ...]:
@@ -108,7 +111,7 @@ def _used(control: Any, banks: Any, word: Any, classes: Any) -> Any:
     if uses & OWN_REST:
         parts = np.int64(REST)
     if parts and (opcode == _UNPACR or opcode == _UNPACR_NOP) and control & _SUBDIVIDED:
-        parts = np.int64(UNPACKER1 if (word >> 23) & 1 else UNPACKER0)
+        parts = np.int64(UNPACKER1 if (word >> _UNPACKER) & 1 else UNPACKER0)
     own = (parts if banks & 1 else 0) | (parts << _BANK if banks & 2 else 0)
     return own | (uses & (GPRS | TDMA))
 

@@ -117,12 +117,17 @@ def first_use(row: int, store: bool) -> Code:
     return code
 
 
+def of(window: Window) -> Iterator[Entry]:
+    """The entries of a window that an access can come to."""
+    for store in (False, True):
+        if not all(window.refuses(store, agent) for agent in EVERYONE):
+            yield entry(window, store)
+
+
 def performed() -> Iterator[Entry]:
     """Every entry that an access can come to."""
     for window in WINDOWS:
-        for store in (False, True):
-            if not all(window.refuses(store, agent) for agent in EVERYONE):
-                yield entry(window, store)
+        yield from of(window)
     yield SYNC
 
 
