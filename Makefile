@@ -66,9 +66,12 @@ coverage: setup
 mutate: setup
 	nice $(BIN)/python scripts/mutate.py
 
+# The wheel carries the machine code of every entry (docs/architecture.md); the checkout does not.
 wheel: $(RUNTIME)
-	rm -rf build dist
-	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	rm -rf build dist bhemu/data/*.code
+	$(BIN)/python scripts/make_objects.py bhemu/data
+	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .; \
+	  status=$$?; rm -f bhemu/data/*.code; exit $$status
 
 wheel-check: wheel
 	$(BIN)/python scripts/check_wheel.py

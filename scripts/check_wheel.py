@@ -1,7 +1,8 @@
 """Install the wheel into a fresh environment, away from the checkout, and run programs there.
 
 An editable install hides what a wheel lacks: modules that something else happens to import, files
-that are not packaged.  make wheel-check
+that are not packaged.  The wheel's machine code must do for every program of elfs/: numba cannot be
+imported there, and the cache stays empty.  make wheel-check
 """
 
 import argparse
@@ -12,42 +13,62 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bhemu.jit import host
+
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("add1",)
+PROGRAMS = sorted(path.parent.name for path in (ROOT / "elfs").glob("*/PROGRAM.toml"))
+HANGS = 3  # exit code of `bhemu run` for a program that makes no progress
+NOTES = ("engine-",)  # what the cache may hold: no code
 
 
-def run(*command: str | Path, folder: Path) -> None:
+def run(*command: str | Path, folder: Path, code: int = 0, **variables: str) -> None:
     """Run a command in `folder`, without this checkout on the path; ends the script if it fails."""
     print("+", *command, flush=True)
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    environment = {k: v for k, v in environment.items() if not k.startswith(("NUMBA_", "BHEMU_"))}
+    environment |= variables
     done = subprocess.run([str(part) for part in command], cwd=folder, env=environment)
-    if done.returncode:
-        sys.exit(f"{command[0]}: exit {done.returncode}")
+    if done.returncode != code:
+        sys.exit(f"{command[0]}: exit {done.returncode}, not {code}")
 
 
-def check(wheel: Path, programs: list[str], folder: Path) -> None:
-    """Install `wheel` below `folder` and run the programs there."""
-    run(sys.executable, "-m", "venv", folder / "env", folder=folder)
-    python = folder / "env" / "bin" / "python"
-    run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel, folder=folder)
-    bhemu = python.with_name("bhemu")
+def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: bool) -> None:
+    """Install `wheel` below `folder` and run the programs there; with `carried`, without numba."""
+    run(python, "-m", "venv", folder / "env", folder=folder)
+    inside = folder / "env" / "bin" / "python"
+    run(inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel, folder=folder)
+    bhemu = inside.with_name("bhemu")
     run(bhemu, "--version", folder=folder)
+    cache, hidden = folder / "cache", folder / "hidden"
+    hidden.mkdir()
+    (hidden / "numba.py").write_text('raise ImportError("something is compiled")\n')
+    variables = {"BHEMU_CACHE_DIR": str(cache), **({"PYTHONPATH": str(hidden)} if carried else {})}
     for name in programs:
         shutil.copytree(ROOT / "elfs" / name, folder / name)
-        run(bhemu, "check", name, folder=folder)
-        run(bhemu, "run", name, folder=folder)
+        run(bhemu, "check", name, folder=folder, **variables)
+        code = HANGS if name.startswith("hang_") else 0
+        run(bhemu, "run", name, folder=folder, code=code, **variables)
+    if carried and (
+        kept := [path.name for path in cache.iterdir() if not path.name.startswith(NOTES)]
+    ):
+        sys.exit(f"compiled: {', '.join(sorted(kept))}")
 
 
 def main() -> None:
     """Build nothing: take the newest wheel of dist/."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--program", action="append", help="a folder of elfs/ (default: add1)")
+    options.add_argument("--program", action="append", help="a folder of elfs/ (default: all)")
+    options.add_argument("--python", action="append", help="of the environment (default: this)")
     chosen = options.parse_args()
     wheels = sorted((ROOT / "dist").glob("bhemu-*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
         sys.exit("dist/ holds no wheel: make wheel")
-    with tempfile.TemporaryDirectory(prefix="bhemu-wheel-") as folder:
-        check(wheels[-1], chosen.program or list(PROGRAMS), Path(folder))
+    carried = bool(host.level())
+    if not carried:
+        print("this processor does not execute the code that the wheel carries: compiling")
+    for python in chosen.python or [sys.executable]:
+        with tempfile.TemporaryDirectory(prefix="bhemu-wheel-") as folder:
+            check(python, wheels[-1], chosen.program or PROGRAMS, Path(folder), carried)
     print(f"{wheels[-1].name}: installed and run away from the checkout")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bhemu.jit import cache, host, machine_code, sources
+from bhemu.jit import cache, host, machine_code, shipped, sources
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
@@ -52,10 +52,14 @@ class Entry:
         """What tells it from other entries of the same sources."""
         return f"{self.module} {self.name} {hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
 
+    def own(self) -> bool:
+        """Whether its sources are those of this package, as they are now."""
+        package = self.module.partition(".")[0] == __name__.partition(".")[0]
+        return package and bool(sources.fingerprint())
+
     def key(self) -> str:
         """The key under which its machine code is kept."""
-        own = self.module.partition(".")[0] == __name__.partition(".")[0]
-        if not own or not sources.fingerprint():
+        if not self.own():
             return self._made_from()
         label, known = self.label(), _known_keys()
         if label not in known:
@@ -91,7 +95,7 @@ def generated(signature: Signature, name: str, module: str, text: str) -> Entry:
 
 def is_kept(wanted: Entry) -> bool:
     """Whether an entry need not be compiled."""
-    return cache.read(_file(wanted)) is not None
+    return _kept(wanted) is not None
 
 
 def _file(wanted: Entry) -> str:
@@ -99,22 +103,28 @@ def _file(wanted: Entry) -> str:
 
 
 def load(wanted: Entry) -> Code:
-    """The machine code of an entry: loaded already, kept in the cache, or compiled now."""
+    """The machine code of an entry: loaded already, kept, or compiled now."""
     if (address := _loaded.get(wanted)) is not None:
         return Code(address, 0)
     begin = time.perf_counter()
     kept = _kept(wanted)
-    image = kept or _compiled(wanted)
-    address = _loaded[wanted] = machine_code.load(image)
+    found = machine_code.unpacked(kept or _compiled(wanted))
+    address = _loaded[wanted] = machine_code.load(found)
     return Code(address, 0 if kept else time.perf_counter() - begin)
 
 
-def _kept(wanted: Entry) -> machine_code.Image | None:
-    data = cache.read(_file(wanted))
-    return None if data is None else machine_code.unpacked(data)
+def image(wanted: Entry) -> bytes:
+    """The machine code of an entry, packed: kept, or compiled now."""
+    return _kept(wanted) or _compiled(wanted)
 
 
-def _compiled(wanted: Entry) -> machine_code.Image:
+def _kept(wanted: Entry) -> bytes | None:
+    """What the wheel carries, or the cache holds."""
+    carried = shipped.find(wanted.label()) if wanted.own() else None
+    return carried or cache.read(_file(wanted))
+
+
+def _compiled(wanted: Entry) -> bytes:
     """Compiled now, here or by another process that does so already."""
     with cache.alone(wanted.name, wait=not _yields) as waited:
         if waited and (kept := _kept(wanted)):
@@ -123,9 +133,9 @@ def _compiled(wanted: Entry) -> machine_code.Image:
             announce(wanted.name)
         from bhemu.jit.emit import emit
 
-        image = emit(wanted.signature, wanted.resolved())
-        cache.write(_file(wanted), image.packed())
-        return image
+        data = emit(wanted.signature, wanted.resolved()).packed()
+        cache.write(_file(wanted), data)
+        return data
 
 
 def yield_to_others() -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 
 _TOOLS = ("numba", "llvmlite")
-_NEUTRAL = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "NUMBA_CPU_NAME"}
+_NEUTRAL = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"}
 _CPU = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU part", "Features")
-# Flags of /proc/cpuinfo that make up x86-64-v3.
+# Levels of x86-64 for which a wheel carries code, the best first, with what /proc/cpuinfo calls the
+# features that they add.
 _LEVEL_3 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
-SHIPPED_CPU = "x86-64-v3"
+_LEVEL_4 = f"{_LEVEL_3} avx512f avx512bw avx512cd avx512dq avx512vl"
+LEVELS = {"x86-64-v4": _LEVEL_4, "x86-64-v3": _LEVEL_3}
 
 
 def _version(tool: str) -> str:
@@ -56,11 +58,12 @@ def cpu() -> str:
     return repr([(name, _cpuinfo().get(name)) for name in _CPU])
 
 
-def runs_shipped_code() -> bool:
-    """Whether this machine executes code for x86-64-v3."""
-    flags = _cpuinfo().get("flags", "").split()
-    known = sys.platform == "linux" and os.uname().machine == "x86_64"
-    return known and set(_LEVEL_3.split()) <= set(flags)
+def level() -> str:
+    """The best level of x86-64 that this machine is known to execute, or ""."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return ""
+    flags = set(_cpuinfo().get("flags", "").split())
+    return next((name for name, needed in LEVELS.items() if set(needed.split()) <= flags), "")
 
 
 @functools.cache

@@ -1,0 +1,50 @@
+"""Compile every entry for levels of x86-64, into files that a wheel carries.  make wheel"""
+
+import argparse
+import concurrent.futures
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bhemu.jit.host import LEVELS
+
+
+def compiled(number: int) -> tuple[str, bytes]:
+    """Label and packed image of one entry."""
+    from bhemu.entries import entries
+    from bhemu.jit import build
+
+    entry = list(entries())[number]
+    return entry.label(), build.image(entry)
+
+
+def make(path: Path) -> None:
+    """Write the file of the level that the environment names."""
+    from bhemu.entries import entries
+    from bhemu.jit import shipped
+
+    count = len(list(entries()))
+    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        images = dict(pool.map(compiled, range(count)))
+    path.write_bytes(content := shipped.pack(images))
+    print(f"{path}: {count} entries, {len(content) / 1e6:.1f} MB", flush=True)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folder", type=Path, help="where the files go")
+    options.add_argument("--level", choices=LEVELS, help="only this one")
+    chosen = options.parse_args()
+    for level in [chosen.level] if chosen.level else LEVELS:
+        if os.environ.get("NUMBA_CPU_NAME") == level:
+            make(chosen.folder / f"{level}.code")
+            continue
+        # numba reads the processor's name when it is loaded
+        target = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
+        command = [sys.executable, *sys.argv[:1], str(chosen.folder), "--level", level]
+        subprocess.run(command, env={**os.environ, **target}, check=True)
+
+
+if __name__ == "__main__":
+    main()
