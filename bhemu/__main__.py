@@ -3,10 +3,13 @@
 import signal
 import sys
 
+from bhemu import interrupts
+
 
 def main() -> None:
     """Import and run the command; exit code 130 when interrupted meanwhile."""
     try:
+        interrupts.watch()
         from bhemu.cli import main as command
 
         command(prog_name="bhemu")

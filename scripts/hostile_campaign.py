@@ -174,8 +174,12 @@ def interrupts(count: int) -> Iterator[Outcome]:
         process.stdout.readline()
         time.sleep(r.uniform(0.005, 2.5))
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-        end = f"exit code {process.returncode}"
+        try:
+            said = process.communicate(timeout=60)[1]
+            end = f"exit code {process.returncode}"
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, end = process.communicate()[1], "not ended"
         if process.returncode not in DOCUMENTED or "Traceback" in said:
             end = f"undocumented: {end} {said[-80:]!r}"
         yield Outcome("Ctrl-C", end, time.monotonic() - begin)

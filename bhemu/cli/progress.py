@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from bhemu import interrupts
 from bhemu.cli import output
 from bhemu.riscv import room
 
@@ -71,6 +72,7 @@ class Progress:
             self("the core", time.monotonic() - begin)
 
     def _compiling(self, said: list[str], name: str) -> None:
+        interrupts.check()  # the compiler swallows a Ctrl-C
         if not said:
             gc.enable()
             self.say("compiling the core of the emulator, once for this version (up to a minute)")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bhemu import interrupts
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
@@ -102,6 +103,7 @@ def _interactive(stepper: "Stepper") -> int:
             output.say()
             return EXIT_OK
         except KeyboardInterrupt:
+            interrupts.done()
             output.say()
             continue
         except BhemuError as error:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from bhemu import arguments, report
+from bhemu import arguments, interrupts, report
 from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import until as end
@@ -111,6 +111,7 @@ class Runner:
         try:
             self.last = self._to_news(ask, deadline)
         except KeyboardInterrupt:
+            interrupts.done()
             self.last = stop(self.tile, "interrupt")
         except BhemuError as problem:
             if not isinstance(problem, InputError):  # that is a mistake in the caller's `until`
@@ -188,6 +189,7 @@ class Runner:
         tile, table = self.tile, self.tile.backend.table
         rounds = 1 if ask else 64
         while True:
+            interrupts.check()
             begin = time.monotonic()
             status = tile.backend.rounds(rounds)
             if status != 0:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from elf_builder import Elf, Raw, Sec, Seg, Sym
 
+from bhemu import interrupts
 from bhemu.errors import BhemuError
 from bhemu.riscv.asm import EBREAK, PARK, code
 from bhemu.snapshot import SAVED
@@ -254,6 +255,18 @@ def interrupted(delay: float) -> tuple[int, str]:
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
     return process.returncode, said
+
+
+def test_an_interrupt_that_was_swallowed_ends_the_next_run() -> None:
+    """Some libraries and every C callback swallow exceptions."""
+    tile = Tile()
+    tile.write(BASE, code(PARK))
+    tile.core["trisc0"].set_reset_pc(BASE)
+    tile.core["trisc0"].release()
+    with pytest.raises(KeyboardInterrupt):
+        interrupts._on_interrupt(signal.SIGINT, None)
+    assert tile.run("idle").reason == "interrupt"
+    assert tile.run("idle").reason == "idle"
 
 
 def test_an_error_that_is_raised_again_does_not_grow() -> None:

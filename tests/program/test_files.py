@@ -135,15 +135,16 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch) -> None:
     """However an intermediate file is named, it is created and never opened."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"old")
-    monkeypatch.setattr("secrets.token_hex", lambda size: "known")
-    (tmp_path / ".y.bin.known").symlink_to(victim)
+    monkeypatch.setattr("os.urandom", bytes)
+    known = tmp_path / f".y.bin.{'00' * 8}"
+    known.symlink_to(victim)
     (tmp_path / f".y.bin.{os.getpid()}").symlink_to(victim)
     with pytest.raises(InputError, match="File exists"):
         save(tmp_path / "y.bin")
     monkeypatch.undo()
     save(tmp_path / "y.bin")
     assert victim.read_bytes() == b"old"
-    assert (tmp_path / ".y.bin.known").is_symlink()
+    assert known.is_symlink()
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
