@@ -11,7 +11,7 @@ import pytest
 
 import bhemu as package
 from bhemu import Assert, InputError, NoProgress, Program, Snapshot, Tile
-from bhemu.memmap import INERT
+from bhemu.devices.bus.address_map import INERT
 from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, lw, tt
 from bhemu.tensix.state import MEMBERS, POINTERS
 

@@ -109,14 +109,23 @@ def test_a_test_suite_writes_a_file(tmp_path: Path) -> None:
     assert result.stdout.split() == ["SFPMOV", "4", "instr_mod1=1"]
 
 
-@pytest.mark.parametrize("content", [None, "no json", "[1]"])
-def test_a_file_that_holds_no_coverage_is_named(tmp_path: Path, content: str | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("no json", "no coverage"),
+        ("[1]", "no coverage"),
+    ],
+)
+def test_a_file_that_holds_no_coverage_is_named(
+    tmp_path: Path, content: str | None, why: str
+) -> None:
     path = tmp_path / "suite.json"
     if content is not None:
         path.write_text(content)
     result = CliRunner().invoke(main, ["isa", "--coverage", str(path)])
     assert result.exit_code == 2
-    assert "no coverage" in result.stderr
+    assert f"{path}: {why}" in result.stderr
 
 
 def test_modes_are_shown_where_they_differ(tmp_path: Path, monkeypatch) -> None:
