@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import bhemu as package
+from bhemu.jit.build import Code, Entry, load
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -247,24 +248,24 @@ def test_an_unexpected_exception_is_one_line(write, bhemu, monkeypatch) -> None:
 
 
 def test_compiling_is_announced_and_quiet_silences_it(write, bhemu, monkeypatch) -> None:
-    monkeypatch.setattr("bhemu.tensix.compile.entry", _slow_entry)
-    monkeypatch.setattr("bhemu.tensix.compile._LOADED", {})
+    monkeypatch.setattr("bhemu.tensix.compile.load", _slow_load)
+    monkeypatch.setattr("bhemu.tensix.compile._addresses", {})
     path = write(tt("SEMINIT", sem_sel=1), PARK)
     assert "compiled SEMINIT in 0.6 s (kept for next time)\n" in bhemu("run", path).stderr
     assert bhemu("run", path, "-q").stderr == ""
 
 
-def _slow_entry(opcode: int) -> tuple[object, float]:
-    from bhemu.tensix.compile import _compile_entry
-
+def _slow_load(wanted: Entry) -> Code:
+    if wanted.name != "SEMINIT":
+        return load(wanted)
     time.sleep(0.6)
-    return _compile_entry(opcode), 0.6
+    return Code(load(wanted).address, 0.6)
 
 
 def test_the_time_out_does_not_count_compilation(write, bhemu, monkeypatch) -> None:
     """The first run of a program must not fail because its instructions are compiled."""
-    monkeypatch.setattr("bhemu.tensix.compile.entry", _slow_entry)
-    monkeypatch.setattr("bhemu.tensix.compile._LOADED", {})
+    monkeypatch.setattr("bhemu.tensix.compile.load", _slow_load)
+    monkeypatch.setattr("bhemu.tensix.compile._addresses", {})
     path = write(tt("SEMINIT", sem_sel=1), PARK)
     assert bhemu("run", path, "--timeout", "0.5").exit_code == 0
 
