@@ -230,10 +230,7 @@ MEMBERS = (
     Member("tdma_base", _u32, (4,), "TDMA-RISC: source base of brisc, trisc0-2"),
     # tables of the device bus: rows = windows by address, see devices/bus/dispatch.py
     Member("window_at", _u8, (WINDOW_PAGES,), "first window that ends behind the page's start"),
-    Member("window_low", _i64, (WINDOW_ROWS,), "first address"),
-    Member("window_high", _i64, (WINDOW_ROWS,), "address behind the last one"),
-    Member("window_order", _i64, (WINDOW_ROWS,), "what goes before an access, see window.py"),
-    Member("window_size", _i64, (2, WINDOW_ROWS), "widths [load, store], see window.py"),
+    Member("window", _i64, (WINDOW_ROWS, 8), "low, high, order; widths and agents [load, store]"),
     Member("window_rule", _i64, (2, WINDOW_ROWS, CORES + 1), "0 or why [load, store][core, host]"),
     # scheduler
     Member("clock", _i64, (1,), "instructions of all turns so far, at least 1 per round"),
@@ -342,8 +339,7 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes"),
         *("quantum", "ub_mode", "reference", "livelock"),
-        *("window_at", "window_low", "window_high"),
-        *("window_order", "window_size", "window_rule"),
+        *("window_at", "window", "window_rule"),
         *POINTERS,
     )
     for member in MEMBERS:

@@ -20,6 +20,7 @@ from bhemu.tensix.status import DONE
 LOAD, STORE = 0, 1
 GAP = WINDOW_ROWS - 1  # the row of addresses between the windows
 PAGE_SHIFT = 12
+LOW, HIGH, ORDER, WIDTHS, AGENTS = 0, 1, 2, 3, 5  # of a row; the last two by way
 
 
 @njit
@@ -29,9 +30,9 @@ def _row(s: Any, address: Any) -> Any:
     if page < 0 or page >= WINDOW_PAGES:
         return np.int64(GAP)
     i = np.int64(s.window_at[page])  # the first that ends behind the start of the page
-    while s.window_high[i] <= address:
+    while s.window[i, HIGH] <= address:
         i += 1
-    return i if s.window_low[i] <= address else np.int64(GAP)
+    return i if s.window[i, LOW] <= address else np.int64(GAP)
 
 
 @njit
@@ -40,19 +41,21 @@ def _refused(s: Any, c: Any, i: Any, address: Any, size: Any, value: Any, way: A
     order = np.int64(AT_ONCE)
     if c < HOST:
         s.core_address[c] = np.uint32(address)
-        order = s.window_order[i]
+        order = s.window[i, ORDER]
         if order != AT_ONCE and own_thread.offer(s, c) != DONE:
             return np.int64(rules.RETRY)
     s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c  # rules.ACCESS
     if order > AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):
-        at = address - s.window_low[i]
+        at = address - s.window[i, LOW]
         status = call_access(s.sync_entry[0], s, c, at, order, np.int64(way))
         if status != DONE:
             return status
     if address & (size - 1):
         return np.int64(rules.MISALIGNED)
-    if s.window_size[way, i] & size == 0:
+    if s.window[i, WIDTHS + way] & size == 0:
         return np.int64(rules.STORE_SIZE if way == STORE else rules.LOAD_SIZE)
+    if (s.window[i, AGENTS + way] >> c) & 1:
+        return np.int64(DONE)
     return np.int64(s.window_rule[way, i, c])
 
 
@@ -62,8 +65,8 @@ def load_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     status = _refused(s, c, i, address, size, value, np.int64(LOAD))
     if status != DONE:
         return status
-    at, entry = address - s.window_low[i], s.window_entry[LOAD, i]
-    if size == 4 or s.window_size[LOAD, i] & BY_BYTES:
+    at, entry = address - s.window[i, LOW], s.window_entry[LOAD, i]
+    if size == 4 or s.window[i, WIDTHS + LOAD] & BY_BYTES:
         return call_access(entry, s, c, at, size, value)
     status = call_access(entry, s, c, at & ~3, np.int64(4), value)
     if status == DONE:
@@ -77,4 +80,4 @@ def store_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     status = _refused(s, c, i, address, size, value, np.int64(STORE))
     if status != DONE:
         return status
-    return call_access(s.window_entry[STORE, i], s, c, address - s.window_low[i], size, value)
+    return call_access(s.window_entry[STORE, i], s, c, address - s.window[i, LOW], size, value)

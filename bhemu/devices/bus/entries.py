@@ -15,7 +15,17 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import auto_sync, inert, rules
 from bhemu.devices.bus.address_map import INERT, MODULE_OF, WINDOWS
-from bhemu.devices.bus.dispatch import GAP, LOAD, PAGE_SHIFT, STORE
+from bhemu.devices.bus.dispatch import (
+    AGENTS,
+    GAP,
+    HIGH,
+    LOAD,
+    LOW,
+    ORDER,
+    PAGE_SHIFT,
+    STORE,
+    WIDTHS,
+)
 from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
 from bhemu.jit.build import Code, Entry, function, generated, load
 from bhemu.tensix.record import ACCESS
@@ -143,13 +153,19 @@ def fill(s: State, first_load: int, first_store: int) -> None:
         [w.high - 1 for w in WINDOWS], mm.DEVICE_BASE + (np.arange(s.window_at.size) << PAGE_SHIFT)
     )
     s.window_at[:] = first
-    s.window_low[:] = s.window_high[:] = _NEVER
-    s.window_size[:, GAP], s.window_rule[:, GAP] = ANY, rules.UNMAPPED
-    for i, window in enumerate(WINDOWS):
-        s.window_low[i], s.window_high[i], s.window_order[i] = window.low, window.high, window.order
-        for way, sizes in ((LOAD, window.loads), (STORE, window.stores)):
-            s.window_size[way, i] = sizes
-            s.window_rule[way, i] = [window.refuses(way == STORE, agent) for agent in EVERYONE]
+    s.window[:, (LOW, HIGH)] = _NEVER
+    rows = {**dict(enumerate(WINDOWS)), GAP: None}
+    for i, window in rows.items():
+        if window is not None:
+            s.window[i, (LOW, HIGH, ORDER)] = window.low, window.high, window.order
+        for way in (LOAD, STORE):
+            sizes, why = ANY, [rules.UNMAPPED] * len(EVERYONE)
+            if window is not None:
+                sizes = window.stores if way == STORE else window.loads
+                why = [window.refuses(way == STORE, agent) for agent in EVERYONE]
+            s.window[i, WIDTHS + way] = sizes
+            s.window[i, AGENTS + way] = sum(1 << n for n, rule in enumerate(why) if not rule)
+            s.window_rule[way, i] = why
     s.window_entry[LOAD], s.window_entry[STORE] = first_load, first_store
     for place, address in _addresses.items():
         s.window_entry[place] = address
