@@ -82,8 +82,9 @@ SHORT = """## Where the model falls short
   DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
   not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
 * First use compiles: the first run of matmul ever takes 20 s on the two processors of
-  docs/benchmarks.md when they have nothing else to do, of which the core is 13 s; the rare modes of
-  UNPACR and PACR take up to 10 and 12 s of one processor when a program first needs them.
+  docs/benchmarks.md when they have nothing else to do, of which the core is 13 s; other modes of
+  UNPACR and PACR than whole rows take up to 10 and 12 s of one processor when a program first
+  needs them.
 * Matrix unit: stochastic rounding of sums is refused (FPU-STOCHASTIC; the text names no random
   bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are

@@ -8,7 +8,7 @@ in ttsim's Tensix model.
 
 The flag of a row is 0 (ZEROACC marked it as zero), 1 (valid) or UNWRITTEN: valid, and nothing has
 written the row since power-up.  Whoever writes cells of a row leaves 1 there, for 32-bit datums in
-both rows, so that PACR can tell leftovers from results; REORDERED is another mark for PACR.  Bit 0
+both rows, so that PACR can tell older bits from results; REORDERED is another mark for PACR.  Bit 0
 alone says whether cells count.
 
 With bit 11 of DBG_FEATURE_DISABLE a 16-bit datum of row r is the high half of 32-bit row r instead,

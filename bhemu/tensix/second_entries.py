@@ -1,7 +1,7 @@
-"""Second entries: the rarer modes of an instruction, compiled only when a program uses one.
+"""Second entries: parts of an instruction that are compiled only when a program uses them.
 
-An instruction with many modes keeps the common ones in its own entry and hands the word to a
-second entry for the others.  `s.second` is the pointer table; compile.py fills it like that of the
+An instruction with many modes keeps the common ones in its own entry and hands the word to second
+entries for the others.  `s.second` is the pointer table; compile.py fills it like that of the
 opcodes.
 """
 
@@ -16,13 +16,16 @@ from bhemu.jit.subset import JIT, njit
 from bhemu.tensix.state import SECOND_SLOTS
 
 # Slots; their numbers are part of compiled code.
-UNPACK, PACK, UNPACK_RARE, ACCUMULATE, UNPACK_LITERAL = range(5)
+UNPACK_STAGES, PACK_STAGES, UNPACK_ZEROS, PACK_ACCUMULATE, UNPACK_DATUM_STREAM = range(5)
+UNPACK_EXPONENTS, UNPACK_DST_16 = 5, 6
 NAMES = {
-    UNPACK: "UNPACR, other modes",
-    PACK: "PACR, other modes",
-    UNPACK_RARE: "UNPACR, rare modes",
-    ACCUMULATE: "PACR, L1 accumulation",
-    UNPACK_LITERAL: "UNPACR, datum by datum",
+    UNPACK_STAGES: "UNPACR, stage by stage",
+    PACK_STAGES: "PACR, stage by stage",
+    UNPACK_ZEROS: "UNPACR, zeros",
+    PACK_ACCUMULATE: "PACR, L1 accumulation",
+    UNPACK_DATUM_STREAM: "UNPACR, datum by datum",
+    UNPACK_EXPONENTS: "UNPACR, 5-bit exponents",
+    UNPACK_DST_16: "UNPACR, 16-bit datums to Dst",
 }
 ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
 

@@ -8,7 +8,7 @@ from bhemu.tensix.state import State
 
 
 def connect(s: State) -> None:
-    """Fill the pointers that compiled instructions follow to their rarer modes."""
+    """Fill the pointers that compiled instructions follow to second entries."""
     if JIT:
         for slot in ENTRIES:
             s.second[slot] = load(second_entry(slot)).address

@@ -1,6 +1,6 @@
-"""Common packs and unpacks stay in the entries of their instructions (second_entries.py).
+"""Packs and unpacks of whole rows stay in the entries of their instructions (second_entries.py).
 
-Anything else would cost every program the compilation of the rarer modes.
+Anything else would cost every program the compilation of the other modes.
 """
 
 import os
@@ -24,10 +24,10 @@ from bhemu.tensix.units.unpack import unpacr
 def forbid(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
     """The second entry must not be called."""
 
-    def general(s: Any, t: Any, word: Any) -> Any:
-        pytest.fail(f"{module.__name__} asks for its rarer modes: {word:#x}")
+    def asked(s: Any, t: Any, word: Any) -> Any:
+        pytest.fail(f"{module.__name__} goes stage by stage: {word:#x}")
 
-    monkeypatch.setattr(module, "general", general)
+    monkeypatch.setattr(module, "stage_by_stage", asked)
 
 
 def test_the_entries_of_common_modes() -> None:

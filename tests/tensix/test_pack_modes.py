@@ -1,4 +1,4 @@
-"""PACR's rarer modes against the literal model: rows, columns, masks, thresholds, statistics."""
+"""PACR's modes against the literal model: rows, columns, masks, thresholds, statistics."""
 
 import random
 from dataclasses import replace

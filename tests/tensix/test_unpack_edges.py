@@ -11,7 +11,7 @@ import pytest
 from test_unpack import agree as plain
 from test_unpack import execute, fresh
 from test_unpack_bursts import doubtful, unpack
-from test_unpack_literal import Odd, agree, compress
+from test_unpack_datum_stream import Odd, agree, compress
 from unit_runner import numbers
 from unpack_model import BFP_A, BITS, Unpack
 

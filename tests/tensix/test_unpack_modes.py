@@ -1,4 +1,4 @@
-"""UNPACR's rarer modes against the literal model: contexts, Dst, shifts, zeros, 5-bit exponents."""
+"""UNPACR's modes against the literal model: contexts, Dst, shifts, zeros, 5-bit exponents."""
 
 import random
 

@@ -14,7 +14,7 @@ from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.formats import BF16, FP16, FP32, INT32, flush_32
-from bhemu.tensix.second_entries import ACCUMULATE, second_entry
+from bhemu.tensix.second_entries import PACK_ACCUMULATE, second_entry
 from bhemu.tensix.status import DONE
 from bhemu.tensix.words import l1_halves, l1_words, weights
 
@@ -248,7 +248,7 @@ def _accumulate(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-_entry = second_entry(ACCUMULATE, _accumulate, _Datums)
+_entry = second_entry(PACK_ACCUMULATE, _accumulate, _Datums)
 
 
 @njit

@@ -17,7 +17,7 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.status import DONE
-from bhemu.tensix.units.pack.convert import exponent_at
+from bhemu.tensix.units.pack.threshold import exponent_at
 
 
 @njit

@@ -1,50 +1,13 @@
-"""Writing a PACR's datums to L1, and what a PACR leaves behind: position, padding, counters."""
+"""Writing a PACR's datums to L1; where the next PACR goes on, and padding at the end of a tile."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import code_pages, config, formats
-from bhemu.tensix import config_fields as cf
-from bhemu.tensix import thread_fields as tf
+from bhemu.tensix import code_pages, formats
 from bhemu.tensix.units.pack import bfp
-from bhemu.tensix.units.pack.geometry import PACKER, Y, Z
 from bhemu.tensix.words import l1_halves, l1_words
-
-_ADDR_MOD = tf.ADDR_MOD_PACK_SEC0_YsrcIncr.word  # section k is k values further on
-
-
-@njit(forceinline=True)
-def chosen(s: Any, m: Any, rows: Any, values: Any) -> Any:
-    """Move the datums that are packed to the front of values; how many there are.
-
-    Of the columns that the X counters name, those of Downsample_mask, whose bits go round.
-    """
-    mask = config.get(s, m.bank, cf.THCON_SEC0_REG1_Downsample_mask)
-    if mask == 0:
-        mask = 0xFFFF
-    if rows.columns == 16 and mask == 0xFFFF:
-        return rows.number * 16
-    n = np.int64(0)
-    for k in range(rows.number):
-        for i in range(rows.columns):
-            if (mask >> i) & 1:
-                values[n] = values[16 * k + rows.column + i]
-                n += 1
-    return n
-
-
-@njit
-def count_of(s: Any, m: Any, rows: Any) -> Any:
-    """How many datums `chosen` will choose."""
-    mask = config.get(s, m.bank, cf.THCON_SEC0_REG1_Downsample_mask)
-    if mask == 0:
-        return rows.number * rows.columns
-    n = np.int64(0)
-    for i in range(rows.columns):
-        n += (mask >> i) & 1
-    return rows.number * n
 
 
 @njit(forceinline=True)  # one caller
@@ -84,35 +47,3 @@ def advance(s: Any, m: Any, n: Any, place: Any, last: Any) -> None:
         if formats.is_bfp(m.out):
             for at in range(s.pack_exp[0], (s.pack_exp[0] + 15) & ~15):
                 s.l1[at] = np.uint8(0)
-
-
-# Channel, counter, wrap, and in ADDR_MOD_PACK: first bit and mask of the increment, clear bit, CR
-# bit (-1: none).
-_UPDATES = np.array(
-    [
-        (0, Y, 0x1FFF, tf.ADDR_MOD_PACK_SEC0_YsrcIncr.shift, 15, 5, 4),
-        (0, Z, 0xFF, tf.ADDR_MOD_PACK_SEC0_ZsrcIncr.shift, 1, 13, -1),
-        (1, Y, 0x1FFF, tf.ADDR_MOD_PACK_SEC0_YdstIncr.shift, 15, 11, 10),
-        (1, Z, 0xFF, tf.ADDR_MOD_PACK_SEC0_ZdstIncr.shift, 1, 15, -1),
-    ],
-    np.int64,
-)
-
-
-@njit
-def count_on(s: Any, t: Any, a: Any, addr_mode: Any) -> None:
-    """Update the packer's Y and Z counters of thread `a` by section `addr_mode` of thread `t`."""
-    word = np.int64(s.thread_cfg[t, _ADDR_MOD + addr_mode])
-    for i in range(4):
-        channel, counter = _UPDATES[i, 0], _UPDATES[i, 1]
-        incr = (word >> _UPDATES[i, 3]) & _UPDATES[i, 4]
-        if (word >> _UPDATES[i, 5]) & 1:
-            s.adc[a, PACKER, channel, counter] = 0
-            s.adc_cr[a, PACKER, channel, counter] = 0
-        elif _UPDATES[i, 6] >= 0 and (word >> _UPDATES[i, 6]) & 1:
-            start = s.adc_cr[a, PACKER, channel, counter]
-            s.adc_cr[a, PACKER, channel, counter] = (start + incr) & _UPDATES[i, 2]
-            s.adc[a, PACKER, channel, counter] = s.adc_cr[a, PACKER, channel, counter]
-        else:
-            at = s.adc[a, PACKER, channel, counter]
-            s.adc[a, PACKER, channel, counter] = (at + incr) & _UPDATES[i, 2]

@@ -1,4 +1,4 @@
-"""How an unpacker is configured: formats, target, transposition, and the modes that are refused.
+"""How an unpacker is configured: its Mode, tile descriptor, contexts, the modes that are refused.
 
 Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
 """
@@ -11,21 +11,6 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import SECTION_WORDS
-from bhemu.tensix.formats import (
-    BF16,
-    BFP2,
-    BFP2A,
-    BFP4,
-    BFP4A,
-    BFP8,
-    BFP8A,
-    FP8,
-    FP16,
-    FP32,
-    INT32,
-    TF32,
-    UINT16,
-)
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import NCB, UB, UNSUPPORTED, error
 
@@ -46,57 +31,6 @@ DESCRIPTOR_X = cf.Field(_FIRST, 16, 0xFFFF)
 DESCRIPTOR_Y = cf.Field(_FIRST + 1, 0, 0xFF)
 DESCRIPTOR_Z = cf.Field(_FIRST + 1, 16, 0xFF)
 
-# Bits of the word of THCON_SEC0_REG2_Out_data_format: anything but format, Throttle_mode,
-# Context_count and Unpack_If_Sel.
-_ODD = 0xFFFFF700
-
-# Output formats (bit sets) of each input format, to Src and to Dst: the one of the text, and the
-# wider bfp of the same exponent that LLK's data format inference configures for bfp4 and bfp2.
-_SELF = {f: 1 << f for f in formats.NAMES if f not in (FP32, TF32, INT32)}
-_WIDER = {BFP4: 1 << BFP8, BFP2: 1 << BFP8, BFP4A: 1 << BFP8A, BFP2A: 1 << BFP8A}
-_TO_SRC = _SELF | {FP32: 1 << FP16 | 1 << TF32 | 1 << BF16}
-_TO_DST = _SELF | {FP32: 1 << FP32 | 1 << FP16 | 1 << TF32 | 1 << BF16, TF32: 1 << TF32}
-_TO_DST[INT32] = 1 << INT32
-# What LLK's format checks admit beyond that; for the text it is undefined.
-_ADMITTED = {BF16: 1 << TF32, FP8: 1 << FP16}
-_ADMITTED |= dict.fromkeys((BFP8, BFP4, BFP2), 1 << BF16 | 1 << TF32)
-_ADMITTED |= dict.fromkeys((BFP8A, BFP4A, BFP2A), 1 << FP16)
-_OUT = np.array(
-    [[kind.get(f, 0) | _WIDER.get(f, 0) for f in range(16)] for kind in (_TO_SRC, _TO_DST)],
-    np.int64,
-)
-_OUT_ADMITTED = np.array([_ADMITTED.get(f, 0) for f in range(16)], np.int64)
-_PLAIN = np.array(
-    [_TO_SRC[f] if f in (FP32, FP16, BF16, UINT16) else 0 for f in range(16)], np.int64
-)
-WIDE = 1 << FP32 | 1 << TF32 | 1 << INT32  # output formats of 32-bit Dst datums
-_CODES = f"format codes: {formats.CODES}"
-
-# In the sentences: fmt input format, out output format.
-_CONTEXT = error(
-    "UNPACR-CONTEXT",
-    UB,
-    "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {context}",
-)
-_MISMATCH = error(
-    "UNPACR-FORMATS",
-    UB,
-    "unpacker {unpacker}: unpacking format {fmt} as format {out}; tile descriptor and "
-    "Out_data_format must agree, except that fp32 (0) may become 1, 4 or 5",
-    _CODES,
-)
-_NO_CONVERSION = error(
-    "UNPACR-CONVERSION",
-    UB,
-    "unpacker {unpacker}: {fmt} is no format that can be unpacked",
-    f"name tf32 in L1 fp32 (0), unless it goes to Dst; {_CODES}",
-)
-_ONLY_TO_DST = error(
-    "UNPACR-SRC-FORMAT",
-    UB,
-    "unpacker {unpacker}: a source register cannot hold Out_data_format {out}",
-    "set Unpack_if_sel_cntx to unpack fp32 (0) and int32 (8) to Dst, or unpack as tf32 (4)",
-)
 _SHIFTED_DST = error(
     "UNPACR-COLUMN-SHIFT",
     UB,
@@ -218,22 +152,6 @@ def column_shift(s: Any, m: Any) -> Any:
 
 
 @njit
-def formats_refused(s: Any, m: Any) -> Any:
-    """0, or the error of the formats or the target of Mode `m`."""
-    if m.unpacker and m.context > 1:
-        return refuse(s, _CONTEXT, context=m.context)
-    if (_OUT[1, m.fmt] == 0) or (m.fmt == TF32 and not m.to_dst):
-        return refuse(s, _NO_CONVERSION, unpacker=m.unpacker, fmt=m.fmt)
-    if not m.to_dst and (m.out == FP32 or m.out == INT32) and (_OUT[1, m.fmt] >> m.out) & 1:
-        return refuse(s, _ONLY_TO_DST, unpacker=m.unpacker, out=m.out)
-    if (_OUT[m.to_dst, m.fmt] >> m.out) & 1 == 0:
-        if (_OUT_ADMITTED[m.fmt] >> m.out) & 1 == 0 or (m.to_dst and m.out == TF32):
-            return refuse(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
-        return violated(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
-    return 0
-
-
-@njit
 def uncompressed(s: Any, m: Any) -> Any:
     """0 when Mode `m` reads a compressed tile."""
     b, u = m.bank, m.unpacker
@@ -277,18 +195,3 @@ def zero_refused(s: Any, m: Any) -> Any:
         if value:
             return refuse(s, _ZERO_RULE[m.unpacker, i], value=value)
     return 0
-
-
-@njit
-def plain(s: Any, m: Any) -> Any:
-    """True when Mode `m` unpacks 16- or 32-bit datums one after another to Src, as text and LLK do.
-
-    Nothing that `formats_refused` and `modes_refused` look for then applies.
-    """
-    odd = np.int64(
-        s.cfg[m.bank, cf.THCON_SEC0_REG2_Out_data_format.word + SECTION_WORDS * m.unpacker]
-    )
-    if odd & _ODD or m.to_dst or m.context > 1 or (_PLAIN[m.fmt] >> m.out) & 1 == 0:
-        return False
-    f = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0
-    return per_context(s, m.bank, m.unpacker, m.context, f) != 0

@@ -1,4 +1,4 @@
-"""Whether a PACR would pack datums of Dst rows that nothing has written in full since power-up.
+"""PACR of datums of Dst rows that nothing has written in full since power-up.
 
 Silicon packs what earlier programs left there; here such rows hold zeros.  Datums that an edge mask
 replaces, or that downsampling drops, do not count.  Nor does PACR read rows whose numbers have
@@ -13,8 +13,8 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
-from bhemu.tensix.units.pack import edges, output
-from bhemu.tensix.units.pack.geometry import row_of
+from bhemu.tensix.units.pack import downsample, edge_mask
+from bhemu.tensix.units.pack.input_address import row_of
 from bhemu.tensix.units.pack.modes import lower_counts
 
 _UNWRITTEN = error(
@@ -59,7 +59,7 @@ def _unwritten(s: Any, m: Any, row: Any) -> Any:
 
 @njit
 def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
-    """0, or the error of leftovers among the datums of the Rows in Mode `m`.
+    """0, or the error of unwritten rows among the datums of the Rows in Mode `m`.
 
     `values` (uint32) is scratch for the datums of the Rows.
     """
@@ -75,9 +75,9 @@ def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
             first = row
         for i in range(16 * k, 16 * k + 16):
             values[i] = mark
-    if edges.masked(s, m.bank):
-        edges.clear(s, m, rows, values)
+    if edge_mask.masked(s, m.bank):
+        edge_mask.clear(s, m, rows, values)
     count = np.int64(0)
-    for i in range(output.chosen(s, m, rows, values)):
+    for i in range(downsample.chosen(s, m, rows, values)):
         count += values[i] == 1
     return violated(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0

@@ -1,4 +1,4 @@
-"""Every PACR that the plain one in pacr.py leaves out: all formats, stages and row selections.
+"""PACR stage by stage, in every mode: all formats, conversions and row selections.
 
 Source: PACR, Blackhole ISA; the stages of the packer, Wormhole ISA; ttsim's Tensix model.
 """
@@ -12,10 +12,25 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import INT8
 from bhemu.tensix.quirks import noted, refuse
-from bhemu.tensix.second_entries import PACK, second_entry
+from bhemu.tensix.second_entries import PACK_STAGES, second_entry
 from bhemu.tensix.status import DONE, MISSING, UB, UNIMPLEMENTED, error
-from bhemu.tensix.units.pack import convert, edges, geometry, histogram, leftover, modes, output
+from bhemu.tensix.units.pack import (
+    counters,
+    downsample,
+    early_conversion,
+    edge_mask,
+    histogram,
+    input_address,
+    modes,
+    output,
+    output_address,
+    unwritten,
+)
 from bhemu.tensix.units.pack.accumulate import accumulate
+from bhemu.tensix.units.pack.formats import formats_refused
+from bhemu.tensix.units.pack.late_conversion import to_output
+from bhemu.tensix.units.pack.relu import relu
+from bhemu.tensix.units.pack.threshold import threshold
 from bhemu.tensix.units.pack.word import UNKNOWN, PackWord
 
 _WITHOUT_OVERRIDE = UNKNOWN | PackWord.addr_cnt_context.mask
@@ -72,13 +87,13 @@ def _word_refused(s: Any, b: Any, f: Any) -> Any:
 
 @njit(forceinline=True)  # one caller
 def _refused(s: Any, a: Any, m: Any, rows: Any, zeros: Any) -> Any:
-    status = modes.formats_refused(s, m)
+    status = formats_refused(s, m)
     if status == 0:
         status = modes.stages_refused(s, m)
     if status == 0:
-        status = geometry.rows_refused(s, a, m, rows)
-    if status == 0 and not zeros and edges.masked(s, m.bank):
-        status = edges.refused(s, m, rows)
+        status = input_address.rows_refused(s, a, m, rows)
+    if status == 0 and not zeros and edge_mask.masked(s, m.bank):
+        status = edge_mask.refused(s, m, rows)
     return status
 
 
@@ -88,36 +103,36 @@ def _read(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> Any:
     if zeros:  # zero_write reads zeros instead of Dst, past masks and statistics
         for i in range(values.size):
             values[i] = np.uint32(0)
-    elif convert.read(s, m, rows, values) > 1:
-        return leftover.refused(s, m, rows, s.unpack_tmp[: values.size])
+    elif early_conversion.read(s, m, rows, values) > 1:
+        return unwritten.refused(s, m, rows, s.unpack_tmp[: values.size])
     return 0
 
 
 @njit(forceinline=True)  # one caller
 def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
-    if edges.masked(s, m.bank):
-        edges.clear(s, m, rows, values)
+    if edge_mask.masked(s, m.bank):
+        edge_mask.clear(s, m, rows, values)
     if m.fmt == INT8:
-        convert.settle(s, m, values)
+        early_conversion.settle(s, m, values)
     if m.relu:
-        convert.relu(s, m, values)
+        relu(s, m, values)
     if m.fmt != INT8:
-        convert.settle(s, m, values)
+        early_conversion.settle(s, m, values)
     histogram.update(s, m, rows, values)
     if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
-        convert.threshold(s, m, values)
-    convert.to_output(s, m, values)
+        threshold(s, m, values)
+    to_output(s, m, values)
 
 
 @njit(forceinline=True)  # one caller
 def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
-    rows = geometry.rows_of(s, a, m, f.read_intf_sel, f.dst_access_mode)
+    rows = input_address.rows_of(s, a, m, f.read_intf_sel, f.dst_access_mode)
     zeros = f.zero_write
     status = _refused(s, a, m, rows, zeros)
     if status:
         return status
-    place = geometry.place_of(s, a, m)
-    status = geometry.place_refused(s, m, output.count_of(s, m, rows), place)
+    place = output_address.place_of(s, a, m)
+    status = output_address.place_refused(s, m, downsample.count_of(s, m, rows), place)
     if status:
         return status
     values = s.pack_tmp[: 16 * rows.number]
@@ -128,16 +143,16 @@ def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
         noted(s, _COMPRESSION)
     if not zeros:
         _stages(s, m, rows, values)
-    n = output.chosen(s, m, rows, values)
+    n = downsample.chosen(s, m, rows, values)
     if m.accumulate:
         accumulate(s, t, m.out, place.data, n)
     output.store(s, m, n, place, values)
-    edges.advance(s, m.bank, rows.number, rows.columns)
+    edge_mask.advance(s, m.bank, rows.number, rows.columns)
     output.advance(s, m, n, place, f.last)
     return DONE
 
 
-def _general(s: Any, t: Any, f: Any) -> Any:
+def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
     status = _word_refused(s, config.bank(s, t), f)
     if status:
         return status
@@ -148,13 +163,13 @@ def _general(s: Any, t: Any, f: Any) -> Any:
     a = f.addr_cnt_context if f.ovrd_thread_id else t
     if f.flush:  # no datum, but the tile ends
         if s.pack_open[0]:
-            place = geometry.Place(s.pack_data[0], s.pack_exp[0])
+            place = output_address.Place(s.pack_data[0], s.pack_exp[0])
             output.advance(s, m, np.int64(0), place, np.int64(1))
     else:
         status = _pack(s, t, a, m, f)
     if status == DONE:
-        output.count_on(s, t, a, f.addr_mode)
+        counters.count_on(s, t, a, f.addr_mode)
     return status
 
 
-general = second_entry(PACK, _general, PackWord)
+stage_by_stage = second_entry(PACK_STAGES, _stage_by_stage, PackWord)

@@ -3,7 +3,7 @@
 A compressed tile starts with a table of 16-bit numbers: the first stored datum of each row (or
 blob).  Stored datums come in blocks of 32, each followed by 32 numbers of 4 bits: how many zeros
 follow each datum.  Upsampling puts 1, 3 or 7 zeros behind each datum, or leaves as many cells as
-they are.  `general` has checked the mode and counts on afterwards.
+they are.  `stages` has checked the mode and counts on afterwards.
 Source: UNPACR_Regular, Wormhole ISA (shared with Blackhole).
 """
 
@@ -17,19 +17,16 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.second_entries import UNPACK_LITERAL, second_entry
+from bhemu.tensix.second_entries import UNPACK_DATUM_STREAM, second_entry
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.units.unpack import geometry
-from bhemu.tensix.units.unpack.convert import to_cells
-from bhemu.tensix.units.unpack.geometry import FIRST_CELL, SRC_ROWS, Source, W, X, Y, Z
-from bhemu.tensix.units.unpack.modes import (
-    DESCRIPTOR_BLOBS,
-    WIDE,
-    column_shift,
-    section,
-    uncompressed,
-)
-from bhemu.tensix.units.unpack.rare import EXPONENT, dst_cell_16
+from bhemu.tensix.units.unpack import input_address, output_address
+from bhemu.tensix.units.unpack.datums import to_cells
+from bhemu.tensix.units.unpack.exponents import EXPONENT
+from bhemu.tensix.units.unpack.formats import WIDE
+from bhemu.tensix.units.unpack.input_address import Source, W, X, Y, Z
+from bhemu.tensix.units.unpack.modes import DESCRIPTOR_BLOBS, column_shift, section, uncompressed
+from bhemu.tensix.units.unpack.output_address import FIRST_CELL, SRC_ROWS
+from bhemu.tensix.units.unpack.to_dst import dst_cell_16
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_halves, l1_words
 
@@ -85,8 +82,8 @@ class Stream(NamedTuple):
 @njit
 def _blob(s: Any, m: Any, k: Any) -> Any:
     # First datum of blob k: four bits, in units of 16.
-    starts = geometry.descriptor(s, m, np.int64(2)) >> 16
-    starts |= (geometry.descriptor(s, m, np.int64(3)) & 0xFFFF) << 16
+    starts = input_address.descriptor(s, m, np.int64(2)) >> 16
+    starts |= (input_address.descriptor(s, m, np.int64(3)) & 0xFFFF) << 16
     if m.multi and m.unpacker == 0:
         starts = np.int64(
             s.cfg[m.bank, cf.UNP0_BLOBS_Y_START_CNTX_01_blobs_y_start.word + (m.context >> 1 & 1)]
@@ -135,9 +132,9 @@ def _stored_row(s: Any, t: Any, m: Any, d: Any, at: Any, search: Any) -> Any:
 @njit
 def _stream(s: Any, t: Any, m: Any, search: Any) -> Any:
     # The Stream; with _BEYOND_L1 stored datums `data` is the address.
-    d = geometry.dimensions(s, m)
+    d = input_address.dimensions(s, m)
     bits, whole = formats.datum_bits(m.fmt), uncompressed(s, m)
-    at = geometry.base(s, m)
+    at = input_address.base(s, m)
     table = at
     if whole == 0:
         blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
@@ -153,7 +150,7 @@ def _stream(s: Any, t: Any, m: Any, search: Any) -> Any:
             return Stream(first, plain, plain, stored, drop, keep)
     data, exponent = at, plain
     if formats.is_bfp(m.fmt):
-        data, exponent = geometry.data_of_bfp(s, m, d.x * d.y * d.z * d.w, at, first)
+        data, exponent = input_address.data_of_bfp(s, m, d.x * d.y * d.z * d.w, at, first)
     if whole:
         return Stream((data << 3) + first * bits, plain, exponent, stored, drop, keep)
     block = (data << 3) + (first // _BLOCK) * (_BLOCK * bits + 128)
@@ -175,7 +172,7 @@ def _put(s: Any, t: Any, m: Any, at: Any, shift: Any, cell: Any) -> None:
     column -= shift
     if row < 0 or column < 0:
         return
-    row += geometry.set_cells(s, t, m) >> 4
+    row += output_address.set_cells(s, t, m) >> 4
     if m.haloize and m.unpacker == 0:
         row, column = (row & ~15) | column, row & 15
     bank = s.unpack_bank[m.unpacker] & 1
@@ -236,12 +233,12 @@ def _refused(s: Any, t: Any, m: Any, first: Any, cells: Any) -> Any:
     if m.unpacker == 0 and m.to_dst == 0 and cells > 16 and first & 255:
         return refuse(s, _SET, row=first >> 4)
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
-    return geometry.extent_refused(s, m, first, cells, override)
+    return output_address.extent_refused(s, m, first, cells, override)
 
 
-def _literal(s: Any, t: Any, f: Any) -> Any:
+def _datum_by_datum(s: Any, t: Any, f: Any) -> Any:
     m = mode_of_word(s, t, f)
-    first = geometry.first_cell(s, t, m)
+    first = output_address.first_cell(s, t, m)
     if first < 0:
         return first
     if m.unpacker == 0:
@@ -257,7 +254,7 @@ def _literal(s: Any, t: Any, f: Any) -> Any:
         return refuse(s, _L1, unpacker=m.unpacker, address=q.data)
     if q.stored == 0 or (q.stored < 0 and whole) or q.keep <= 0:
         return refuse(s, _EMPTY, unpacker=m.unpacker, count=q.stored)
-    status = geometry.start_refused(s, m, q.data)
+    status = input_address.start_refused(s, m, q.data)
     if status == 0:
         status = _walk(s, t, m, q, f.zero_write2, first, False)
     if status > 0:
@@ -268,4 +265,4 @@ def _literal(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-literal = second_entry(UNPACK_LITERAL, _literal, UnpackWord)
+datum_by_datum = second_entry(UNPACK_DATUM_STREAM, _datum_by_datum, UnpackWord)

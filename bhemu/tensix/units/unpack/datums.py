@@ -15,6 +15,8 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix.units.unpack.modes import section
 from bhemu.tensix.words import l1_halves, l1_words, weights
 
+PIECE = 1024  # datums converted at a time, at most
+
 _SIGN = 0x80000000
 _MINUS_INF = 0xFF800000
 _MINUS_BFP_A = 0x8F800000  # -2**16 as fp16, what the sign alone means
@@ -132,7 +134,7 @@ def _from_bfp(s: Any, m: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells:
 
 
 @njit
-def plain_cells(s: Any, m: Any, src: Any, n: Any, cells: Any) -> None:
+def cells_of_16_or_32_bits(s: Any, m: Any, src: Any, n: Any, cells: Any) -> None:
     """Write cells[0:n] (uint32) from the first n datums of 16 or 32 bits, not tilized."""
     if src.bits == 32:
         _from_32(s, m.out, src.data >> 3, n, cells)
@@ -144,7 +146,7 @@ def plain_cells(s: Any, m: Any, src: Any, n: Any, cells: Any) -> None:
 def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
     """Write cells[0:n] (uint32) from datum `done` and the n - 1 that follow it without a gap.
 
-    `m` is the unpacker's Mode, `src` the Source, n at most 1024.  Not 0 when a 5-bit exponent left
+    `m` is the unpacker's Mode, `src` the Source, n at most PIECE.  Not 0 when a 5-bit exponent left
     its range.
     """
     bit = src.data + src.bits * (done % src.row) + 8 * src.step * (done // src.row)

@@ -21,10 +21,10 @@ from bhemu.tensix import config, status
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import HALVES, UNWRITTEN
 from bhemu.tensix.state import State
-from bhemu.tensix.units.pack import leftover
+from bhemu.tensix.units.pack import unwritten
 from bhemu.tile import Tile
 
-RULE = leftover._UNWRITTEN
+RULE = unwritten._UNWRITTEN
 
 
 def written(s: State) -> list[int]:

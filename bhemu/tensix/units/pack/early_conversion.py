@@ -1,9 +1,9 @@
-"""From Dst cells to output datums: read, round to the intermediate format, ReLU, convert.
+"""Early conversion: Dst cells, read and rounded to the intermediate format.
 
 `values` are the uint32 datums of one PACR, 16 of each row.  16-bit datums of Dst are read into the
 upper half of the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
 becomes Inf where the format has one; Read_int8 keeps both.  Source: PACR, Blackhole ISA; packer
-FormatConversion, ExponentThresholding, Wormhole ISA; bit for bit after ttsim's Tensix model.
+FormatConversion, Wormhole ISA; bit for bit after ttsim's Tensix model.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats
+from bhemu.tensix import config, dest
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
 from bhemu.tensix.formats import (
@@ -22,13 +22,11 @@ from bhemu.tensix.formats import (
     BFP8A,
     FP8,
     FP16,
-    FP32,
     INT8,
-    INT32,
     TF32,
     UINT16,
 )
-from bhemu.tensix.units.pack.geometry import row_of
+from bhemu.tensix.units.pack.input_address import row_of
 from bhemu.tensix.units.pack.modes import lower_counts
 
 u32 = np.uint32
@@ -75,7 +73,6 @@ _BF16_TO_M6 = Rounding(_INF, _INF, 0x800000, 0x10000, 17, 1, 0)
 _FROM_FP16 = Rounding(_MAGNITUDE, 0, 0, 0, 16, 0, 0x400)
 _FP16_TO_M6 = Rounding(0x7FF70000, 0x7FF00000, 0, 0x80000, 20, 4, 0x400)
 _TO_E5M2 = Rounding(_MAGNITUDE, 0, 0, 0, 24, 8, 0)
-
 _RAW_KINDS, _BF16_TO_FP16 = 32, 64  # rows of _READING
 
 
@@ -169,13 +166,13 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
                 s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]
         _unshuffle(s.pack_cells[0, :n], s.pack_cells[1, :n], kind, values)
     if kind == _BF16_TO_FP16:
-        _narrow(values, np.int64(13))
+        to_fp16(values, np.int64(13))
     return _flags(s, m, rows, values)
 
 
 @njit
-def _narrow(values: Any, down: Any) -> None:
-    # s e8 m10, `down` bits up in the word, to fp16; exponent 0 is not flushed.
+def to_fp16(values: Any, down: Any) -> None:
+    """s e8 m10, `down` bits up in the word, to fp16; exponent 0 is not flushed."""
     for i in range(values.size):
         v = u32(values[i] >> u32(down))
         em = max(u32(v & u32(0x3FFFF)), u32(112 << 10))
@@ -200,127 +197,10 @@ def _to_int8(s: Any, m: Any, values: Any) -> None:
         values[i] = u32(negative if v >> 31 else magnitude)
 
 
-@njit
-def relu(s: Any, m: Any, values: Any) -> None:
-    """ReLU on the intermediate patterns: 1 clears negatives, 2 also up to, 3 limits to, T."""
-    t = config.get(s, m.bank, cf.STACC_RELU_ReluThreshold)
-    sign, down = u32(0x8000), u32(0)
-    if m.fmt == TF32 or (m.fmt == FP16 and m.wide):
-        sign, t = u32(0x40000), t << 3
-    elif m.fmt == FP32 or m.fmt == INT32:
-        sign, t, down = u32(0x80000000), t << 16, u32(13)
-    elif m.fmt == INT8:
-        sign = u32(0x80)
-    above = u32(t + 1 if m.relu == 2 else 0)
-    threshold = u32(t)
-    limit = u32(t >> np.int64(down) if m.relu == 3 else 0xFFFFFFFF)
-    for i in range(values.size):
-        v = values[i]
-        v = u32(0) if (v & sign) or v < above else v
-        values[i] = threshold if (v >> down) > limit else v
-
-
-@njit
-def _widen(values: Any) -> None:
-    # fp16 to fp32; exponent 0 keeps its mantissa and is not rebiased.
-    for i in range(values.size):
-        v = values[i]
-        em = u32(v & u32(0x7FFF))
-        em = u32(em + u32(112 << 10)) if em >= u32(0x400) else em
-        values[i] = u32(u32(u32(v & u32(0x8000)) << u32(16)) | u32(em << u32(13)))
-
-
-@njit
-def _truncate(values: Any) -> None:
-    # fp32 to bf16; denormals become +0.
-    for i in range(values.size):
-        v = values[i]
-        values[i] = v >> u32(16) if v & u32(_INF) else u32(0)
-
-
-@njit
-def _to_fp8(values: Any) -> None:
-    # fp16 to e4m3: exponents up to 8 give zero, from 24 the largest magnitude.
-    for i in range(values.size):
-        v = values[i]
-        em = u32(v & u32(0x7FFF))
-        scaled = u32(u32(max(em, u32(8 << 10)) - u32(8 << 10)) >> u32(7))
-        em = min(scaled, u32(0x7F)) if em >= u32(9 << 10) else u32(0)
-        values[i] = u32(u32(u32(v >> u32(8)) & u32(0x80)) | em)
-
-
 @njit(forceinline=True)
 def settle(s: Any, m: Any, values: Any) -> None:
     """The last step of the early conversion, for the formats whose ReLU sees more bits."""
     if m.fmt == INT8:
         _to_int8(s, m, values)
     elif m.fmt == FP16 and m.wide:
-        _narrow(values, np.int64(0))
-
-
-@njit
-def exponent_at(fmt: Any) -> Any:
-    """(shift, mask) of the exponent in the patterns of an intermediate format, after `settle`."""
-    if fmt == FP32 or fmt == INT32:
-        return 23, 0xFF
-    if fmt == UINT16:
-        return 0, 0xFF
-    if fmt == BF16 or fmt == BFP8:
-        return 7, 0xFF
-    return 10, 0xFF if fmt == TF32 else 0x1F
-
-
-@njit
-def threshold(s: Any, m: Any, values: Any) -> None:
-    """Exponent threshold: datums with a smaller exponent become +0."""
-    least = config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold)
-    shift, mask = exponent_at(m.fmt)
-    for i in range(values.size):
-        if (np.int64(values[i]) >> shift) & mask < least:
-            values[i] = u32(0)
-
-
-@njit
-def _up(values: Any, by: Any) -> None:
-    for i in range(values.size):
-        values[i] = u32(values[i] << u32(by))
-
-
-@njit
-def _magnitude_down(values: Any, by: Any, sign: Any) -> None:
-    # fp16 patterns with `by` mantissa bits cut off; the sign bit goes to `sign`.
-    for i in range(values.size):
-        v = values[i]
-        values[i] = u32((v & u32(0x8000)) >> u32(15 - sign)) | u32((v & u32(0x7FFF)) >> u32(by))
-
-
-@njit(forceinline=True)  # one caller
-def to_output(s: Any, m: Any, values: Any) -> None:
-    """Convert settled patterns to the output format; bfp outputs stay s e m7 patterns."""
-    if m.fmt == INT8 or m.fmt == INT32 or m.fmt == UINT16:
-        return
-    five = m.fmt == FP16 or m.fmt == BFP8A or m.fmt == FP8
-    narrow = (formats.FIVE_BIT >> m.out) & 1
-    as_bf16 = m.out == BF16 or (formats.is_bfp(m.out) and not narrow)
-    wide = not five
-    if m.fmt == TF32:
-        _up(values, 13)
-    elif m.fmt == BF16 or m.fmt == BFP8:
-        if as_bf16:
-            wide = False
-        else:
-            _up(values, 16)
-    elif five and not narrow:
-        _widen(values)
-        wide = True
-    if wide and narrow:
-        _narrow(values, np.int64(13))
-    elif wide and as_bf16:
-        _truncate(values)
-    if m.out == FP8:
-        if config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp):
-            _to_fp8(values)
-        else:
-            _magnitude_down(values, 8, 7)
-    elif narrow and m.out != FP16:
-        _magnitude_down(values, 3, 15)
+        to_fp16(values, np.int64(0))

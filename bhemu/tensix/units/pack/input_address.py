@@ -1,10 +1,9 @@
-"""Where a PACR reads and writes.
+"""Which Dst rows a PACR reads.
 
-A PACR reads the columns of the X counters from one to four rows of Dst.  The first one of a tile
-takes the L1 address from the configuration, the following ones append.  `a` is the thread whose
+A PACR reads the columns of the X counters from one to four rows of Dst.  `a` is the thread whose
 address counters count.
-Source: PACR, Blackhole ISA; input and output address generators, Wormhole ISA; the strided mode and
-checks from ttsim's Tensix model.
+Source: PACR, Blackhole ISA; input address generator, Wormhole ISA; the strided mode and checks from
+ttsim's Tensix model.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import refuse, violated
@@ -20,7 +18,6 @@ from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
 
 X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
 PACKER = 2  # second index of s.adc
-
 _STRIDE = error(
     "PACR-STRIDE",
     UB,
@@ -55,18 +52,6 @@ _GROUP = error(
 _DST_ROWS = error(
     "PACR-ROWS", UNIMPLEMENTED, "PACR reads Dst from row {first} to row {last}; it has 1024 rows"
 )
-_L1_END = error(
-    "PACR-L1",
-    UB,
-    "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000",
-    "check L1_Dest_addr and Exp_section_size",
-)
-_L1_ALIGN = error(
-    "PACR-L1-ALIGN",
-    UNSUPPORTED,
-    "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum",
-    "end the tile with Last or Flush before changing the output format",
-)
 
 
 class Rows(NamedTuple):
@@ -79,13 +64,6 @@ class Rows(NamedTuple):
     number: int
     column: int
     columns: int
-
-
-class Place(NamedTuple):
-    """L1 bytes where the datums and their shared exponents go."""
-
-    data: int
-    exponent: int
 
 
 @njit
@@ -160,42 +138,4 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
         return refuse(s, _DST_ROWS, first=rows.first, last=last)
     if rows.step == 1 and rows.mask << (rows.first & 3) > 15:
         return violated(s, _GROUP, read_intf_sel=rows.mask, row=rows.first)
-    return 0
-
-
-@njit
-def place_of(s: Any, a: Any, m: Any) -> Any:
-    """Where this PACR writes: the configured address, or behind the previous PACR."""
-    if s.pack_open[0]:
-        return Place(s.pack_data[0], s.pack_exp[0])
-    at = s.adc[a, PACKER, 1]
-    offset = config.get(s, m.bank, cf.PCK0_ADDR_BASE_REG_1_Base)
-    offset += at[Y] * config.get(s, m.bank, cf.PCK0_ADDR_CTRL_XY_REG_1_Ystride)
-    offset += at[Z] * config.get(s, m.bank, cf.PCK0_ADDR_CTRL_ZW_REG_1_Zstride)
-    offset += at[W] * config.get(s, m.bank, cf.PCK0_ADDR_CTRL_ZW_REG_1_Wstride)
-    start = config.get(s, m.bank, cf.THCON_SEC0_REG1_L1_Dest_addr) + (offset >> 4)
-    start += 1 - config.get(s, m.bank, cf.THCON_SEC0_REG1_Sub_l1_tile_header_size)
-    limit = 2 * config.get(s, m.bank, cf.THCON_SEC0_REG9_Pack_0_2_limit_address) + 1
-    if start & 0xFFFFFFFF > limit:
-        start -= 2 * config.get(s, m.bank, cf.THCON_SEC0_REG9_Pack_0_2_fifo_size)
-    data = start
-    if formats.datum_bits(m.out) <= 8:
-        data += config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_section_size)
-    # 32-bit arithmetic: flag bits at the top of L1_Dest_addr fall out
-    return Place((data << 4) & 0xFFFFFFFF, (start << 4) & 0xFFFFFFFF)
-
-
-@njit
-def place_refused(s: Any, m: Any, datums: Any, place: Any) -> Any:
-    """0, or the error of writing `datums` to `place`."""
-    size = max(formats.datum_bits(m.out) >> 3, 1)
-    if place.data & (size - 1):
-        return refuse(s, _L1_ALIGN, address=place.data, size=size)
-    end = place.data + (datums * formats.datum_bits(m.out) >> 3)
-    if end > L1_SIZE:
-        return refuse(s, _L1_END, first=place.data, end=end)
-    if formats.is_bfp(m.out):
-        end = place.exponent + (datums >> 4)
-        if end > L1_SIZE:
-            return refuse(s, _L1_END, first=place.exponent, end=end)
     return 0

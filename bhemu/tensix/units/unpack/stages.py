@@ -1,38 +1,33 @@
-"""Every mode of UNPACR that the plain one in unpacr.py leaves out.
+"""UNPACR stage by stage, in every mode: checks, addresses, the write, counters, hand-over.
 
 Contexts and their counters, Dst, tilized and transposed tiles, formats of 8 bits and fewer, column
-shifts, zeros instead of datums.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and
-UNPACR_FlushCache, Wormhole ISA (shared with Blackhole); row widths and checks from ttsim.
+shifts.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and UNPACR_FlushCache, Wormhole
+ISA (shared with Blackhole); row widths and checks from ttsim.
 """
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats
+from bhemu.tensix import banks, config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.second_entries import UNPACK, second_entry
+from bhemu.tensix.second_entries import UNPACK_STAGES, second_entry
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.units.unpack import bursts, counters, geometry
-from bhemu.tensix.units.unpack.geometry import FIRST_CELL, X
+from bhemu.tensix.units.unpack import bursts, counters, input_address, output_address
+from bhemu.tensix.units.unpack.datum_stream import datum_by_datum
+from bhemu.tensix.units.unpack.exponents import exponents_refused
+from bhemu.tensix.units.unpack.formats import WIDE, formats_refused
 from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
-from bhemu.tensix.units.unpack.literal import literal
-from bhemu.tensix.units.unpack.modes import (
-    WIDE,
-    formats_refused,
-    modes_refused,
-    section,
-    uncompressed,
-    zero_refused,
-)
-from bhemu.tensix.units.unpack.rare import rare
-from bhemu.tensix.units.unpack.target import to_src
+from bhemu.tensix.units.unpack.input_address import X
+from bhemu.tensix.units.unpack.modes import modes_refused, section, uncompressed, zero_refused
+from bhemu.tensix.units.unpack.output_address import FIRST_CELL
+from bhemu.tensix.units.unpack.to_dst import to_dst_16, to_dst_32
+from bhemu.tensix.units.unpack.to_src import to_src
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
-from bhemu.tensix.words import l1_words
+from bhemu.tensix.units.unpack.zeros import zeros
 
 _FIELDS = error(
     "UNPACR-FIELDS",
@@ -71,32 +66,6 @@ def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 
 @njit(forceinline=True)  # one caller
-def _to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
-    # 32-bit rows of a group of eight follow each other in the storage; source rows need not.
-    store = flat(s.dst)
-    done = np.int64(0)
-    while done < count:
-        at = first + done
-        n = min(count - done, 128 - (at & 127))
-        if src.step != 4 * src.row:
-            n = min(n, src.row - done % src.row)
-        word = ((src.data >> 3) + 4 * (done % src.row) + src.step * (done // src.row)) >> 2
-        data = l1_words(s)[word : word + n]
-        start = 16 * dest.adj32(at >> 4) + (at & 15)
-        high, low = store[start : start + n], store[start + 128 : start + 128 + n]
-        for i in range(n):
-            v = np.uint32(data[i] >> np.uint32(16))
-            mantissa = np.uint32((v & np.uint32(0x7F)) << np.uint32(8))
-            exponent = np.uint32(v >> np.uint32(7)) & np.uint32(0xFF)
-            high[i] = np.uint16((v & np.uint32(0x8000)) | mantissa | exponent)
-            low[i] = np.uint16(data[i] & np.uint32(0xFFFF))
-        for row in range(start >> 4, (start + n + 15) >> 4):
-            s.dst_valid[row] = 1
-            dest.written(s, row + dest.LOW_HALF)
-        done += n
-
-
-@njit(forceinline=True)  # one caller
 def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
     status = zero_refused(s, m)
     if status == 0:
@@ -109,15 +78,8 @@ def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 
 @njit
-def _rarely(m: Any, f: Any) -> Any:
-    # Modes whose code is in rare.py: zero_write2, 16-bit datums to Dst, 5-bit shared exponents.
-    wide = (WIDE >> m.out) & 1
-    return f.zero_write2 or (m.to_dst and not wide) or (formats.is_bfp(m.fmt) and m.fmt & 4 == 0)
-
-
-@njit
 def _by_datum(s: Any, m: Any, f: Any) -> Any:
-    # Modes whose code is in literal.py: row search, upsampling, compressed tiles.
+    # Modes whose code is in datum_stream.py: row search, upsampling, compressed tiles.
     upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     return f.row_search or upsampled or uncompressed(s, m) == 0
 
@@ -138,43 +100,55 @@ def _after(s: Any, t: Any, m: Any, f: Any) -> Any:
 
 
 @njit(forceinline=True)  # one caller
+def _write(s: Any, t: Any, m: Any, f: Any, src: Any, first: Any, count: Any) -> Any:
+    if f.zero_write2:
+        return zeros(s, t, f.word)
+    if formats.is_bfp(m.fmt) and m.fmt & 4 == 0:
+        status = exponents_refused(s, t, f.word)
+        if status:
+            return status
+    if m.to_dst and (WIDE >> m.out) & 1 == 0:
+        return to_dst_16(s, t, f.word)
+    if m.to_dst:
+        to_dst_32(s, src, first, count)
+    else:
+        start = np.int64(max(-first, 0))  # rows before the first drop
+        to_src(s, m, src, first + output_address.set_cells(s, t, m), start, count)
+    return DONE
+
+
+@njit(forceinline=True)  # one caller
 def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
     u = m.unpacker
     status = _refused(s, t, m, f.set_dat_valid)
     if status:
         return status
     if _by_datum(s, m, f):
-        status = literal(s, t, f.word)
+        status = datum_by_datum(s, t, f.word)
         return _after(s, t, m, f) if status == DONE else status
-    target = geometry.first_cell(s, t, m)
+    target = output_address.first_cell(s, t, m)
     if target < 0:
         return target
     first = target if u else target - FIRST_CELL
     count = s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
-    status = geometry.target_refused(s, m, first, count, override)
+    status = output_address.target_refused(s, m, first, count, override)
     if status == 0:
         status = bursts.refused(s, m, first, count)
-    src = geometry.source(s, t, m)
+    src = input_address.source(s, t, m)
     if status == 0:
-        status = geometry.source_refused(s, m, src, count)
+        status = input_address.source_refused(s, m, src, count)
     if status:
         return status
-    if _rarely(m, f):
-        status = rare(s, t, f.word)
-        if status:
-            return status
-    elif m.to_dst:
-        _to_dst_32(s, src, first, count)
-    else:
-        start = np.int64(max(-first, 0))  # rows before the first drop
-        to_src(s, m, src, first + geometry.set_cells(s, t, m), start, count)
+    status = _write(s, t, m, f, src, first, count)
+    if status:
+        return status
     if u == 0 and m.to_dst == 0:
-        bursts.note(s, m, first, count, geometry.set_cells(s, t, m) >> 4)
+        bursts.note(s, m, first, count, output_address.set_cells(s, t, m) >> 4)
     return _after(s, t, m, f)
 
 
-def _general(s: Any, t: Any, f: Any) -> Any:
+def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
     u, multi = f.unpack_block_selection, f.ovrd_thread_id
     if f.srcb_bcast:
         return refuse(s, _FIELDS, srcb_bcast=f.srcb_bcast)
@@ -195,4 +169,4 @@ def _general(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-general = second_entry(UNPACK, _general, UnpackWord)
+stage_by_stage = second_entry(UNPACK_STAGES, _stage_by_stage, UnpackWord)

@@ -1,7 +1,7 @@
-"""The common packs, from Dst rows straight to L1: bf16 as it is, fp32 as it is or rounded to bf16.
+"""PACR of four whole Dst rows straight to L1: bf16 or fp32 as it is, or fp32 rounded to bf16.
 
-They give what `convert` gives, in one loop instead of three.  Every operation is cast to uint32:
-without the casts the compiler uses lanes of 64 bits, at a third of the speed.
+This gives what the two conversions give, in one loop instead of three.  Every operation is cast to
+uint32: without the casts the compiler uses lanes of 64 bits, at a third of the speed.
 """
 
 from typing import Any
@@ -12,6 +12,16 @@ from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.formats import BF16, FP32
+from bhemu.tensix.units.pack import (
+    counters,
+    edge_mask,
+    histogram,
+    input_address,
+    modes,
+    output,
+    output_address,
+)
+from bhemu.tensix.units.pack.formats import intermediate
 from bhemu.tensix.words import l1_halves, l1_words
 
 u32 = np.uint32
@@ -64,8 +74,8 @@ def _lower_written(s: Any, at: Any) -> Any:
 
 
 @njit
-def suits(s: Any, m: Any, rows: Any) -> Any:
-    """True when `pack` can do the Rows in Mode `m`: four whole valid rows in one piece."""
+def _suits(s: Any, m: Any, rows: Any) -> Any:
+    """True when `_pack` can do the Rows in Mode `m`: four whole valid rows in one piece."""
     if m.fmt != m.out or m.relu | m.accumulate | m.raw | m.round_fp16:
         return False
     at = dest.adj32(rows.first) if m.wide else dest.row16(s, rows.first)
@@ -80,8 +90,8 @@ def suits(s: Any, m: Any, rows: Any) -> Any:
 
 
 @njit
-def pack(s: Any, m: Any, rows: Any, place: Any) -> None:
-    """Pack the Rows to the Place in Mode `m`, for which `suits` was true."""
+def _pack(s: Any, m: Any, rows: Any, place: Any) -> None:
+    """Pack the Rows to the Place in Mode `m`, for which `_suits` was true."""
     at = dest.adj32(rows.first) if m.wide else dest.row16(s, rows.first)
     store = flat(s.dst)
     upper = store[at * 16 : at * 16 + _DATUMS]
@@ -97,3 +107,27 @@ def pack(s: Any, m: Any, rows: Any, place: Any) -> None:
         _fp32_to_bf16(upper, lower, out)
     else:
         _bf16(upper, out)
+
+
+@njit(forceinline=True)  # one caller
+def pack_whole_rows(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
+    """True when a PACR of all interfaces was such a one and is done; else nothing has happened."""
+    m = modes.mode_of(s, t)
+    rows = input_address.rows_of(s, t, m, 15, 0)
+    if not _suits(s, m, rows) or rows.column or input_address.counts_partly(s, t, m):
+        return False
+    if modes.zero_fields(s, m.bank) or modes.compresses(s, m.bank):
+        return False
+    if intermediate(s, m.bank) != m.fmt:
+        return False
+    if edge_mask.masked(s, m.bank) or histogram.enabled(s) or modes.staged(s, m.bank):
+        return False
+    place = output_address.place_of(s, t, m)
+    if output_address.place_refused(s, m, _DATUMS, place):
+        return False
+    _pack(s, m, rows, place)
+    s.pack_exponent[1] += 1
+    edge_mask.advance(s, m.bank, rows.number, rows.columns)
+    output.advance(s, m, _DATUMS, place, last)
+    counters.count_on(s, t, t, addr_mode)
+    return True
