@@ -12,7 +12,7 @@ import click
 from bhemu import __version__
 from bhemu.cli import failure
 from bhemu.errors import InputError
-from bhemu.riscv import room
+from bhemu.riscv import memory_check
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
@@ -52,7 +52,7 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                room.check_start(room.ARRAYS)
+                memory_check.check_start(memory_check.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bhemu import interrupts
 from bhemu.cli import output
-from bhemu.riscv import room
+from bhemu.riscv import memory_check
 
 if TYPE_CHECKING:
     from bhemu.tile import Tile
@@ -52,7 +52,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            room.check_start(room.EMULATOR)
+            memory_check.check_start(memory_check.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

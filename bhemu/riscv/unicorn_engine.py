@@ -20,7 +20,7 @@ from bhemu.errors import Internal
 from bhemu.jit import cache, machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT, signature
-from bhemu.riscv import callbacks, primitives, register_file, room
+from bhemu.riscv import callbacks, memory_check, primitives, register_file
 from bhemu.tensix.record import STEP
 from bhemu.tensix.state import CORES, DTYPE, PAGE, State
 
@@ -137,7 +137,7 @@ class UnicornEngine:
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
 
     def __init__(self, s: State) -> None:
-        room.check_cores(CORES + 2)  # the self-test and register_file make one each
+        memory_check.check_cores(CORES + 2)  # the self-test and register_file make one each
         layout = _inspected()
         self._s = s
         self._uc = [_new_core() for _ in range(CORES)]
