@@ -6,8 +6,9 @@ from campaign import campaign
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bhemu.devices.bus.address_map import BLOCKS
 from bhemu.errors import BhemuError, Internal
-from bhemu.memmap import BLOCKS, CORE_NAMES
+from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.asm import PARK, code, li
 from bhemu.tile import Tile
 
