@@ -201,7 +201,11 @@ def campaign(files: int, many: int, stops: int, keep: Path, workers: int) -> lis
         with context.Pool(workers, maxtasksperchild=8) as pool:
             waiting = [pool.apply_async(work, (job,)) for work, job in jobs]
             for number, result in enumerate(waiting, start=1):
-                outcomes += result.get(timeout=3600)
+                try:
+                    outcomes += result.get(timeout=600)
+                except Exception as problem:  # a worker that died, or could not begin
+                    end = f"{type(problem).__name__}: {problem}"[:120]
+                    outcomes.append(Outcome("worker processes", end, 0))
                 print(f"\r{number} of {len(waiting)} parts", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     outcomes += interrupts(stops)
