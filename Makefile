@@ -67,13 +67,16 @@ mutate: setup
 	nice $(BIN)/python scripts/mutate.py
 
 # The wheel carries the machine code of every entry (docs/architecture.md); the checkout does not.
+# LEVEL=x86-64-v3: for that processor level only
 wheel: $(RUNTIME)
 	rm -rf build dist bhemu/data/*.code
-	$(BIN)/python scripts/make_objects.py bhemu/data
+	$(BIN)/python scripts/make_objects.py bhemu/data $(if $(LEVEL),--level $(LEVEL))
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .; \
 	  status=$$?; rm -f bhemu/data/*.code; exit $$status
 
-wheel-check: wheel
+# With the code for this machine, which is all that can be tried here.
+wheel-check: $(RUNTIME)
+	$(MAKE) wheel LEVEL=$$($(BIN)/python -c 'from bhemu.jit import host; print(host.level())')
 	$(BIN)/python scripts/check_wheel.py
 
 clean:
