@@ -6,9 +6,11 @@ is, no example is too late.
 
 import os
 
+import pytest
 from hypothesis import settings
 
 from bhemu.jit import cache, sources
+from bhemu.program.schema import ENGINES
 
 # Functions that tests call from Python (njit(cache=True)): numba keeps them, and does not notice
 # edits of what they call.
@@ -19,3 +21,9 @@ settings.register_profile(
     "bhemu", deadline=None, database=None, derandomize=not os.environ.get("BHEMU_LONG")
 )
 settings.load_profile("bhemu")
+
+
+@pytest.fixture(params=ENGINES)
+def both_engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs twice: every tile that does not name its engine gets one, then the other."""
+    monkeypatch.setenv("BHEMU_ENGINE", request.param)

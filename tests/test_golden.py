@@ -20,6 +20,7 @@ def test_the_golden_set_is_whole() -> None:
     assert len(CASES) == 60
 
 
+@pytest.mark.usefixtures("both_engines")
 @pytest.mark.parametrize("name", CASES)
 def test_l1_equals_the_golden_model(name: str) -> None:
     case = golden_case.load(name)
@@ -37,6 +38,7 @@ def test_the_schedule_does_not_change_the_result(name: str, quantum: int) -> Non
     assert case.differences(tile.l1) == []
 
 
+@pytest.mark.usefixtures("both_engines")
 @pytest.mark.parametrize("name", INTERPRETED)
 def test_interpreted_code_gives_the_same_bytes_and_clock(name: str) -> None:
     program = (

@@ -1,7 +1,7 @@
 """Samples of the rows: alone, or alternating with the golden model on the same L1 image."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -14,6 +14,7 @@ from bhemu.errors import InputError, Internal
 from bhemu.oracle import generators
 from bhemu.oracle.case import Case
 from bhemu.oracle.libttsim import Library
+from bhemu.program.schema import ENGINES
 from bhemu.tile import Tile
 
 _SAMPLES = 5
@@ -23,7 +24,7 @@ _CLOCKS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Row:
-    """Medians of `samples` rates in `unit`; `ttsim` and `ratio` are None without a comparison.
+    """Medians of `samples` rates of one engine; `ttsim`, `ratio` are None without a comparison.
 
     `ratio` is the median of the ratios of the samples, bhemu's rate over ttsim's.
     """
@@ -34,12 +35,13 @@ class Row:
     low: float
     high: float
     samples: int
+    engine: str
     ttsim: float | None = None
     ratio: float | None = None
 
     def as_dict(self) -> dict[str, object]:
         """JSON form; `bhemu` is the median rate."""
-        figures = {"name": self.name, "unit": self.unit, "bhemu": self.rate}
+        figures = {"name": self.name, "engine": self.engine, "unit": self.unit, "bhemu": self.rate}
         return {**figures, "ttsim": self.ttsim, "ratio": self.ratio, "samples": self.samples}
 
 
@@ -74,9 +76,9 @@ def load(case: Case, **options: Any) -> Tile:
     return tile
 
 
-def run_once(case: Case, name: str) -> tuple[float, Tile]:
+def run_once(case: Case, name: str, engine: str | None = None) -> tuple[float, Tile]:
     """(seconds from the release of the cores to the done words, the tile)."""
-    tile = load(case)
+    tile = load(case, engine=engine)
     begin = time.perf_counter()
     stop = tile.run(list(case.until), timeout_s=60)
     seconds = time.perf_counter() - begin
@@ -85,11 +87,11 @@ def run_once(case: Case, name: str) -> tuple[float, Tile]:
     return seconds, tile
 
 
-def _sample(case: Case, name: str) -> tuple[float, Tile]:
+def _sample(case: Case, name: str, engine: str) -> tuple[float, Tile]:
     """Mean seconds of a run, over as many runs as a sample takes."""
     total, runs = 0.0, 0
     while total < _SAMPLE_SECONDS:
-        seconds, tile = run_once(case, name)
+        seconds, tile = run_once(case, name, engine)
         total, runs = total + seconds, runs + 1
     return total / runs, tile
 
@@ -104,20 +106,30 @@ def _golden(library: Library, case: Case, name: str, l1: Any) -> float:
     return outcome.seconds
 
 
-def measure(benchmark: Benchmark, library: Library | None, samples: int = _SAMPLES) -> Row:
-    """One warm-up run (compilation, translation), then the medians of `samples` samples."""
-    case = benchmark.case()
-    run_once(case, benchmark.name)
-    rates, golden = [], []
+def measure(
+    benchmark: Benchmark, library: Library | None, engines: Sequence[str], samples: int = _SAMPLES
+) -> tuple[Row, ...]:
+    """One row per engine: a warm-up run (compilation, translation), then samples in turns."""
+    case, name = benchmark.case(), benchmark.name
+    for engine in engines:
+        run_once(case, name, engine)
+    rates: dict[str, list[float]] = {engine: [] for engine in engines}
+    golden: list[float] = []
     for _ in range(samples):
-        seconds, tile = _sample(case, benchmark.name)
-        rates.append(benchmark.count / seconds * benchmark.scale)
+        for engine in engines:
+            seconds, tile = _sample(case, name, engine)
+            rates[engine].append(benchmark.count / seconds * benchmark.scale)
         if library is not None and benchmark.compared:
-            seconds = _golden(library, case, benchmark.name, tile.l1)
+            seconds = _golden(library, case, name, tile.l1)
             golden.append(benchmark.count / seconds * benchmark.scale)
+    return tuple(_row(benchmark, engine, rates[engine], golden) for engine in engines)
+
+
+def _row(benchmark: Benchmark, engine: str, rates: list[float], golden: list[float]) -> Row:
     ratios = [ours / theirs for ours, theirs in zip(rates, golden, strict=False)]
+    figures = (median(rates), min(rates), max(rates), len(rates))
     return Row(
-        *(benchmark.name, benchmark.unit, median(rates), min(rates), max(rates), samples),
+        *(benchmark.name, benchmark.unit, *figures, engine),
         ttsim=median(golden) if golden else None,
         ratio=median(ratios) if ratios else None,
     )
@@ -128,7 +140,8 @@ def run(
     names: tuple[str, ...] = (),
     library: Library | None = None,
     formats: bool = False,
-) -> Iterator[Row]:
-    """Rows one by one, as `select` gives them."""
+    engines: Sequence[str] = ENGINES[:1],
+) -> Iterator[tuple[Row, ...]]:
+    """The rows of each benchmark, one per engine; benchmarks as `select` gives them."""
     chosen = select(elfs, names, formats)  # an unknown name is said before anything runs
-    return (measure(benchmark, library) for benchmark in chosen)
+    return (measure(benchmark, library, engines) for benchmark in chosen)

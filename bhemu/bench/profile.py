@@ -32,14 +32,14 @@ class Share:
     calls: int
 
 
-def shares(benchmark: Benchmark) -> Iterator[Share]:
+def shares(benchmark: Benchmark, engine: str) -> Iterator[Share]:
     """The parts of one run, longest first; InputError in the interpreted mode."""
     if not JIT:
         raise InputError("NUMBA_DISABLE_JIT is set: there is nothing to profile", hint="unset it")
     case = benchmark.case()
-    _, warm = run_once(case, benchmark.name)
+    _, warm = run_once(case, benchmark.name, engine)
     used = [op for op in REGISTRY if warm.state.op_count[:, op].any() and REGISTRY[op].execute]
-    tile = load(case)
+    tile = load(case, engine=engine)
     s = tile.state
     profile.start(s, {op: build.load(tc.entry(op)).address for op in used})
     begin = time.perf_counter()

@@ -3,6 +3,7 @@
 import datetime
 import json
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,19 @@ import click
 
 from bhemu import __version__
 from bhemu.cli.options import json_option
+from bhemu.program.schema import ENGINES
 
 if TYPE_CHECKING:
     from bhemu.bench.measure import Row
     from bhemu.bench.profile import Share
 
-_HEAD = f"{'median':>10}{'lowest':>10}{'highest':>10}{'ttsim':>10}{'ratio':>8}  unit"
+_ALONE = (("median", 10), ("lowest", 10), ("highest", 10), ("ttsim", 10), ("ratio", 8))
+_BOTH = (
+    *((name, 10) for name in ENGINES),
+    ("times", 8),
+    ("ttsim", 10),
+    *((f"ratio {name}", 16) for name in ENGINES),
+)
 _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
 
 
@@ -34,6 +42,14 @@ _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
     metavar="LIB",
     help="also run each image on this libttsim.so and compare every byte of L1",
 )
+@click.option(
+    "--engine",
+    type=click.Choice((*ENGINES, "both")),
+    default=ENGINES[0],
+    envvar="BHEMU_ENGINE",
+    show_default=True,
+    help="what runs the RISC-V cores; both: in turns, side by side",
+)
 @click.option("--formats", is_flag=True, help="measure unpack and pack of every pair of formats")
 @click.option("--profile", is_flag=True, help="show where the time of one run goes")
 @click.option(
@@ -44,6 +60,7 @@ def command(
     names: tuple[str, ...],
     elfs: Path,
     ttsim: str | None,
+    engine: str,
     formats: bool,
     profile: bool,
     markdown: Path | None,
@@ -58,29 +75,32 @@ def command(
     from bhemu.oracle.libttsim import find
 
     if profile:
-        _profile(elfs, names, as_json)
+        _profile(elfs, names, ENGINES[0] if engine == "both" else engine, as_json)
         return
     library = find(ttsim) if ttsim else None
-    measured = measure.run(elfs, names, library, formats)
-    width = _NAMES[formats]
+    engines = ENGINES if engine == "both" else (engine,)
+    measured = measure.run(elfs, names, library, formats, engines)
+    columns, width = _BOTH if engine == "both" else _ALONE, _NAMES[formats]
     if not as_json:
-        click.echo(f"{'benchmark':<{width}}{_HEAD}")
+        click.echo(f"{'benchmark':<{width}}{_aligned([n for n, _ in columns], columns)}  unit")
     rows = []
-    for row in measured:
-        rows.append(row)
+    for each in measured:
+        rows.append(each)
         if not as_json:
-            click.echo(_line(row, width))
+            figures = _aligned(_figures(each), columns)
+            click.echo(f"{each[0].name:<{width}}{figures}  {each[0].unit}")
     if as_json:
-        click.echo(json.dumps({"rows": [r.as_dict() for r in rows]}, indent=2))
+        click.echo(json.dumps({"rows": [r.as_dict() for e in rows for r in e]}, indent=2))
     if markdown is not None:
-        markdown.write_text(_markdown(rows, elfs, formats), encoding="utf-8")
+        text = _markdown(rows, [name for name, _ in columns], elfs, formats)
+        markdown.write_text(text, encoding="utf-8")
 
 
-def _profile(elfs: Path, names: tuple[str, ...], as_json: bool) -> None:
+def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:
     from bhemu.bench.measure import select
     from bhemu.bench.profile import shares
 
-    found = {benchmark.name: list(shares(benchmark)) for benchmark in select(elfs, names)}
+    found = {each.name: list(shares(each, engine)) for each in select(elfs, names)}
     if as_json:
         rows = {name: [vars(share) for share in parts] for name, parts in found.items()}
         click.echo(json.dumps({"profile": rows}, indent=2))
@@ -104,14 +124,19 @@ def _show(name: str, parts: "list[Share]") -> None:
     Console(highlight=False).print(table)
 
 
-def _figures(row: "Row") -> list[str]:
-    golden = [f"{row.ttsim:.1f}", f"{row.ratio:.1f}x"] if row.ttsim and row.ratio else ["", ""]
-    return [*(f"{value:.1f}" for value in (row.rate, row.low, row.high)), *golden]
+def _figures(rows: "tuple[Row, ...]") -> list[str]:
+    """The cells of a benchmark: of one engine, or of both side by side."""
+    golden = f"{rows[0].ttsim:.1f}" if rows[0].ttsim else ""
+    ratios = [f"{row.ratio:.1f}x" if row.ratio else "" for row in rows]
+    if len(rows) == 1:
+        (row,) = rows
+        return [*(f"{value:.1f}" for value in (row.rate, row.low, row.high)), golden, *ratios]
+    times = f"{rows[1].rate / rows[0].rate:.1f}x"
+    return [*(f"{row.rate:.1f}" for row in rows), times, golden, *ratios]
 
 
-def _line(row: "Row", width: int) -> str:
-    cells = zip(_figures(row), (10, 10, 10, 10, 8), strict=True)
-    return f"{row.name:<{width}}{''.join(f'{text:>{width}}' for text, width in cells)}  {row.unit}"
+def _aligned(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, (_, width) in zip(cells, columns, strict=True))
 
 
 def _processor() -> str:
@@ -123,7 +148,7 @@ def _processor() -> str:
     return f"{names[0]}, {len(names)} processors" if names else platform.machine()
 
 
-def _markdown(rows: "list[Row]", elfs: Path, formats: bool) -> str:
+def _markdown(rows: "list[tuple[Row, ...]]", columns: list[str], elfs: Path, formats: bool) -> str:
     from bhemu.bench.measure import select
 
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
@@ -138,10 +163,10 @@ def _markdown(rows: "list[Row]", elfs: Path, formats: bool) -> str:
         " translations. Where ttsim has a figure, it ran the same L1 images in turns with bhemu,"
         " and every byte of L1 was equal. Absolute rates move with the machine and its load.",
         "",
-        "| benchmark | median | lowest | highest | ttsim | ratio | unit |",
-        "|---|---|---|---|---|---|---|",
+        f"| benchmark | {' | '.join(columns)} | unit |",
+        f"|---{'|---' * len(columns)}|---|",
     ]
-    lines += [f"| {r.name} | {' | '.join(_figures(r))} | {r.unit} |" for r in rows]
+    lines += [f"| {r[0].name} | {' | '.join(_figures(r))} | {r[0].unit} |" for r in rows]
     lines += ["", "| benchmark | what runs |", "|---|---|"]
-    lines += [f"| {b.name} | {b.what} |" for b in select(elfs, tuple(r.name for r in rows))]
+    lines += [f"| {b.name} | {b.what} |" for b in select(elfs, tuple(r[0].name for r in rows))]
     return "\n".join([*lines, ""])

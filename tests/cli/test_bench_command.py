@@ -44,6 +44,16 @@ def test_a_row_as_json(bhemu) -> None:
     assert row["bhemu"] > 1
 
 
+@pytest.mark.skipif(not JIT, reason="the interpreted mode needs minutes for a benchmark")
+def test_both_engines_side_by_side(bhemu) -> None:
+    done = bhemu("bench", "add1", "--engine", "both", "--elfs", str(ELFS))
+    assert done.exit_code == 0, done.output
+    head, line = done.stdout.splitlines()
+    assert head.split()[:4] == ["benchmark", "unicorn", "compiled", "times"]
+    unicorn, compiled, times = line.split()[1:4]
+    assert float(compiled) / float(unicorn) == pytest.approx(float(times.rstrip("x")), rel=0.1)
+
+
 @pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
 def test_profile_names_the_instruction_that_costs(bhemu) -> None:
     done = bhemu("bench", "elwadd", "--profile", "--json", "--elfs", str(ELFS))
