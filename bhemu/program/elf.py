@@ -1,25 +1,23 @@
-"""The tables of an ELF32 file: headers, sections and symbols, each bounded before it is read."""
+"""The tables of an ELF32 file as pyelftools reads them, each bounded before it is read."""
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 from bhemu import limits
 from bhemu.text import printable
 
 HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
-_SECTION = struct.Struct("<10I")
-_SEGMENT = struct.Struct("<8I")
-_SYMBOL = struct.Struct("<IIIBBH")
+_SECTION_SIZE, _SEGMENT_SIZE, _SYMBOL_SIZE = 40, 32, 16
 
-SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_NOBITS = 0, 2, 3, 8
 SHF_ALLOC, SHF_COMPRESSED = 2, 0x800
 SHN_UNDEF, SHN_RESERVED, SHN_ABS = 0, 0xFF00, 0xFFF1
-STT_NOTYPE, STT_OBJECT, STT_FUNC = 0, 1, 2
-PT_LOAD = 1
-DYNAMIC = {2: "PT_DYNAMIC", 3: "PT_INTERP", 7: "PT_TLS"}
+_RESERVED = {"SHN_UNDEF": SHN_UNDEF, "SHN_ABS": SHN_ABS}  # any other name: SHN_RESERVED
+DYNAMIC = ("PT_DYNAMIC", "PT_INTERP", "PT_TLS")
 LONGEST_NAME = 4096
 
 
@@ -28,10 +26,10 @@ class DamagedError(ValueError):
 
 
 class Section(NamedTuple):
-    """One section header; `name` is printable."""
+    """One section header; `name` is printable, `kind` as in "SHT_PROGBITS"."""
 
     name: str
-    kind: int
+    kind: str
     flags: int
     address: int
     offset: int
@@ -39,8 +37,8 @@ class Section(NamedTuple):
     link: int
 
     def bytes_of(self, data: bytes) -> bytes:
-        """The section's bytes in the file."""
-        if self.kind == SHT_NOBITS:
+        """The section's bytes in the file, as they are there."""
+        if self.kind == "SHT_NOBITS":
             return b""
         if self.offset + self.size > len(data):
             raise DamagedError(f"section {self.name} ends behind the file")
@@ -48,60 +46,96 @@ class Section(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """One program header."""
+    """One program header; `kind` as in "PT_LOAD"."""
 
-    kind: int
+    kind: str
     offset: int
     vaddr: int
     paddr: int
     filesz: int
     memsz: int
     flags: int
-    align: int
 
 
 class Symbol(NamedTuple):
-    """One entry of .symtab; `name` is printable."""
+    """One entry of .symtab; `name` is printable, `kind` as in "STT_FUNC"."""
 
     name: str
     value: int
     size: int
-    kind: int
+    kind: str
     local: bool
     section: int
 
 
+@cache
+def _structs() -> Any:
+    """pyelftools' layouts of ELF32, little-endian, for RISC-V."""
+    from elftools.elf.structs import ELFStructs  # imported late: bhemu must start fast
+
+    structs = ELFStructs(little_endian=True, elfclass=32)
+    structs.create_basic_structs()
+    structs.create_advanced_structs("ET_EXEC", "EM_RISCV", "ELFOSABI_SYSV")
+    return structs
+
+
+def _rows(data: bytes, layout: Any, at: int, size: int, count: int) -> list[Any]:
+    """`count` records of a layout, `size` bytes each, from offset `at`; DamagedError."""
+    from elftools.common.exceptions import ELFError
+    from elftools.common.utils import struct_parse
+
+    stream = io.BytesIO(data)
+    try:
+        return [struct_parse(layout, stream, at + i * size) for i in range(count)]
+    except ELFError as problem:
+        raise DamagedError(printable(str(problem))) from problem
+
+
+def _named(kind: Any) -> str:
+    """The name of an enumerated value; pyelftools leaves unknown ones as numbers."""
+    return kind if isinstance(kind, str) else f"{kind:#x}"
+
+
+def _table(data: bytes, what: str, first: int, want: int, limit: str) -> int:
+    """How many headers a table has, which lies in the file; `first`: of its fields in HEADER."""
+    if len(data) < HEADER.size or data[:5] != b"\x7fELF\x01":
+        raise DamagedError("no ELF32 header")
+    header = HEADER.unpack_from(data)
+    offset, size, count = header[first], *header[9 if first == 5 else 11 :][:2]
+    limits.check(limit, count, what)
+    if count and size != want:
+        raise DamagedError(f"{what.rpartition(': ')[2]} of {size} bytes")
+    if offset + size * count > len(data):
+        raise DamagedError(f"{what.rpartition(': ')[2]} end behind the file")
+    return int(count)
+
+
 def segments(data: bytes, what: str) -> list[Segment]:
     """The program headers; DamagedError, or InputError where there are more than the limit."""
-    header = HEADER.unpack_from(data)
-    offset, size, count = header[5], header[9], header[10]
-    limits.check("ELF_SEGMENTS", count, f"{what}: program headers")
-    if count and size != _SEGMENT.size:
-        raise DamagedError(f"program headers of {size} bytes")
-    if offset + size * count > len(data):
-        raise DamagedError("program headers end behind the file")
-    return [Segment(*_SEGMENT.unpack_from(data, offset + i * size)) for i in range(count)]
+    if not _table(data, f"{what}: program headers", 5, _SEGMENT_SIZE, "ELF_SEGMENTS"):
+        return []
+    fields = ("p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_flags")
+    at, count = HEADER.unpack_from(data)[5], HEADER.unpack_from(data)[10]
+    found = _rows(data, _structs().Elf_Phdr, at, _SEGMENT_SIZE, count)
+    return [Segment(_named(h["p_type"]), *(h[name] for name in fields)) for h in found]
 
 
 def sections(data: bytes, what: str) -> list[Section]:
     """The section headers; DamagedError, or InputError where there are more than the limit."""
-    if len(data) < HEADER.size or data[:5] != b"\x7fELF\x01":
-        raise DamagedError("no ELF32 header")
-    header = HEADER.unpack_from(data)
-    offset, size, count, names_at = header[6], *header[11:]
-    limits.check("ELF_SECTIONS", count, f"{what}: section headers")
-    if count and size != _SECTION.size:
-        raise DamagedError(f"section headers of {size} bytes")
-    if offset + size * count > len(data):
-        raise DamagedError("section headers end behind the file")
-    rows = [_SECTION.unpack_from(data, offset + i * size) for i in range(count)]
+    count = _table(data, f"{what}: section headers", 6, _SECTION_SIZE, "ELF_SECTIONS")
     if not count:
         return []
+    names_at = HEADER.unpack_from(data)[13]
     if names_at >= count:
         raise DamagedError(f"section names in section {names_at} of {count}")
-    start, length = rows[names_at][4:6]
+    fields = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
+    headers = _rows(data, _structs().Elf_Shdr, HEADER.unpack_from(data)[6], _SECTION_SIZE, count)
+    start, length = headers[names_at]["sh_offset"], headers[names_at]["sh_size"]
     strings = data[start : start + length]
-    return [Section(name_at(strings, row[0]), *row[1:7]) for row in rows]
+    return [
+        Section(name_at(strings, h["sh_name"]), _named(h["sh_type"]), *(h[name] for name in fields))
+        for h in headers
+    ]
 
 
 def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
@@ -109,17 +143,17 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
     section = next((s for s in table if s.name == ".symtab"), None)
     if section is None:
         return
-    if section.kind != SHT_SYMTAB:
+    if section.kind != "SHT_SYMTAB":
         raise DamagedError(f"section .symtab is of type {section.kind}")
-    if not section.link < len(table) or table[section.link].kind != SHT_STRTAB:
+    if not section.link < len(table) or table[section.link].kind != "SHT_STRTAB":
         raise DamagedError("the symbols have no names")
-    entries = section.bytes_of(data)
-    limits.check("ELF_SYMBOLS", len(entries) // _SYMBOL.size, f"{what}: symbols")
+    count = len(section.bytes_of(data)) // _SYMBOL_SIZE
+    limits.check("ELF_SYMBOLS", count, f"{what}: symbols")
     strings = table[section.link].bytes_of(data)
     known: dict[int, str] = {}
     left = limits.limit("ELF_NAMES")
-    whole = len(entries) - len(entries) % _SYMBOL.size
-    for at, value, size, info, _, index in _SYMBOL.iter_unpack(entries[:whole]):
+    for entry in _rows(data, _structs().Elf_Sym, section.offset, _SYMBOL_SIZE, count):
+        at = entry["st_name"]
         name = known.get(at)
         if name is None:
             name = known[at] = name_at(strings, at)
@@ -127,7 +161,11 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
             if left < 0:
                 most = limits.limit("ELF_NAMES")
                 limits.check("ELF_NAMES", most - left, f"{what}: symbol names")
-        yield Symbol(name, value, size, info & 15, info >> 4 == 0, index)
+        kind, place = entry["st_info"], entry["st_shndx"]
+        if isinstance(place, str):
+            place = _RESERVED.get(place, SHN_RESERVED)
+        local = kind["bind"] == "STB_LOCAL"
+        yield Symbol(name, entry["st_value"], entry["st_size"], _named(kind["type"]), local, place)
 
 
 def name_at(strings: bytes, at: int) -> str:

@@ -15,7 +15,7 @@ from bhemu.memmap import LOCAL_BASE
 from bhemu.program import elf, lines
 
 # Between equal addresses the name a person would use wins: functions, then data, then labels.
-_TYPE_ORDER = {elf.STT_FUNC: 0, elf.STT_OBJECT: 1, elf.STT_NOTYPE: 2}
+_TYPE_ORDER = {"STT_FUNC": 0, "STT_OBJECT": 1, "STT_NOTYPE": 2}
 # What a compiler adds to the name of a static that it kept apart or specialised.
 _CLONE = re.compile(r"(?:\.(?:lto_priv|constprop|isra|llvm|__uniq)(?:\.[0-9]+)?)+")
 _MOST_SUGGESTED_FROM = 10_000
