@@ -10,12 +10,14 @@ import numpy as np
 from bhemu.devices import insn_fifo, own_thread
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
+from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv import csr_file, semantics
 from bhemu.riscv.refusals import FAULT, WAITS, fail
 from bhemu.riscv.turn import LOOK, PUSH
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
 
+_NCRISC = CORE_NAMES.index("ncrisc")
 _POLLS = 8  # repeated device loads after which the turn of a polling core is over
 REFUSED = -1  # from `csr`
 
@@ -65,10 +67,21 @@ def load(s: Any, c: Any, address: Any, size: Any) -> Any:
 
 
 @njit
+def _push_by_store(s: Any, c: Any, at: Any, value: Any) -> Any:
+    """What the bus does with a word for the instruction FIFO, without looking for its window."""
+    s.core_address[c] = np.uint32(at)
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = at, value, np.int64(4), c  # rules.ACCESS
+    return insn_fifo.store(s, c, at - INSTRN_BUF_BASE, value)
+
+
+@njit
 def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     """Status of a device store; unless DONE it did not take place."""
     at, size, value = np.int64(address), np.int64(size), np.int64(value)
-    status = call_access(s.bus_write[0], s, c, at, size, value)
+    if size == 4 and INSTRN_BUF_BASE <= at < INSTRN_BUF_END and c < _NCRISC:
+        status = _push_by_store(s, c, at, value)
+    else:
+        status = call_access(s.bus_write[0], s, c, at, size, value)
     if status != DONE:
         _refused(s, c, status)
     return status
@@ -77,7 +90,7 @@ def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
 @njit
 def push(s: Any, c: Any, word: Any) -> Any:
     """Push a Tensix word of `.ttinsn`; False when it must be repeated or is refused."""
-    if c == 4:
+    if c == _NCRISC:
         fail(s, c, NCRISC_PUSH, word=word)
         return False
     status = insn_fifo.push(s, c, max(c - 1, 0), word)
