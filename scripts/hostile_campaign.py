@@ -158,6 +158,8 @@ def programs(job: tuple[int, int]) -> list[Outcome]:
 
 def interrupts(count: int) -> Iterator[Outcome]:
     """Ctrl-C at random times, from the first import to the middle of a run."""
+    # In the background a shell lets its commands ignore Ctrl-C, and their commands inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     r = random.Random(count)
     start = "from bhemu.__main__ import main; print('ready', flush=True); main()"
     words = ["run", "--livelock", "0", str(ROOT / "elfs" / "hang_flag")]
