@@ -12,6 +12,8 @@ from bhemu.jit import cache, host, machine_code, shipped, sources
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
+_KEYS = "keys-"  # how the names of notes about keys begin
+_KEPT_KEYS = 50  # of them are kept: one for each version of the sources
 _yields = False
 _loaded: dict["Entry", int] = {}  # addresses
 
@@ -66,13 +68,14 @@ class Entry:
             known[label] = self._made_from()
             known |= _read_keys()  # other processes find some at the same time
             cache.write(_index_name(), json.dumps(known).encode())
+            cache.prune(_KEYS, _KEPT_KEYS)
         return known[label]
 
 
 def _index_name() -> str:
     """Name of the list of keys that belongs to these sources and tools."""
     seen = f"{sources.fingerprint()} {host.tools()}"
-    return f"keys-{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
+    return f"{_KEYS}{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
 
 
 def _read_keys() -> dict[str, str]:

@@ -87,12 +87,20 @@ def read(name: str) -> bytes | None:
 def write(name: str, data: bytes) -> None:
     """Keep `data` under a name; nothing happens in a folder that cannot be written."""
     place = root() / name
-    scratch = place.with_name(f"{name}.{os.getpid()}")
+    scratch = place.with_name(f"{name}.{os.urandom(6).hex()}")
     with suppress(OSError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(scratch, flags, 0o600), "wb") as opened:
             opened.write(_sealed(name, data))
         os.replace(scratch, place)
+
+
+def prune(prefix: str, keep: int) -> None:
+    """Remove all but the newest files whose names begin so."""
+    with suppress(OSError):
+        found = sorted(root().glob(f"{prefix}*"), key=lambda path: path.stat().st_mtime)
+        for path in found[:-keep]:
+            path.unlink()
 
 
 class BusyError(Exception):

@@ -1,5 +1,6 @@
 """Compiling: numba and LLVM make one function of C from a function of the subset."""
 
+import platform
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,7 +11,7 @@ from numba.core import registry
 from bhemu.errors import Internal
 from bhemu.jit import resolve
 from bhemu.jit.link import image
-from bhemu.jit.machine_code import Image
+from bhemu.jit.machine_code import Fix, Image
 from bhemu.jit.subset import Signature
 
 _LEAN = ("0.68.0", "0.68.1")  # versions of numba whose internals lean.py was tested with
@@ -44,4 +45,13 @@ def emit(signature: Signature, function: Any) -> Image:
     module = binding.parse_assembly(made.inspect_llvm())
     if any(v.name.startswith("numba.dynamic.globals") for v in module.global_variables):
         raise Internal(f"{function!r} holds the address of a Python object")
-    return image(_target().emit_object(module), made.native_name)
+    return packed_as(platform.machine(), _target().emit_object(module), module, made.native_name)
+
+
+def packed_as(machine: str, data: bytes, module: Any, name: str) -> Image:
+    """The image of an object file, or the file itself on other machines than x86-64."""
+    if machine == "x86_64":
+        return image(data, name)
+    values = (*module.functions, *module.global_variables)
+    missing = [v.name for v in values if v.is_declaration and not v.name.startswith("llvm.")]
+    return Image(0, 0, tuple(Fix(0, name, 0) for name in missing), data, object_of=name)

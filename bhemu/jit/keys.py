@@ -2,14 +2,15 @@
 
 That is the code of every function that the entry can reach (without names of files, line numbers
 and docstrings), the values of the global names, defaults and closures that this code loads, the
-options of compilation, the layout of the record, the tools and the CPU.  A value whose kind is
-unknown here is an error: what is not in the key must not be in the machine code.
+options of compilation, the layout of the record, the tools, what calls them and the CPU.  A value
+whose kind is unknown here is an error: what is not in the key must not be in the machine code.
 """
 
 import enum
 import functools
 import hashlib
 import sys
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from bhemu.jit.subset import ByName, Compiled, Intrinsic, Signature
 
 _FUNCTIONS = (Compiled, Intrinsic, FunctionType)
 _FOREIGN = ("builtins", "llvmlite", "math", "numba", "numpy", "operator", "typing")  # see host.py
+_COMPILER = ("resolve", "keywords", "emit", "lean", "link", "machine_code")  # modules of jit
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(...))
 _HAS_DOCSTRING = 0x4000000 if sys.version_info >= (3, 13) else 0  # inspect.CO_HAS_DOCSTRING
 
@@ -55,16 +57,19 @@ def _has_docstring(code: CodeType) -> bool:
     return isinstance(first, str) and not code.co_name.startswith("<")
 
 
-class _Text:
-    """What a function is made of as text; the functions it refers to stand aside, in order."""
+class _Writer:
+    """Code and values as text; the functions they refer to stand aside, in order."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self) -> None:
         self.references: list[Any] = []
+
+    def function(self, function: Any) -> str:
+        """What a function is made of."""
         part = parts(function)
         values = (part.options, part.defaults, part.globals, part.attributes, part.closure)
-        self.text = self._code(part.code) + "".join(f"\n{self._value(v)}" for v in values)
+        return self.code(part.code) + "".join(f"\n{self._value(v)}" for v in values)
 
-    def _code(self, code: CodeType) -> str:
+    def code(self, code: CodeType) -> str:
         constants = [*code.co_consts]
         if _has_docstring(code):
             constants[0] = None
@@ -84,7 +89,7 @@ class _Text:
         if isinstance(value, ByName):
             return f"by name {self._value(value.py_func)} {self._value(value.store)}"
         if isinstance(value, CodeType):
-            return self._code(value)
+            return self.code(value)
         if isinstance(value, enum.Enum):
             return f"{type(value).__qualname__}.{value.name} {value.value!r}"
         if type(value) in _NUMBERS:
@@ -119,22 +124,34 @@ class _Text:
         raise Internal(f"a key cannot hold the type {kind.__qualname__}")
 
 
-_text = functools.cache(_Text)
+@functools.cache
+def _written(function: Any) -> tuple[str, list[Any]]:
+    writer = _Writer()
+    return writer.function(function), writer.references
+
+
+@functools.cache
+def _compiler() -> str:
+    """What hands functions to the tools and makes images of what they give, as text."""
+    code = ""
+    for name in _COMPILER:
+        text = Path(__file__).with_name(f"{name}.py").read_text()
+        code += _Writer().code(compile(text, name, "exec", optimize=2))  # without docstrings
+    return code
 
 
 def key(signature: Signature, function: Any) -> str:
     """The key of `function` compiled as a function of C with this signature."""
-    digest = hashlib.sha256(host.tools().encode())
+    digest = hashlib.sha256(f"{host.tools()} {_compiler()}".encode())
     record = [layout(a) if isinstance(a, np.dtype) else a for a in signature.arguments]
     digest.update(repr((signature.result, record)).encode())
     numbers: dict[Any, int] = {function: 0}
     todo = [function]
     for each in todo:
-        made = _text(each)
-        for reference in made.references:
+        text, found = _written(each)
+        for reference in found:
             if reference not in numbers:
                 numbers[reference] = len(numbers)
                 todo.append(reference)
-        references = [numbers[reference] for reference in made.references]
-        digest.update(f"\n{references}\n{made.text}".encode())
+        digest.update(f"\n{[numbers[reference] for reference in found]}\n{text}".encode())
     return digest.hexdigest()[:32]

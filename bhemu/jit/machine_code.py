@@ -32,24 +32,29 @@ class Fix(NamedTuple):
 
 
 class Image(NamedTuple):
-    """`content` is loaded at the start of a page; `entry` is where it is called."""
+    """`content` is loaded at the start of a page; `entry` is where it is called.
+
+    With an `object_of` it is an object file that defines the function of this name and refers to
+    the symbols of `fixes`: LLVM loads it, on processors whose objects link.py does not know.
+    """
 
     entry: int
     writable: int
     fixes: tuple[Fix, ...]
     content: bytes
+    object_of: str = ""
 
     def packed(self) -> bytes:
         """As bytes for `unpacked`."""
-        head = json.dumps([self.entry, self.writable, self.fixes]).encode()
+        head = json.dumps([self.entry, self.writable, self.fixes, self.object_of]).encode()
         return len(head).to_bytes(4, "little") + head + self.content
 
 
 def unpacked(data: bytes) -> Image:
     """The image that `packed` gave."""
     end = 4 + int.from_bytes(data[:4], "little")
-    entry, writable, fixes = json.loads(data[4:end])
-    return Image(entry, writable, tuple(Fix(*fix) for fix in fixes), data[end:])
+    entry, writable, fixes, object_of = json.loads(data[4:end])
+    return Image(entry, writable, tuple(Fix(*fix) for fix in fixes), data[end:], object_of)
 
 
 @ctypes.CFUNCTYPE(ctypes.c_void_p)
@@ -85,8 +90,25 @@ def address(symbol: str) -> int:
     raise Internal(f"compiled code calls {symbol}, which is nowhere")
 
 
+def _load_object(image: Image) -> int:
+    """Address of the function of an object file."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    builder = binding.JITLibraryBuilder().add_object_img(image.content).add_current_process()
+    for fix in image.fixes:
+        builder.import_symbol(fix.symbol, address(fix.symbol))
+    builder.export_symbol(image.object_of)
+    library = builder.link(binding.create_lljit_compiler(), image.object_of)
+    _alive.append(library)
+    return int(library[image.object_of])
+
+
 def load(image: Image) -> int:
     """Address of the function of an image, which stays in memory as long as the process."""
+    if image.object_of:
+        return _load_object(image)
     memory = mmap.mmap(-1, len(image.content))
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     memory[:] = image.content

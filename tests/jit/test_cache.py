@@ -105,6 +105,14 @@ def test_what_was_written_is_read(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["name"]
 
 
+def test_only_the_newest_notes_are_kept(folder: Path) -> None:
+    for i, name in enumerate(("keys-c", "keys-a", "keys-b", "other")):
+        cache.write(name, b"data")
+        os.utime(folder / name, (i, i))
+    cache.prune("keys-", 2)
+    assert sorted(path.name for path in folder.iterdir()) == ["keys-a", "keys-b", "other"]
+
+
 def test_a_file_under_another_name_is_not_believed(folder: Path) -> None:
     cache.write("name", b"data")
     (folder / "name").rename(folder / "other")

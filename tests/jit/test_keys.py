@@ -142,6 +142,13 @@ def test_an_option_of_compilation_counts(tree: Tree) -> None:
     assert "SFPADD" in found and "SEMPOST" not in found
 
 
+def test_what_compiles_is_in_every_key(tree: Tree) -> None:
+    """But for its docstrings and comments."""
+    entries = {name.split()[1] for name in tree.before}
+    assert tree.recompiled("jit/emit.py", "opt=3", "opt=2") == entries
+    assert tree.recompiled("jit/emit.py", '"""Compiling:', '"""A comment. Compiling:') == set()
+
+
 def test_the_layout_of_the_record_is_in_every_key(tree: Tree) -> None:
     member = '    Member("profile_part", _i64, (1,), "the present part"),\n'
     found = tree.recompiled(

@@ -1,6 +1,8 @@
 """Objects become images that load without the tools that made them, and do the same."""
 
 import ctypes
+import mmap
+import os
 import subprocess
 import sys
 from typing import Any
@@ -18,7 +20,8 @@ pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the inte
 
 ONE = signature("int64", "int64")
 TABLE = np.arange(100, dtype=np.int64) ** 3
-_absolute: Any = External("labs", ONE)
+_sysconf: Any = External("sysconf", ONE)
+NAMES = os.sysconf_names  # by number, what the function takes
 PAIR = np.dtype([("a", np.int64), ("b", np.int64, (4,))])
 
 
@@ -27,7 +30,7 @@ def from_table(i):  # type: ignore[no-untyped-def]
 
 
 def from_library(x):  # type: ignore[no-untyped-def]
-    return _absolute(x) + 1
+    return _sysconf(x) + 1
 
 
 def many_ways(x):  # type: ignore[no-untyped-def]
@@ -66,7 +69,8 @@ def call(python: Any, *arguments: int) -> int:
 
 def test_constants_jumps_and_libraries() -> None:
     assert [call(from_table, i) for i in (0, 3, 99)] == [0, 27, 99**3]
-    assert [call(from_library, x) for x in (-5, 5)] == [6, 6]
+    for name in ("SC_PAGESIZE", "SC_CLK_TCK"):
+        assert call(from_library, NAMES[name]) == os.sysconf(name) + 1
     assert [call(many_ways, x) for x in range(6)] == [11, 7, 23, 5, 17, 2]
 
 
@@ -97,6 +101,17 @@ def test_a_function_that_is_nowhere_is_an_error() -> None:
 def test_an_image_is_read_as_it_was_written() -> None:
     image = Image(3, 4096, (Fix(4096, "memset", 0), Fix(4104, "", -7)), bytes(range(256)) * 20)
     assert machine_code.unpacked(image.packed()) == image
+
+
+def test_on_other_machines_llvm_loads_the_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bhemu.jit import emit
+
+    monkeypatch.setattr(emit.platform, "machine", lambda: "aarch64")
+    image = emit.emit(ONE, from_library)
+    assert image.object_of and Fix(0, "sysconf", 0) in image.fixes
+    again = machine_code.unpacked(image.packed())
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine_code.load(again))
+    assert function(NAMES["SC_PAGESIZE"]) == mmap.PAGESIZE + 1
 
 
 WARM = """

@@ -1,0 +1,52 @@
+"""The decorators only mark; the interpreted mode needs nothing that compiles."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bhemu.jit import subset
+from bhemu.jit.subset import JIT, Compiled, njit
+
+RUN = """
+import sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None  # an import is an error
+import bhemu.entries
+from bhemu.cli import main
+main(["run", "-q", "elfs/add1"])
+"""
+
+
+@pytest.mark.parametrize("value", ["1", "0", "", "no"])
+def test_the_switch_is_read_as_numba_reads_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", value)
+    assert subset._disabled() == (value == "1")
+
+
+def test_the_interpreted_mode_needs_no_numba(pytestconfig: pytest.Config) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=pytestconfig.rootpath,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_marked_function_stays_what_it_is() -> None:
+    def double(x: int) -> int:
+        """Twice."""
+        return 2 * x
+
+    marked = njit(inline="always")(double)
+    assert marked(4) == 8
+    assert (marked.__name__, marked.__doc__) == ("double", "Twice.")
+    assert njit(marked) is marked
+    if JIT:
+        assert isinstance(marked, Compiled) and marked.options == {"inline": "always"}
+        assert marked.py_func is double
+    else:
+        assert marked is double
