@@ -18,6 +18,7 @@ from bhemu.jit import host
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = sorted(path.parent.name for path in (ROOT / "elfs").glob("*/PROGRAM.toml"))
 HANGS = 3  # exit code of `bhemu run` for a program that makes no progress
+_TYPED = "import bhemu; open(bhemu.__path__[0] + '/py.typed').close()"  # type checkers look for it
 NOTES = ("engine-",)  # what the cache may hold: no code
 
 
@@ -39,6 +40,7 @@ def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: 
     run(inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel, folder=folder)
     bhemu = inside.with_name("bhemu")
     run(bhemu, "--version", folder=folder)
+    run(inside, "-c", _TYPED, folder=folder)
     cache, hidden = folder / "cache", folder / "hidden"
     hidden.mkdir()
     (hidden / "numba.py").write_text('raise ImportError("something is compiled")\n')

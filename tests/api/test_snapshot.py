@@ -73,6 +73,16 @@ def test_a_file_goes_on_in_another_process(tmp_path: Path) -> None:
     same(state(tile), {name: there.arrays[name] for name in state(tile)})
 
 
+@pytest.mark.parametrize("engines", [("unicorn", "compiled"), ("compiled", "unicorn")])
+def test_another_engine_goes_on_as_the_first(engines: tuple[str, str]) -> None:
+    first, other = (program("add1").launch(engine=engine) for engine in engines)
+    first.run("idle", limit=1500)
+    other.restore(first.snapshot())
+    assert other.trace() == first.trace()
+    assert other.stop == first.stop
+    same(state(first), state(other))
+
+
 def test_code_that_was_changed_in_between_is_changed_back(tile) -> None:
     mine = tile(addi(A2, A2, 1), PARK)
     start = mine.snapshot()
