@@ -39,17 +39,22 @@ class Unary(Instruction, abstract=True):
         return cls.match | rd << 7 | rs1 << 15
 
 
-class RegisterImmediate(Instruction, abstract=True, opcode=0x13):
-    """Register and 12-bit immediate: execute(a, b) gives rd; b is the immediate in 32 bits."""
+class FromImmediate(Instruction, abstract=True):
+    """rd, rs1 and a 12-bit immediate."""
 
     imm = I_IMM
-    text = "rd,rs1,imm"
-    arguments = f"a, ({imm.expression()}) & {MASK}"
 
     @classmethod
-    def assemble(cls, rd: int, rs1: int, imm: int) -> int:
+    def assemble(cls, rd: int, rs1: int, imm: int = 0) -> int:
         """The word."""
         return cls.imm.put(cls.match | rd << 7 | rs1 << 15, imm)
+
+
+class RegisterImmediate(FromImmediate, abstract=True, opcode=0x13):
+    """Register and 12-bit immediate: execute(a, b) gives rd; b is the immediate in 32 bits."""
+
+    text = "rd,rs1,imm"
+    arguments = f"a, ({I_IMM.expression()}) & {MASK}"
 
 
 class Shift(Instruction, abstract=True, opcode=0x13):
@@ -103,23 +108,16 @@ class Jump(Instruction, abstract=True):
         return cls.offset.put(cls.match | rd << 7, offset)
 
 
-class IndirectJump(Instruction, abstract=True):
+class IndirectJump(FromImmediate, abstract=True):
     """Jump to a register, rd = address behind: execute(a, offset) gives the target."""
 
-    imm = I_IMM
     text = "rd,imm(rs1)"
-    arguments = f"a, {imm.expression()}"
-
-    @classmethod
-    def assemble(cls, rd: int, rs1: int, imm: int = 0) -> int:
-        """The word."""
-        return cls.imm.put(cls.match | rd << 7 | rs1 << 15, imm)
+    arguments = f"a, {I_IMM.expression()}"
 
 
-class Load(Instruction, abstract=True, opcode=0x03):
+class Load(FromImmediate, abstract=True, opcode=0x03):
     """Load `size` bytes from rs1 + imm: execute(value) gives rd from the bytes."""
 
-    imm = I_IMM
     size: ClassVar[int]
     text = "rd,imm(rs1)"
 
@@ -128,11 +126,6 @@ class Load(Instruction, abstract=True, opcode=0x03):
         """`execute` of the low bytes of `value`, as plain Python."""
         assert cls.execute is not None
         return int(cls.execute(value & (1 << 8 * cls.size) - 1))
-
-    @classmethod
-    def assemble(cls, rd: int, rs1: int, imm: int = 0) -> int:
-        """The word."""
-        return cls.imm.put(cls.match | rd << 7 | rs1 << 15, imm)
 
 
 class Store(Instruction, abstract=True, opcode=0x23):
