@@ -5,7 +5,7 @@ from typing import Any
 from bhemu import errors
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, Where
-from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE
 from bhemu.parts import TilePart
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
@@ -98,7 +98,7 @@ def engine_error(tile: TilePart) -> BhemuError:
     word = int(more.get("word", 0))
     cls = decode_riscv(word)
     address = int(s.pc[c])
-    hint = "check the pointer; L1 ends at 0x180000, local RAM starts at 0xFFB00000"
+    hint = f"check the pointer; L1 ends at {L1_SIZE:#x}, local RAM starts at 0x{LOCAL_BASE:X}"
     if cls is not None and issubclass(cls, Load | Store):
         address = _accessed_address(tile, c, word)
         if cls.rs1.get(word) == _SP:

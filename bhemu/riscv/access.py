@@ -13,7 +13,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv import csr_file, semantics
 from bhemu.riscv.refusals import FAULT, WAITS, fail
-from bhemu.riscv.turn import LOOK, PUSH
+from bhemu.riscv.turn import LOOK
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
 
@@ -96,7 +96,7 @@ def push(s: Any, c: Any, word: Any) -> Any:
     status = insn_fifo.push(s, c, max(c - 1, 0), word)
     if status == DONE:
         return True
-    s.detail[0] = PUSH
+    s.detail[0] = INSTRN_BUF_BASE
     _refused(s, c, status)
     return False
 

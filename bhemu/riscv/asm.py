@@ -5,13 +5,14 @@ Operands are those of the instruction's format (insn.py); any other mnemonic: `w
 
 from typing import Any
 
+from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import named, rv32i, zbb, zicsr
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import assemble
 
 ZERO, RA, SP, T0, T1, T2, A0, A1, A2, A3 = 0, 1, 2, 5, 6, 7, 10, 11, 12, 13
-PUSH = 0xFFE40000
+PUSH = INSTRN_BUF_BASE
 EBREAK = rv32i.EBREAK.match
 
 addi, add = rv32i.ADDI.assemble, rv32i.ADD.assemble

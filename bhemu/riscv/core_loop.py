@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.jit.calls import l1_word
 from bhemu.jit.memory import LOAD, STORE
 from bhemu.jit.subset import njit
-from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import access, core_step
 from bhemu.riscv.core_step import JUMP_SELF, LEAVE
 from bhemu.riscv.formats import Atomic, Csr, Load, Store
@@ -33,7 +33,6 @@ from bhemu.riscv.turn import (
     FETCH_UNMAPPED,
     LOAD_UNMAPPED,
     MISALIGNED_FETCH,
-    PUSH,
     STORE_UNMAPPED,
     STORED,
     begin,
@@ -147,7 +146,7 @@ def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
 def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """Push the run of `.ttinsn` words that begins at `pc`; the pc behind it."""
     s.stored[c] = 1
-    s.core_address[c] = np.uint32(PUSH)
+    s.core_address[c] = np.uint32(INSTRN_BUF_BASE)
     while True:
         s.fuel[c] -= 1
         if not access.push(s, c, (word >> 2) | ((word & 3) << 30)):

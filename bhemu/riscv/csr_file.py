@@ -12,6 +12,7 @@ from bhemu.devices.debug_regs import now
 from bhemu.jit.subset import njit
 from bhemu.riscv import csr
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.frontend import MOP, REPLAY
 from bhemu.tensix.insn import STALL_ANY
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
 
@@ -25,7 +26,6 @@ _RAW_BUSY = tf.TENSIX_CSR_CONFIG_RawBusyStatus
 _SCRATCH, _SSTATUS, _FROZEN = 0, 6, 14  # places in s.csr
 _CYCLES, _INSTRUCTIONS = 0, 1  # places in s.csr_offset
 
-_MOP, _REPLAY = 0x01, 0x04
 _REPLAY_TYPE, _MOP_TYPE = 1, 2
 # Bit of tt_cfg_qstatus for each block bit B0-B8 of STALLWAIT: both name the same groups.
 _TYPE_OF_BLOCK = (8, 7, 5, 4, 3, 2, 10, 6, 9)
@@ -65,9 +65,9 @@ def _slot(c: Any, number: Any) -> Any:
 def _type(s: Any, word: Any) -> Any:
     """Bitmask with the instruction types of one queued word."""
     opcode = (word >> 24) & 0xFF
-    if opcode == _MOP:
+    if opcode == MOP:
         return np.int64(_MOP_TYPE)
-    if opcode == _REPLAY:
+    if opcode == REPLAY:
         return np.int64(0 if word & 3 == 1 else _REPLAY_TYPE)
     if s.stall[opcode] == STALL_ANY:  # the wait instructions, of the sync unit
         return np.int64(1 << _TYPE_OF_BLOCK[1])

@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
 from bhemu.riscv import access, semantics
 from bhemu.riscv.formats import Atomic, Csr, Load, Store
 from bhemu.riscv.isa import rv32i
@@ -38,7 +38,6 @@ from bhemu.riscv.refusals import (
 )
 from bhemu.riscv.turn import (
     FETCH_UNMAPPED,
-    PUSH,
     REWRITTEN,
     STORED,
     begin,
@@ -161,7 +160,7 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
     """Push the run of `.ttinsn` words that begins at `address`; on_code has counted the first."""
     start = address
     s.stored[c] = 1
-    s.core_address[c] = np.uint32(PUSH)
+    s.core_address[c] = np.uint32(INSTRN_BUF_BASE)
     word = l1_word(s, address)
     while word & 3 != 3 and address < L1_SIZE:
         if address != start:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv.refusals import (
     ASSERT,
     BREAKPOINT,
@@ -33,7 +34,6 @@ from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
 
 LOOK, STORED = 1, 2  # attention: general; compare the until words after a store
 REWRITTEN = 4  # attention: the Unicorn engine must look at the code again
-PUSH = 0xFFE40000
 
 # Why a slice ended by itself: an error of an access or a fetch, by the Unicorn engine's numbers.
 LOAD_UNMAPPED, STORE_UNMAPPED, FETCH_UNMAPPED, FETCH_PROT = 6, 7, 8, 14
@@ -78,7 +78,7 @@ def still_waits(s: Any, c: Any) -> Any:
     if s.core_state[c] != BLOCKED:
         return False
     if s.core_wait[c] == FIFO_FULL:
-        t = (np.int64(s.core_address[c]) - PUSH) >> 16 if c == 0 else c - 1
+        t = (np.int64(s.core_address[c]) - INSTRN_BUF_BASE) >> 16 if c == 0 else c - 1
         if s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH:
             return True
     s.core_state[c] = RUNNING
