@@ -81,10 +81,14 @@ SHORT = """## Where the model falls short
   (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
   DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
   not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
-* First use compiles: the first run of matmul ever takes 20 s on the two processors of
-  docs/benchmarks.md when they have nothing else to do, of which the core is 13 s; other modes of
-  UNPACR and PACR than whole rows take up to 10 and 12 s of one processor when a program first
-  needs them.
+* First use compiles, where no wheel brought the machine code: the first run of matmul ever takes
+  15 s on the two processors of docs/benchmarks.md when they have nothing else to do; other modes
+  of UNPACR and PACR than whole rows take up to 5 and 7 s when a program first needs them.
+* Where one core changes the code of another and nobody writes RISCV_IC_INVALIDATE, engine "unicorn"
+  may go on with its old translation; engine "compiled" sees the new code at once.
+* MVMUL is about four times slower on processors without AVX-512.
+* A row table of a compressed tile that decreases is refused only at the end of L1, by the rule for
+  that, not as UNPACR-NOTHING.
 * Matrix unit: stochastic rounding of sums is refused (FPU-STOCHASTIC; the text names no random
   bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
