@@ -1,8 +1,8 @@
 """What the parts above a record ask of a tile, its cores and what runs it: Protocols."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ class Compiling(Protocol):
     """The table of entries."""
 
     seconds: float  # spent on compiling so far
+
+    def observe(self, before: Callable[[int, int], Any], after: Callable[[Any, int], None]) -> None:
+        """Call `before(thread, word)` and `after(its result, status)` around every word."""
 
 
 class Running(Protocol):

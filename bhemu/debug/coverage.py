@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bhemu import events
+from bhemu.parts import TilePart
 from bhemu.program import files
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -55,7 +56,7 @@ class Notes:
 class Coverage:
     """Notes every Tensix word of a tile from now on; the tile runs slower."""
 
-    def __init__(self, tile: Any) -> None:
+    def __init__(self, tile: TilePart) -> None:
         self._s = tile.state
         self.notes = Notes()
         tile.backend.table.observe(self._before, self._after)
@@ -166,7 +167,7 @@ def from_environment() -> None:
 _noted: list[Notes] = []
 
 
-def _observe(tile: Any) -> None:
+def _observe(tile: TilePart) -> None:
     _noted.append(Coverage(tile).notes)
 
 
