@@ -11,6 +11,7 @@ from bhemu.machine.breakpoints import Breakpoint
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import TracedWord
+from bhemu.machine.watching import Watchpoint
 
 
 class Controls:
@@ -79,9 +80,25 @@ class Controls:
         return self.machine.break_at(self.core[core], place).number
 
     def delete(self, n: int | None = None) -> None:
-        """Remove breakpoint `n`, or all."""
+        """Remove breakpoint or watchpoint `n`, or all."""
         self._alone("delete")
-        self.machine.points.delete(None if n is None else arguments.integer("n", n))
+        self.machine.delete(None if n is None else arguments.integer("n", n))
+
+    def watch(self, place: str, core: str = "brisc") -> int:
+        """Stop after the instruction or Tensix word that changes `place`; its number.
+
+        place: an L1 address or symbol, with a length in bytes as in "0x20000:16" (default 4); an
+        address of `core`'s local memory; a Config or ThreadConfig field (any bank, any thread); a
+        part of the state with its indices, as in "sem:1", "gpr:0:5", "lreg:3", "dst:12". What a
+        host writes is no change. Stop.change tells what was there before, and who did it.
+        """
+        self._alone("watch")
+        return self.machine.watch(self.core[core], place).number
+
+    @property
+    def watchpoints(self) -> tuple[Watchpoint, ...]:
+        """The watchpoints that are set."""
+        return tuple(self.machine.watched.points.values())
 
     @property
     def breakpoints(self) -> tuple[Breakpoint, ...]:

@@ -47,7 +47,11 @@ def where_thread(tile: TilePart, t: int) -> Where:
 
 
 def _core_instruction(tile: TilePart, c: int) -> dict[str, Any]:
-    pc = int(tile.state.pc[c])
+    return instruction(tile, int(tile.state.pc[c]))
+
+
+def instruction(tile: TilePart, pc: int) -> dict[str, Any]:
+    """Word and text of the instruction at `pc`, for a Where; nothing outside of L1."""
     if not 0 <= pc <= L1_SIZE - 4:
         return {}
     word = int.from_bytes(tile.state.l1[pc : pc + 4].tobytes(), "little")

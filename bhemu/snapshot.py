@@ -25,14 +25,15 @@ REGS = next(member for member in MEMBERS if member.name == "regs")
 SAVED = tuple(member for member in MEMBERS if member.name not in POINTERS)
 """What a saved state holds: the record without host addresses, and the cores' registers."""
 
-_HOSTS = (
+HOSTS = (
     *("breakpoint", "breakpoint_count", "breakpoint_skip", "retired_limit", "executed_limit"),
     *("until_count", "until_address", "until_value", "limit", "trace", "watch", "watch_before"),
+    *("watch_count", "watchpoint", "watch_mask", "watched", "watch_hit", "watch_old", "watch_pc"),
     *("watch_log", "log", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
-_RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *_HOSTS))
+_RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
 _META_BYTES = 4 << 20
 _MOST = {"core_state": HELD, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
 _QUEUES = ("fifo", "mailbox", "pcbuf")
@@ -153,9 +154,36 @@ def _about(archive: archives.Archive) -> tuple[dict[str, Any], tuple[Symbols, ..
 
 def take(tile: TilePart, run: Runner, more: Mapping[str, Any]) -> Snapshot:
     """The state of `tile` as it stands; `more` is what else is to be known of it."""
-    record = tile.state.buffer.copy().view(DTYPE)
+    record = whole_record(tile)
+    about, images = outside(tile, run, more)
+    return of_record(record, about, images, run.error)
+
+
+def whole_record(tile: TilePart) -> npt.NDArray[np.uint8]:
+    """A copy of the record's bytes, the cores' registers in it."""
+    buffer = tile.state.buffer.copy()
+    buffer.view(DTYPE)[REGS.name][0] = np.stack([core.regs for core in tile.core.values()])
+    return buffer
+
+
+def of_record(
+    buffer: npt.NDArray[np.uint8],
+    about: Mapping[str, Any],
+    images: tuple[Symbols, ...],
+    error: BhemuError | None,
+) -> Snapshot:
+    """The snapshot whose arrays are views of `buffer`, as `whole_record` gave it."""
+    record = buffer.view(DTYPE)
     arrays = {m.name: record[m.name][0] for m in MEMBERS if m.name not in POINTERS}
-    arrays[REGS.name] = np.stack([core.regs for core in tile.core.values()])
+    snapshot = Snapshot(arrays, "the tile", about, images)
+    snapshot.error = error
+    return snapshot
+
+
+def outside(
+    tile: TilePart, run: Runner, more: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
+    """What a snapshot holds beside the record: JSON-ready values and the loaded ELFs."""
     cores = tile.core.values()
     about = {
         **more,
@@ -178,9 +206,7 @@ def take(tile: TilePart, run: Runner, more: Mapping[str, Any]) -> Snapshot:
         ],
     }
     images = tuple(symbols for core in cores for symbols in core.images)
-    snapshot = Snapshot(arrays, "the tile", json.loads(json.dumps(about)), images)
-    snapshot.error = run.error
-    return snapshot
+    return json.loads(json.dumps(about)), images
 
 
 def restore(tile: TilePart, run: Runner, snapshot: Snapshot) -> None:

@@ -20,6 +20,7 @@ LAYERS = (
     ("names", "hang"),
     ("core", "machine"),
     ("controls", "snapshot"),
+    ("history",),
     ("tile",),
     ("llk",),
     ("launch",),

@@ -16,7 +16,7 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, Inpu
 if TYPE_CHECKING:
     from bhemu.debug.stepper import Stepper
 
-_REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn")
+_REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-step", "rs", "rn")
 
 
 @click.command("step")
@@ -64,6 +64,7 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
 
         chosen.check_save()
         tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
+        tile.keep_history()
     return Stepper(tile, chosen.program, Sources(chosen.program, folders), output.say)
 
 

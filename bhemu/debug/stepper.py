@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from bhemu.core import Core
 from bhemu.debug import registers
+from bhemu.debug.going_back import GoingBack
 from bhemu.debug.places import Sources, address, number
 from bhemu.debug.position import Pushes, listing, position
 from bhemu.errors import InputError
@@ -19,10 +20,11 @@ from bhemu.tile import Tile
 _MOST_SHOWN = 20  # single steps of one command that are shown one by one
 _SHORT = "s step, n next, c continue, cont continue, b break, bkpt break, d delete, u until"
 _SHORT += ", fin finish, r regs, x mem, ts tstep, tn tnext, h help, q quit, exit quit"
+_SHORT += ", rs reverse-step, rn reverse-next, rc reverse-continue, rts reverse-tstep"
 _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
-class Stepper:
+class Stepper(GoingBack):
     """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
 
     def __init__(
@@ -46,7 +48,7 @@ class Stepper:
         if not words:
             return True
         name = _ALIASES.get(words[0], words[0])
-        action = getattr(self, f"do_{name}", None)
+        action = getattr(self, f"do_{name.replace('-', '_')}", None)
         if action is None:
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             mean = f"did you mean {near[0]}? " if near else ""
@@ -143,6 +145,10 @@ class Stepper:
             self._out(str(point))
         elif stop.reason == "until" and core.state not in ("running", "blocked"):
             self._out(f"{core.name} is {core.state}")
+        elif stop.change is not None:
+            self._out(str(stop.change.watchpoint))
+            self._out(f"  {stop.change}, clock {stop.clock}")
+            self._out(f"  by {stop.change.where}")
         elif stop.reason not in ("step", "breakpoint"):
             self._out(f"stopped: {stop.reason}, clock {stop.clock}")
         if stopped is not core:
@@ -159,9 +165,9 @@ class Stepper:
         self._out(str(point))
 
     def do_delete(self, args: list[str]) -> None:
-        """delete [N]: remove breakpoint N, or all."""
+        """delete [N]: remove breakpoint or watchpoint N, or all."""
         self._need(args, 0, 1, "delete [N]")
-        self._machine.points.delete(number(args[0]) if args else None)
+        self._machine.delete(number(args[0]) if args else None)
 
     # Looking
 
@@ -272,7 +278,8 @@ class Stepper:
     def do_help(self, args: list[str]) -> None:
         """help: this list."""
         for name in COMMANDS:
-            self._out(f"  {(getattr(self, f'do_{name}').__doc__ or '').strip()}")
+            action = getattr(self, f"do_{name.replace('-', '_')}")
+            self._out(f"  {(action.__doc__ or '').strip()}")
 
     def do_quit(self, args: list[str]) -> None:
         """quit: end the session."""
@@ -321,4 +328,9 @@ class Stepper:
         return int(text)
 
 
-COMMANDS = tuple(name.removeprefix("do_") for name in vars(Stepper) if name.startswith("do_"))
+COMMANDS = tuple(
+    name.removeprefix("do_").replace("_", "-")
+    for part in (Stepper, GoingBack)
+    for name in vars(part)
+    if name.startswith("do_")
+)

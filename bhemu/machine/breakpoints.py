@@ -30,9 +30,8 @@ class Breakpoint:
 class Breakpoints:
     """The numbered breakpoints and the temporary ones of a command that runs."""
 
-    def __init__(self, s: State) -> None:
-        self._s = s
-        self._next = 1
+    def __init__(self, s: State, numbers: Iterator[int]) -> None:
+        self._s, self._numbers = s, numbers
         self.points: dict[int, Breakpoint] = {}
 
     def add(self, core: int, address: int, text: str) -> Breakpoint:
@@ -42,9 +41,8 @@ class Breakpoints:
         old = self.at(core, address)
         if old is not None:
             raise InputError(f"{old} is set there already")
-        point = Breakpoint(self._next, core, address, text)
         self._write(core, [*self._addresses(core), address])
-        self._next += 1
+        point = Breakpoint(next(self._numbers), core, address, text)
         self.points[point.number] = point
         return point
 

@@ -1,10 +1,11 @@
 """The run loop of a tile: rounds until something stops it; errors in words."""
 
 import copy
+import itertools
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from bhemu import arguments, interrupts, report
 from bhemu.arguments import MOST
@@ -12,8 +13,9 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.machine import until as end
 from bhemu.machine.breakpoints import Breakpoints
 from bhemu.machine.stop import Stop, now, stop
+from bhemu.machine.watching import Watchpoints
 from bhemu.parts import TilePart
-from bhemu.tensix import loop
+from bhemu.tensix import loop, watchpoints
 from bhemu.tensix.state import ASSERTED, CORES, RUNNING
 
 _CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
@@ -24,6 +26,7 @@ _STOPS = {
     loop.STOP_UNTIL: "until",
     loop.STOP_LIMIT: "limit",
     loop.STOP_IDLE: "idle",
+    loop.STOP_WATCH: "watchpoint",
 }
 
 
@@ -66,6 +69,19 @@ def _resolve(tile: TilePart, status: int) -> Stop | None:
     return stop(tile, _STOPS[status])
 
 
+class Observer(Protocol):
+    """Who wants to know that a run begins, pauses and ends (history.py)."""
+
+    def run_begins(self) -> None:
+        """Before anything runs."""
+
+    def run_pauses(self) -> None:
+        """Every few milliseconds."""
+
+    def run_ended(self) -> None:
+        """Whatever ended it."""
+
+
 class Runner:
     """The run loop of one tile; remembers the error that stopped it and where it was seen to stop.
 
@@ -74,11 +90,14 @@ class Runner:
 
     def __init__(self, tile: TilePart) -> None:
         self._own_tile = weakref.ref(tile)
-        self.points = Breakpoints(tile.state)
+        numbers = itertools.count(1)  # breakpoints and watchpoints share them
+        self.points = Breakpoints(tile.state, numbers)
+        self.watched = Watchpoints(tile.state, numbers)
         self.end = end.End()
         self.error: BhemuError | None = None
         self.last: Stop | None = None
         self.seen: dict[int, int] = {}  # core -> retired count at the stop the user has seen
+        self.observer: Observer | None = None
         self._running = False
 
     @property
@@ -107,6 +126,9 @@ class Runner:
         self.last = None
         deadline = self._deadline(timeout_s)
         self.tile.before_run()
+        watchpoints.refresh(self.tile.state)
+        if self.observer:
+            self.observer.run_begins()
         self._running = True
         try:
             self.last = self._to_news(ask, deadline)
@@ -119,6 +141,8 @@ class Runner:
             raise
         finally:
             self._running = False
+            if self.observer:
+                self.observer.run_ended()
         return self.last
 
     def check_idle(self, what: str) -> None:
@@ -166,6 +190,8 @@ class Runner:
                     self.points.skip(core)
             reached = self._loop(ask, deadline)
             core = int(s.agent[0])
+            if reached.reason == "watchpoint":
+                return self._numbered(reached)
             if reached.reason != "breakpoint":
                 return reached
             # An access that had to wait is repeated: the same instruction reaches its breakpoint
@@ -182,6 +208,8 @@ class Runner:
     def _numbered(self, reached: Stop) -> Stop:
         s = self.tile.state
         core = int(s.agent[0])
+        if reached.reason == "watchpoint":
+            return stop(self.tile, reached.reason, change=self.watched.change(self.tile, core))
         point = self.points.at(core, int(s.pc[core])) if core < CORES else None
         return stop(self.tile, reached.reason, None if point is None else point.number)
 
@@ -198,6 +226,8 @@ class Runner:
                     return reached
             elif ask and ask(tile):
                 return stop(tile, "until")
+            if self.observer:
+                self.observer.run_pauses()
             at = time.monotonic()
             if deadline is not None and at - table.seconds >= deadline:
                 return stop(tile, "timeout")

@@ -10,6 +10,7 @@ from bhemu.machine.breakpoints import Breakpoint
 from bhemu.machine.runner import Runner, count_to
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import Entry, Places, TracedWord
+from bhemu.machine.watching import Watchpoint, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.names import code_address
 from bhemu.parts import CorePart
@@ -33,6 +34,19 @@ class Machine(Runner):
         """Stop before the instruction at `place`: an address, a symbol or FILE:LINE."""
         address = code_address(self.tile, core, place)
         return self.points.add(core.index, address, str(place))
+
+    def watch(self, core: CorePart, place: str) -> Watchpoint:
+        """Stop after the instruction or Tensix word that changes `place` (watching.spans)."""
+        return self.watched.add(place, spans(self.tile, core.name, place))
+
+    def delete(self, number: int | None) -> None:
+        """Remove a breakpoint or watchpoint, or all of them."""
+        if number in self.watched.points:
+            self.watched.delete(number)
+            return
+        self.points.delete(number)
+        if number is None:
+            self.watched.delete(None)
 
     def stopped_core(self, stop: Stop) -> str | None:
         """Name of the core that a breakpoint stopped."""

@@ -4,25 +4,30 @@ from dataclasses import dataclass
 
 from bhemu import report
 from bhemu.errors import Where
+from bhemu.machine.watching import Change
 from bhemu.parts import TilePart
 from bhemu.tensix.state import State
 
 
 @dataclass(frozen=True, repr=False)
 class Stop:
-    """Why a run ended: "until" "idle" "limit" "timeout" "breakpoint" "step" or "interrupt".
+    """Why a run ended: "until", "idle", "limit", "timeout", "breakpoint", "watchpoint", "step" or
+    "interrupt".
 
     `where` is the place of the core that stopped (None when no single core did), `clock` the
-    tile's clock, `breakpoint` the number of the breakpoint that was reached.
+    tile's clock, `breakpoint` the number of the breakpoint that was reached, `change` what a
+    watchpoint saw.
     """
 
     reason: str
     where: Where | None
     clock: int
     breakpoint: int | None = None
+    change: Change | None = None
 
     def __repr__(self) -> str:
         number = "" if self.breakpoint is None else f" {self.breakpoint}"
+        number += "" if self.change is None else f" ({self.change})"
         place = "" if self.where is None else f", {self.where}"
         return f"<Stop {self.reason}{number}, clock {self.clock}{place}>"
 
@@ -33,10 +38,12 @@ def now(s: State) -> int:
     return int(s.clock[0]) + open_turn
 
 
-def stop(tile: TilePart, reason: str, number: int | None = None) -> Stop:
+def stop(
+    tile: TilePart, reason: str, number: int | None = None, change: Change | None = None
+) -> Stop:
     """The stop of a tile that stands now."""
     s = tile.state
-    where = None
+    where = None if change is None else change.where
     if reason in ("step", "breakpoint") and s.turn_open[0]:
         where = report.where_core(tile, int(s.agent[0]))
-    return Stop(reason, where, now(s), number)
+    return Stop(reason, where, now(s), number, change)

@@ -13,7 +13,7 @@ from bhemu.tensix.quirks import note
 from bhemu.tensix.status import GUEST, UB, error
 
 # stop_kind: why the last slice ended
-NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES = range(10)
+NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES, WATCH = range(11)
 
 _LR, _SC = (cls.funct5.get(cls.match) for cls in (zaamo.LR_W, zaamo.SC_W))
 LOAD_MASKS = alignment_masks(Load)

@@ -16,8 +16,10 @@ from bhemu.riscv.refusals import (
     TRAP,
     TURN_OVER,
     UNTIL,
+    WATCH,
     fail,
 )
+from bhemu.tensix import watchpoints
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.loop import (
     STOP_ASSERT,
@@ -28,6 +30,7 @@ from bhemu.tensix.loop import (
     STOP_LIMIT,
     STOP_STEP,
     STOP_UNTIL,
+    STOP_WATCH,
     until_holds,
 )
 from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
@@ -57,6 +60,9 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
     """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
     if s.status[0] != 0:
         return FAULT
+    if s.watch_count[0] and watchpoints.changed(s):
+        s.status_thread[0] = -1
+        return WATCH
     if s.attention[0] & STORED:
         s.attention[0] &= ~STORED
         if until_holds(s):
@@ -69,6 +75,8 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
         return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
     if s.breakpoint_count[c] and _at_breakpoint(s, c, address):
         return BREAKPOINT
+    if s.watch_count[0]:
+        s.watch_pc[c] = np.uint32(address)
     return NONE
 
 
@@ -105,7 +113,7 @@ def _fuel(s: Any, c: Any) -> Any:
 @njit
 def watchful(s: Any, c: Any) -> Any:
     """The attention that a slice of core `c` begins with."""
-    return LOOK if s.breakpoint_count[c] or s.turn_yield[0] else 0
+    return LOOK if s.breakpoint_count[c] or s.turn_yield[0] or s.watch_count[0] else 0
 
 
 @njit
@@ -163,4 +171,6 @@ def _outcome(s: Any, c: Any, error: Any) -> Any:
         return np.int64(STOP_ASSERT)
     if kind == UNTIL:
         return np.int64(STOP_UNTIL)
+    if kind == WATCH:
+        return np.int64(STOP_WATCH)
     return np.int64(0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bhemu.jit.calls import call_entry, call_step, l1_word
 from bhemu.jit.subset import njit
-from bhemu.tensix import watch
+from bhemu.tensix import watch, watchpoints
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.insn import WAKES, WAKES_BY_BANK
@@ -32,6 +32,7 @@ STOP_ENGINE = 1009  # the engine stopped by itself: detail[0] = its error, detai
 STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs on
 STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
 STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
+STOP_WATCH = 1013  # what a watchpoint watches has changed
 
 _ALL = 0b111  # the threads, as a mask
 POLLING_TURN = 64  # instructions of a core that only polls
@@ -144,7 +145,11 @@ def step_thread(s: Any, t: Any) -> Any:
                 _stop(s, t, status)
             return n
         n += 1
-        if _executed(s, t, opcode, banks):
+        full = _executed(s, t, opcode, banks)
+        if s.watch_count[0] and watchpoints.changed(s):
+            _stop(s, t, STOP_WATCH)
+            return n
+        if full:
             _stop(s, t, STOP_LOG)
             return n
     return n

@@ -23,6 +23,7 @@ RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
 SECOND_SLOTS = 8  # second entries of instructions, see second_entries.py
+WATCHPOINTS, WATCH_BYTES = 16, 128  # how many, and how much one of them watches
 WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
 WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
@@ -183,6 +184,14 @@ MEMBERS = (
     Member("watch", _i64, (5,), "while tracing, see tensix/watch.py: kind, place, where to stop"),
     Member("watch_before", _u32, (1,), "what is watched, before the word that executes"),
     Member("watch_log", _u32, (LOG_SIZE, 2), "what is watched before and after each logged word"),
+    # watchpoints, see tensix/watchpoints.py
+    Member("watch_count", _i64, (1,), "watchpoints set"),
+    Member("watchpoint", _i64, (WATCHPOINTS, 3), "distance in the record, bytes, number"),
+    Member("watch_mask", _u8, (WATCHPOINTS, WATCH_BYTES), "bits that are compared"),
+    Member("watched", _u8, (WATCHPOINTS, WATCH_BYTES), "what was last seen there"),
+    Member("watch_hit", _i64, (1,), "row of the watchpoint that stopped the run, -1 = none"),
+    Member("watch_old", _u8, (WATCH_BYTES,), "what was there before"),
+    Member("watch_pc", _u32, (CORES,), "pc of each core's last instruction, while any is set"),
     # RISC-V cores
     Member("core_state", _i64, (CORES,), "0 reset 1 running 2 blocked 3 parked 4 assert 5 held"),
     Member("core_wait", _i64, (CORES,), "condition number the core waits for"),

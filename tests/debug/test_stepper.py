@@ -295,3 +295,23 @@ def test_help_has_a_line_for_every_command(image) -> None:
     for name, line in zip(COMMANDS, lines, strict=True):
         assert line.startswith(f"  {name}")
         assert ": " in line
+
+
+def test_going_back_at_the_prompt(image) -> None:
+    place = 0x20000
+    loop = [*li(A1, place), addi(A0, A0, 1), sw(A0, A1), jal(ZERO, -8)]
+    bench = Bench(image(*loop))
+    bench.tile.keep_history()
+    assert bench(f"watch {place:#x}") == [f"watchpoint 1: {place:#x}"]
+    bench("continue; continue")
+    lines = bench("continue")
+    assert lines[1] == "  0x20000: 0x2 -> 0x3, clock 10"
+    assert lines[2].startswith(f"  by tile (1,2) trisc0 pc 0x{START + 12:08X}, word")
+    assert "0x1 -> 0x2" in bench("reverse-continue")[2]
+    assert bench("reverse-step 2")[0] == "clock 5"
+    assert bench.pc == START + 8
+    assert bench("goto 9")[0] == "clock 9"
+    bench("delete 1")
+    assert bench("reverse-continue")[0] == "the history begins here"
+    with pytest.raises(InputError, match="lies before the history"):
+        bench("reverse-step")

@@ -1,0 +1,214 @@
+"""Watchpoints of a tile: named places of its record, and what changed one of them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bhemu import names, report
+from bhemu.arguments import did_you_mean
+from bhemu.devices.bus.address_map import block_name, find
+from bhemu.errors import InputError, UnknownName, Where
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.parts import TilePart
+from bhemu.tensix import config_fields, thread_fields, watchpoints
+from bhemu.tensix.state import (
+    DTYPE,
+    LOCAL_SIZE,
+    MEMBERS,
+    OFFSET,
+    POINTERS,
+    WATCH_BYTES,
+    WATCHPOINTS,
+    State,
+)
+
+_INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
+_MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
+_ALIASES = {"local": "", "config": "cfg", "threadconfig": "thread_cfg", "semaphore": "sem"}
+_FORMS = (
+    "an L1 address or symbol (0x20000, counter:4), a configuration field, or a part of the state"
+    " with its indices (sem:1, gpr:0:5, lreg:3, dst:12, cfg:0:40)"
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes of the record; `mask` tells the bits of a little-endian word, None = all."""
+
+    at: int
+    length: int
+    mask: int | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Watchpoint:
+    """One watchpoint: its number, what the user wrote, where that is in the record."""
+
+    number: int
+    text: str
+    spans: tuple[Span, ...]
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        return f"watchpoint {self.number}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a watchpoint saw: values before and after (little-endian, a field's bits alone).
+
+    `where` is the instruction or Tensix word that did it, for a core `pc` is that of the store.
+    """
+
+    watchpoint: Watchpoint
+    before: int
+    after: int
+    where: Where
+
+    def __str__(self) -> str:
+        return f"{self.watchpoint.text}: {self.before:#x} -> {self.after:#x}"
+
+
+def _member_span(text: str, name: str, indices: list[int]) -> Span:
+    member = _MEMBERS[name]
+    for index, size in zip(indices, member.shape, strict=False):
+        if index >= size:
+            shape = " x ".join(str(n) for n in member.shape)
+            raise InputError(f"{text}: {name} is {shape}; there is no {index}")
+    if len(indices) > len(member.shape):
+        raise InputError(f"{text}: {name} has {len(member.shape)} indices")
+    item = np.dtype(member.dtype).itemsize
+    at, rest = 0, item * int(np.prod(member.shape))
+    length = rest
+    for index, size in zip(indices, member.shape, strict=False):
+        length //= size
+        at += index * length
+    return Span(OFFSET[name] + at, length)
+
+
+def _field_spans(name: str) -> tuple[Span, ...]:
+    """A field of Config in both banks, or of ThreadConfig in all threads; none for another name."""
+    for fields, member in ((config_fields, "cfg"), (thread_fields, "thread_cfg")):
+        field = getattr(fields, name, None)
+        if isinstance(field, config_fields.Field):
+            owners, words = _MEMBERS[member].shape
+            first = OFFSET[member] + 4 * field.word
+            mask = field.mask << field.shift
+            return tuple(Span(first + 4 * words * owner, 4, mask) for owner in range(owners))
+    return ()
+
+
+def _address_span(tile: TilePart, text: str, core: str, address: int, length: int) -> Span:
+    c = CORE_NAMES.index(core)
+    if address >= 0 and address + length <= L1_SIZE:
+        return Span(address, length)
+    if address >= LOCAL_BASE and address + length <= LOCAL_BASE + LOCAL_SIZES[c]:
+        return Span(OFFSET["local"] + c * LOCAL_SIZE + address - LOCAL_BASE, length)
+    window = find(address)
+    if window is not None and window.storage in DTYPE.fields:  # type: ignore[operator]
+        return Span(OFFSET[window.storage] + (address - window.low & ~3), 4)
+    raise InputError(
+        f"{text}: {address:#010x} ({block_name(address)}) cannot be watched by its address",
+        hint=_FORMS,
+    )
+
+
+def spans(tile: TilePart, core: str, text: str) -> tuple[Span, ...]:
+    """Where in the record the place is that a user wrote; InputError for what is no place."""
+    name, *rest = text.split(":")
+    name = name.strip()
+    found = _field_spans(name)
+    if found and not rest:
+        return found
+    if any(_INDEX.fullmatch(part.strip()) is None for part in rest):
+        raise InputError(f"{text!r}: indices and lengths are numbers", hint=_FORMS)
+    indices = [int(part, 0) for part in rest]
+    member = _ALIASES.get(name) or name
+    if member in _MEMBERS and member not in ("l1", "local"):
+        return (_member_span(text, member, indices),)
+    if len(indices) > 1:
+        raise InputError(f"{text!r}: an address has one length", hint=_FORMS)
+    length = indices[0] if indices else 4
+    if not 1 <= length <= WATCH_BYTES:
+        raise InputError(f"{text!r}: 1 to {WATCH_BYTES} bytes can be watched", hint=_FORMS)
+    return (_address_span(tile, text, core, _address(tile, core, name), length),)
+
+
+def _address(tile: TilePart, core: str, name: str) -> int:
+    if _INDEX.fullmatch(name):
+        return int(name, 0)
+    try:
+        return names.resolve(tile, name)
+    except UnknownName as unknown:
+        known = [*_MEMBERS, *vars(config_fields), *vars(thread_fields)]
+        near = did_you_mean(name, known)
+        raise UnknownName(str(unknown.message), hint=near or unknown.hint) from None
+
+
+class Watchpoints:
+    """The watchpoints of a tile, kept in the record where the compiled loop compares them."""
+
+    def __init__(self, s: State, numbers: Iterator[int]) -> None:
+        self._s, self._numbers = s, numbers
+        self.points: dict[int, Watchpoint] = {}
+
+    def add(self, text: str, found: tuple[Span, ...]) -> Watchpoint:
+        """Set one; InputError when it is too large or all places are taken."""
+        used = sum(len(point.spans) for point in self.points.values())
+        if used + len(found) > WATCHPOINTS:
+            raise InputError(f"{WATCHPOINTS} places can be watched", hint="delete one first")
+        if any(span.length > WATCH_BYTES for span in found):
+            size = max(span.length for span in found)
+            raise InputError(
+                f"{text} is {size} bytes, at most {WATCH_BYTES} can be watched", hint="add an index"
+            )
+        point = Watchpoint(next(self._numbers), text, found)
+        self.points[point.number] = point
+        self._write()
+        return point
+
+    def delete(self, number: int | None) -> None:
+        """Remove one, or all."""
+        if number is None:
+            self.points.clear()
+        else:
+            del self.points[number]
+        self._write()
+
+    def _write(self) -> None:
+        s = self._s
+        rows = [(point, span) for point in self.points.values() for span in point.spans]
+        s.watch_count[0] = len(rows)
+        for i, (point, span) in enumerate(rows):
+            s.watchpoint[i] = span.at, span.length, point.number
+            mask = b"\xff" * span.length
+            if span.mask is not None:
+                mask = span.mask.to_bytes(span.length, "little")
+            s.watch_mask[i, : span.length] = np.frombuffer(mask, np.uint8)
+        watchpoints.refresh(s)
+
+    def change(self, tile: TilePart, agent: int) -> Change:
+        """What stopped the run, `agent` as the scheduler says whose turn it was."""
+        s = self._s
+        row = int(s.watch_hit[0])
+        at, length, number = (int(n) for n in s.watchpoint[row])
+        before = int.from_bytes(s.watch_old[:length].tobytes(), "little")
+        after = int.from_bytes(s.watched[row, :length].tobytes(), "little")
+        span = next(
+            one for one in self.points[number].spans if (one.at, one.length) == (at, length)
+        )
+        if span.mask is not None:
+            low = (span.mask & -span.mask).bit_length() - 1
+            before, after = (before & span.mask) >> low, (after & span.mask) >> low
+        return Change(self.points[number], before, after, self._where(tile, agent))
+
+    def _where(self, tile: TilePart, agent: int) -> Where:
+        t = int(self._s.status_thread[0])
+        if t >= 0:
+            return report.where_thread(tile, t)
+        pc = int(self._s.watch_pc[agent])
+        return report.where_core(tile, agent, pc, **report.instruction(tile, pc))
