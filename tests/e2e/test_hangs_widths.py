@@ -4,7 +4,7 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress
-from bhemu.hang.waitgraph import WaitGraph
+from bhemu.hang.waitgraph import Waiter, WaitGraph
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, lbu, lhu, li, lw, sw
 from bhemu.tile import Tile
 
@@ -20,6 +20,10 @@ def graph(**programs: bytes) -> WaitGraph:
         tile.run(timeout_s=60)
     assert isinstance(caught.value.graph, WaitGraph)
     return caught.value.graph
+
+
+def waits(found: WaitGraph, who: str) -> Waiter:
+    return next(waiter for waiter in found.waiters if waiter.who == who)
 
 
 def poll(address: int, width: int) -> list[int]:
@@ -55,7 +59,7 @@ def test_a_store_to_any_polled_byte_is_one(polled, stored, how: str) -> None:
         trisc0=code(poll(*polled), PARK),
         trisc1=code(poll(0x200, WORD), give(*stored), PARK),
     )
-    assert [(r.who, r.how) for r in found.waiters[0].releasers] == [("trisc1", how)]
+    assert [(r.who, r.how) for r in waits(found, "trisc0").releasers] == [("trisc1", how)]
 
 
 def test_a_word_store_that_leaves_the_polled_byte_as_it_is_is_none() -> None:
@@ -63,4 +67,4 @@ def test_a_word_store_that_leaves_the_polled_byte_as_it_is_is_none() -> None:
         trisc0=code(poll(FLAGS + 1, BYTE), PARK),
         trisc1=code(poll(0x200, WORD), give(FLAGS, WORD, 1), PARK),
     )
-    assert found.waiters[0].releasers == ()
+    assert waits(found, "trisc0").releasers == ()
