@@ -2,6 +2,8 @@
 
 import ctypes
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,12 @@ from bhemu.tensix.state import State
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
 _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(1, 9)
+_NOTHING = 9
 _INT = ctypes.c_int64
 _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
-
+_DO_NOTHING = _STEP(lambda base, n: 0)
+_REST = int(ctypes.cast(_DO_NOTHING, ctypes.c_void_p).value or 0) if JIT else _NOTHING
 
 BUS = {  # device loads and stores, by the record's members
     "bus_write": function(ACCESS, dispatch.store_entry),
@@ -81,21 +85,40 @@ class Backend:
     def read(self, address: int, size: int = 4, core: int = HOST) -> tuple[int, int]:
         """(status, value) of a device load as `core` (default: the host over the NoC)."""
         s = self._s
-        if JIT:
-            status = int(self._read(s.base, core, address, size, 0))
-        else:
-            status = int(dispatch.load_entry(s, core, address, size, 0))
+        with self._standing():
+            if JIT:
+                status = int(self._read(s.base, core, address, size, 0))
+            else:
+                status = int(dispatch.load_entry(s, core, address, size, 0))
         self._surface()
         return status, int(s.loaded[0])
 
     def write(self, address: int, value: int, size: int = 4, core: int = HOST) -> int:
-        """Status of a device store as `core`."""
-        if JIT:
-            status = int(self._write(self._s.base, core, address, size, value))
-        else:
-            status = int(dispatch.store_entry(self._s, core, address, size, value))
+        """Status of a device store as `core` (default: the host over the NoC)."""
+        with self._standing():
+            if JIT:
+                status = int(self._write(self._s.base, core, address, size, value))
+            else:
+                status = int(dispatch.store_entry(self._s, core, address, size, value))
         self._surface()
         return status
+
+    @contextmanager
+    def _standing(self) -> Iterator[None]:
+        """After an error of the program no thread runs on because somebody looks at a device."""
+        s = self._s
+        if s.status[0] == 0:
+            yield
+            return
+        still = "run_tensix", "run_thread", "route", "status", "status_thread", "status_core"
+        kept = {name: int(getattr(s, name)[0]) for name in still}
+        s.route[0] = s.status[0] = 0
+        s.run_tensix[0] = s.run_thread[0] = _REST
+        try:
+            yield
+        finally:
+            for name, value in kept.items():
+                getattr(s, name)[0] = value
 
     def _surface(self) -> None:
         failure = self._failure or self.table.failure
@@ -145,6 +168,8 @@ class Backend:
 
     def step(self, token: int, n: int) -> Any:
         """Call the STEP entry behind a token."""
+        if token == _NOTHING:
+            return 0
         if token == _RUN_CORE:
             return self.engine.run_core(int(n))
         function = {_RUN_TENSIX: loop.tensix_entry, _RUN_THREAD: loop.thread_entry}[token]

@@ -193,12 +193,17 @@ class NoProgress(_Kind):
         super().__init__(message, category=category, rule=rule, where=where, hint=hint)
         self.graph = graph
 
+    @property
+    def waits(self) -> list[str]:
+        """Who waits for whom, one line each; also of a graph that came as data."""
+        shown = self.graph.get("text", ()) if isinstance(self.graph, dict) else self.graph
+        lines = str(shown or "").splitlines() if not isinstance(shown, list | tuple) else shown
+        return [str(line) for line in lines if str(line).strip()]
+
     def __str__(self) -> str:
         """As every error, with who waits for whom between the message and the hint."""
         first, *hint = super().__str__().split("\n")
-        shown = None if isinstance(self.graph, dict) else self.graph
-        waits = [line for line in str(shown or "").splitlines() if line.strip()]
-        return "\n".join([first, *waits, *hint])
+        return "\n".join([first, *self.waits, *hint])
 
     def as_dict(self) -> dict[str, object]:
         """The error as JSON-ready values, with the wait-for graph under `graph`."""

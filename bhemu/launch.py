@@ -184,6 +184,7 @@ def _set(tile: Tile, spec: SetSpec) -> None:
     if address < memmap.L1_SIZE:
         check_l1(spec.origin, address, len(spec.data))
         tile.write(address, spec.data)
+        tile.placed.append((address, spec.data))
         return
     if memmap.LOCAL_BASE <= address < memmap.DEVICE_BASE:
         _set_local(tile, spec, address)

@@ -99,6 +99,7 @@ class TilePart(Protocol):
     ranges: list[tuple[int, int, str]]  # of L1 that ELFs fill: [low, high) and whose
     log: list[tuple[int, int, int, int]]
     loaded: list[Loaded]  # of each core
+    placed: list[tuple[int, bytes]]  # values that the program sets in L1 before the run
 
     @property
     def backend(self) -> Running:

@@ -32,7 +32,18 @@ _REFERENCE = {"ttsim": 0, "llk": 1}
 _POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
 _NOC_SIDE = 63  # largest coordinate
 _INTERNAL = {
-    *("state", "bus", "backend", "inert", "log", "ranges", "add_image", "locate", "place"),
+    *(
+        "state",
+        "bus",
+        "backend",
+        "inert",
+        "log",
+        "ranges",
+        "placed",
+        "add_image",
+        "locate",
+        "place",
+    ),
     *("before_run", "drain_log", "launched", "loaded", "check_thread", "machine"),
 }
 """What the packages own and no user needs; left out of dir(tile)."""
@@ -101,6 +112,7 @@ class Tile(Controls):
         self._shared_l1 = False
         self.log: list[tuple[int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
+        self.placed: list[tuple[int, bytes]] = []
         self._program: Program | None = None
         self._power_up()
         for observe in events.tile_created:
@@ -125,6 +137,7 @@ class Tile(Controls):
         for own in self.loaded:
             own.forget()
         self.ranges.clear()
+        self.placed.clear()
         self._program = None
         self.machine.forget()
         self.machine.points.delete(None)

@@ -45,9 +45,8 @@ def lines(error: BhemuError) -> list[str]:
     """The error in words, then who waits for whom, the place and the hint."""
     rule = f"[{error.rule}] " if error.rule else ""
     text = [f"{_red('error:')} {rule}{error.message}"]
-    if isinstance(error, NoProgress) and error.graph is not None:
-        graph = str(error.graph).splitlines()
-        text += [printable(line) for line in graph if line.strip()]
+    if isinstance(error, NoProgress):
+        text += [printable(line) for line in error.waits]
     if error.where is not None and str(error.where):
         text.append(f"  at {printable(str(error.where))}")
     if error.hint:

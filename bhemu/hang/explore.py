@@ -41,6 +41,7 @@ class Poll:
     pc: int
     address: int
     value: int | None
+    size: int = 4
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class _Walk:
         value = self._read(state, address, cls.size)
         if value is not None:
             value = cls.loaded(value)
-        self._loads[address] = Poll(state.pc, address, value)
+        self._loads[address] = Poll(state.pc, address, value, cls.size)
         self._set(state, cls.rd.get(word), value, frozenset((address,)))
 
     def _offset(self, address: int, size: int) -> int | None:

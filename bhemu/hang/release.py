@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from bhemu import memmap as mm
 from bhemu.hang.explore import Loop
-from bhemu.hang.stores import CodeStores, code_stores
+from bhemu.hang.stores import CodeStores, Stored, code_stores
 from bhemu.parts import TilePart
 from bhemu.tensix.effects import Effect
 from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, PARKED, RESET, THREADS
 
 _MOST = 4  # releasers named for one wait
+_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
     RESET: "is in reset: nobody has released it",
     BLOCKED: "is blocked itself",
@@ -131,23 +132,26 @@ class Agents:
 
     # Stores
 
-    def by_stores(self, address: int, beside: int, unlike: int | None = None) -> list[Releaser]:
-        """Cores other than `beside` whose program stores anything but `unlike` to the word."""
+    def by_stores(
+        self, address: int, beside: int, size: int = 4, held: int | None = None
+    ) -> list[Releaser]:
+        """Cores other than `beside` whose program stores anything but `held` to those bytes."""
         found = []
         for core in range(CORES):
             if core == beside:
                 continue
-            for pc, value in self.stores(core).storing(address):
-                if value is None or value != unlike:
-                    found.append(self.store(core, pc, address, value))
+            for store in self.stores(core).storing(address, size):
+                if held is None or store.changes(address, size, held):
+                    found.append(self.store(core, store))
                     break
         return found[:_MOST]
 
-    def store(self, core: int, pc: int, address: int, value: int | None) -> Releaser:
+    def store(self, core: int, store: Stored) -> Releaser:
         """The releaser behind one store instruction."""
-        what = "" if value is None else f" of {value:#x}"
-        how = f"store{what} to {address:#x}"
-        return Releaser(mm.CORE_NAMES[core], how, self.place(core, pc), self.core_state(core))
+        what = "" if store.value is None else f" of {store.value:#x}"
+        how = f"{_WIDTHS[store.size]}store{what} to {store.address:#x}"
+        place = self.place(core, store.pc)
+        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core))
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""

@@ -7,6 +7,7 @@ from where it stands; an address that is computed otherwise stays unknown and is
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
@@ -39,19 +40,38 @@ class Pushed:
     pc: int
 
 
+class Stored(NamedTuple):
+    """A store to a constant address: the instruction, where, bytes, value (None = unknown)."""
+
+    pc: int
+    address: int
+    size: int
+    value: Value
+
+    def changes(self, address: int, size: int, held: int) -> bool:
+        """Whether it may leave anything but `held` in the `size` bytes at `address`."""
+        if self.value is None:
+            return True
+        shared = range(max(self.address, address), min(self.address + self.size, address + size))
+        return any(
+            self.value >> 8 * (at - self.address) & 0xFF != held >> 8 * (at - address) & 0xFF
+            for at in shared
+        )
+
+
 @dataclass
 class CodeStores:
-    """Constant addresses that a program stores to, by pc, and Tensix words that it pushes."""
+    """Constant addresses that a program stores to, and Tensix words that it pushes."""
 
     core: int
-    stores: dict[int, list[tuple[int, Value]]] = field(default_factory=lambda: defaultdict(list))
+    stores: dict[int, list[Stored]] = field(default_factory=lambda: defaultdict(list))
     pushes: list[Pushed] = field(default_factory=list)
 
-    def storing(self, address: int) -> Iterator[tuple[int, Value]]:
-        """(pc, value or None) of the stores to the word that holds `address`."""
+    def storing(self, address: int, size: int = 4) -> Iterator[Stored]:
+        """The stores to any of the `size` bytes at `address`."""
         for at, found in self.stores.items():
-            if at & ~3 == address & ~3:
-                yield from found
+            if at < address + size:
+                yield from (store for store in found if address < at + store.size)
 
 
 def _join(a: Registers | None, b: Registers) -> Registers:
@@ -127,10 +147,10 @@ class _Scan:
         if base is None:
             return
         if issubclass(cls, Atomic):
-            found.stores[base].append((pc, None))
+            found.stores[base].append(Stored(pc, base, 4, None))
         elif issubclass(cls, Store):
             address = (base + cls.imm.get(word)) & MASK
-            found.stores[address].append((pc, value))
+            found.stores[address].append(Stored(pc, address, cls.size, value))
             thread = self._target(address)
             if thread is not None and value is not None:
                 found.pushes.append(Pushed(thread, value, pc))

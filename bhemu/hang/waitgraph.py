@@ -77,7 +77,11 @@ class WaitGraph:
 
     def as_dict(self) -> dict[str, object]:
         """JSON form."""
-        return {"waiters": [asdict(w) for w in self.waiters], "cycle": list(self.cycle)}
+        return {
+            "waiters": [asdict(w) for w in self.waiters],
+            "cycle": list(self.cycle),
+            "text": str(self).splitlines(),
+        }
 
 
 def _waiter(agents: Agents, who: str, core: int, pc: int, wait: Wait) -> Waiter:
@@ -116,6 +120,32 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     return best
 
 
+def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
+    """The waits that nobody can end, then rings, then what only follows from waits before it."""
+    names = {waiter.who for waiter in waiters}
+
+    def others(waiter: Waiter) -> set[str]:
+        return {r.who for r in waiter.releasers if r.able and r.who in names}
+
+    def ends_without(waiter: Waiter) -> bool:
+        return not others(waiter)
+
+    ordered = [waiter for waiter in waiters if ends_without(waiter)]
+    left = [waiter for waiter in waiters if not ends_without(waiter)]
+    while left:
+        known = {waiter.who for waiter in ordered}
+        after = [waiter for waiter in left if others(waiter) & known] or _ring_of(left)
+        ordered += after
+        left = [waiter for waiter in left if waiter not in after]
+    return tuple(ordered)
+
+
+def _ring_of(waiters: list[Waiter]) -> list[Waiter]:
+    """The members of the shortest ring; all where there is none."""
+    ring = _cycle(waiters)
+    return [waiter for waiter in waiters if waiter.who in ring] or waiters
+
+
 def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
     agents = Agents(tile, loops)
@@ -137,7 +167,7 @@ def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     for loop in loops:
         for pc, wait in waits.loop(agents, loop):
             waiters.append(_waiter(agents, CORE_NAMES[loop.core], loop.core, pc, wait))
-    return WaitGraph(tuple(waiters), _cycle(waiters))
+    return WaitGraph(_root_first(waiters), _cycle(waiters))
 
 
 def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
@@ -154,6 +184,23 @@ def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=how)
 
 
+def _changed(tile: TilePart, who: str) -> str:
+    """Which value that was set before the run a core may have read overwritten; "" for none."""
+    for address, data in tile.placed:
+        for at in range(address & ~3, address + len(data), 4):
+            low, high = max(at, address), min(at + 4, address + len(data))
+            now, then = tile.state.l1[low:high].tobytes(), data[low - address : high - address]
+            if now != then:
+                was, value = (int.from_bytes(x, "little") for x in (then, now))
+                by = Agents(tile, ()).by_stores(low, -1, high - low, was)
+                return (
+                    f"{who} has parked, and what it read may be overwritten: L1 {low:#x} was set to"
+                    f" {was:#x} before the run and is {value:#x}"
+                    + "".join(f"; {r.who} has a {r.how} at {r.place}" for r in by[:1])
+                )
+    return ""
+
+
 def advice(tile: TilePart, graph: WaitGraph) -> str:
     """What to look at next, from the first waiter whose releasers tell."""
     s = tile.state
@@ -162,13 +209,17 @@ def advice(tile: TilePart, graph: WaitGraph) -> str:
     for waiter in graph.waiters:
         if waiter.kind == "semaphore" and waiter.resource["max"] == 0:
             return f"no SEMINIT has given semaphore {waiter.resource['index']} a maximum"
+    for waiter in graph.waiters:
         for releaser in waiter.releasers:
             if not releaser.able:
                 return f"{waiter.who} waits for what {releaser.who} never sends: the right one?"
             if "is in reset" in releaser.state:
                 return f"release {releaser.who}: nothing has cleared its bit of SOFT_RESET_0"
             if "has parked" in releaser.state:
-                return f"{releaser.who} ended too early: count what both sides give and take"
+                changed = _changed(tile, releaser.who)
+                return changed or (
+                    f"{releaser.who} ended too early: count what both sides give and take"
+                )
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
     return f"find who should have ended the wait of {graph.waiters[0].who}; {look}"

@@ -33,6 +33,7 @@ _ORIGINS = ("", " of the MOP it expands", " from replay slot {}")  # by gate_fro
 _TTSYNC = (pcbuf.DRAIN, pcbuf.MOP_DRAIN)
 _MOST_POLLS = 4
 _NOBODY = -1  # no core is left out
+_WIDTHS = {1: "byte", 2: "half-word", 4: "word"}
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,10 @@ def _semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
     known = {releaser.who for releaser in found}
     window = _SEMAPHORES.start + 4 * i
     for core in range(1, 4):  # a store of an even value posts, of an odd one takes
-        for pc, value in agents.stores(core).storing(window):
-            fits = value is None or (value & 1 == 0) == zero
+        for store in agents.stores(core).storing(window):
+            fits = store.value is None or (store.value & 1 == 0) == zero
             if fits and mm.CORE_NAMES[core] not in known:
-                found.append(agents.store(core, pc, window, value))
+                found.append(agents.store(core, store))
                 known.add(mm.CORE_NAMES[core])
     return found or agents.by_words(Effect(sets, i))
 
@@ -242,9 +243,9 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, shown: str) -> Wait:
     s = agents.s
     if number == mailbox.EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
-        releasers = [
-            agents.store(n, pc, window, value) for pc, value in agents.stores(n).storing(window)
-        ][:1] or [agents.core(n, f"has no store to {window:#x}", able=False)]
+        releasers = [agents.store(n, store) for store in agents.stores(n).storing(window)][:1] or [
+            agents.core(n, f"has no store to {window:#x}", able=False)
+        ]
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
         return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, shown, releasers)
     full = [r for r in range(4) if s.mailbox_write[c, r] != s.mailbox_read[c, r]]
@@ -260,7 +261,7 @@ def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: 
     if number == pcbuf.PCBUF_EMPTY:
         window = mm.PC_BUF_BASE + 0x10000 * (c - 1)
         stores = agents.stores(0).storing(window)
-        releasers = [agents.store(0, pc, window, value) for pc, value in stores][:1]
+        releasers = [agents.store(0, store) for store in stores][:1]
         releasers = releasers or [agents.core(0, f"has no store to {window:#x}", able=False)]
         return Wait(Resource("pcbuf", {"trisc": c - 1}), text, shown, releasers)
     if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
@@ -314,9 +315,10 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         releasers = list({r.who: r for r in both if r.who != mm.CORE_NAMES[c]}.values())
         resource = _semaphore_resource(agents.s, i)
         return resource, f"semaphore {i} to change", releasers, _touched(agents, i)
-    releasers = agents.by_stores(at, c, poll.value)
+    releasers = agents.by_stores(at, c, poll.size, poll.value)
     if at < mm.L1_SIZE:
-        return Resource("l1", numbers), f"L1 word {at & ~3:#x} to change", releasers, ""
+        name = f"L1 {_WIDTHS[poll.size]} {at:#x} to change"
+        return Resource("l1", numbers), name, releasers, ""
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
         releasers += agents.by_words(Effect(Kind.STORES, at))

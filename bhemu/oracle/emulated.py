@@ -10,7 +10,10 @@ from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE
 from bhemu.oracle.case import SECONDS, Case, Outcome
+from bhemu.tensix.state import BLOCKED, HELD, RUNNING
 from bhemu.tile import Tile
+
+MOST_LEFT = 10_000_000  # clock units: far more than what FIFOs, MOPs and REPLAYs can hold
 
 _KINDS = {"until": "done", "timeout": "timeout"}
 
@@ -28,15 +31,43 @@ def outcome(tile: Tile, run: Callable[[], Stop], kinds: Mapping[str, str]) -> Ou
     except NoProgress as problem:
         return Outcome("unfinished", category=problem.category, text=problem.message)
     except BhemuError as problem:
-        text = f"[{problem.rule}] {problem.message}, at {problem.where}"
-        return Outcome("error", category=problem.category, text=text)
+        return _error(problem)
     seconds = time.perf_counter() - begin
     if stop.reason == "interrupt":
         raise KeyboardInterrupt
     kind = kinds.get(stop.reason, "unfinished")
     if kind != "done":
         return Outcome(kind, text=f"stopped: {stop.reason}")
+    if stop.reason == "until":
+        try:
+            finish_words(tile)
+        except BhemuError as problem:
+            return _error(problem)
     return Outcome("done", np.frombuffer(tile.read(0, L1_SIZE), np.uint8), seconds=seconds)
+
+
+def _error(problem: BhemuError) -> Outcome:
+    text = f"[{problem.rule}] {problem.message}, at {problem.where}"
+    return Outcome("error", category=problem.category, text=text)
+
+
+def finish_words(tile: Tile) -> None:
+    """Execute the words that are queued where `until` stopped; the cores stand still.
+
+    The golden model executes a word when it is pushed, and so has done these.
+    """
+    s = tile.state
+    held = s.fifo_write - s.fifo_read, s.gate_full, s.mop_on, s.play_left
+    if not any(np.any(part) for part in held):
+        return
+    states = s.core_state.copy()
+    s.core_state[np.isin(states, (RUNNING, BLOCKED))] = HELD
+    try:
+        tile.run("idle", limit=MOST_LEFT)
+    except NoProgress:  # a word that waits for a core: it waits in the golden model too
+        pass
+    finally:
+        s.core_state[:] = states
 
 
 class Emulator:

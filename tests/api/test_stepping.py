@@ -1,9 +1,11 @@
 """Breakpoints, steps and traces of Tile: the schedule is that of one long run."""
 
+import re
+
 import numpy as np
 import pytest
 
-from bhemu import NoProgress, Program, Tile
+from bhemu import BhemuError, NoProgress, Program, Tile
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, jal, li, lw, sw, tt
 
 START = 0x10000
@@ -153,3 +155,27 @@ def test_reset_forgets_the_program(add1) -> None:
     assert tile.breakpoints == ()
     assert repr(tile) == repr(Tile())
     assert tile.run().reason == "idle"
+
+
+@pytest.mark.usefixtures("both_engines")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param([*li(A0, 0xFFE40000), lw(A1, A0)], id="of a core's access"),
+        pytest.param([tt("GMPOOL"), *li(A0, 0xFFE80004), lw(A1, A0)], id="of a Tensix word"),
+    ],
+)
+def test_devices_can_be_read_as_a_core_after_an_error(tile, fault: list[int]) -> None:
+    """Nothing runs on, and the error stays what it was."""
+    stopped = tile(li(A0, 0xFFE00000), addi(A1, ZERO, 77), sw(A1, A0, 8), fault, PARK)
+    with pytest.raises(BhemuError) as caught:
+        stopped.run()
+    before = stopped.snapshot()
+    assert stopped.core["trisc0"].read32(0xFFE00008) == 77
+    assert stopped.core["trisc0"].read32(0xFFE80020) == 0
+    stopped.core["trisc0"].write32(0xFFE0000C, 78)
+    assert stopped.core["trisc0"].read32(0xFFE0000C) == 78
+    assert stopped.tensix.gpr[0, 3] == 78
+    assert [int(n) for n in stopped.state.executed] == [int(n) for n in before.executed]
+    with pytest.raises(BhemuError, match=re.escape(caught.value.message)):
+        stopped.run()
