@@ -1,8 +1,9 @@
 """Install the wheel into a fresh environment, away from the checkout, and run programs there.
 
 An editable install hides what a wheel lacks: modules that something else happens to import, files
-that are not packaged.  The wheel's machine code must do for every program of elfs/: numba cannot be
-imported there, and the cache stays empty.  make wheel-check
+that are not packaged.  The wheel's machine code must do for every program of elfs/ and for tests of
+tt-llk's kind on the stand-in for tt-exalens: numba cannot be imported there, and the cache stays
+empty.  make wheel-check
 """
 
 import argparse
@@ -50,10 +51,26 @@ def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: 
         run(bhemu, "check", name, folder=folder, **variables)
         code = HANGS if name.startswith("hang_") else 0
         run(bhemu, "run", name, folder=folder, code=code, **variables)
+    check_llk(inside, folder, variables)
     if carried and (
         kept := [path.name for path in cache.iterdir() if not path.name.startswith(NOTES)]
     ):
         sys.exit(f"compiled: {', '.join(sorted(kept))}")
+
+
+def check_llk(inside: Path, folder: Path, variables: dict[str, str]) -> None:
+    """Two tests of tt-llk's kind, with the folder on the path that `bhemu llk --path` prints."""
+    (folder / "tests").mkdir()
+    for name in ("llk_host.py", "llk_runner.py"):
+        shutil.copy(ROOT / "tests" / name, folder / "tests" / name)
+    shutil.copytree(ROOT / "elfs" / "llk_like", folder / "elfs" / "llk_like")
+    ask = [inside.with_name("bhemu"), "llk", "--path"]
+    path = subprocess.run(
+        ask, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    paths = [path, *filter(None, [variables.get("PYTHONPATH")])]
+    variables = variables | {"PYTHONPATH": os.pathsep.join(paths)}
+    run(inside, folder / "tests" / "llk_host.py", folder=folder, **variables)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 python scripts/llk_suite.py run CHECKOUT RESULTS [FILE...]   append records to RESULTS/<file>.jsonl
 python scripts/llk_suite.py table CHECKOUT RESULTS [--write] the table; --write: into docs/llk.md
+CHECKOUT is one of tt-llk or of tt-metal.
 """
 
 import argparse
@@ -36,9 +37,15 @@ class Result:
         return sum(n for name, n in self.outcomes.items() if name != "skip")
 
 
+def python_tests(checkout: Path) -> Path:
+    """The tests' folder in a checkout of tt-llk or of tt-metal, which has it as tt_metal/tt-llk."""
+    inside = checkout / "tt_metal" / "tt-llk"
+    return (inside if inside.is_dir() else checkout) / "tests" / "python_tests"
+
+
 def run(options: argparse.Namespace) -> None:
     """Run each file in a pytest of its own."""
-    tests = options.checkout / "tests" / "python_tests"
+    tests = python_tests(options.checkout)
     files = options.files or sorted(path.name for path in tests.glob("test_*.py"))
     stand_in = ROOT / "bhemu" / "llk" / "stand_in"
     paths = (stand_in, ROOT, ROOT / "scripts")

@@ -12,7 +12,7 @@ from bhemu.errors import Assert, InputError, Limit
 from bhemu.launch import launch
 from bhemu.llk import harness
 from bhemu.program.schema import load_program
-from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, code, jal, li, sw
+from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, beq, code, jal, li, lw, sw
 
 FOREVER = [addi(A0, A0, 1), jal(ZERO, -4)]
 ADD = 1
@@ -61,7 +61,7 @@ def test_data_goes_through_the_staging_area() -> None:
 def test_a_brisc_that_never_listens_is_named() -> None:
     tile = loaded()
     tile.write(0, code(*FOREVER))
-    with pytest.raises(Limit, match="brisc did not clear the command counter at 0x1ffcc") as caught:
+    with pytest.raises(Limit, match="brisc did not set the command counter at 0x1ffcc") as caught:
         harness.start(tile)
     assert (caught.value.rule, caught.value.exit_code) == ("LLK-BOOT", 7)
 
@@ -75,6 +75,23 @@ def test_a_command_that_is_not_carried_out_is_named() -> None:
     ) as got:
         harness.start(tile)
     assert got.value.rule == "LLK-COMMAND"
+
+
+def test_a_brisc_that_says_it_is_ready_listens() -> None:
+    """tt-metal's BRISC stores 0xB001CAFE to the counter once it listens, and counts from 0."""
+    tile = loaded()
+    tile.write(
+        0,
+        code(
+            *(li(A2, harness.COMMANDS[0]), sw(ZERO, A2)),
+            *(li(A0, harness.COUNTER), li(A1, harness.READY), sw(A1, A0)),
+            *(lw(A1, A2, 0), beq(A1, ZERO, -4)),  # the first command
+            *(li(A1, 1), sw(A1, A0), *FOREVER),
+        ),
+    )
+    harness.start(tile)
+    assert tile.read32(harness.COUNTER) == 1
+    assert [tile.read32(at) for at in harness.COMMANDS] == [harness.RESET_TRISCS, 1]
 
 
 def test_an_assert_in_a_kernel_stops_the_run() -> None:

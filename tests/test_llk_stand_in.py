@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,16 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from llk_runner import ADD, ELFS, PARAMS, UNPACK_A, UNPACK_AB, A, B, C, Params, params
+from llk_host import BRISC, SOFT_RESET, THREE, Suite, addition
+from llk_runner import ELFS, PARAMS, UNPACK_A
 
 from bhemu.cli import main
 from bhemu.errors import GuestFault, InputError, NoProgress, NotModelled, Undefined
 from bhemu.llk import device, harness
 from bhemu.riscv.asm import EBREAK, code
-
-SOFT_RESET = "RISCV_DEBUG_REG_SOFT_RESET_0"
-BRISC, TRISCS = 0x800, 0x7000
-ONE, TWO, THREE = (struct.pack("<H", bits) * 1024 for bits in (0x3F80, 0x4000, 0x4040))
 
 
 @pytest.fixture
@@ -36,55 +33,6 @@ def lib(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     yield importlib.import_module("ttexalens.tt_exalens_lib")
     for name in [n for n in sys.modules if n.startswith("ttexalens") and n not in before]:
         del sys.modules[name]
-
-
-class Suite:
-    """The host side as in tt-llk's test_config.py and device.py, on the stand-in's functions."""
-
-    def __init__(self, lib: Any) -> None:
-        self.lib, self.commands = lib, 0
-        self.booted = False
-
-    def registers(self) -> Any:
-        coordinate = self.lib.convert_coordinate("0,0", 0)
-        return coordinate.device.get_block(coordinate).get_register_store()
-
-    def command(self, number: int) -> None:
-        address = 0x1FFC8 if self.commands & 1 else 0x1FFC4
-        self.lib.write_words_to_device("0,0", address, [number])
-        self.commands += 1
-        for _ in range(20):
-            if self.lib.read_word_from_device("0,0", 0x1FFCC, 0) == self.commands:
-                return
-        raise TimeoutError(f"command {number}")
-
-    def run(self, chosen: Params) -> bytes:
-        store = self.registers()
-        words = struct.pack(f"<{len(astuple(chosen))}I", *astuple(chosen))
-        self.lib.write_to_device("0,0", PARAMS, words)
-        self.lib.write_to_device("0,0", A, ONE)
-        self.lib.write_to_device("0,0", B, list(TWO))
-        if not self.booted:
-            store.write_register(SOFT_RESET, store.read_register(SOFT_RESET) | BRISC | TRISCS)
-            self.lib.load_elf(str(ELFS / "brisc.elf"), "0,0", "brisc", verify_write=True)
-            store.write_register(SOFT_RESET, store.read_register(SOFT_RESET) & ~BRISC)
-            self.booted = True
-        self.command(harness.RESET_TRISCS)
-        for i in range(3):
-            path = str(ELFS / f"trisc{i}.elf")
-            self.lib.load_elf(elf_file=path, location="0,0", risc_name=f"trisc{i}", neo_id=None)
-        self.command(harness.START_TRISCS)
-        waiting = {0x1FFB8, 0x1FFBC, 0x1FFC0}
-        for _ in range(4):
-            waiting -= {at for at in waiting if self.lib.read_word_from_device("0,0", at) == 0xFF}
-        if waiting:
-            raise TimeoutError(f"{waiting}")
-        data: bytes = self.lib.read_from_device("0,0", C, num_bytes=2048)
-        return data
-
-
-def addition(**more: int) -> Params:
-    return params({"unpack": UNPACK_AB, "math": ADD}, "bf16", "bf16", "bf16", "bf16", **more)
 
 
 def test_a_test_runs_and_the_next_one_too(lib: ModuleType) -> None:
@@ -182,6 +130,65 @@ def test_reads_that_do_not_poll_let_no_time_pass(lib: ModuleType) -> None:
     assert emulated.tile.clock == before
     lib.read_words_from_device("0,0", 0, word_count=4)
     assert before < emulated.tile.clock < before + 2 * device.SLICE
+
+
+def test_the_mailboxes_can_be_polled_together_as_bytes(lib: ModuleType) -> None:
+    """As tt-metal's suite does (helpers/test_config.py): the tile runs inside such a read too."""
+    suite = Suite(lib)
+    suite.run(addition())
+    suite.command(harness.RESET_TRISCS)
+    suite.command(harness.START_TRISCS)
+    lib.write_words_to_device("0,0", 0x1FFB8, [0xA3, 0xA3, 0xA3])
+    for _ in range(4):
+        data = lib.read_from_device("0,0", 0x1FFB8, 0, 12, None, noc_id=1)
+        if data == struct.pack("<3I", 0xFF, 0xFF, 0xFF):
+            return
+    raise AssertionError(data)
+
+
+def test_how_an_access_goes_means_nothing_but_the_noc_exists(lib: ModuleType) -> None:
+    """tt-exalens 0.3.11 has use_4B_mode before safe_mode, 0.4.1 has it no more."""
+    assert lib.write_words_to_device("0,0", 0x30000, [7, 8], 0, None, 0, True, None) == 8
+    assert lib.write_to_device("0,0", 0x30008, b"\t\0\0\0", 0, None, 1, None) == 4
+    read = {"device_id": 0, "context": None, "noc_id": None, "safe_mode": None}
+    assert lib.read_words_from_device("0,0", 0x30000, word_count=3, **read) == [7, 8, 9]
+    assert lib.read_from_device("0,0", 0x30000, 0, 4, None, 0, False, None) == b"\7\0\0\0"
+    assert lib.read_word_from_device("0,0", 0x30004, **read) == 8
+    with pytest.raises(InputError, match="noc_id 2"):
+        lib.read_word_from_device("0,0", 0, noc_id=2)
+
+
+def test_an_elf_file_is_looked_into(lib: ModuleType) -> None:
+    """What tt-metal's helpers ask of tt-exalens' ElfFile and CallstackEntry."""
+    elf = importlib.import_module("ttexalens.elf")
+    assert lib.ElfFile is lib.ParsedElfFile is elf.ElfFile
+    parsed = lib.parse_elf(str(ELFS / "trisc1.elf"), require_debug_symbols=False)
+    assert isinstance(parsed, elf.ElfFile)
+    assert parsed.find_symbol_by_name("_start").value == 0xB000
+    assert parsed.find_symbol_by_name("no such symbol") is None
+    section = parsed.get_section_by_name(".text")
+    assert (section.address, len(section.data)) == (0xB000, section.size)
+    assert parsed.get_section_by_name(".device_print_strings") is None
+    assert parsed.get_pointer_size() == 4
+    assert lib.load_elf(parsed, "0,0", "trisc1", return_start_address=True) == 0xB000
+    (frame,) = lib.callstack("0,0", [parsed], risc_name="trisc1")
+    assert frame.file_info is None or frame.file_info.line == frame.line
+    line = elf.CallstackEntry(0, "main", "a.cpp", 7).file_info
+    assert (line.file, line.line, line.column) == ("a.cpp", 7, None)
+    with pytest.raises(NotModelled, match="another address"):
+        elf.ElfFile(str(ELFS / "trisc1.elf"), 0x1000)
+
+
+def test_every_worker_of_the_suite_finds_a_tile(lib: ModuleType) -> None:
+    """tt-metal's suite takes its tiles from the list of those that the device has."""
+    device = lib.check_context().devices[0]
+    places = [at.to_str("logical") for at in device.get_block_locations("functional_workers")]
+    assert len(set(places)) == 140
+    assert lib.read_word_from_device(places[-1], 0) == 0
+    with pytest.raises(NotModelled, match="dram"):
+        device.get_block_locations("dram")
+    with pytest.raises(NotModelled, match="noc0 coordinates"):
+        lib.convert_coordinate("0,0").to_str("noc0")
 
 
 def test_locations_are_tiles_of_their_own(lib: ModuleType) -> None:

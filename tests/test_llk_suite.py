@@ -15,6 +15,13 @@ def suite() -> ModuleType:
     return script("scripts/llk_suite.py")
 
 
+def test_both_checkouts_are_known(suite: ModuleType, tmp_path: Path) -> None:
+    assert suite.python_tests(tmp_path) == tmp_path / "tests" / "python_tests"
+    inside = tmp_path / "tt_metal" / "tt-llk"
+    inside.mkdir(parents=True)
+    assert suite.python_tests(tmp_path) == inside / "tests" / "python_tests"
+
+
 def test_a_test_counts_as_it_ended_last(suite: ModuleType, tmp_path: Path) -> None:
     records = [
         {"total": 1234},

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import cfg_window, instruction_debug, rules
+from bhemu.devices import cfg_window, instruction_debug, perf_counters, rules
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
@@ -163,7 +163,7 @@ WINDOW = Window(
     *("tile control / debug / status", mm.DEBUG_BASE, mm.PIC_BASE),
     storage="debug",
     registers=(
-        not_modelled("performance counters", 0x000, 0x040),
+        *perf_counters.REGISTERS,
         not_modelled("DBG_L1_MEM_REG0-2: debug daisy chain, writes to L1", 0x048, 0x054),
         not_modelled("DBG_BUS_CTRL: debug daisy chain", 0x054, 0x058),
         _register("CFGREG_RD_CNTL"),
@@ -183,7 +183,6 @@ WINDOW = Window(
         _register("INSTRN_BUF_STATUS", instruction_debug.load_status, None),
         not_modelled("masks of stochastic rounding", 0x0AC, 0x0B4),
         not_modelled("FPU_STICKY_BITS", 0x0B4, 0x0B8),
-        not_modelled("performance counters", 0x0F0, 0x128),
         _register("SOFT_RESET_0", KEPT, _store_soft_reset),
         not_modelled("ECC control and status", 0x1D0, 0x1D8),
         not_modelled("watchdog", 0x1E0, 0x1EC),
@@ -191,7 +190,6 @@ WINDOW = Window(
         _register("WALL_CLOCK_1_LIVE", _load_clock_high, None, effect=Effect.CLOCK),
         _register("WALL_CLOCK_1", KEPT, None, effect=Effect.CLOCK),
         not_modelled("timestamp dump", 0x1FC, 0x218),
-        not_modelled("performance counters", 0x218, 0x21C),
         not_modelled("L1 readback offset and LFSR mask", 0x21C, 0x224),
         _register("DISABLE_RESET"),
         _register("TRISC0_RESET_PC"),

@@ -1,7 +1,7 @@
 """A tile as tt-llk's tests see a device: words and bytes over the NoC, resets, ELFs, ebreak.
 
-A test polls by reading words; the tile runs inside those reads, by clock units and never by wall
-time, so a run gives the same values on any machine (docs/llk.md).
+A test polls by reading words, or bytes among the mailboxes; the tile runs inside those reads, by
+clock units and never by wall time, so a run gives the same values on any machine (docs/llk.md).
 """
 
 import os
@@ -20,7 +20,7 @@ from bhemu.tile import Tile
 
 OPTIONS: Final = "BHEMU_LLK"  # name=value,...: as Tile takes them
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC
-BUDGET: Final = 5_000_000  # clock units a read waits for its word to change
+BUDGET: Final = 5_000_000  # clock units a read waits for what it reads to change
 _DEFAULTS: Final = {"reference": "llk"}
 _NUMBERS: Final = ("quantum", "seed", "livelock")
 _QUIET: Final = ("parked", "reset", "assert")
@@ -42,14 +42,31 @@ def options(text: str | None = None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class FileLine:
+    """A line of a source file, as tt-exalens' DwarfFileLine."""
+
+    file: str
+    line: int | None
+    column: int | None = None
+
+
+@dataclass(frozen=True)
 class Frame:
-    """Where a core stands: the fields of tt-exalens' CallstackEntry that the tests read."""
+    """Where a core stands: the fields of tt-exalens' CallstackEntry that the tests read.
+
+    Up to version 0.3.28 an entry has file, line and column itself, later in `file_info`.
+    """
 
     pc: int
     function_name: str | None
     file: str | None
     line: int | None
     column: int | None = None
+
+    @property
+    def file_info(self) -> FileLine | None:
+        """The source line, or None where the ELF names none."""
+        return None if self.file is None else FileLine(self.file, self.line, self.column)
 
 
 class Device:
@@ -65,12 +82,14 @@ class Device:
 
     def read_words(self, address: int, count: int = 1) -> list[int]:
         """Words as the host reads them while it polls: the tile runs first."""
-        self._wait(address)
+        self._wait(address, 4)
         data = self.tile.read(address, 4 * count)
         return [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]
 
     def read(self, address: int, size: int) -> bytes:
-        """Bytes of L1 as they are."""
+        """Bytes of L1 as they are; words of the harness are polled this way too."""
+        if address in harness.WORDS and address + size - 1 in harness.WORDS:
+            self._wait(address, size)
         return self.tile.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
@@ -128,13 +147,13 @@ class Device:
 
     # Running
 
-    def _wait(self, address: int) -> None:
-        """Run until the word changes, every kernel has ended, or BUDGET has passed."""
-        before = self.tile.read(address, 4)
+    def _wait(self, address: int, size: int) -> None:
+        """Run until the bytes change, every kernel has ended, or BUDGET has passed."""
+        before = self.tile.read(address, size)
         end = self.tile.clock + SLICE
 
         def over(tile: Tile) -> bool:
-            return tile.read(address, 4) != before or (tile.clock >= end and self._quiet())
+            return tile.read(address, size) != before or (tile.clock >= end and self._quiet())
 
         self._run(over, BUDGET)
 

@@ -1,7 +1,9 @@
 """The host side of tt-llk's BRISC boot protocol: mailboxes and commands in L1 (docs/llk.md).
 
 BRISC polls two command words in turn and counts what it has carried out; each kernel ends by
-storing COMPLETE in its mailbox (tenstorrent/tt-llk: tests/helpers/src/brisc.cpp, trisc.cpp).
+storing COMPLETE in its mailbox (tests/helpers/src/brisc.cpp, trisc.cpp, in tt-llk's own checkout
+and in tt-metal's, tt_metal/tt-llk).  Once it listens, the counter is 0 in the former, READY in the
+latter, until the first command is carried out.
 """
 
 from typing import Final
@@ -13,13 +15,15 @@ KERNELS: Final = {"trisc0": "unpack", "trisc1": "math", "trisc2": "pack"}
 MAILBOXES: Final = {"trisc0": 0x1FFB8, "trisc1": 0x1FFBC, "trisc2": 0x1FFC0}
 COMMANDS: Final = (0x1FFC4, 0x1FFC8)
 COUNTER: Final = 0x1FFCC
+WORDS: Final = range(0x1FFB8, 0x1FFD8)  # mailboxes, commands, counter, and BRISC's two echoes
+READY: Final = 0xB001_CAFE
 COMPLETE: Final = 0xFF
 START_TRISCS: Final = 1
 RESET_TRISCS: Final = 2
 
 BOOT_LIMIT: Final = 1_000_000  # clock units; BRISC polls every 1350
 _NAMES: Final = {START_TRISCS: "START_TRISCS", RESET_TRISCS: "RESET_TRISCS"}
-_STALE: Final = 0xFFFF_FFFF  # in the counter until BRISC clears it
+_STALE: Final = 0xFFFF_FFFF  # in the counter until BRISC sets it
 _HINT: Final = "is this the brisc.elf of tt-llk's tests, for BRISC boot mode, without coverage?"
 
 
@@ -27,24 +31,34 @@ def boot(tile: Tile) -> None:
     """Release brisc and run until it listens; Limit (rule LLK-BOOT) when it never does."""
     tile.write32(COUNTER, _STALE)
     tile.core["brisc"].release()
-    if tile.run([(COUNTER, 0)], limit=BOOT_LIMIT).reason != "until":
+    if tile.run(_listens, limit=BOOT_LIMIT).reason != "until":
         raise Limit(
-            f"brisc did not clear the command counter at {COUNTER:#x} within {BOOT_LIMIT} clock"
-            " units: its program does not listen to the harness",
+            f"brisc did not set the command counter at {COUNTER:#x} to 0 or {READY:#x} within"
+            f" {BOOT_LIMIT} clock units: its program does not listen to the harness",
             rule="LLK-BOOT",
             where=tile.core["brisc"].where(),
             hint=_HINT,
         )
 
 
+def _listens(tile: Tile) -> bool:
+    return tile.read32(COUNTER) in (0, READY)
+
+
+def _carried_out(tile: Tile) -> int:
+    """How many commands brisc has carried out."""
+    count = tile.read32(COUNTER)
+    return 0 if count == READY else count
+
+
 def send(tile: Tile, command: int) -> None:
     """Give brisc its next command, to be carried out when the tile runs."""
-    tile.write32(COMMANDS[tile.read32(COUNTER) % 2], command)
+    tile.write32(COMMANDS[_carried_out(tile) % 2], command)
 
 
 def command(tile: Tile, command: int) -> None:
     """Send and run until brisc has carried it out; Limit (rule LLK-COMMAND) when it does not."""
-    count = tile.read32(COUNTER)
+    count = _carried_out(tile)
     send(tile, command)
     if tile.run([(COUNTER, count + 1)], limit=BOOT_LIMIT).reason != "until":
         name = _NAMES.get(command, str(command))

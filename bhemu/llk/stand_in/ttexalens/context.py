@@ -1,5 +1,6 @@
 """The context of tt-exalens: device 0 with one emulated tile per coordinate."""
 
+from enum import IntEnum
 from typing import Any
 
 from bhemu.errors import NotModelled
@@ -7,7 +8,16 @@ from bhemu.llk.device import Device as Emulated
 
 from .coordinate import OnChipCoordinate
 
-__all__ = ["Block", "Context", "Device", "RegisterStore", "RiscDebug"]
+__all__ = ["Block", "Context", "Device", "NocId", "RegisterStore", "RiscDebug"]
+
+COLUMNS, ROWS = 14, 10  # of the Tensix tiles of an unharvested Blackhole
+
+
+class NocId(IntEnum):
+    """The NoC that an access goes over; the tile answers on both in the same way."""
+
+    NOC0 = 0
+    NOC1 = 1
 
 
 class RegisterStore:
@@ -76,6 +86,13 @@ class Device:
         if at not in self._tiles:
             self._tiles[at] = Emulated()
         return self._tiles[at]
+
+    def get_block_locations(self, block_type: str = "functional_workers") -> list[OnChipCoordinate]:
+        """The coordinates of every Tensix tile; NotModelled for other kinds of blocks."""
+        if block_type != "functional_workers":
+            raise NotModelled(f"blocks of kind {block_type}: only Tensix tiles")
+        at = [(x, y) for x in range(COLUMNS) for y in range(ROWS)]
+        return [OnChipCoordinate(place, self) for place in at]
 
     def get_block(self, coordinate: OnChipCoordinate) -> Block:
         """The block at a coordinate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bhemu.errors import InputError
+from bhemu.errors import InputError, NotModelled
 
 if TYPE_CHECKING:
     from .context import Context, Device
@@ -23,3 +23,9 @@ class OnChipCoordinate:
         if not comma or not row.strip().isdecimal() or not column.strip().isdecimal():
             raise InputError(f"location {text!r}: only Tensix tiles, as row,column")
         return OnChipCoordinate((int(row), int(column)), device)
+
+    def to_str(self, output_type: str = "logical") -> str:
+        """As `create` reads it; NotModelled for other coordinates than logical ones."""
+        if output_type != "logical":
+            raise NotModelled(f"{output_type} coordinates: only logical ones")
+        return f"{self.at[0]},{self.at[1]}"

@@ -1,19 +1,24 @@
-"""The functions of tt-exalens that tt-llk's tests call, with its names and parameters."""
+"""The functions of tt-exalens that tt-llk's tests call, with its names and parameters.
+
+Those of version 0.3.11, which tt-llk's own checkout names, and of 0.4.1, which tt-metal's does.
+They differ in `use_4B_mode`, a place among the positional ones that the later version lacks: how a
+device is accessed means nothing here, so whatever follows `noc_id` is taken and not used.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu.errors import NotModelled
+from bhemu.errors import InputError, NotModelled
 from bhemu.llk.device import Device
-from bhemu.program.symbols import Symbols
 
-from .context import Context
+from .context import Context, NocId
 from .coordinate import OnChipCoordinate
-from .hardware.risc_debug import CallstackEntry
+from .elf import CallstackEntry, ElfFile
 from .tt_exalens_init import active
 
 Location = str | OnChipCoordinate
+ParsedElfFile = ElfFile  # its name up to version 0.3.28
 
 
 class TTException(Exception):  # noqa: N818 (tt-exalens' name)
@@ -37,16 +42,26 @@ def convert_coordinate(
     return coordinate
 
 
-def _tile(location: Location, device_id: int, context: Context | None) -> Device:
+def _tile(
+    location: Location, device_id: int, context: Context | None, noc_id: int | None = None
+) -> Device:
+    if noc_id is not None and noc_id not in list(NocId):
+        raise InputError(f"noc_id {noc_id!r}: a chip has the NoCs 0 and 1")
     coordinate = convert_coordinate(location, device_id, context)
     return coordinate.device.emulated(coordinate.at)
 
 
 def read_word_from_device(
-    location: Location, addr: int, device_id: int = 0, context: Context | None = None
+    location: Location,
+    addr: int,
+    device_id: int = 0,
+    context: Context | None = None,
+    noc_id: int | None = None,
+    *modes: bool | None,
+    safe_mode: bool | None = None,
 ) -> int:
     """One word of L1; the tile runs first (bhemu.llk.device)."""
-    return _tile(location, device_id, context).read_words(addr)[0]
+    return _tile(location, device_id, context, noc_id).read_words(addr)[0]
 
 
 def read_words_from_device(
@@ -55,9 +70,13 @@ def read_words_from_device(
     device_id: int = 0,
     word_count: int = 1,
     context: Context | None = None,
+    noc_id: int | None = None,
+    *modes: bool | None,
+    use_4B_mode: bool | None = None,
+    safe_mode: bool | None = None,
 ) -> list[int]:
     """Words of L1; the tile runs first (bhemu.llk.device)."""
-    return _tile(location, device_id, context).read_words(addr, word_count)
+    return _tile(location, device_id, context, noc_id).read_words(addr, word_count)
 
 
 def read_from_device(
@@ -66,9 +85,13 @@ def read_from_device(
     device_id: int = 0,
     num_bytes: int = 4,
     context: Context | None = None,
+    noc_id: int | None = None,
+    *modes: bool | None,
+    use_4B_mode: bool | None = None,
+    safe_mode: bool | None = None,
 ) -> bytes:
-    """Bytes of L1 as they are."""
-    return _tile(location, device_id, context).read(addr, num_bytes)
+    """Bytes of L1; the tile runs first where they are words of the harness (bhemu.llk.device)."""
+    return _tile(location, device_id, context, noc_id).read(addr, num_bytes)
 
 
 def write_words_to_device(
@@ -77,10 +100,14 @@ def write_words_to_device(
     data: int | Sequence[int],
     device_id: int = 0,
     context: Context | None = None,
+    noc_id: int | None = None,
+    *modes: bool | None,
+    use_4B_mode: bool | None = None,
+    safe_mode: bool | None = None,
 ) -> int:
     """Words into L1; returns the number of bytes."""
     words = [data] if isinstance(data, int) else list(data)
-    _tile(location, device_id, context).write_words(addr, words)
+    _tile(location, device_id, context, noc_id).write_words(addr, words)
     return 4 * len(words)
 
 
@@ -90,15 +117,19 @@ def write_to_device(
     data: bytes | Sequence[int],
     device_id: int = 0,
     context: Context | None = None,
+    noc_id: int | None = None,
+    *modes: bool | None,
+    use_4B_mode: bool | None = None,
+    safe_mode: bool | None = None,
 ) -> int:
     """Bytes into L1; returns their number."""
     raw = bytes(data)
-    _tile(location, device_id, context).write(addr, raw)
+    _tile(location, device_id, context, noc_id).write(addr, raw)
     return len(raw)
 
 
 def load_elf(
-    elf_file: str,
+    elf_file: str | ElfFile,
     location: Location,
     risc_name: str,
     neo_id: int | None = None,
@@ -110,27 +141,16 @@ def load_elf(
     """Load an ELF for a core, over what was there; verify_write has nothing to verify."""
     if neo_id is not None:
         raise NotModelled(f"neo {neo_id}: a Blackhole tile has no neos")
-    start = _tile(location, device_id, context).load_elf(elf_file, risc_name.lower())
+    path = elf_file.elf_file_path if isinstance(elf_file, ElfFile) else elf_file
+    start = _tile(location, device_id, context).load_elf(path, risc_name.lower())
     return start if return_start_address else None
 
 
-@dataclass(frozen=True)
-class _Symbol:
-    value: int
-
-
-class ParsedElfFile:
-    """The symbols of an ELF: `elf.symbols[name].value`."""
-
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            found = Symbols(file.read(), path)
-        self.symbols = {name: _Symbol(found.address(name)) for name in found.names}
-
-
-def parse_elf(elf_path: str, context: Context | None = None) -> ParsedElfFile:
-    """The symbols of an ELF."""
-    return ParsedElfFile(elf_path)
+def parse_elf(
+    elf_path: str, context: Context | None = None, require_debug_symbols: bool = True
+) -> ElfFile:
+    """The symbols and sections of an ELF; it may have no debug information."""
+    return ElfFile(elf_path)
 
 
 def arc_msg(
@@ -140,6 +160,7 @@ def arc_msg(
     args: Sequence[int],
     timeout: Any,
     context: Context | None = None,
+    noc_id: int | None = None,
 ) -> list[int]:
     """Answer a message to the ARC processor: the tests ask it for the clock rate, nothing else."""
     if msg_code not in (0xAA52, 0xAA54):  # go busy, go idle
@@ -149,8 +170,12 @@ def arc_msg(
 
 def callstack(
     location: Location,
-    elfs: Sequence[str],
+    elfs: Sequence[str | ElfFile],
+    offsets: Any = None,
     risc_name: str = "brisc",
+    neo_id: int | None = None,
+    max_depth: int = 100,
+    stop_on_main: bool = True,
     device_id: int = 0,
     context: Context | None = None,
 ) -> list[CallstackEntry]:
@@ -170,7 +195,10 @@ class TensixState:
 
 
 def get_tensix_state(
-    location: Location, device_id: int = 0, context: Context | None = None
+    location: Location,
+    l1_address: int | None = None,
+    device_id: int = 0,
+    context: Context | None = None,
 ) -> TensixState:
     """The registers of the coprocessor at this moment."""
     tensix = _tile(location, device_id, context).tile.tensix

@@ -1,5 +1,5 @@
-"""One frame of a call stack, under tt-exalens' name."""
+"""One frame of a call stack, where tt-exalens had it up to version 0.3.28."""
 
-from bhemu.llk.device import Frame as CallstackEntry
+from ..elf import CallstackEntry
 
 __all__ = ["CallstackEntry"]
