@@ -16,6 +16,7 @@ from bhemu.jit.build import function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
+from bhemu.riscv import csr_file
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
 from bhemu.tensix import compile as tc
@@ -36,6 +37,8 @@ BUS = {  # device loads and stores, by the record's members
     "bus_write": function(ACCESS, dispatch.store_entry),
     "bus_read": function(ACCESS, dispatch.load_entry),
 }
+
+CSR = function(ACCESS, csr_file.host_entry)
 
 
 def core_is_fresh(engine: str) -> bool:
@@ -102,6 +105,21 @@ class Backend:
                 status = int(dispatch.store_entry(self._s, core, address, size, value))
         self._surface()
         return status
+
+    def csr(self, core: int, number: int) -> int | None:
+        """A CSR as `core` would read it now; None where it has none."""
+        value = self._csr(core, number, 0, 0)
+        return None if value == csr_file.UNKNOWN else value
+
+    def set_csr(self, core: int, number: int, value: int) -> bool:
+        """Write a CSR; False where `core` cannot."""
+        return self._csr(core, number, 1, value) != csr_file.UNKNOWN
+
+    def _csr(self, core: int, number: int, writes: int, value: int) -> int:
+        if not JIT:
+            return int(csr_file.host_entry(self._s, core, number, writes, value))
+        entry = _ACCESS(load(CSR).address)
+        return int(entry(self._s.base, core, number, writes, value))
 
     @contextmanager
     def _standing(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ from typing import Any
 from bhemu import arguments
 from bhemu.core import Core
 from bhemu.errors import BhemuError, InputError
+from bhemu.history import History
 from bhemu.machine import status
 from bhemu.machine.breakpoints import Breakpoint
 from bhemu.machine.stepping import Machine
@@ -118,6 +119,29 @@ class Controls:
     def traced(self) -> list[TracedWord]:
         """The words of the last trace()."""
         return self.machine.traced
+
+    def keep_history(self) -> History:
+        """Leave marks from now on, so that runs can go back (History); the same one if it is kept.
+
+        A mark costs about 3 ms and up to 2 MB, every 2^20 clock units at first; at most 64 stay.
+        """
+        self._alone("keep_history")
+        if not isinstance(self.machine.observer, History):
+            self.machine.observer = History(self.machine.tile, self.machine)
+        return self.machine.observer
+
+    @property
+    def history(self) -> History:
+        """What keep_history() began; InputError when nobody called it."""
+        self.check_thread()
+        if not isinstance(self.machine.observer, History):
+            raise InputError("no history is kept", hint="call keep_history() before the run")
+        return self.machine.observer
+
+    def _begin_history(self) -> None:
+        """What was before is no past of what is on the tile now."""
+        if self.machine.observer is not None:
+            self.machine.observer = History(self.machine.tile, self.machine)
 
     def where(self) -> status.Standing:
         """Where every core and thread stands and what it waits for; prints as lines."""

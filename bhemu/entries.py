@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bhemu.backend import BUS
+from bhemu.backend import BUS, CSR
 from bhemu.devices.bus import entries as windows
 from bhemu.jit.build import Entry
 from bhemu.program.schema import ENGINES
@@ -18,6 +18,7 @@ def entries() -> Iterator[Entry]:
     for engine in ENGINES:
         yield from engine_entries(engine).values()
     yield from BUS.values()
+    yield CSR
     yield from windows.performed()
     yield from (tc.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None)
     yield from map(tc.second_entry, second_entries.ENTRIES)

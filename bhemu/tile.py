@@ -14,7 +14,6 @@ from bhemu.controls import Controls
 from bhemu.core import Core, Cores
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import InputError
-from bhemu.history import History
 from bhemu.machine.runner import LONGEST_TURN
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop, now
@@ -322,29 +321,6 @@ class Tile(Controls):
         snapshot.restore(self, self.machine, saved)
         self.seed, self._poison = saved.about["seed"], saved.about["poison"]
         self._begin_history()
-
-    def _begin_history(self) -> None:
-        """What was before is no past of what is on the tile now."""
-        if self.machine.observer is not None:
-            self.machine.observer = History(self, self.machine)
-
-    def keep_history(self) -> History:
-        """Leave marks from now on, so that runs can go back (History); the same one if it is kept.
-
-        A mark costs about 3 ms and up to 2 MB, every 2^20 clock units at first; at most 64 stay.
-        """
-        self._alone("keep_history")
-        if not isinstance(self.machine.observer, History):
-            self.machine.observer = History(self, self.machine)
-        return self.machine.observer
-
-    @property
-    def history(self) -> History:
-        """What keep_history() began; InputError when nobody called it."""
-        self.check_thread()
-        if not isinstance(self.machine.observer, History):
-            raise InputError("no history is kept", hint="call keep_history() before the run")
-        return self.machine.observer
 
     def launched(self, program: Program, end: End) -> None:
         """`program` is on the tile, and this is how its runs end."""

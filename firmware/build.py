@@ -21,6 +21,7 @@ FLAGS = (
     "-target riscv32-freestanding-none -mcpu=generic_rv32+m+a+zba+zbb -std=c11 -O2 -g "
     "-ffreestanding -nostdlib -nostdinc -fno-pic -fno-builtin -fno-sanitize=all "
     "-fomit-frame-pointer -fno-stack-protector -fno-asynchronous-unwind-tables "
+    "-fforce-dwarf-frame "
     "-Wall -Wextra -Werror -Wl,-z,max-page-size=16"
 ).split()
 

@@ -184,3 +184,10 @@ def store(s: Any, c: Any, number: Any, new: Any) -> Any:
     else:
         return False
     return True
+
+
+def host_entry(s: Any, c: Any, number: Any, writes: Any, new: Any) -> Any:
+    """ACCESS entry: what core `c` would read, or a store; UNKNOWN where it cannot."""
+    if writes:
+        return np.int64(0) if store(s, c, number, new) else np.int64(UNKNOWN)
+    return np.int64(value(s, c, number))

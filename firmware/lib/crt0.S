@@ -10,10 +10,13 @@ _reset:
     .size _reset, . - _reset
 #endif
 
+    .cfi_sections .debug_frame
     .section .text.start, "ax"
     .globl _start
     .type _start, @function
 _start:
+    .cfi_startproc
+    .cfi_undefined ra /* nobody called it: a backtrace ends here */
     .option push
     .option norelax
     la gp, __global_pointer$
@@ -26,6 +29,7 @@ _start:
     addi a0, a0, 4
     bne a0, a1, 1b
 2:  call main
+    .cfi_endproc
     .size _start, . - _start
 
     .globl park

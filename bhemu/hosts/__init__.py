@@ -1,0 +1,1 @@
+"""Hosts that drive bhemu from outside: debuggers and drivers, over a socket."""

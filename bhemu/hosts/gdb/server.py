@@ -1,0 +1,277 @@
+"""gdb's remote protocol: one packet, one answer (Remote Serial Protocol, GDB manual)."""
+
+import contextlib
+import re
+import socket
+from collections.abc import Callable
+
+from bhemu.errors import InputError
+from bhemu.hosts.gdb import description
+from bhemu.hosts.gdb.packets import INTERRUPT, MOST, Closed, Connection, escape
+from bhemu.hosts.gdb.target import SIGNAL_NONE, Report, Target
+from bhemu.tensix.state import CORES
+
+_FEATURES = (
+    f"PacketSize={MOST // 4:x};QStartNoAckMode+;swbreak-;hwbreak-;vContSupported+;"
+    "qXfer:features:read+;qXfer:threads:read+;qXfer:libraries:read+;qXfer:exec-file:read+;"
+    "ReverseStep+;ReverseContinue+;multiprocess-"
+)
+_ERROR, _OK = b"E01", b"OK"
+_ADDRESSES = 1 << 32
+
+
+def _numbers(text: str) -> list[int]:
+    """Hexadecimal numbers between punctuation; ValueError for anything else."""
+    return [int(part, 16) for part in re.split("[,:;=]", text)]
+
+
+class Session:
+    """One debugger at one target, until it leaves; `over` tells that it wants the server to end."""
+
+    def __init__(self, target: Target, connection: Connection) -> None:
+        self._target, self._connection = target, connection
+        self._core = target.selected  # for registers and memory (Hg)
+        self._running = target.selected  # for what runs (Hc)
+        self.over = False
+        self._left = False
+        self._answers: dict[str, Callable[[str], bytes | None]] = {
+            "?": self._why,
+            "H": self._choose,
+            "T": lambda text: _OK if self._thread(text) is not None else _ERROR,
+            "g": lambda _: self._target.registers(self._core).hex().encode(),
+            "G": self._set_registers,
+            "p": self._register,
+            "P": self._set_register,
+            "m": self._memory,
+            "M": self._set_memory,
+            "X": self._set_binary,
+            "Z": lambda text: self._point(text, add=True),
+            "z": lambda text: self._point(text, add=False),
+            "c": lambda _: self._resume(),
+            "s": lambda _: self._step(self._running, 0, 0),
+            "bc": lambda _: self._stop(self._target.reverse_resume(self._running)),
+            "bs": lambda _: self._stop(self._target.reverse_step(self._running)),
+            "vCont?": lambda _: b"vCont;c;C;s;S;t;r",
+            "vCont": self._continue,
+            "D": self._leave,
+            "k": self._kill,
+            "vKill": self._kill,
+            "QStartNoAckMode": self._no_acknowledgements,
+            "qSupported": lambda _: _FEATURES.encode(),
+            "qC": lambda _: f"QC{self._core + 1:x}".encode(),
+            "qAttached": lambda _: b"1",
+            "qSymbol": lambda _: _OK,
+            "qfThreadInfo": lambda _: self._threads(),
+            "qsThreadInfo": lambda _: b"l",
+            "qThreadExtraInfo": self._extra,
+            "qXfer": self._transfer,
+            "qRcmd": self._monitor,
+        }
+
+    def serve(self) -> None:
+        """Answer packets until the debugger leaves."""
+        while not self._left:
+            packet = self._connection.packet()
+            answer = self._answer(packet)
+            if answer is not None:
+                self._connection.send(answer)
+
+    def _answer(self, packet: bytes) -> bytes | None:
+        """What one packet is answered with; nothing known: nothing in it, as the protocol asks."""
+        if packet == INTERRUPT:
+            return self._reply(Report(SIGNAL_NONE, self._core))
+        text = packet.decode("latin-1")
+        name, rest = self._split(text)
+        action = self._answers.get(name)
+        if action is None:
+            return b""
+        try:
+            return action(rest)
+        except (ValueError, IndexError):
+            return _ERROR
+        except InputError as mistake:
+            self._say(f"{mistake}\n")
+            return _ERROR
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """(name, arguments) of a packet."""
+        if text[:1] in ("q", "Q", "v"):
+            name = re.match(r"[A-Za-z]+\??", text)
+            assert name is not None
+            return name[0], text[name.end() :]
+        if text in ("bc", "bs"):
+            return text, ""
+        return text[:1], text[1:]
+
+    # Threads: 1 to 5 are the cores; 0 is any, -1 all
+
+    def _thread(self, text: str) -> int | None:
+        number = int(text, 16)
+        if number in (0, -1):
+            return self._core
+        return number - 1 if 1 <= number <= CORES else None
+
+    def _choose(self, text: str) -> bytes:
+        core = self._thread(text[1:])
+        if core is None or text[:1] not in ("g", "c"):
+            return _ERROR
+        if text[:1] == "g":
+            self._core = core
+        else:
+            self._running = core
+        return _OK
+
+    def _threads(self) -> bytes:
+        return b"m" + ",".join(f"{core + 1:x}" for core in range(CORES)).encode()
+
+    def _extra(self, text: str) -> bytes:
+        core = self._thread(text[1:])
+        if core is None:
+            return _ERROR
+        return description.extra(self._target.core(core)).encode().hex().encode()
+
+    # Registers and memory
+
+    def _register(self, text: str) -> bytes:
+        value = self._target.register(self._core, int(text, 16))
+        if value is None:
+            return b"x" * 8  # not available
+        return value.hex().encode() if value else _ERROR
+
+    def _set_register(self, text: str) -> bytes:
+        number, value = text.split("=")
+        data = int.from_bytes(bytes.fromhex(value), "little")
+        done = self._target.set_register(self._core, int(number, 16), data % _ADDRESSES)
+        return _OK if done else _ERROR
+
+    def _set_registers(self, text: str) -> bytes:
+        data = bytes.fromhex(text)
+        done = True
+        for number in range(min(len(data) // 4, description.PC + 1)):
+            value = int.from_bytes(data[4 * number : 4 * number + 4], "little")
+            done &= self._target.set_register(self._core, number, value)
+        return _OK if done else _ERROR
+
+    def _memory(self, text: str) -> bytes:
+        address, length = _numbers(text)
+        data = self._target.read(self._core, address % _ADDRESSES, min(length, MOST // 4))
+        return data.hex().encode() if data or not length else _ERROR
+
+    def _set_memory(self, text: str) -> bytes:
+        place, data = text.split(":", 1)
+        return self._write(place, bytes.fromhex(data))
+
+    def _set_binary(self, text: str) -> bytes:
+        place, data = text.split(":", 1)
+        return self._write(place, data.encode("latin-1"))
+
+    def _write(self, place: str, data: bytes) -> bytes:
+        address, length = _numbers(place)
+        if length != len(data):
+            return _ERROR
+        done = not data or self._target.write(self._core, address % _ADDRESSES, data)
+        return _OK if done else _ERROR
+
+    # Breakpoints
+
+    def _point(self, text: str, *, add: bool) -> bytes:
+        kind, address, length = text.split(";")[0].split(",")
+        at, size = int(address, 16) % _ADDRESSES, int(length, 16)
+        target = self._target
+        if kind in ("0", "1"):
+            done = target.add_breakpoint(at) if add else target.remove_breakpoint(at)
+        elif kind == "2":
+            if add:
+                done = target.add_watchpoint(self._core, at, size)
+            else:
+                done = target.remove_watchpoint(at, size)
+        else:
+            return b""
+        return _OK if done else _ERROR
+
+    # Running
+
+    def _continue(self, text: str) -> bytes | None:
+        """vCont: a step of one core while the others go on, or all go on."""
+        for action in text.strip(";").split(";"):
+            what, _, thread = action.partition(":")
+            if what[:1] in ("s", "S", "r"):
+                core = self._thread(thread) if thread else self._running
+                if core is None:
+                    return _ERROR
+                low, high = _numbers(what[1:]) if what[0] == "r" else (0, 0)
+                return self._step(core, low, high)
+        if text.strip(";")[:1] in ("c", "C"):
+            return self._resume()
+        return _ERROR
+
+    def _step(self, core: int, low: int, high: int) -> bytes:
+        self._running = core
+        return self._stop(self._target.step(core, low, high, self._connection.interrupted))
+
+    def _resume(self) -> bytes:
+        return self._stop(self._target.resume(self._running, self._connection.interrupted))
+
+    def _stop(self, report: Report) -> bytes:
+        if report.text:
+            self._say(report.text)
+        self._core = self._running = report.core
+        return self._reply(report)
+
+    def _reply(self, report: Report) -> bytes:
+        return f"T{report.signal:02x}thread:{report.core + 1:x};{report.more}".encode()
+
+    def _why(self, text: str) -> bytes:
+        return self._reply(Report(SIGNAL_NONE, self._core))
+
+    def _say(self, text: str) -> None:
+        self._connection.send(b"O" + text.encode().hex().encode())
+
+    def _leave(self, text: str) -> bytes:
+        self._left = True
+        return _OK
+
+    def _kill(self, text: str) -> bytes | None:
+        self._left = self.over = True
+        return _OK if text else None
+
+    # The rest
+
+    def _no_acknowledgements(self, text: str) -> bytes:
+        self._connection.acknowledge = False
+        return _OK
+
+    def _transfer(self, text: str) -> bytes:
+        """A piece of one of the documents of description.py."""
+        _, what, way, name, place = text.split(":")
+        tile = self._target.tile
+        makers: dict[str, Callable[[], str]] = {
+            "features": description.registers,
+            "threads": lambda: description.threads(tile),
+            "exec-file": lambda: description.executable(tile),
+            "libraries": lambda: description.libraries(tile),
+        }
+        if what not in makers or way != "read" or name not in ("", "target.xml"):
+            return b""
+        at, length = _numbers(place)
+        data = makers[what]().encode()
+        piece = data[at : at + min(length, MOST // 4)]
+        return (b"m" if at + len(piece) < len(data) else b"l") + escape(piece)
+
+    def _monitor(self, text: str) -> bytes:
+        line = bytes.fromhex(text[1:]).decode("utf-8", errors="replace")
+        said = self._target.monitor(line, self._core)
+        return said.encode().hex().encode() if said else _OK
+
+
+def serve(target: Target, listener: socket.socket, once: bool) -> None:
+    """Serve debuggers, one after another, until one kills the program; with `once` only one."""
+    while True:
+        link, _ = listener.accept()
+        with link:
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            session = Session(target, Connection(link))
+            with contextlib.suppress(Closed):
+                session.serve()
+        if once or session.over:
+            return

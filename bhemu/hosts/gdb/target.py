@@ -1,0 +1,272 @@
+"""What gdb asks of a tile, without the protocol: registers, memory, stops, steps, going back."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bhemu.core import Core
+from bhemu.debug.places import Sources
+from bhemu.debug.stepper import Stepper
+from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
+from bhemu.hosts.gdb.description import CSRS, PC
+from bhemu.machine.stop import Stop
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.program.schema import Program
+from bhemu.tensix.state import LOCAL_SIZE
+from bhemu.tile import Tile
+
+_PIECE_S = 0.05  # of a run between two looks for Ctrl-C
+SIGNAL_NONE, SIGNAL_INT, SIGNAL_TRAP, SIGNAL_ABORT, SIGNAL_SEGV = 0, 2, 5, 6, 11
+
+
+@dataclass(frozen=True)
+class Report:
+    """A stop as gdb hears of it: signal, core, more of the stop reply, lines for the console."""
+
+    signal: int
+    core: int
+    more: str = ""
+    text: str = ""
+
+
+class Target:
+    """One tile as a process with a thread per core."""
+
+    def __init__(self, tile: Tile, program: Program) -> None:
+        self.tile = tile
+        self._lines: list[str] = []
+        self._stepper = Stepper(tile, program, Sources(program), self._lines.append)
+        self._breakpoints: dict[int, list[int]] = {}
+        self._watchpoints: dict[tuple[int, int], int] = {}
+        tile.keep_history()
+
+    def core(self, index: int) -> Core:
+        """Core 0-4."""
+        return self.tile.core[CORE_NAMES[index]]
+
+    @property
+    def selected(self) -> int:
+        """The core that a program's user wants to see first."""
+        return self._stepper.core.index
+
+    # Registers
+
+    def registers(self, core: int) -> bytes:
+        """x0-x31 and pc, little-endian."""
+        own = self.core(core)
+        return b"".join(int(n).to_bytes(4, "little") for n in (*own.regs, own.pc))
+
+    def register(self, core: int, number: int) -> bytes | None:
+        """One register; None for a CSR that the core does not have, b"" for no register at all."""
+        if number < PC:
+            value = int(self.core(core).regs[number])
+        elif number == PC:
+            value = self.core(core).pc
+        elif number <= PC + len(CSRS):
+            found = self.tile.backend.csr(core, CSRS[number - PC - 1])
+            if found is None:
+                return None
+            value = found
+        else:
+            return b""
+        return value.to_bytes(4, "little")
+
+    def set_register(self, core: int, number: int, value: int) -> bool:
+        """Write one; False where that cannot be written."""
+        if number < PC:
+            self.tile.backend.engine.write_register(core, number, value)
+            return True
+        if number == PC:
+            if value & 3 or value >= L1_SIZE:
+                return False
+            self.tile.state.pc[core] = value
+            return True
+        if number <= PC + len(CSRS):
+            return self.tile.backend.set_csr(core, CSRS[number - PC - 1], value)
+        return False
+
+    # Memory
+
+    def read(self, core: int, address: int, length: int) -> bytes:
+        """Memory as the core sees it, as far as it can be read; a device is looked at only."""
+        if address < L1_SIZE:
+            return self.tile.read(address, min(length, L1_SIZE - address))
+        local = address - LOCAL_BASE
+        if 0 <= local < LOCAL_SIZES[core]:
+            return self.tile.state.local[core, local : min(local + length, LOCAL_SIZE)].tobytes()
+        return self._look(core, address, length)
+
+    def _look(self, core: int, address: int, length: int) -> bytes:
+        """Device registers; what the load changes is put back."""
+        kept = self.tile.state.buffer.copy()
+        words = b""
+        try:
+            for at in range(address & ~3, address + length, 4):
+                words += self.core(core).read32(at).to_bytes(4, "little")
+        except BhemuError:
+            pass
+        finally:
+            self.tile.state.buffer[:] = kept
+        return words[address & 3 : (address & 3) + length]
+
+    def write(self, core: int, address: int, data: bytes) -> bool:
+        """Memory as the core writes it; False where it cannot."""
+        try:
+            if address < L1_SIZE:
+                self.tile.write(address, data)
+                return True
+            local = address - LOCAL_BASE
+            if local >= 0 and local + len(data) <= LOCAL_SIZES[core]:
+                self.tile.state.local[core, local : local + len(data)] = list(data)
+                return True
+            if (address | len(data)) & 3:
+                return False
+            for i in range(0, len(data), 4):
+                word = int.from_bytes(data[i : i + 4], "little")
+                self.core(core).write32(address + i, word)
+        except BhemuError:
+            return False
+        return True
+
+    # Breakpoints and watchpoints
+
+    def add_breakpoint(self, address: int) -> bool:
+        """On every core: they share L1, and only one of them runs this code."""
+        if address in self._breakpoints:
+            return True
+        numbers = []
+        try:
+            for core in CORE_NAMES:
+                numbers.append(self.tile.break_at(core, address))
+        except InputError:
+            for number in numbers:
+                self.tile.delete(number)
+            return False
+        self._breakpoints[address] = numbers
+        return True
+
+    def remove_breakpoint(self, address: int) -> bool:
+        """Of every core; True also where there is none."""
+        for number in self._breakpoints.pop(address, ()):
+            self.tile.delete(number)
+        return True
+
+    def add_watchpoint(self, core: int, address: int, length: int) -> bool:
+        """Stop after a change of these bytes."""
+        if (address, length) in self._watchpoints:
+            return True
+        try:
+            number = self.tile.watch(f"{address:#x}:{length}", CORE_NAMES[core])
+        except InputError:
+            return False
+        self._watchpoints[address, length] = number
+        return True
+
+    def remove_watchpoint(self, address: int, length: int) -> bool:
+        """True also where there is none."""
+        number = self._watchpoints.pop((address, length), None)
+        if number is not None:
+            self.tile.delete(number)
+        return True
+
+    # Running
+
+    def resume(self, core: int, interrupted: Callable[[], bool]) -> Report:
+        """Run until something stops it, or Ctrl-C."""
+
+        def pieces() -> Iterator[Stop]:
+            while True:
+                yield self.tile.run(timeout_s=_PIECE_S, resume=True)
+
+        for stop in self._guarded(core, pieces()):
+            if isinstance(stop, Report):
+                return stop
+            if stop.reason != "timeout":
+                return self._report(stop, core)
+            if interrupted():
+                return Report(SIGNAL_INT, core)
+        raise AssertionError
+
+    def step(self, core: int, low: int, high: int, interrupted: Callable[[], bool]) -> Report:
+        """Instructions of `core`, at least one, until its pc has left [low, high)."""
+        own = self.core(core)
+        if own.state in ("parked", "held", "assert", "reset"):
+            return Report(SIGNAL_NONE, core, text=f"{own.name} is {own.state}: it does not step\n")
+
+        def steps() -> Iterator[Stop]:
+            while True:
+                yield self.tile.step(CORE_NAMES[core])
+
+        for stop in self._guarded(core, steps()):
+            if isinstance(stop, Report):
+                return stop
+            inside = low <= own.pc < high and own.state in ("running", "blocked")
+            if stop.reason != "step" or not inside:
+                return self._report(stop, core)
+            if interrupted():
+                return Report(SIGNAL_INT, core)
+        raise AssertionError
+
+    def _guarded(self, core: int, stops: Iterator[Stop]) -> Iterator[Stop | Report]:
+        """The stops; an error of the program is the last report."""
+        try:
+            yield from stops
+        except InputError:
+            raise
+        except BhemuError as error:
+            yield self._error(error, core)
+
+    def reverse_step(self, core: int) -> Report:
+        """One instruction of `core` back."""
+        try:
+            self.tile.history.reverse_step(self.core(core))
+        except InputError:
+            return Report(SIGNAL_NONE, core, "replaylog:begin;")
+        return Report(SIGNAL_TRAP, core)
+
+    def reverse_resume(self, core: int) -> Report:
+        """Back to the last breakpoint or watchpoint, else to the beginning."""
+        stop = self.tile.history.reverse_continue()
+        if stop.reason == "step":
+            return Report(SIGNAL_NONE, core, "replaylog:begin;")
+        return self._report(stop, core)
+
+    def _report(self, stop: Stop, core: int) -> Report:
+        if stop.change is not None:
+            where = stop.change.where
+            by = CORE_NAMES.index(where.core) if where.core in CORE_NAMES else core
+            address = next(
+                at
+                for (at, _), number in self._watchpoints.items()
+                if number == stop.change.watchpoint.number
+            )
+            return Report(SIGNAL_TRAP, by, f"watch:{address:x};", f"{stop.change}, by {where}\n")
+        if stop.reason == "breakpoint":
+            name = self.tile.machine.stopped_core(stop)
+            by = CORE_NAMES.index(name) if name in CORE_NAMES else core
+            return Report(SIGNAL_TRAP, by)
+        if stop.reason == "step":
+            return Report(SIGNAL_TRAP, core)
+        ended = {"interrupt": SIGNAL_INT}.get(stop.reason, SIGNAL_NONE)
+        return Report(ended, core, text=f"the run has ended: {stop.reason}, clock {stop.clock}\n")
+
+    def _error(self, error: BhemuError, core: int) -> Report:
+        where = error.where
+        by = CORE_NAMES.index(where.core) if where and where.core in CORE_NAMES else core
+        signal = SIGNAL_ABORT
+        if isinstance(error, NoProgress):
+            signal = SIGNAL_NONE
+        elif isinstance(error, GuestFault | Undefined):
+            signal = SIGNAL_SEGV
+        return Report(signal, by, text=f"{error}\n")
+
+    # Words for the emulator
+
+    def monitor(self, line: str, core: int) -> str:
+        """A command of the stepper; what it prints."""
+        self._lines.clear()
+        self._stepper.core = self.core(core)
+        try:
+            self._stepper.execute(line)
+        except BhemuError as error:
+            self._lines.append(f"error: {error}")
+        return "".join(f"{text}\n" for text in self._lines)
