@@ -291,7 +291,7 @@ class Tile(Controls):
 
         until: a callable (tile) -> bool, asked once per round, or words of L1 that must all hold,
         as [(address, value), ...] or [{"word": address, "equals": value}, ...], exact at the
-        store, or "idle"; limit in clock units. What is not given is as the launched program says.
+        store or Tensix word, or "idle"; limit in clock units. Else as the launched program says.
         Errors: BhemuError; again raised until reset() or run(resume=True).
         """
         self._alone("run")

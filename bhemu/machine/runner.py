@@ -15,18 +15,19 @@ from bhemu.machine.breakpoints import Breakpoints
 from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.watching import Watchpoints
 from bhemu.parts import TilePart
-from bhemu.tensix import loop, watchpoints
+from bhemu.tensix import stops, watchpoints
+from bhemu.tensix.loop import ALL_THREADS
 from bhemu.tensix.state import ASSERTED, CORES, RUNNING
 
-_CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
-LONGEST_TURN = 10_000_000  # instructions: time-outs and Ctrl-C are noticed between turns
+_ROUNDS = 1 << 40  # of one call: compiled code returns when its time slice is over
+LONGEST_TURN = 10_000_000  # instructions
 _STOPS = {
-    loop.STOP_STEP: "step",
-    loop.STOP_BREAKPOINT: "breakpoint",
-    loop.STOP_UNTIL: "until",
-    loop.STOP_LIMIT: "limit",
-    loop.STOP_IDLE: "idle",
-    loop.STOP_WATCH: "watchpoint",
+    stops.STOP_STEP: "step",
+    stops.STOP_BREAKPOINT: "breakpoint",
+    stops.STOP_UNTIL: "until",
+    stops.STOP_LIMIT: "limit",
+    stops.STOP_IDLE: "idle",
+    stops.STOP_WATCH: "watchpoint",
 }
 
 
@@ -36,7 +37,7 @@ def _look_for_hang(tile: TilePart, status: int) -> None:
     from bhemu.hang.explore import livelock
     from bhemu.hang.waitgraph import no_progress
 
-    if status == loop.STOP_DEADLOCK:
+    if status == stops.STOP_DEADLOCK:
         raise no_progress(tile, ())
     # The look may follow half as many instructions as rounds went by: a small part of the time.
     if loops := livelock(tile, int(tile.state.quiet[0]) // 2):
@@ -49,21 +50,21 @@ def _resolve(tile: TilePart, status: int) -> Stop | None:
     if status < 0:
         raise report.rule_error(tile, status)
     c = int(s.core[0])
-    if status == loop.STOP_FLUSH:
+    if status == stops.STOP_FLUSH:
         engine.flush(c)
         return None
-    if status == loop.STOP_CODE_PAGE:
+    if status == stops.STOP_CODE_PAGE:
         if not engine.make_executable(c, int(s.pc[c])):
             raise report.fetch_error(tile, c)
         return None
-    if status == loop.STOP_ENGINE:
+    if status == stops.STOP_ENGINE:
         raise report.engine_error(tile)
-    if status == loop.STOP_ASSERT:
+    if status == stops.STOP_ASSERT:
         raise report.assert_error(tile, int(s.agent[0]))
-    if status in (loop.STOP_DEADLOCK, loop.STOP_QUIET):
+    if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
         _look_for_hang(tile, status)
         return None
-    if status == loop.STOP_LOG:
+    if status == stops.STOP_LOG:
         tile.drain_log()
         return None
     return stop(tile, _STOPS[status])
@@ -141,6 +142,7 @@ class Runner:
             raise
         finally:
             self._running = False
+            self.tile.state.sweep_due[0] = ALL_THREADS  # a host may end what they wait for
             if self.observer:
                 self.observer.run_ended()
         return self.last
@@ -215,25 +217,19 @@ class Runner:
 
     def _loop(self, ask: Callable[[Any], bool] | None, deadline: float | None) -> Stop:
         tile, table = self.tile, self.tile.backend.table
-        rounds = 1 if ask else 64
         while True:
             interrupts.check()
-            begin = time.monotonic()
-            status = tile.backend.rounds(rounds)
-            if status != 0:
+            status = tile.backend.rounds(1 if ask else _ROUNDS)
+            if status not in (0, stops.STOP_TIME):
                 reached = _resolve(tile, status)
                 if reached is not None:
                     return reached
-            elif ask and ask(tile):
+            elif ask and status == 0 and ask(tile):
                 return stop(tile, "until")
             if self.observer:
                 self.observer.run_pauses()
-            at = time.monotonic()
-            if deadline is not None and at - table.seconds >= deadline:
+            if deadline is not None and time.monotonic() - table.seconds >= deadline:
                 return stop(tile, "timeout")
-            if not ask and status == 0:
-                faster = at - begin < _CALL_SECONDS / 2
-                rounds = min(rounds * 2, 1 << 20) if faster else max(rounds // 2, 1)
 
 
 def count_to(what: str, base: int, n: int) -> int:

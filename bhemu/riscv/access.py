@@ -28,9 +28,11 @@ NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn
 
 @njit
 def _refused(s: Any, c: Any, status: Any) -> None:
-    """The access did not take place: give the instruction back, and wait or report."""
+    """The access did not take place: give the instruction back, and wait, stop or report."""
     s.fuel[c] += 1
-    if status > DONE:
+    if s.status[0] > DONE:  # a stop while the threads ran
+        s.stop_kind[c] = WAITS
+    elif status > DONE:
         s.core_state[c] = BLOCKED
         s.core_wait[c] = status
         s.stop_kind[c] = WAITS
@@ -107,11 +109,12 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
     writes = semantics.csr_writes(word)
     number = word >> 20 if writes != semantics.NONE else np.int64(0)
     if csr_file.shows_coprocessor(number):
+        s.fuel[c] -= 1  # as in every access that lets the threads run
         status = own_thread.offer(s, c)
         if status != DONE:
-            s.fuel[c] -= 1
             _refused(s, c, status)
             return np.int64(REFUSED)
+        s.fuel[c] += 1
     old = csr_file.value(s, c, number)
     if old < 0:
         fail(s, c, UNKNOWN_CSR, word=word, csr=number)

@@ -45,9 +45,9 @@ from bhemu.riscv.turn import (
     must_stop,
     still_waits,
 )
-from bhemu.tensix.loop import STOP_FLUSH
 from bhemu.tensix.state import ASSERTED, PAGE, PARKED
 from bhemu.tensix.status import DONE
+from bhemu.tensix.stops import STOP_FLUSH
 
 _ILLEGAL_CAUSE = 2
 _JUMP_SELF = rv32i.JAL.assemble(0, 0)

@@ -21,7 +21,10 @@ from bhemu.riscv.refusals import (
 )
 from bhemu.tensix import watchpoints
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.loop import (
+from bhemu.tensix.loop import until_holds
+from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
+from bhemu.tensix.stops import (
+    INSTRUCTIONS,
     STOP_ASSERT,
     STOP_BREAKPOINT,
     STOP_CODE_PAGE,
@@ -29,11 +32,10 @@ from bhemu.tensix.loop import (
     STOP_FLUSH,
     STOP_LIMIT,
     STOP_STEP,
+    STOP_TIME,
     STOP_UNTIL,
     STOP_WATCH,
-    until_holds,
 )
-from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
 
 LOOK, STORED = 1, 2  # attention: general; compare the until words after a store
 REWRITTEN = 4  # attention: the Unicorn engine must look at the code again
@@ -101,8 +103,8 @@ def _clock(s: Any, c: Any) -> Any:
 
 @njit
 def _fuel(s: Any, c: Any) -> Any:
-    """Instructions of the next slice: the rest of the turn, up to a step or clock limit."""
-    fuel = s.left[c]
+    """Instructions of the next slice: the rest of the turn, up to a step, a clock limit, a look."""
+    fuel = min(s.left[c], INSTRUCTIONS * s.look_every[0])
     if s.retired_limit[c] >= 0:
         fuel = min(fuel, s.retired_limit[c] - s.retired[c])
     if s.limit[0] >= 0:
@@ -161,8 +163,11 @@ def _outcome(s: Any, c: Any, error: Any) -> Any:
         s.detail[0] = error
         return np.int64(STOP_ENGINE)
     if kind == LIMIT:
-        clock_limit = s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]
-        return np.int64(STOP_LIMIT if clock_limit else STOP_STEP)
+        if s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]:
+            return np.int64(STOP_LIMIT)
+        retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
+        stepped = 0 <= s.retired_limit[c] <= retired
+        return np.int64(STOP_STEP if stepped else STOP_TIME)
     if kind == FLUSHES:
         return np.int64(STOP_FLUSH)
     if kind == BREAKPOINT:

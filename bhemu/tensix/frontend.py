@@ -11,6 +11,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, IDLE, UB, condition, error
+from bhemu.tensix.stops import STOP_TIME
 
 FIFO_FULL = condition("room in the instruction FIFO")
 
@@ -254,7 +255,10 @@ def _recorded(s: Any, t: Any, word: Any) -> Any:
 
 @njit
 def fetch(s: Any, t: Any) -> Any:
-    """Bring the next word of thread `t` to the wait gate: DONE, IDLE (there is none) or error."""
+    """Bring the next word of thread `t` to the wait gate: DONE, IDLE (there is none) or error.
+
+    STOP_TIME: a look is due (stops.py), because of words that the front end keeps for itself.
+    """
     while True:
         if s.play_left[t] > 0:
             return _play(s, t)
@@ -271,6 +275,9 @@ def fetch(s: Any, t: Any) -> Any:
             if not _recorded(s, t, word):
                 s.gate_full[t] = 1
                 return DONE
+            s.look_left[0] -= 1
+            if s.look_left[0] <= 0:
+                return STOP_TIME
             continue
         elif opcode == REPLAY:
             status = _replay(s, t, word)
@@ -283,3 +290,6 @@ def fetch(s: Any, t: Any) -> Any:
         if status != DONE:
             return status
         s.op_count[t, opcode] += 1  # consumed here, it never reaches the gate
+        s.look_left[0] -= 1
+        if s.look_left[0] <= 0:
+            return STOP_TIME

@@ -14,27 +14,31 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import watch, watchpoints
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
-from bhemu.tensix.insn import WAKES, WAKES_BY_BANK
+from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.route import taker, time_passes, waits
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
 from bhemu.tensix.status import DONE, IDLE
+from bhemu.tensix.stops import (
+    STOP_DEADLOCK,
+    STOP_IDLE,
+    STOP_LIMIT,
+    STOP_LOG,
+    STOP_QUIET,
+    STOP_STEP,
+    STOP_TIME,
+    STOP_UNTIL,
+    STOP_WATCH,
+    close_time_slice,
+    cut_turn,
+    leaves,
+    near_limit,
+    open_time_slice,
+    round_passed,
+    stop,
+    time_is_over,
+)
 
-# Reasons to stop that are no error: positive statuses of `run`, outside the condition numbers.
-STOP_STEP = 1001  # an executed_limit or retired_limit was reached
-STOP_BREAKPOINT = 1002
-STOP_UNTIL = 1003
-STOP_LIMIT = 1004
-STOP_IDLE = 1005
-STOP_DEADLOCK = 1006
-STOP_ASSERT = 1007
-STOP_LOG = 1008  # the trace ring is nearly full
-STOP_ENGINE = 1009  # the engine stopped by itself: detail[0] = its error, detail[1] = core
-STOP_FLUSH = 1010  # translated code of detail[0] must be dropped before it runs on
-STOP_CODE_PAGE = 1011  # a page is executed for the first time: detail[0] = core
-STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
-STOP_WATCH = 1013  # what a watchpoint watches has changed
-
-_ALL = 0b111  # the threads, as a mask
+ALL_THREADS = 0b111  # the threads, as a mask
 POLLING_TURN = 64  # instructions of a core that only polls
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _LOG_ROOM = 64
@@ -50,14 +54,6 @@ def _record(s: Any, t: Any) -> None:
     s.log[i, 3] = np.uint32(s.gate_from[t])
     watch.after(s)
     s.log_write[0] += 1
-
-
-@njit
-def _stop(s: Any, t: Any, status: Any) -> None:
-    s.status[0] = status
-    s.status_thread[0] = t
-    s.status_core[0] = -1
-    s.attention[0] |= 1
 
 
 @njit
@@ -84,12 +80,12 @@ def _arrives(s: Any, t: Any) -> Any:
     if s.gate_full[t]:
         return True
     status = fetch(s, t)
-    if status == DONE:
-        return True
+    if status == DONE or status == STOP_TIME:
+        return status == DONE
     s.gate_blocked[t] = 0
     s.sweep_due[0] &= ~(1 << t)
     if status != IDLE:
-        _stop(s, t, status)
+        stop(s, t, status)
     elif s.latch[t]:
         poll(s, t)  # a latched wait is forgotten even while no word comes
     return False
@@ -97,41 +93,50 @@ def _arrives(s: Any, t: Any) -> Any:
 
 @njit
 def _executed(s: Any, t: Any, opcode: Any, banks: Any) -> Any:
-    """Count the word that has left the gate; True when the log must be emptied first."""
+    """Count the word that has left the gate; 0, or why everything stops after it."""
     s.gate_full[t] = 0
     s.gate_blocked[t] = 0
     s.executed[t] += 1
     s.op_count[t, opcode] += 1
+    s.clock[0] += 1
+    s.progress[0] += 1
     s.sweep_left[0] -= 1
+    s.look_left[0] -= 1
     if _woke(s, opcode, banks):
-        s.sweep_due[0] = _ALL
+        s.sweep_due[0] = ALL_THREADS
         s.sweep_left[0] = 0
+    status = 0
+    if s.until_count[0] and s.wakes[opcode] != WAKES_NOBODY and until_holds(s):
+        status = STOP_UNTIL
+    if s.watch_count[0] and watchpoints.changed(s):
+        status = STOP_WATCH
     if s.trace[0] == 0:
-        return False
+        return status
     _record(s, t)
-    return s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM
+    full = s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM
+    return STOP_LOG if full and status == 0 else status
 
 
 @njit
 def step_thread(s: Any, t: Any) -> Any:
     """Execute up to sweep_left words of thread `t`; returns how many.
 
-    Ends after a word that may have ended another thread's wait; sweep_due then says that all must
-    be tried. Where no word can go on, sweep_due says so and gate_blocked what it waits for.
-    status[0] is set when everything must stop.
+    Ends after a word that may have ended another thread's wait, and where a look is due; sweep_due
+    then says that all must be tried. Where no word can go on, sweep_due says so and gate_blocked
+    what it waits for. status[0] is set when everything must stop.
     """
     n = np.int64(0)
     while s.sweep_left[0] > 0:
-        if not _arrives(s, t):
+        if not _arrives(s, t) or s.look_left[0] <= 0:
             return n
         if s.executed[t] == s.executed_limit[t]:
-            _stop(s, t, STOP_STEP)
+            stop(s, t, STOP_STEP)
             return n
         word = s.gate_word[t]
         opcode = np.int64(word) >> 24
         status = hold(s, t, opcode) if s.latch[t] or s.thcon[0] else np.int64(DONE)
         if status == DONE and s.trace[0] and watch.before(s, np.int64(t)):
-            _stop(s, t, STOP_STEP)
+            stop(s, t, STOP_STEP)
             return n
         banks = _banks(s)
         if status == DONE:
@@ -142,15 +147,12 @@ def step_thread(s: Any, t: Any) -> Any:
             s.gate_blocked[t] = max(status, 0)
             s.sweep_due[0] &= ~(1 << t)
             if status < 0:
-                _stop(s, t, status)
+                stop(s, t, status)
             return n
         n += 1
-        full = _executed(s, t, opcode, banks)
-        if s.watch_count[0] and watchpoints.changed(s):
-            _stop(s, t, STOP_WATCH)
-            return n
-        if full:
-            _stop(s, t, STOP_LOG)
+        status = _executed(s, t, opcode, banks)
+        if status != 0:
+            stop(s, t, status)
             return n
     return n
 
@@ -180,19 +182,19 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
     if s.sweep_open[0] == 0:
         s.sweep_open[0] = s.sweep_left[0] = 1
         s.sweep_thread[0] = s.sweep_count[0] = s.sweep_total[0] = 0
-    s.sweep_due[0] = _ALL
+        s.sweep_due[0] = ALL_THREADS
     total = np.int64(0)
+    near_limit(s)
     while True:
         while s.sweep_thread[0] < THREADS:
             t = s.sweep_thread[0]
-            if s.sweep_due[0] >> t & 1:
+            while s.sweep_due[0] >> t & 1 and s.sweep_left[0] > 0:
                 n = step_thread(s, t)
                 total += n
-                s.clock[0] += n
-                s.progress[0] += n
                 s.sweep_total[0] += n
                 s.sweep_count[0] += n if own < 0 or own == t else 0
-                if s.status[0] != 0:
+                went_on = n > 0 or s.sweep_due[0] >> t & 1
+                if s.status[0] != 0 or (s.look_left[0] <= 0 and went_on and leaves(s)):
                     return total
             t += 1
             s.sweep_thread[0] = t
@@ -247,7 +249,11 @@ def _core_turn(s: Any, c: Any) -> Any:
         _open_turn(s, c)
     if s.core_state[c] != RUNNING and s.core_state[c] != BLOCKED:
         return np.int64(0)
-    return call_step(s.run_core[0], s, c)
+    while True:
+        status = call_step(s.run_core[0], s, c)
+        # A slice that is over before its turn asks for a look; so does a word, which had one.
+        if status != STOP_TIME or s.sweep_open[0] or time_is_over(s):
+            return status
 
 
 @njit
@@ -302,6 +308,7 @@ def _end_round(s: Any) -> Any:
     s.agent[0] = 0
     progress = s.round_progress[0] = s.progress[0]
     s.progress[0] = 0
+    round_passed(s, progress)
     if until_holds(s):
         return STOP_UNTIL
     if progress == 0:
@@ -325,9 +332,12 @@ def _coprocessor_turn(s: Any) -> Any:
     return status
 
 
-def run_rounds(s: Any, rounds: Any) -> Any:
-    """Run up to `rounds` rounds from the current position; 0, or why it stopped."""
-    for _ in range(rounds):
+@njit
+def rounds_within(s: Any, rounds: Any) -> Any:
+    """As run_rounds, within the time slice that its caller has opened."""
+    for i in range(rounds):
+        if i > 0 and s.look_left[0] <= 0 and time_is_over(s):
+            return np.int64(STOP_TIME)
         while s.agent[0] < CORES:
             status = _core_turn(s, s.agent[0])
             if status != 0:
@@ -343,9 +353,22 @@ def run_rounds(s: Any, rounds: Any) -> Any:
     return np.int64(0)
 
 
+def run_rounds(s: Any, rounds: Any) -> Any:
+    """Run up to `rounds` rounds from the current position; 0, or why it stopped.
+
+    STOP_TIME: the time slice was over; calling it again goes on as if it had not returned.
+    """
+    open_time_slice(s)
+    status = rounds_within(s, rounds)
+    close_time_slice(s)
+    return status
+
+
 def tensix_entry(s: Any, words: Any) -> Any:
     """Entry of the coprocessor for the hooks of the cores."""
-    return run_tensix(s, words)
+    n = run_tensix(s, words)
+    cut_turn(s)
+    return n
 
 
 def thread_entry(s: Any, t: Any) -> Any:
@@ -353,4 +376,6 @@ def thread_entry(s: Any, t: Any) -> Any:
 
     The others run too: a thread that ran ahead alone would reach what they were to change first.
     """
-    return _sweep(s, np.int64(t), np.int64(_NO_LIMIT))
+    n = _sweep(s, np.int64(t), np.int64(_NO_LIMIT))
+    cut_turn(s)
+    return n

@@ -10,7 +10,8 @@ import numpy as np
 
 from bhemu.jit.build import Entry, function, generated, load
 from bhemu.jit.calls import call_entry
-from bhemu.jit.subset import intrinsic, njit
+from bhemu.jit.subset import njit
+from bhemu.jit.ticks import ticks
 from bhemu.tensix.record import ACCESS, ENTRY, STEP
 from bhemu.tensix.route import taker
 from bhemu.tensix.state import State
@@ -25,24 +26,10 @@ _POINTERS = {
 }
 
 
-@intrinsic
-def _ticks(typing: Any) -> Any:
-    """The processor's time stamp counter."""
-    from llvmlite import ir
-    from numba import types
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(ir.IntType(64), [])
-        function = builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind)
-        return builder.call(function, [])
-
-    return types.int64(), emit
-
-
 @njit
 def switch(s: Any, part: Any) -> Any:
     """Charge what has passed to the part that ran, let `part` run; returns the former part."""
-    now = _ticks()
+    now = ticks()
     before = s.profile_part[0]
     if s.profile_since[0] != 0:  # 0: the first call of the run
         s.profile_ticks[before] += now - s.profile_since[0]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
+from bhemu.tensix.stops import LOOK_EVERY, TIME_SLICE
 
 LOCAL_SIZE = 0x2000
 PAGE = 4096
@@ -264,13 +265,18 @@ MEMBERS = (
     Member("progress", _i64, (1,), "what was retired in this round"),
     Member("quantum", _i64, (1,), "instructions per core turn"),
     Member("until_count", _i64, (1,), "until conditions set"),
-    Member("until_address", _i64, (16,), "L1 words compared at the end of each round"),
+    Member("until_address", _i64, (16,), "L1 words compared after stores, words, rounds"),
     Member("until_value", _u32, (16,), "their values"),
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
     Member("livelock", _i64, (1,), "rounds without a Tensix word before a look, 0 = never"),
     Member("quiet", _i64, (1,), "rounds since the last Tensix word"),
     Member("quiet_next", _i64, (1,), "value of `quiet` at which to look"),
     Member("quiet_words", _i64, (1,), "words executed when `quiet` began to count"),
+    # when compiled code returns, see tensix/stops.py (never architectural)
+    Member("time_slice", _i64, (1,), "how long it runs, in processor ticks"),
+    Member("look_every", _i64, (1,), "words between looks at the time"),
+    Member("look_left", _i64, (1,), "words until the next look"),
+    Member("leave_at", _i64, (1,), "processor ticks at which it returns"),
     # pointers of compiled code
     Member("host", _u64, (1,), "address of this record"),
     Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
@@ -332,6 +338,7 @@ class State:
         for member in MEMBERS:
             setattr(self, member.name, record[member.name][0])
         self.py: Any = None  # interpreted twins of the compiled entries
+        self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
         reset(self)
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
@@ -347,7 +354,7 @@ def reset(s: Any) -> None:
     """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes"),
-        *("quantum", "ub_mode", "reference", "livelock"),
+        *("quantum", "ub_mode", "reference", "livelock", "time_slice", "look_every"),
         *("window_at", "window", "window_rule"),
         *POINTERS,
     )

@@ -1,4 +1,4 @@
-"""add1 run free, with breakpoints everywhere and step by step: L1, counters and trace are the same.
+"""add1 run free, with breakpoints everywhere and in small pieces: L1, counters, trace are the same.
 
 Under one quantum everything is equal, the order between threads included; between quanta the words
 of each thread, their results and the counts of every core that does not poll are.
@@ -109,11 +109,23 @@ def test_one_instruction_or_word_at_a_time(quantum: int) -> None:
     assert record(tile) == free(quantum)
 
 
+@pytest.mark.parametrize("limit", [1, 37])
 @pytest.mark.parametrize("quantum", QUANTA)
-def test_clock_limits(quantum: int) -> None:
+def test_clock_limits(quantum: int, limit: int) -> None:
     tile = started(quantum)
-    while tile.run(limit=37).reason == "limit":
-        pass
+    clock = 0
+    while (stop := tile.run(limit=limit)).reason == "limit":
+        assert stop.clock == clock + limit
+        clock = stop.clock
+    assert record(tile) == free(quantum)
+
+
+@pytest.mark.parametrize("look_every", [1, 3])
+@pytest.mark.parametrize("quantum", QUANTA)
+def test_compiled_code_that_returns_after_every_few_words(quantum: int, look_every: int) -> None:
+    tile = started(quantum)
+    tile.state.look_every[0], tile.state.time_slice[0] = look_every, 0
+    assert tile.run(timeout_s=120).reason == "idle"
     assert record(tile) == free(quantum)
 
 

@@ -1,7 +1,7 @@
 """Words that can end nobody's wait run on without asking blocked threads: nothing shows of it.
 
 The reference is the same run with every opcode declared to end waits, so that after each word
-every thread is asked again.
+every thread is asked again. Nor does it show where compiled code has returned in between.
 """
 
 from typing import Any
@@ -17,7 +17,8 @@ from bhemu.tile import Tile
 
 GPR = 0xFFE00000
 # Positions within a sweep, what says how the order was found, addresses of this process.
-NOT_COMPARED = {"wakes", "sweep_due", "sweep_left", *POINTERS}
+NOT_COMPARED = {"wakes", "sweep_due", "sweep_left", "time_slice", "look_every", *POINTERS}
+WALL_CLOCK = 0xFFB121F0
 
 VECTOR = [
     tt("SFPLOADI", lreg_ind=1, instr_mod0=2, imm16=7),
@@ -47,16 +48,22 @@ SYNC = [
     tt("ATGETM", mutex_index=2),
     tt("ATRELM", mutex_index=2),
     tt("SETDMAREG", payload_sig_sel=5, reg_index_16b=8),
+    tt("LOADREG", tdma_data_reg_index=9, reg_addr=(WALL_CLOCK - 0xFFB00000) // 4),
 ]
 LOOK = [*li(A0, GPR), lw(A1, A0)]  # lets the core's thread run until its head blocks
 PIECES = st.one_of(*(st.sampled_from(words) for words in (VECTOR, MATRIX, UNPACK, SYNC)))
 PROGRAM = st.lists(st.one_of(PIECES.map(lambda word: [word]), st.just(LOOK)), max_size=60)
 
 
-def outcome(programs: list[list[list[int]]], quantum: int, run_on: bool) -> dict[str, Any]:
+def outcome(
+    programs: list[list[list[int]]], quantum: int, run_on: bool, look_every: int = 0
+) -> dict[str, Any]:
+    """What is left of a run; with `look_every` compiled code returns after so many words."""
     tile = Tile(quantum=quantum, ub="silicon")
     if not run_on:
         tile.state.wakes[:] = WAKES
+    if look_every:
+        tile.state.look_every[0], tile.state.time_slice[0] = look_every, 0
     tile.state.trace[0] = 1
     for t, pieces in enumerate(programs):
         at = 0x10000 + 0x4000 * t
@@ -80,6 +87,15 @@ def test_random_programs_run_as_if_every_thread_were_asked_after_every_word(
 ) -> None:
     """Semaphores, mutexes, banks and vector words in three threads: same record, log and end."""
     assert outcome(programs, quantum, True) == outcome(programs, quantum, False)
+
+
+@settings(max_examples=60)
+@given(st.lists(PROGRAM, min_size=3, max_size=3), st.sampled_from([1, 7, 1000]), st.integers(1, 5))
+def test_random_programs_run_as_if_compiled_code_did_not_return(
+    programs: list[list[list[int]]], quantum: int, look_every: int
+) -> None:
+    """In the middle of a round, of a core's access, of a sweep: same record, log and end."""
+    assert outcome(programs, quantum, True) == outcome(programs, quantum, True, look_every)
 
 
 TO_MUTEX = [[tt("ATGETM", mutex_index=2)]]
