@@ -41,6 +41,9 @@ class CompiledEngine:
         """What L1 holds now is what runs next, as always."""
         self._s.flush[core] = self._s.translated[core] = 0
 
+    def changed(self, core: int, address: int, size: int) -> None:
+        """As after a flush."""
+
     def make_executable(self, core: int, address: int) -> bool:
         """Whether code may execute at `address`: in L1."""
         return address < L1_SIZE

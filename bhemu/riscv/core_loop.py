@@ -191,7 +191,7 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
 def _fetches(s: Any, c: Any, pc: Any) -> Any:
     """0 when the word at `pc` may be executed, else the error; notes the page as code."""
     if pc < L1_SIZE:
-        s.code_page[pc // PAGE] = np.uint8(1)
+        s.code_page[pc // PAGE] |= np.uint8(1 << c)
         return np.int64(0)
     local = LOCAL_BASE <= pc < LOCAL_BASE + LOCAL_SIZES[c]
     return np.int64(FETCH_PROT if local or _is_device(pc) else FETCH_UNMAPPED)
@@ -213,7 +213,7 @@ def _stop(s: Any, c: Any, pc: Any) -> Any:
 def _slice(s: Any, c: Any) -> Any:
     """Run core `c` from its pc until it must stop; 0, or the error that ended it."""
     local, room = np.int64(_LOCAL + c * LOCAL_SIZE), np.int64(LOCAL_SIZES[c])
-    pc, word = np.int64(s.pc[c]), np.int64(0)
+    pc, word, own = np.int64(s.pc[c]), np.int64(0), np.uint8(1 << c)
     while True:
         error = _fetches(s, c, pc)
         s.pc[c] = np.uint32(pc)
@@ -228,7 +228,7 @@ def _slice(s: Any, c: Any) -> Any:
         last = fuel - 1 if s.attention[0] != 0 else np.int64(0)
         while fuel > last:
             page = pc >> 12
-            if page >= _PAGES or s.code_page[page] == 0:
+            if page >= _PAGES or s.code_page[page] & own == 0:
                 break
             word = l1_word(s, pc)
             target = core_step.step(s, c, pc, word, local, room)

@@ -27,6 +27,9 @@ class Engine(Protocol):
     def flush(self, core: int) -> None:
         """Drop translated code: what L1 holds now is what runs next."""
 
+    def changed(self, core: int, address: int, size: int) -> None:
+        """Drop translated code of these bytes of L1, while nothing runs."""
+
     def make_executable(self, core: int, address: int) -> bool:
         """Allow execution of the page that holds `address`; False outside L1."""
 

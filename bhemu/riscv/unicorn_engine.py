@@ -3,6 +3,7 @@
 Sources: measured behaviour of unicorn 2.1.4, which is pinned; the self-test refuses any other.
 """
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -224,11 +225,19 @@ class UnicornEngine:
         self._uc[core].ctl_flush_tb()
         self._s.flush[core] = self._s.translated[core] = 0
 
+    def changed(self, core: int, address: int, size: int) -> None:
+        """Drop translated code of these bytes of L1, of one page or all of the core's."""
+        if address & -PAGE == (address + size - 1) & -PAGE:
+            with contextlib.suppress(unicorn.UcError):  # the page holds no code of this core
+                self._uc[core].ctl_remove_cache(address, address + size)
+        else:
+            self.flush(core)
+
     def make_executable(self, core: int, address: int) -> bool:
         """Allow execution of the page that holds `address`; False outside L1."""
         if address >= mm.L1_SIZE:
             return False
-        self._s.code_page[address // PAGE] = 1
+        self._s.code_page[address // PAGE] |= 1 << core
         self._uc[core].mem_protect(address & -PAGE, PAGE, unicorn.UC_PROT_ALL)
         return True
 

@@ -6,6 +6,8 @@ RISCV_IC_INVALIDATE, as in hardware.
 
 from typing import Any
 
+import numpy as np
+
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.state import CORES, PAGE
@@ -26,7 +28,9 @@ def flush(s: Any, cores: Any) -> None:
 @njit
 def written(s: Any, first: Any, size: Any) -> None:
     """Bytes `first` to `first + size` of L1 have new contents."""
+    cores = np.int64(0)
     for page in range(first // PAGE, (first + size + PAGE - 1) // PAGE):
-        if page < _PAGES and s.code_page[page]:
-            flush(s, (1 << CORES) - 1)
-            return
+        if page < _PAGES:
+            cores |= s.code_page[page]
+    if cores:
+        flush(s, cores)

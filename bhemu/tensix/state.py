@@ -217,7 +217,7 @@ MEMBERS = (
     Member("scratch", _u32, (64,), "register transfers with the engine"),
     Member("core", _i64, (1,), "core whose turn it is"),
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
-    Member("code_page", _u8, (L1_SIZE // PAGE,), "1 = a core has executed this page of L1"),
+    Member("code_page", _u8, (L1_SIZE // PAGE,), "cores that have executed this page, as a mask"),
     Member("flush", _i64, (CORES,), "1 = drop translated code before the next slice"),
     Member("translated", _i64, (CORES,), "1 = the engine may hold translated code of the core"),
     # devices with compiled access

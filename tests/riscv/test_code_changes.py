@@ -27,7 +27,7 @@ from bhemu.riscv.asm import (
     sw,
     tt,
 )
-from bhemu.tensix.state import PAGE
+from bhemu.tensix.state import PAGE, RUNNING
 from bhemu.tile import Tile
 
 START, FUNCTION, FLAG, OTHER = 0x10000, 0x11000, 0x8000, 0x20000
@@ -138,5 +138,48 @@ def test_pages_behind_the_first_of_a_run_of_pushed_words(quantum: int) -> None:
     assert tile.run(timeout_s=60).reason == "idle"
     assert list(tile.state.executed) == [2500, 0, 0]
     first = START // PAGE
-    assert list(tile.state.code_page[first - 1 : first + 4]) == [0, 1, 1, 1, 0]
+    assert list(tile.state.code_page[first - 1 : first + 4]) == [0, 2, 2, 2, 0]
     assert tile.core["trisc0"].retired == 2500
+
+
+def test_a_write_beside_code_in_its_page_keeps_the_translation_and_one_over_it_does_not(
+    monkeypatch,
+) -> None:
+    """The host writes data behind the code of a page, then the code itself."""
+    tile = calls([])
+    assert results(tile) == (1, 1)
+    engine, dropped = tile.backend.engine, []
+    changed = engine.changed
+    monkeypatch.setattr(engine, "changed", lambda *a: (dropped.append(a), changed(*a)))
+    monkeypatch.setattr(engine, "flush", lambda core: dropped.append(core))
+    tile.write(FUNCTION + PAGE, bytes(256))
+    assert dropped == []
+    tile.write(FUNCTION + 0x100, bytes(64))
+    assert dropped == [(1, FUNCTION + 0x100, 64)]
+    assert again(tile) == (1, 1)
+    tile.write(FUNCTION, code(NEW))
+    assert again(tile) == (2, 2)
+
+
+def again(tile: Tile) -> tuple[int, int]:
+    """The results of the program, started from its beginning with what is translated."""
+    tile.state.pc[1], tile.state.core_state[1] = START, RUNNING
+    return results(tile)
+
+
+@pytest.mark.parametrize("size", [4, PAGE, 3 * PAGE])
+def test_code_of_several_cores_changes_for_all_that_have_executed_it(size: int) -> None:
+    """The host replaces a function that three cores have called, alone or with what is around."""
+    tile = Tile()
+    tile.write(FUNCTION, code(OLD, RETURN))
+    cores = ("trisc0", "trisc2", "ncrisc")
+    for i, core in enumerate(cores):
+        again = code(CALL, addi(A2, A0, 0), CALL, jal(ZERO, -4 * (len(CALL) + 1)))
+        released(tile, core, START + 0x4000 * i, again)
+    tile.run(limit=5000)
+    assert [int(tile.core[core].regs[A2]) for core in cores] == [1, 1, 1]
+    page = bytearray(tile.read(FUNCTION, size))
+    page[:4] = code(NEW)
+    tile.write(FUNCTION, page)
+    tile.run(limit=5000)
+    assert [int(tile.core[core].regs[A2]) for core in cores] == [2, 2, 2]
