@@ -43,7 +43,7 @@ def _look_for_hang(tile: TilePart, status: int) -> None:
         raise no_progress(tile, loops)
 
 
-def _resolve(tile: TilePart, status: int) -> Stop | None:
+def resolve(tile: TilePart, status: int) -> Stop | None:
     """Act on a status: None to go on, a Stop, or an exception."""
     s, engine = tile.state, tile.backend.engine
     if status < 0:
@@ -221,7 +221,7 @@ class Runner:
             begin = time.monotonic()
             status = tile.backend.rounds(rounds)
             if status != 0:
-                reached = _resolve(tile, status)
+                reached = resolve(tile, status)
                 if reached is not None:
                     return reached
             elif ask and ask(tile):
