@@ -21,6 +21,7 @@ from bhemu.errors import Undefined as Undefined
 from bhemu.errors import UnknownName as UnknownName
 
 if TYPE_CHECKING:
+    from bhemu.chip import Chip as Chip
     from bhemu.launch import Program as Program
     from bhemu.machine.stop import Stop as Stop
     from bhemu.program.loader import read_elf as load_elf
@@ -30,14 +31,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 # Imported on first use: they take long to import and many uses need none of them.
 _HOME = {
+    "Chip": ("bhemu.chip", "Chip"),
     "Program": ("bhemu.launch", "Program"),
     "Snapshot": ("bhemu.snapshot", "Snapshot"),
     "Stop": ("bhemu.machine.stop", "Stop"),
     "Tile": ("bhemu.tile", "Tile"),
     "load_elf": ("bhemu.program.loader", "read_elf"),
 }
-__all__ = ["Assert", "BhemuError", "GuestFault", "InputError", "Internal", "Limit", "NoProgress"]
-__all__ += ["NotModelled", "Program", "Snapshot", "Stop", "Tile", "Undefined", "UnknownName"]
+__all__ = ["Assert", "BhemuError", "Chip", "GuestFault", "InputError", "Internal", "Limit"]
+__all__ += [
+    "NoProgress",
+    "NotModelled",
+    "Program",
+    "Snapshot",
+    "Stop",
+    "Tile",
+    "Undefined",
+    "UnknownName",
+]
 __all__ += ["errors", "load_elf"]
 
 

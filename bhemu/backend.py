@@ -25,8 +25,14 @@ from bhemu.tensix.record import ACCESS
 from bhemu.tensix.state import State
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
-_RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(1, 9)
-_NOTHING = 9
+_RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(
+    1, 10
+)
+_NOTHING = 10
+_TOKENS = (
+    *("run_rounds", "run_core", "run_tensix", "run_thread"),
+    *("bus_read", "bus_write", "sync_entry"),
+)
 _INT = ctypes.c_int64
 _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
@@ -60,18 +66,14 @@ class Backend:
             self._first_store, first_store = callback(_ACCESS, self._on_first, dispatch.STORE)
             self._first_sync, s.sync_entry[0] = callback(_ACCESS, self._on_first_sync)
             entries.fill(s, first_load, first_store)
-            self._rounds = _STEP(load(tc.LOOP["rounds"]).address)
+            s.run_rounds[0] = load(tc.LOOP["rounds"]).address
+            self._rounds = _STEP(int(s.run_rounds[0]))
             for name, entry in BUS.items():
                 getattr(s, name)[0] = load(entry).address
             self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
             s.py = weakref.proxy(self)
-            tokens = zip(
-                ("run_core", "run_tensix", "run_thread", "bus_read", "bus_write", "sync_entry"),
-                range(_RUN_CORE, _SYNC + 1),
-                strict=True,
-            )
-            for name, token in tokens:
+            for token, name in enumerate(_TOKENS, _RUN_ROUNDS):
                 getattr(s, name)[0] = token
             entries.fill(s, *_WINDOWS)
 
@@ -82,7 +84,7 @@ class Backend:
         else:
             with np.errstate(over="ignore"):
                 status = int(loop.run_rounds(self._s, n))
-        self._surface()
+        self.surface()
         return status
 
     def read(self, address: int, size: int = 4, core: int = HOST) -> tuple[int, int]:
@@ -93,7 +95,7 @@ class Backend:
                 status = int(self._read(s.base, core, address, size, 0))
             else:
                 status = int(dispatch.load_entry(s, core, address, size, 0))
-        self._surface()
+        self.surface()
         return status, int(s.loaded[0])
 
     def write(self, address: int, value: int, size: int = 4, core: int = HOST) -> int:
@@ -103,7 +105,7 @@ class Backend:
                 status = int(self._write(self._s.base, core, address, size, value))
             else:
                 status = int(dispatch.store_entry(self._s, core, address, size, value))
-        self._surface()
+        self.surface()
         return status
 
     def csr(self, core: int, number: int) -> int | None:
@@ -138,7 +140,8 @@ class Backend:
             for name, value in kept.items():
                 getattr(s, name)[0] = value
 
-    def _surface(self) -> None:
+    def surface(self) -> None:
+        """Raise what a callback of compiled code has raised."""
         failure = self._failure or self.table.failure
         self._failure = self.table.failure = None
         if failure is not None:
@@ -190,7 +193,11 @@ class Backend:
             return 0
         if token == _RUN_CORE:
             return self.engine.run_core(int(n))
-        function = {_RUN_TENSIX: loop.tensix_entry, _RUN_THREAD: loop.thread_entry}[token]
+        function = {
+            _RUN_ROUNDS: loop.run_rounds,
+            _RUN_TENSIX: loop.tensix_entry,
+            _RUN_THREAD: loop.thread_entry,
+        }[token]
         return function(self._s, n)
 
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:

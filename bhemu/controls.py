@@ -34,6 +34,10 @@ class Controls:
         self.check_thread()
         self.machine.check_idle(what)
 
+    def _drives(self, what: str) -> None:
+        """The tile may be run by itself."""
+        self._alone(what)
+
     @property
     def error(self) -> BhemuError | None:
         """The error that stopped the last run."""
@@ -44,22 +48,22 @@ class Controls:
 
         Ends with "until" when the core executes nothing more, and at a breakpoint of any core.
         """
-        self._alone("step")
+        self._drives("step")
         return self.machine.step(self.core[core], n, hold)
 
     def next(self, core: str) -> Stop:
         """One instruction of `core`; a call runs until it has returned."""
-        self._alone("next")
+        self._drives("next")
         return self.machine.next(self.core[core])
 
     def finish(self, core: str) -> Stop:
         """Until the function that `core` is in has returned."""
-        self._alone("finish")
+        self._drives("finish")
         return self.machine.finish(self.core[core])
 
     def run_to(self, core: str, place: int | str) -> Stop:
         """Until `core` is at an address, symbol or FILE:LINE."""
-        self._alone("run_to")
+        self._drives("run_to")
         return self.machine.run_to(self.core[core], [self.core[core].address(place)])
 
     def tstep(self, thread: int, n: int = 1) -> Stop:
@@ -67,12 +71,12 @@ class Controls:
 
         n = 0: until a word of the thread stands at the wait gate.
         """
-        self._alone("tstep")
+        self._drives("tstep")
         return self.machine.tstep(_thread_number(thread), n)
 
     def tnext(self, thread: int) -> Stop:
         """One pushed Tensix word of a thread, with all that MOP or REPLAY makes of it."""
-        self._alone("tnext")
+        self._drives("tnext")
         return self.machine.tnext(_thread_number(thread))
 
     def break_at(self, core: str, place: int | str) -> int:
@@ -111,7 +115,7 @@ class Controls:
 
         An error is raised as by run(); the words before it are in `traced`.
         """
-        self._alone("trace")
+        self._drives("trace")
         self.machine.trace(limit)
         return self.machine.traced
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bhemu.backend import BUS, CSR
 from bhemu.devices.bus import entries as windows
 from bhemu.jit.build import Entry
+from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.tensix import compile as tc
@@ -20,6 +21,7 @@ def entries() -> Iterator[Entry]:
     yield from BUS.values()
     yield CSR
     yield from windows.performed()
+    yield from CHIP.values()
     yield from (tc.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None)
     yield from map(tc.second_entry, second_entries.ENTRIES)
     yield profile.WORD

@@ -12,12 +12,13 @@ from bhemu.llk import harness
 from bhemu.machine.stop import Stop
 from bhemu.machine.until import End
 from bhemu.names import resolve
+from bhemu.options import TileOptions
 from bhemu.program import loader, schema
 from bhemu.program.address import At, check_l1
 from bhemu.program.datafiles import read_image
 from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.schema import CoreSpec, SetSpec
-from bhemu.tile import Tile, TileOptions
+from bhemu.tile import Tile
 
 _JUMP_REACH = 0x100000  # bytes that `jal` reaches forwards
 _LUI_T0, _JR_T0 = 0x000002B7, 0x00028067

@@ -51,6 +51,9 @@ class Running(Protocol):
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds; 0 or why it stopped."""
 
+    def surface(self) -> None:
+        """Raise what a callback of compiled code has raised."""
+
     def read(self, address: int, size: int = ..., core: int = ...) -> tuple[int, int]:
         """Device load: (status, value)."""
 

@@ -4,14 +4,16 @@ from typing import Any
 
 from bhemu import errors
 from bhemu.devices.bus.address_map import block_name
+from bhemu.devices.niu_rules import REQUEST_RULES
 from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE
+from bhemu.noc.describe import describe
 from bhemu.parts import TilePart
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.tensix.status import GUEST, RULES
+from bhemu.tensix.status import GUEST, RULES, Rule
 
 _CLASSES = {
     "UndefinedBehavior": errors.Undefined,
@@ -58,6 +60,11 @@ def instruction(tile: TilePart, pc: int) -> dict[str, Any]:
     return {"word": word, "decoded": riscv_text(word, pc)}
 
 
+def kind_of(rule: Rule) -> type[Any]:
+    """The class of the errors of a rule."""
+    return _CLASSES.get(rule.category, errors.Internal)
+
+
 def rule_error(tile: TilePart, status: int) -> BhemuError:
     """The error of a negative status; the place is the thread's word or the core's instruction."""
     s = tile.state
@@ -75,11 +82,14 @@ def rule_error(tile: TilePart, status: int) -> BhemuError:
         where = where_core(tile, c, **_core_instruction(tile, c))
         if rule.rule.startswith("MMIO"):
             text += f" ({block_name(rule.details(s.detail)['address'])})"
+        if status in REQUEST_RULES:  # the request stands behind those under way
+            text += f"; {describe(s.noc_request[int(s.noc_requests[0])])}"
     else:
         where = Where(tile=tile.xy)
-    kind = _CLASSES.get(rule.category, errors.Internal)
+    kind: type[Any] = kind_of(rule)
     category = rule.category if kind is not errors.Internal else "Internal"
-    return kind(text, category=category, rule=rule.rule, where=where, hint=rule.hint)
+    found: BhemuError = kind(text, category=category, rule=rule.rule, where=where, hint=rule.hint)
+    return found
 
 
 def _accessed_address(tile: TilePart, c: int, word: int) -> int:

@@ -1,9 +1,8 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypedDict
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,8 @@ from bhemu.machine.runner import LONGEST_TURN
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop, now
 from bhemu.machine.until import End, Until
+from bhemu.noc.network import Network
+from bhemu.options import POISON, REFERENCE, UB, coordinate, engine_name, shape_of, silent
 from bhemu.parts import Loaded
 from bhemu.program import loader, tensor
 from bhemu.program.outputs import OutputResult, collect
@@ -26,10 +27,6 @@ from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import CORES, PAGE, RESET, State, reset
 from bhemu.tensix.views import Tensix
 
-_UB = {"error": 0, "warn": 1, "silicon": 2}
-_REFERENCE = {"ttsim": 0, "llk": 1}
-_POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
-_NOC_SIDE = 63  # largest coordinate
 _INTERNAL = {
     *(
         "state",
@@ -43,27 +40,9 @@ _INTERNAL = {
         "locate",
         "place",
     ),
-    *("before_run", "drain_log", "launched", "loaded", "check_thread", "machine"),
+    *("before_run", "drain_log", "launched", "loaded", "check_thread", "machine", "joined"),
 }
 """What the packages own and no user needs; left out of dir(tile)."""
-
-
-def _silent(name: str, seconds: float) -> None:
-    """Default of `progress`: say nothing."""
-
-
-class TileOptions(TypedDict, total=False):
-    """The keyword arguments of Tile."""
-
-    xy: tuple[int, int]
-    seed: int
-    quantum: int
-    ub: str
-    poison: str | None
-    reference: str
-    engine: str | None
-    livelock: int
-    progress: Callable[[str, float], None]
 
 
 class Tile(Controls):
@@ -90,16 +69,16 @@ class Tile(Controls):
         reference: str = "ttsim",
         engine: str | None = None,
         livelock: int = 2000,
-        progress: Callable[[str, float], None] = _silent,
+        progress: Callable[[str, float], None] = silent,
     ) -> None:
         self._thread = threading.get_ident()
-        self.xy, self.seed = _coordinate(xy), arguments.integer("seed", seed)
+        self.xy, self.seed = coordinate(xy), arguments.integer("seed", seed)
         self.state = State()
         self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
-        self.state.ub_mode[0] = arguments.choice("ub", ub, _UB)
-        self.state.reference[0] = arguments.choice("reference", reference, _REFERENCE)
-        self.engine = _engine(engine)
-        arguments.choice("poison", poison, _POISON)
+        self.state.ub_mode[0] = arguments.choice("ub", ub, UB)
+        self.state.reference[0] = arguments.choice("reference", reference, REFERENCE)
+        self.engine = engine_name(engine, ENGINES[0])
+        arguments.choice("poison", poison, POISON)
         self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)
         if not callable(progress):
             raise InputError(f"progress = {progress!r} must be callable")
@@ -109,6 +88,7 @@ class Tile(Controls):
         self.machine = Machine(self)
         self._poison = poison
         self._shared_l1 = False
+        self._chip: tuple[Network, int] | None = None  # and the tile's number on it
         self.log: list[tuple[int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
@@ -122,7 +102,9 @@ class Tile(Controls):
         for window in WINDOWS:
             if window.power_up is not None:
                 window.power_up(self.state, self.xy)
-        self.state.l1[:] = _POISON[self._poison]
+        if self._chip is not None:
+            self._chip[0].power_up(self._chip[1], self.state)
+        self.state.l1[:] = POISON[self._poison]
         if self._poison == "random":
             random = np.random.default_rng(self.seed)
             self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
@@ -182,6 +164,7 @@ class Tile(Controls):
         address = self._check_l1(at, len(plain))
         self.state.l1[address : address + len(plain)] = plain
         self._drop_code(address, len(plain))
+        self._touched()
 
     def _drop_code(self, address: int, size: int) -> None:
         """These bytes have changed: what was translated from them must not run again."""
@@ -206,6 +189,7 @@ class Tile(Controls):
         if 0 <= address < memmap.L1_SIZE:
             self.write(address, value.to_bytes(4, "little"))
             return
+        self._touched()
         status = self.backend.write(self._check_device(address), value)
         self._check_access(status, "write", address)
 
@@ -241,7 +225,7 @@ class Tile(Controls):
         self, at: int | str, shape: Sequence[int], dtype: str, layout: str = "tile32"
     ) -> npt.NDArray[Any]:
         """A tensor of L1, decoded (float32, or int32 for integer formats)."""
-        shape = _shape(shape)
+        shape = shape_of(shape)
         size = tensor.encoded_size(shape, dtype, layout)
         return tensor.decode(self.read(at, size), shape, dtype, layout)
 
@@ -302,7 +286,7 @@ class Tile(Controls):
         store or Tensix word, or "idle"; limit in clock units. Else as the launched program says.
         Errors: BhemuError; again raised until reset() or run(resume=True).
         """
-        self._alone("run")
+        self._drives("run")
         return self.machine.run(until, limit, timeout_s, resume)
 
     def drain_log(self) -> None:
@@ -340,6 +324,22 @@ class Tile(Controls):
             raise InputError("no program was launched", hint="Program.load(path).launch()")
         return collect(self._program, self.address, self.read)
 
+    # On a chip
+
+    def joined(self, network: Network, number: int) -> None:
+        """The tile is tile `number` of a chip, which runs it."""
+        self._chip = network, number
+
+    def _touched(self) -> None:
+        """The host has changed something."""
+        if self._chip is not None:
+            self._chip[0].wake(self._chip[1], self.state)
+
+    def _drives(self, what: str) -> None:
+        if self._chip is not None:
+            raise InputError(f"{what}: this tile is on a chip", hint="chip.run() runs its tiles")
+        self._alone(what)
+
     # What a tile is to Python
 
     def check_thread(self) -> None:
@@ -366,32 +366,3 @@ class Tile(Controls):
         cores = " ".join(f"{core.name}:{core.state}" for core in self.core.values())
         problem = "" if self.error is None else f"; stopped by {type(self.error).__name__}"
         return f"<Tile ({x},{y}){program} clock {self.clock}; {cores}{problem}>"
-
-
-def _engine(name: str | None) -> str:
-    """The engine's name: as given, else what BHEMU_ENGINE says, else the first."""
-    chosen = os.environ.get("BHEMU_ENGINE") or ENGINES[0] if name is None else name
-    arguments.choice(
-        "engine" if name is not None else "BHEMU_ENGINE", chosen, dict.fromkeys(ENGINES, 0)
-    )
-    return chosen
-
-
-def _coordinate(xy: Any) -> tuple[int, int]:
-    """`xy` as a coordinate of the NoC."""
-    try:
-        x, y = (arguments.integer("coordinate", n, 0, _NOC_SIDE) for n in xy)
-    except (TypeError, ValueError, InputError):
-        raise InputError(
-            f"xy = {xy!r} must be a NoC coordinate: two integers of 0 to {_NOC_SIDE}",
-            hint="for example (1, 2)",
-        ) from None
-    return x, y
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    """`shape` as a tuple of integers."""
-    try:
-        return tuple(arguments.integer("shape", n, 1) for n in shape)
-    except (TypeError, InputError):
-        raise InputError(f"shape = {shape!r} is no shape", hint="for example (32, 32)") from None

@@ -42,8 +42,14 @@ SHORT = """## Where the model falls short
   unsupported on Blackhole, are errors unless undefined behaviour is tolerated.
 * Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
   above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
-* NoC interface units: registers only; a store that starts a transfer is refused (NOC-TRANSFER), so
-  are translation tables, router debug and the counters of requests that arrive.
+* NoC interface units of a tile alone: registers only; a store that starts a transfer is refused
+  (NOC-TRANSFER). On a chip they send, and a request takes effect whole at the end of the round: no
+  packet is split, delayed by others or cut short. Refused by name: transfers above 16384 bytes,
+  answers to a third tile, overlay delivery and header store, exclusion from multicasts, atomics
+  other than increment, swap, compare and swap (all but increment after the ISA text alone), changes
+  of the translation tables, interrupts, router debug; requests to L2CPU, security and router-only
+  tiles. The data of a write are taken when it is sent, so that counters 32-47 stay 0; data words
+  are lengths divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
 * A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are

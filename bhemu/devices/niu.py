@@ -1,8 +1,8 @@
-"""The NoC interface units, 0xFFB20000 and 0xFFB30000: registers and counters, no transfers.
+"""The NoC interface units, 0xFFB20000 and 0xFFB30000: registers and counters.
 
-Request initiators, configuration and own coordinates are storage; the counters stay as they are,
-because a store that starts a transfer is refused.  Source: NIU Memory Map and NIU Counters,
-Blackhole ISA; power-up values as in ttsim.
+Request initiators are storage until a store to NOC_CMD_CTRL sends a request (niu_issue.py); without
+a chip that is refused.  Source: NIU Memory Map and NIU Counters, Blackhole ISA; power-up values as
+in ttsim.
 """
 
 from functools import partial
@@ -11,20 +11,13 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import rules
+from bhemu.devices import niu_issue, rules
+from bhemu.devices import niu_rules as noc_rules
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.state import State
-from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
-
-TRANSFER = error(
-    "NOC-TRANSFER",
-    UNIMPLEMENTED,
-    "the store to NOC_CMD_CTRL at {address:#010x} starts a NoC transfer, which is not modelled:"
-    " NOC_CTRL {control:#x}, target address {target:#x}, return address {answer:#x}",
-    "let the host write inputs into L1 and read outputs from it",
-)
+from bhemu.tensix.status import DONE
 
 _COLUMNS, _ROWS = 17, 12
 _X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first
@@ -33,6 +26,9 @@ _TAG_MASK = 0xFFFF
 _NONE = -1
 _CONFIG = mm.NIU_CFG_0
 _COUNTERS = mm.NIU_COUNTERS
+_GAP = 0x14C  # no register
+_READ_ZERO = (mm.NOC_L1_ACC_AT_INSTRN, mm.NOC_SEC_CTRL, mm.NOC_CMD_CTRL)
+_TENSIX_TYPE = 0x0100 << 8
 
 
 def _power_up(noc: int, s: State, xy: tuple[int, int]) -> None:
@@ -41,6 +37,9 @@ def _power_up(noc: int, s: State, xy: tuple[int, int]) -> None:
     first = _X_FIRST if noc == 0 else 0
     at = (x, y) if noc == 0 else (_COLUMNS - 1 - x, _ROWS - 1 - y)
     s.niu_node[noc] = at[0] & 63 | (at[1] & 63) << 6 | _COLUMNS << 12 | _ROWS << 19 | first
+    s.niu_endpoint[noc] = (
+        (14 * (y - 2) + (x - 1 if x <= 7 else x - 3)) & 0xFF | _TENSIX_TYPE | noc << 24
+    )
     s.niu_config[noc, (mm.NOC_ID_LOGICAL - _CONFIG) >> 2] = x | y << 6
     s.niu_config[noc, (mm.ROUTER_CFG_1 - _CONFIG) >> 2] = _NO_TENSIX_COLUMNS
     s.niu_config[noc, (mm.ROUTER_CFG_3 - _CONFIG) >> 2] = _NO_TENSIX_ROWS
@@ -56,26 +55,34 @@ def _initiator(offset: Any) -> Any:
 @njit
 def _configuration(offset: Any) -> Any:
     """Index into niu_config of a register that is storage, or _NONE."""
-    if _CONFIG <= offset <= mm.ROUTER_CFG_4 or offset == mm.NOC_ID_LOGICAL:
+    if _CONFIG <= offset <= mm.NIU_TRANS_COUNT_RTZ_CFG and offset != _GAP:
         return (offset - _CONFIG) >> 2
     return np.int64(_NONE)
 
 
 @njit
-def load(s: Any, noc: Any, offset: Any) -> Any:
-    """Load the 32-bit register at `offset` of NoC 0 or 1."""
-    i, at = _initiator(offset)
+def _first_zeroed(s: Any, noc: Any) -> Any:
+    """NIU_TRANS_COUNT_RTZ_NUM: the lowest id whose outstanding count fell to 0, as noted."""
+    for i in range(16):
+        if (np.int64(s.niu_zeroed[noc]) >> i) & 1:
+            return np.int64(i)
+    return np.int64(0)
+
+
+@njit
+def _load_common(s: Any, noc: Any, offset: Any) -> Any:
+    """Load what is no request initiator."""
     index = _configuration(offset)
-    if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
-        s.loaded[0] = s.niu_command[noc, i, at >> 2]
-    elif i != _NONE and at == mm.NOC_CMD_CTRL:
-        s.loaded[0] = 0
-    elif i != _NONE and at == mm.NOC_NODE_ID:
-        s.loaded[0] = s.niu_node[noc]
-    elif _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END:
+    if _COUNTERS <= offset < mm.NIU_COUNTERS_END:
         s.loaded[0] = s.niu_counter[noc, (offset - _COUNTERS) >> 2]
     elif index != _NONE:
         s.loaded[0] = s.niu_config[noc, index]
+    elif offset == mm.NIU_TRANS_COUNT_RTZ_CLR:
+        s.loaded[0] = 0
+    elif offset == mm.NIU_TRANS_COUNT_RTZ_SOURCE:
+        s.loaded[0] = s.niu_zeroed[noc]
+    elif offset == mm.NIU_TRANS_COUNT_RTZ_NUM:
+        s.loaded[0] = _first_zeroed(s, noc)
     elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
         return rules.WRITE_ONLY
     else:
@@ -84,51 +91,71 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
 
 
 @njit
-def _command(s: Any, noc: Any, i: Any, offset: Any, value: Any) -> Any:
-    """NOC_CMD_CTRL: the low bit starts a transfer."""
-    if value & 1 == 0:
-        return DONE
-    registers = s.niu_command[noc, i]
-    return refuse(
-        s,
-        TRANSFER,
-        address=mm.NOC0_BASE + mm.NOC_SIZE * noc + offset,
-        control=np.int64(registers[mm.NOC_CTRL >> 2]),
-        target=np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2]),
-        answer=np.int64(registers[mm.NOC_RET_ADDR_LO >> 2]),
-    )
-
-
-@njit
-def _outside(s: Any, noc: Any, offset: Any, value: Any) -> Any:
-    """Store to what is no request initiator."""
-    index = _configuration(offset)
-    if index != _NONE:
-        s.niu_config[noc, index] = np.uint32(value)
-    elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
-        first = 16  # NIU_MST_REQS_OUTSTANDING_ID(0)
-        for i in range(16):
-            if (value >> i) & 1:
-                s.niu_counter[noc, first + i] = np.uint32(0)
+def load(s: Any, noc: Any, offset: Any) -> Any:
+    """Load the 32-bit register at `offset` of NoC 0 or 1."""
+    i, at = _initiator(offset)
+    if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
+        s.loaded[0] = s.niu_command[noc, i, at >> 2]
+    elif i != _NONE and at <= mm.NOC_CMD_CTRL and at in _READ_ZERO:
+        s.loaded[0] = 0
+    elif i != _NONE and at == mm.NOC_NODE_ID:
+        s.loaded[0] = s.niu_node[noc]
+    elif i != _NONE and at == mm.NOC_ENDPOINT_ID:
+        s.loaded[0] = s.niu_endpoint[noc]
     else:
-        counters = _COUNTERS <= offset < mm.NIU_MST_COUNTERS_END
-        return rules.READ_ONLY if counters else rules.NOT_MODELLED
+        return _load_common(s, noc, offset)
     return DONE
 
 
 @njit
-def store(s: Any, noc: Any, offset: Any, value: Any) -> Any:
+def _store_configuration(s: Any, noc: Any, offset: Any, index: Any, value: Any) -> Any:
+    """Store to a configuration register: the translation is the chip firmware's."""
+    table = mm.NOC_X_ID_TRANSLATE_TABLE_0 <= offset < mm.NOC_ID_LOGICAL
+    if mm.NOC_ID_TRANSLATE_COL_MASK <= offset <= mm.DDR_COORD_TRANSLATE_COL_SWAP:
+        table = True
+    if table and s.noc_map[0] != 0 and value != np.int64(s.niu_config[noc, index]):
+        return np.int64(refuse(s, noc_rules.TABLES, value=value, offset=offset))
+    if offset == mm.NIU_TRANS_COUNT_RTZ_CFG and value & 0xFFFF:
+        return np.int64(refuse(s, noc_rules.INTERRUPT, value=value))
+    if offset != mm.DEBUG_COUNTER_RESET:
+        s.niu_config[noc, index] = np.uint32(value)
+    return np.int64(DONE)
+
+
+@njit
+def _store_common(s: Any, noc: Any, offset: Any, value: Any) -> Any:
+    """Store to what is no request initiator."""
+    index = _configuration(offset)
+    if index != _NONE:
+        return _store_configuration(s, noc, offset, index, value)
+    if offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
+        for i in range(16):
+            if (value >> i) & 1:
+                s.niu_counter[noc, niu_issue.OUTSTANDING + i] = np.uint32(0)
+        return np.int64(DONE)
+    if offset == mm.NIU_TRANS_COUNT_RTZ_CLR:
+        s.niu_zeroed[noc] = np.uint32(np.int64(s.niu_zeroed[noc]) & ~value)
+        return np.int64(DONE)
+    counters = _COUNTERS <= offset < mm.NIU_COUNTERS_END
+    zeroed = mm.NIU_TRANS_COUNT_RTZ_NUM <= offset <= mm.NIU_TRANS_COUNT_RTZ_SOURCE
+    return np.int64(rules.READ_ONLY if counters or zeroed else rules.NOT_MODELLED)
+
+
+@njit
+def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
     """Store the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
     if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
         mask = _TAG_MASK if at == mm.NOC_PACKET_TAG else 0xFFFFFFFF
         s.niu_command[noc, i, at >> 2] = np.uint32(value & mask)
-        return DONE
+        return np.int64(DONE)
     if i != _NONE and at == mm.NOC_CMD_CTRL:
-        return _command(s, noc, i, offset, value)
+        return niu_issue.issue(s, c, noc, i) if value & 1 else np.int64(DONE)
+    if i != _NONE and (at == mm.NOC_L1_ACC_AT_INSTRN or at == mm.NOC_SEC_CTRL):
+        return np.int64(rules.FIELD if value else DONE)
     if i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
-        return rules.READ_ONLY
-    return _outside(s, noc, offset, value)
+        return np.int64(rules.READ_ONLY)
+    return _store_common(s, noc, offset, value)
 
 
 def _window(noc: int, low: int) -> Window:

@@ -44,7 +44,7 @@ def _look_for_hang(tile: TilePart, status: int) -> None:
         raise no_progress(tile, loops)
 
 
-def _resolve(tile: TilePart, status: int) -> Stop | None:
+def resolve(tile: TilePart, status: int) -> Stop | None:
     """Act on a status: None to go on, a Stop, or an exception."""
     s, engine = tile.state, tile.backend.engine
     if status < 0:
@@ -221,7 +221,7 @@ class Runner:
             interrupts.check()
             status = tile.backend.rounds(1 if ask else _ROUNDS)
             if status not in (0, stops.STOP_TIME):
-                reached = _resolve(tile, status)
+                reached = resolve(tile, status)
                 if reached is not None:
                     return reached
             elif ask and status == 0 and ask(tile):

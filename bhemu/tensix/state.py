@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.jit import address
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.stops import LOOK_EVERY, TIME_SLICE
@@ -28,6 +29,9 @@ WATCHPOINTS, WATCH_BYTES = 16, 128  # how many, and how much one of them watches
 WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
 WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
+NOC_REQUESTS = 256  # requests of both NIUs that may be under way, see devices/niu_request.py
+NOC_FIELDS = 16  # of each of them
+NOC_DATA = 1 << 18  # bytes of writes that may be under way
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
@@ -172,7 +176,7 @@ MEMBERS = (
     Member("status", _i64, (1,), "status that stopped compiled code"),
     Member("status_thread", _i64, (1,), "thread that stopped, -1 = none"),
     Member("status_core", _i64, (1,), "core that stopped, -1 = none"),
-    Member("detail", _i64, (4,), "words for the sentence of the status"),
+    Member("detail", _i64, (6,), "words for the sentence of the status"),
     Member("ub_mode", _i64, (1,), "undefined behaviour: 0 error, 1 warn, 2 silicon"),
     Member("reference", _i64, (1,), "golden reference: 0 ttsim, 1 llk (see quirks.py)"),
     Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),
@@ -233,6 +237,14 @@ MEMBERS = (
     Member("niu_config", _u32, (2, 32), "NIU and router configuration, from offset 0x100"),
     Member("niu_counter", _u32, (2, 64), "NIU counters, from offset 0x200"),
     Member("niu_node", _u32, (2,), "NOC_NODE_ID"),
+    Member("niu_endpoint", _u32, (2,), "NOC_ENDPOINT_ID"),
+    Member("niu_linked", _i64, (2, 4), "open linked transaction [NoC]: 1 = open, HI, core, pc"),
+    Member("niu_zeroed", _u32, (2,), "NIU_TRANS_COUNT_RTZ_SOURCE"),
+    Member("noc_request", _i64, (NOC_REQUESTS, NOC_FIELDS), "requests under way, oldest first"),
+    Member("noc_requests", _i64, (1,), "how many of them"),
+    Member("noc_issued", _i64, (1,), "requests issued so far"),
+    Member("noc_data", _u8, (NOC_DATA,), "data of the writes under way"),
+    Member("noc_data_used", _i64, (1,), "bytes of it"),
     Member("inert", _u32, (32,), "inert registers, in the order of their addresses"),
     Member("inert_count", _i64, (32,), "accesses to each of them"),
     Member("sync_declared", _i64, (3,), "1 = RESOURCEDECL changed what Auto TTSync tracks"),
@@ -283,6 +295,8 @@ MEMBERS = (
     Member(
         "second", _u64, (SECOND_SLOTS,), "second entries of instructions, see second_entries.py"
     ),
+    Member("noc_map", _u64, (1,), "the chip's table of coordinates, 0 = no chip (noc/record.py)"),
+    Member("run_rounds", _u64, (1,), "entry that runs rounds of this tile"),
     Member("run_core", _u64, (1,), "entry that runs a core for a slice"),
     Member("run_tensix", _u64, (1,), "entry that lets the coprocessor run"),
     Member("run_thread", _u64, (1,), "entry that lets one thread run"),
@@ -299,9 +313,10 @@ MEMBERS = (
 )
 
 
-def _layout() -> np.dtype[np.void]:
+def layout(members: tuple[Member, ...]) -> np.dtype[np.void]:
+    """The structured type of a record; members that an engine maps begin at a page."""
     names, formats, offsets, at = [], [], [], 0
-    for member in MEMBERS:
+    for member in members:
         align = PAGE if member.name in ("l1", "local") else 64
         at = (at + align - 1) & -align
         names.append(member.name)
@@ -313,10 +328,11 @@ def _layout() -> np.dtype[np.void]:
 
 
 POINTERS = (
-    *("host", "engine", "registers", "table", "second", "run_core", "run_tensix", "run_thread"),
-    *("bus_read", "bus_write", "window_entry", "sync_entry", "profile_table"),
+    *("host", "engine", "registers", "table", "second", "noc_map", "run_rounds", "run_core"),
+    *("run_tensix", "run_thread", "bus_read", "bus_write", "window_entry", "sync_entry"),
+    "profile_table",
 )
-DTYPE = _layout()
+DTYPE = layout(MEMBERS)
 FIELDS = DTYPE.fields
 assert FIELDS is not None
 OFFSET: dict[str, int] = {m.name: int(FIELDS[m.name][1]) for m in MEMBERS}
@@ -339,6 +355,7 @@ class State:
             setattr(self, member.name, record[member.name][0])
         self.py: Any = None  # interpreted twins of the compiled entries
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
+        address.records[self.base] = self
         reset(self)
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
@@ -355,7 +372,7 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes"),
         *("quantum", "ub_mode", "reference", "livelock", "time_slice", "look_every"),
-        *("window_at", "window", "window_rule"),
+        *("window_at", "window", "window_rule", "noc_data"),
         *POINTERS,
     )
     for member in MEMBERS:

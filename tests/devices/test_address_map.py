@@ -62,15 +62,15 @@ def niu(at: int, store: bool) -> str:
     initiator, register = divmod(at, 0x800)
     if initiator < 4 and (register <= 0x2C or register == 0x40):
         return OK  # NOP has no start bit
-    if initiator < 4 and register in (0x44, 0x48) and store:
-        return READ_ONLY
-    if initiator < 4 and register == 0x44:
-        return OK
+    if initiator < 4 and register in (0x30, 0x34):
+        return "MMIO-FIELD" if store else OK  # they take 0 only
+    if initiator < 4 and register in (0x44, 0x48):
+        return READ_ONLY if store else OK
     if at == 0x60:
         return OK if store else WRITE_ONLY
-    if 0x100 <= at <= 0x114 or at == 0x148:
+    if 0x100 <= at <= 0x17C and at != 0x14C:
         return OK
-    if 0x200 <= at < 0x2C0:
+    if 0x200 <= at < 0x2F8 or at in (0x378, 0x37C):
         return READ_ONLY if store else OK
     return NOT_MODELLED
 

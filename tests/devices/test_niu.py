@@ -56,9 +56,9 @@ def test_configuration_is_storage_and_counters_stand_at_zero(base: int) -> None:
     for at in (0x100, 0x104, 0x108, 0x10C, 0x110, 0x114, 0x148):
         tile.write32(base + at, 0x5A000000 + at)
         assert tile.read32(base + at) == 0x5A000000 + at
-    assert all(tile.read32(base + 0x200 + 4 * n) == 0 for n in range(48))
+    assert all(tile.read32(base + 0x200 + 4 * n) == 0 for n in range(62))
     tile.write32(base + 0x60, 0xFFFF)
-    for at, word in ((0x60, "write-only"), (0x118, "not modelled"), (0x2C0, "not modelled")):
+    for at, word in ((0x60, "write-only"), (0x14C, "not modelled"), (0x300, "not modelled")):
         with pytest.raises(InputError, match=word):
             tile.read32(base + at)
     for at, word in ((0x200, "read-only"), (0x44, "read-only"), (0x48, "read-only")):

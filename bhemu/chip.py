@@ -1,0 +1,344 @@
+"""The chip: Tensix tiles on their NoCs, banks of DRAM, and what a host reaches besides."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu import arguments
+from bhemu.devices import noc_map
+from bhemu.errors import BhemuError, InputError, UnknownName
+from bhemu.machine.chip_runner import ChipRunner, Until
+from bhemu.machine.stop import Stop
+from bhemu.memmap import L1_SIZE
+from bhemu.noc.grid import BANKS, COLUMNS, TILES, XY, Grid, tile_at, tile_number
+from bhemu.noc.network import Network, memory_of
+from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
+from bhemu.options import POISON, coordinate, engine_name, silent
+from bhemu.tile import Tile
+
+_INTERNAL = {"network", "made", "numbered", "number_of", "runner"}
+_DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
+_L0 = {"off": 0}
+_BANK_SIZE = 0xFF000000
+_PCIE_BASE, _PCIE_SIZE = 1 << 60, 1 << 32
+_ETHERNET_L1 = 0x80000
+_HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
+
+
+class Bank:
+    """One memory: a bank of DRAM, or what lies behind PCIe, ARC or Ethernet; sparse."""
+
+    def __init__(self, chip: "Chip", which: int, size: int, name: str) -> None:
+        self._chip, self._which, self.size, self.name = chip, which, size, name
+
+    def _check(self, address: int, n: int) -> None:
+        self._chip.check_thread()
+        if address < 0 or address + n > self.size:
+            raise InputError(
+                f"{address:#x}..{address + n:#x} is outside {self.name} (0..{self.size:#x})"
+            )
+
+    def read(self, address: int, n: int) -> bytes:
+        """`n` bytes; what nothing has written holds what `poison` says."""
+        address, n = arguments.integer("address", address), arguments.integer("n", n)
+        self._check(address, n)
+        return self._chip.network.read(self._which, address, n)
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Store bytes."""
+        plain, address = _plain(data), arguments.integer("address", address)
+        self._check(address, len(plain))
+        self._chip.network.write(self._which, address, plain)
+
+    @property
+    def pages(self) -> list[int]:
+        """The addresses of the pages that exist, each of 256 KiB."""
+        made = self._chip.network.pages
+        return sorted(page << MEMORY_SHIFT for which, page in made if which == self._which)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.pages)} pages of {MEMORY_PAGE >> 10} KiB>"
+
+
+class Tiles(Mapping[XY, Tile]):
+    """The Tensix tiles by coordinate; one that was never touched is made when it is asked for."""
+
+    def __init__(self, chip: "Chip") -> None:
+        self._chip = chip
+
+    def __getitem__(self, xy: XY) -> Tile:
+        return self._chip.numbered(self._chip.number_of(xy))
+
+    def __contains__(self, xy: object) -> bool:
+        try:
+            self._chip.number_of(xy)
+        except InputError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[XY]:
+        return (tile_at(t) for t in range(TILES) if self._chip.network.state.column[t] >= 0)
+
+    def __len__(self) -> int:
+        return int((self._chip.network.state.column >= 0).sum())
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} Tensix tiles, {len(self._chip.made())} of them touched>"
+
+
+class Chip:
+    """One Blackhole chip, powered up with all cores in reset.
+
+    harvest: physical columns of Tensix tiles that are fused off; dram_banks: 7 or 8; delivery:
+    "round" delivers what the tiles sent at the end of each round, "late" holds requests back by up
+    to 8 rounds in any order that hardware allows, as `seed` decides; the other arguments are
+    Tile's, `engine` None being what BHEMU_ENGINE says, else "compiled".
+    Coordinates are the translated ones; (x, y) of a Tensix tile is that of its NOC_ID_LOGICAL. A
+    chip belongs to the thread that made it.
+    """
+
+    def __init__(
+        self,
+        *,
+        harvest: Sequence[int] = (),
+        dram_banks: int = BANKS,
+        seed: int = 0,
+        quantum: int = 1000,
+        ub: str = "error",
+        poison: str | None = None,
+        reference: str = "ttsim",
+        engine: str | None = None,
+        delivery: str = "round",
+        threads: int = 1,
+        l0: str = "off",
+        livelock: int = 2000,
+        progress: Callable[[str, float], None] = silent,
+    ) -> None:
+        self._thread = threading.get_ident()
+        seed = arguments.integer("seed", seed)
+        arguments.choice("poison", poison, POISON)
+        arguments.choice("l0", l0, _L0)
+        self.engine = engine_name(engine, "compiled")
+        self._options: dict[str, Any] = {
+            "seed": seed,
+            "quantum": quantum,
+            "ub": ub,
+            "poison": poison,
+            "reference": reference,
+            "engine": self.engine,
+            "livelock": 0,
+            "progress": progress,
+        }
+        self.threads = arguments.integer("threads", threads, 1, 64)
+        self._livelock = arguments.integer("livelock", livelock, 0, arguments.MOST)
+        banks = arguments.integer("dram_banks", dram_banks, BANKS - 1, BANKS)
+        self.network = Network(Grid(_columns(harvest), banks), poison, seed)
+        self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
+        self.network.state.seed[0] = seed & arguments.MOST
+        self._tiles: dict[int, Tile] = {}
+        self.tile = Tiles(self)
+        self.dram = tuple(Bank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in range(banks))
+        self.runner = ChipRunner(self)
+
+    # Tiles
+
+    def numbered(self, t: int) -> Tile:
+        """Tile `t`, made when it is not there yet."""
+        if t not in self._tiles:
+            tile = Tile(xy=tile_at(t), **self._options)
+            self._tiles[t] = tile
+            self.network.join(t, tile.state)
+            tile.joined(self.network, t)
+        return self._tiles[t]
+
+    def made(self) -> Sequence[Tile]:
+        """The tiles that are made, in the order of their numbers."""
+        return [self._tiles[t] for t in sorted(self._tiles)]
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The tiles that exist: those that something has touched, row by row."""
+        return tuple(self.made())
+
+    def number_of(self, xy: object) -> int:
+        """The number of the Tensix tile at a translated coordinate; InputError elsewhere."""
+        self.check_thread()
+        x, y = coordinate(xy)
+        word = self.network.endpoint(0, (x, y))
+        if x in COLUMNS and word & 15 == noc_map.TENSIX:
+            return tile_number(x, y)
+        what = noc_map.KIND_NAMES[word & 15]
+        raise UnknownName(f"({x},{y}) is no Tensix tile ({what})", hint=_HINT)
+
+    # What a host reaches
+
+    def read(self, xy: XY, address: int, n: int, noc: int = 0) -> bytes:
+        """`n` bytes at an endpoint, as the host over a NoC; registers in whole words."""
+        address, n = arguments.integer("address", address), arguments.integer("n", n)
+        place = self._reach(xy, noc)
+        if isinstance(place, Bank):
+            return place.read(address - _base(place, address), n)
+        if address < L1_SIZE:
+            return place.read(address, n)
+        return b"".join(
+            place.read32(at).to_bytes(4, "little") for at in _words(place.xy, address, n)
+        )
+
+    def write(
+        self, xy: XY, address: int, data: bytes | bytearray | memoryview, noc: int = 0
+    ) -> None:
+        """Bytes to an endpoint, as the host over a NoC; registers in whole words."""
+        plain, address = _plain(data), arguments.integer("address", address)
+        place = self._reach(xy, noc)
+        if isinstance(place, Bank):
+            place.write(address - _base(place, address), plain.data)
+        elif address < L1_SIZE:
+            place.write(address, plain.data)
+        else:
+            for i, at in enumerate(_words(place.xy, address, len(plain))):
+                place.write32(at, int.from_bytes(plain[4 * i : 4 * i + 4].tobytes(), "little"))
+
+    def read32(self, xy: XY, address: int, noc: int = 0) -> int:
+        """One word at an endpoint."""
+        return int.from_bytes(self.read(xy, address, 4, noc), "little")
+
+    def write32(self, xy: XY, address: int, value: int, noc: int = 0) -> None:
+        """Store one word at an endpoint."""
+        self.write(xy, address, arguments.word("value", value).to_bytes(4, "little"), noc)
+
+    def _reach(self, xy: XY, noc: int) -> "Tile | Bank":
+        """The tile or memory at a coordinate; InputError where nothing answers a host."""
+        self.check_thread()
+        x, y = coordinate(xy)
+        word = self.network.endpoint(arguments.integer("noc", noc, 0, 1), (x, y))
+        kind, index = word & 15, word >> 4 & 0xFF
+        if kind == noc_map.TENSIX:
+            return self.numbered(index)
+        if kind == noc_map.DRAM:
+            return self.dram[index]
+        if kind in _OTHERS:
+            name = f"{noc_map.KIND_NAMES[kind]} ({x},{y})"
+            return Bank(self, memory_of(word), _OTHERS[kind], name)
+        raise UnknownName(
+            f"({x},{y}) on NoC {noc} is a {noc_map.KIND_NAMES[kind]}, which is not modelled"
+            if kind
+            else f"({x},{y}) is the coordinate of no tile on NoC {noc}",
+            hint=_HINT,
+        )
+
+    # Running
+
+    def run(
+        self,
+        until: Until = None,
+        *,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        resume: bool = False,
+        rounds: int | None = None,
+    ) -> Stop:
+        """Run all tiles until `until`, until nothing can move, or until a limit.
+
+        until: a callable (chip) -> bool, asked once per round, or words of L1 that must all hold at
+        the end of a round, as [((x, y), address, value), ...], or "idle"; limit in units of the
+        chip's clock; rounds: at most so many. Errors: BhemuError; again raised until
+        run(resume=True).
+        """
+        self.check_thread()
+        return self.runner.run(until, limit, timeout_s, resume, rounds)
+
+    @property
+    def clock(self) -> int:
+        """The largest progress of a tile in each round, at least 1 per round, summed up."""
+        return int(self.network.state.clock[0])
+
+    @property
+    def round(self) -> int:
+        """Rounds completed."""
+        return int(self.network.state.round[0])
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing can move before a host writes."""
+        state = self.network.state
+        busy = state.awake.any() or any(tile.state.noc_requests[0] for tile in self.made())
+        return not busy
+
+    @property
+    def error(self) -> BhemuError | None:
+        """The error that stopped the last run."""
+        return self.runner.error
+
+    @property
+    def stop(self) -> Stop | None:
+        """How the last run ended; None when none did, or with an error."""
+        return self.runner.last
+
+    # What a chip is to Python
+
+    def check_thread(self) -> None:
+        """InputError in another thread than the one that made the chip."""
+        if threading.get_ident() != self._thread:
+            raise InputError("a chip belongs to the thread that made it")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise InputError("a chip cannot be copied or pickled", hint="chip.snapshot() can")
+
+    def __dir__(self) -> list[str]:
+        names = super().__dir__()
+        return sorted(n for n in names if n not in _INTERNAL and (n[:1] != "_" or n[:2] == "__"))
+
+    def __repr__(self) -> str:
+        awake = int(self.network.state.awake.sum())
+        problem = "" if self.error is None else f"; stopped by {type(self.error).__name__}"
+        return (
+            f"<Chip {len(self.tile)} Tensix tiles, {len(self._tiles)} touched, {awake} awake;"
+            f" {len(self.dram)} DRAM banks; clock {self.clock}{problem}>"
+        )
+
+
+_OTHERS = {
+    noc_map.PCIE: _PCIE_SIZE,
+    noc_map.ARC: 1 << 32,
+    noc_map.ETHERNET: 1 << 32,
+}
+
+
+def _base(place: Bank, address: int) -> int:
+    """What is subtracted of an address: the host's memory begins at bit 60 for PCIe."""
+    return _PCIE_BASE if place.size == _PCIE_SIZE and address >= _PCIE_BASE else 0
+
+
+def _plain(data: Any) -> npt.NDArray[np.uint8]:
+    """Data that is written, as bytes."""
+    try:
+        return np.frombuffer(data, np.uint8)
+    except (TypeError, ValueError, AttributeError, BufferError):
+        raise InputError(f"write takes bytes, not {type(data).__name__}") from None
+
+
+def _words(xy: XY, address: int, n: int) -> range:
+    """The addresses of the registers of an access by whole words."""
+    if address & 3 or n & 3:
+        raise InputError(
+            f"{n} bytes at {address:#010x} of tile ({xy[0]},{xy[1]}): registers are accessed in"
+            " whole aligned words"
+        )
+    return range(address, address + n, 4)
+
+
+def _columns(harvest: Any) -> tuple[int, ...]:
+    """The harvested columns."""
+    try:
+        found = tuple(sorted({arguments.integer("column", x) for x in harvest}))
+    except TypeError:
+        found = (-1,)
+    if any(x not in COLUMNS for x in found) or len(found) == len(COLUMNS):
+        raise InputError(
+            f"harvest = {harvest!r} must name physical columns of Tensix tiles",
+            hint="for example (16, 15)",
+        )
+    return found

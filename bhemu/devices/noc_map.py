@@ -1,0 +1,52 @@
+"""What a chip tells its tiles of the NoC: which endpoint a coordinate means, as one table.
+
+The table has a word for each coordinate: [with translation, without][NoC][y, x]. Its address is in
+the record (`noc_map`, 0 without a chip); noc/grid.py fills it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.address import load_word
+from bhemu.jit.subset import njit
+
+COORDINATES = 1 << 12  # y << 6 | x
+
+# Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; behind SECURITY nothing answers.
+NOTHING, TENSIX, DRAM, PCIE, ARC, ETHERNET, L2CPU, SECURITY, ROUTER, HARVESTED = range(10)
+KIND_NAMES = (
+    *("no tile", "Tensix tile", "DRAM bank", "PCIe tile", "ARC tile", "Ethernet tile"),
+    *("L2CPU tile", "security tile", "router-only tile", "harvested Tensix tile"),
+)
+MEMORIES = (DRAM, PCIE, ARC, ETHERNET)
+
+
+def endpoint(kind: int, index: int, x: int, y: int) -> int:
+    """The word of an endpoint: what it is, which, and its coordinate on this NoC."""
+    return kind | index << 4 | x << 12 | y << 18
+
+
+@njit
+def kind(word: Any) -> Any:
+    """What the endpoint is."""
+    return word & 15
+
+
+@njit
+def index(word: Any) -> Any:
+    """Which of its kind: tile 0-139; bank, channel."""
+    return (word >> 4) & 0xFF
+
+
+@njit
+def place(word: Any) -> Any:
+    """Its coordinate on this NoC, y << 6 | x."""
+    return (word >> 12) & 0xFFF
+
+
+@njit
+def look_up(s: Any, noc: Any, coordinate: Any, physical: Any) -> Any:
+    """The endpoint at a coordinate that software gave."""
+    row = 2 * physical + noc
+    return load_word(np.int64(s.noc_map[0]) + 4 * (row * COORDINATES + (coordinate & 0xFFF)))

@@ -1,0 +1,269 @@
+"""The run loop of a chip: rounds of all tiles, what they stop at, what only Python can make."""
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bhemu import arguments, errors, interrupts, report
+from bhemu.devices.niu_request import CORE, PC
+from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.machine.runner import count_to, resolve
+from bhemu.machine.stepping import Machine
+from bhemu.machine.stop import Stop
+from bhemu.memmap import HOST, L1_SIZE
+from bhemu.noc import rounds
+from bhemu.noc.describe import describe
+from bhemu.noc.grid import TILES, XY
+from bhemu.noc.network import Network
+from bhemu.noc.record import UNTIL_WORDS
+from bhemu.parts import TilePart
+from bhemu.tensix import stops
+from bhemu.tensix.state import ASSERTED, CORES, RUNNING
+from bhemu.tensix.status import CONDITIONS, RULES
+
+UntilWords = Sequence[tuple[XY, int, int]]
+Until = Callable[[Any], bool] | UntilWords | str | None
+
+_CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
+_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit", rounds.CHIP_IDLE: "idle"}
+_FORMS = 'triples as in [((1, 2), 0x100, 0xD0E0)], a callable, or "idle"'
+
+
+class ChipTile(TilePart, Protocol):
+    """What the loop asks of a tile."""
+
+    machine: Machine
+
+
+class ChipPart(Protocol):
+    """What the loop asks of a chip."""
+
+    network: Network
+
+    def numbered(self, t: int) -> ChipTile:
+        """Tile `t`, made when it is not there yet."""
+
+    def made(self) -> Sequence[ChipTile]:
+        """The tiles that are made, in the order of their numbers."""
+
+    def number_of(self, xy: object) -> int:
+        """The number of the Tensix tile at a coordinate; InputError elsewhere."""
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """What a run waits for beside the words in the record, and how long."""
+
+    until: Callable[[Any], bool] | None
+    deadline: float | None
+    rounds: int | None
+
+
+class ChipRunner:
+    """Runs the rounds of one chip; remembers the error that stopped it."""
+
+    def __init__(self, chip: ChipPart) -> None:
+        self._chip, self._network = chip, chip.network
+        self.error: BhemuError | None = None
+        self._broken: ChipTile | None = None  # the tile whose error stopped the chip
+        self.last: Stop | None = None
+        self._running = False
+
+    def run(
+        self,
+        until: Until,
+        limit: int | None,
+        timeout_s: float | None,
+        resume: bool,
+        most: int | None,
+    ) -> Stop:
+        """Run rounds until a stop; see Chip.run."""
+        self.check_idle("run")
+        self._check_error(resume)
+        c = self._network.state
+        c.limit[0] = -1 if limit is None else count_to("limit", int(c.clock[0]), limit)
+        ask = _Ask(
+            self._put_until(until),
+            None if timeout_s is None else self._now() + arguments.seconds("timeout_s", timeout_s),
+            None if most is None else count_to("rounds", int(c.round[0]), most),
+        )
+        self.last, self._running = None, True
+        try:
+            self._leave_breakpoints()
+            self.last = self._loop(ask)
+        except KeyboardInterrupt:
+            interrupts.done()
+            self.last = self._stop("interrupt")
+        except BhemuError as problem:
+            if not isinstance(problem, InputError):
+                self.error = copy.copy(problem)
+            raise
+        finally:
+            self._running = False
+        return self.last
+
+    def check_idle(self, what: str) -> None:
+        """InputError while a run goes on."""
+        if self._running:
+            raise InputError(f"{what} was called during a run", hint="call it when run() is over")
+
+    def _now(self) -> float:
+        """The time without what was spent on compiling."""
+        spent = sum(tile.backend.table.seconds for tile in self._chip.made())
+        return time.monotonic() - spent
+
+    def _check_error(self, resume: bool) -> None:
+        if self.error is None:
+            return
+        if not arguments.flag("resume", resume):
+            raise copy.copy(self.error)
+        self.error = None
+        if self._broken is not None:
+            s = self._broken.state
+            s.status[0] = 0
+            s.core_state[s.core_state == ASSERTED] = RUNNING
+            self._broken = None
+
+    def _put_until(self, until: Until) -> Callable[[Any], bool] | None:
+        """Put word conditions into the record; a callable is returned."""
+        c = self._network.state
+        c.until_count[0] = 0
+        if until is None or callable(until) or until == "idle":
+            return until if callable(until) else None
+        if isinstance(until, str):
+            raise InputError(f'until = {until!r}: only "idle", words or a callable are known')
+        try:
+            conditions = [(self._chip.number_of(xy), at, value) for xy, at, value in until]
+        except (TypeError, ValueError):
+            raise InputError(f"until = {until!r} is no end condition", hint=_FORMS) from None
+        if len(conditions) > UNTIL_WORDS:
+            raise InputError(f"{len(conditions)} until conditions, at most {UNTIL_WORDS}")
+        for i, (t, at, value) in enumerate(conditions):
+            address = arguments.word("until address", at)
+            if address & 3 or address >= L1_SIZE:
+                raise InputError(f"until address {address:#x} is not an aligned word of L1")
+            c.until_tile[i], c.until_address[i] = t, address
+            c.until_value[i] = arguments.word("until value", value)
+        c.until_count[0] = len(conditions)
+        return None
+
+    def _leave_breakpoints(self) -> None:
+        """Everything may have changed; a core that was seen on a breakpoint leaves it."""
+        for tile in self._chip.made():
+            tile.before_run()
+            self._network.wake(self._chip.number_of(tile.xy), tile.state)
+            self._skip_seen(tile)
+
+    def _skip_seen(self, tile: ChipTile) -> None:
+        for core, retired in tile.machine.seen.items():
+            if tile.state.retired[core] == retired:
+                tile.machine.points.skip(core)
+
+    def _loop(self, ask: _Ask) -> Stop:
+        c, n = self._network.state, 1
+        while True:
+            interrupts.check()
+            before, begin = int(c.round[0]), time.monotonic()
+            status = self._rounds(n if ask.rounds is None else min(n, ask.rounds - before))
+            stopped = self._resolve(status) if status else None
+            if stopped is not None:
+                return stopped
+            if ask.until is not None and c.round[0] != before and ask.until(self._chip):
+                return self._stop("until")
+            if ask.rounds is not None and c.round[0] >= ask.rounds:
+                return self._stop("rounds")
+            if ask.deadline is not None and self._now() >= ask.deadline:
+                return self._stop("timeout")
+            if ask.until is None and status == 0:
+                faster = time.monotonic() - begin < _CALL_SECONDS / 2
+                n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
+
+    def _rounds(self, n: int) -> int:
+        """Run up to `n` rounds: the status of the last."""
+        return self._network.call("run_rounds", n)
+
+    def _stop(self, reason: str) -> Stop:
+        return Stop(reason, None, int(self._network.state.clock[0]))
+
+    def _resolve(self, status: int) -> Stop | None:
+        """Act on a status: None to go on, a stop, or an exception."""
+        if status in _ENDS:
+            return self._stop(_ENDS[status])
+        if status == rounds.CHIP_TILES:
+            return self._resolve_tiles()
+        if status == rounds.CHIP_MAKE:
+            wanted = self._network.make_wanted()
+            if wanted is not None:
+                self._chip.numbered(wanted)
+            return None
+        if status == rounds.CHIP_REFUSED:
+            raise self._refused()
+        raise self._deadlock()
+
+    def _resolve_tiles(self) -> Stop | None:
+        """Look at the tiles that have stopped, in their order, up to one that ends the run."""
+        c = self._network.state
+        for t in range(TILES):
+            status = int(c.stopped[t])
+            if not c.due[t] or not status:
+                continue
+            tile = self._chip.numbered(t)
+            stopped = self._resolve_tile(tile, status)
+            c.stopped[t] = 0
+            if stopped is not None:
+                return stopped
+        return None
+
+    def _resolve_tile(self, tile: ChipTile, status: int) -> Stop | None:
+        if status == stops.STOP_TIME:
+            return None
+        try:
+            tile.backend.surface()
+            stopped = resolve(tile, status)
+        except BhemuError:
+            self._broken = tile
+            raise
+        if stopped is None or status != stops.STOP_BREAKPOINT:
+            return stopped
+        core = int(tile.state.agent[0])
+        if tile.machine.seen.get(core) == tile.state.retired[core]:
+            tile.machine.points.skip(core)
+            return None
+        tile.machine.saw(core)
+        point = tile.machine.points.at(core, int(tile.state.pc[core])) if core < CORES else None
+        number = None if point is None else point.number
+        return Stop(stopped.reason, stopped.where, int(self._network.state.clock[0]), number)
+
+    def _refused(self) -> BhemuError:
+        """The error of a request that its target refused: the sender's place, the whole request."""
+        t, i, u, status = (int(word) for word in self._network.state.refused)
+        sender, target = self._chip.numbered(t), self._chip.numbered(u)
+        target.backend.surface()
+        row = sender.state.noc_request[i]
+        core = int(row[CORE])
+        where = errors.Where(tile=sender.xy)
+        if core < HOST:
+            where = report.where_core(sender, core, int(row[PC]))
+        if status > 0:
+            text, rule, kind, hint = CONDITIONS[status].text, "NOC-WAITS", errors.NotModelled, ""
+        else:
+            found = RULES[status]
+            text, rule, hint = found.sentence(target.state.detail), found.rule, found.hint
+            kind = report.kind_of(found)
+        x, y = target.xy
+        return kind(
+            f"tile ({x},{y}) refuses a request: {text}; {describe(row)}",
+            rule=rule,
+            where=where,
+            hint=hint,
+        )
+
+    def _deadlock(self) -> NoProgress:
+        # Imported here: much code, which most programs do not need.
+        from bhemu.hang.waitgraph import no_progress
+
+        c = self._network.state
+        waiting = [t for t in range(TILES) if c.tile[t] and c.asleep[t] == stops.STOP_DEADLOCK]
+        return no_progress(self._chip.numbered(waiting[0]), ())

@@ -1,0 +1,313 @@
+"""Delivery of the requests that tiles have sent: in the order of tiles, then as they were issued.
+
+A request that its target cannot take now stays, and with it what the same tile sent later. What
+only Python can do (make a tile or a page of memory) is asked for before any effect.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices import niu_check, noc_map
+from bhemu.devices import niu_issue as niu
+from bhemu.devices import niu_request as request
+from bhemu.jit.address import move, record_at
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
+from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
+from bhemu.noc import atomics, late, memory
+from bhemu.noc.grid import HEIGHT, TILES, WIDTH
+from bhemu.tensix import code_pages
+from bhemu.tensix.state import DTYPE, NOC_FIELDS, OFFSET
+from bhemu.tensix.status import DONE
+
+STAYS, MAKE, REFUSED = 1, 2, 3  # why a request was not delivered
+_DATA = OFFSET["noc_data"]
+_COLUMNS, _ROWS = (ROUTER_CFG_1 - NIU_CFG_0) >> 2, (ROUTER_CFG_3 - NIU_CFG_0) >> 2
+_GONE = -1  # SEQUENCE of a row that was delivered
+
+_record = record_at(DTYPE)
+
+
+@njit
+def tile_of(chip: Any, t: Any) -> Any:
+    """The record of a tile that is made."""
+    return _record(np.int64(chip.tile[t]))
+
+
+@njit
+def wake(chip: Any, t: Any, s: Any) -> None:
+    """Something has changed in a tile: it takes part in the next round."""
+    if chip.awake[t] == 0:
+        chip.awake[t] = 1
+        s.clock[0] = max(s.clock[0], chip.clock[0])
+
+
+@njit
+def _within(first: Any, last: Any, at: Any) -> Any:
+    """Whether a span of a multicast holds a coordinate; it may wrap around."""
+    if first <= last:
+        return first <= at <= last
+    return at <= last or at >= first
+
+
+@njit
+def _receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
+    """Whether tile `u` is a receiver of a multicast that tile `t` sent."""
+    x, y, box = chip.column[u], chip.row[u], row[request.RECTANGLE]
+    if x < 0 or (u == t and row[request.CONTROL] & request.SELF == 0):
+        return False
+    own_x, own_y = x, y
+    if row[request.NOC] == 1:
+        own_x, own_y = WIDTH - 1 - x, HEIGHT - 1 - y
+    if not _within(box & 63, (box >> 12) & 63, own_x):
+        return False
+    if not _within((box >> 6) & 63, (box >> 18) & 63, own_y):
+        return False
+    if chip.tile[u] == 0:
+        return True
+    masks = tile_of(chip, u).niu_config[row[request.NOC]]
+    return (np.int64(masks[_COLUMNS]) >> x) & 1 == 0 and (np.int64(masks[_ROWS]) >> y) & 1 == 0
+
+
+@njit
+def _count_received(s: Any, row: Any) -> None:
+    """What the target's NIU counts."""
+    noc, control = row[request.NOC], row[request.CONTROL]
+    answered = request.is_answered(control)
+    posted, one = np.int64(0 if answered else 1), np.int64(1)
+    words = niu.flits(request.size(row))
+    niu.add(s, noc, niu.REQUESTS, one)
+    if request.kind(control) == request.READ:
+        niu.add(s, noc, niu.READS, one)
+        niu.add(s, noc, niu.SENT_READ_ANSWERS, one)
+        niu.add(s, noc, niu.SENT_READ_WORDS, words)
+    elif request.kind(control) == request.ATOMIC:
+        niu.add(s, noc, niu.ATOMICS + posted, one)
+        niu.add(s, noc, niu.SENT_ATOMIC_ANSWERS, np.int64(1 if answered else 0))
+    else:
+        niu.add(s, noc, niu.WRITES_BEGUN + posted, one)
+        niu.add(s, noc, niu.RECEIVED_WORDS + posted, words)
+        niu.add(s, noc, niu.WRITES + posted, one)
+        niu.add(s, noc, niu.SENT_ACKS, np.int64(1 if answered else 0))
+
+
+@njit
+def _count_answers(s: Any, row: Any, n: Any) -> None:
+    """What the sender's NIU counts as `n` answers arrive."""
+    noc, control = row[request.NOC], row[request.CONTROL]
+    if request.kind(control) == request.READ:
+        niu.add(s, noc, niu.READ_ANSWERS, n)
+        niu.add(s, noc, niu.READ_WORDS, niu.flits(request.size(row)))
+    elif request.is_answered(control):
+        atomic = request.kind(control) == request.ATOMIC
+        niu.add(s, noc, np.int64(niu.ATOMIC_ANSWERS if atomic else niu.ACKS), n)
+    if request.is_answered(control):
+        niu.add_outstanding(s, noc, row, -n)
+
+
+@njit
+def _register(s: Any, target: Any, row: Any) -> Any:
+    """Access a register of a tile as the NoC; its status."""
+    control, at = row[request.CONTROL], row[request.REMOTE]
+    host, size, none = np.int64(HOST), np.int64(4), np.int64(0)
+    if request.kind(control) == request.READ:
+        status = call_access(target.bus_read[0], target, host, at, size, none)
+        if status == DONE:
+            word = s.l1[row[request.LOCAL] : row[request.LOCAL] + 4]
+            for i in range(4):
+                word[i] = np.uint8((target.loaded[0] >> (8 * i)) & 0xFF)
+            code_pages.written(s, row[request.LOCAL], size)
+        return status
+    value = row[request.OPERAND]
+    if request.takes_data(control):
+        value = np.int64(0)
+        for i in range(4):
+            value |= np.int64(s.noc_data[row[request.DATA] + i]) << (8 * i)
+    return call_access(target.bus_write[0], target, host, at, size, value)
+
+
+@njit
+def _answer_word(s: Any, row: Any, old: Any) -> None:
+    """The old value of an atomic arrives."""
+    at = row[request.LOCAL]
+    for i in range(4):
+        s.l1[at + i] = np.uint8((old >> (8 * i)) & 0xFF)
+    code_pages.written(s, at, np.int64(4))
+
+
+@njit
+def _l1(s: Any, target: Any, row: Any) -> None:
+    """Transfer between the sender and L1 of a tile."""
+    control, at, n = row[request.CONTROL], row[request.REMOTE], request.size(row)
+    own, other = np.int64(s.host[0]), np.int64(target.host[0])
+    data = own + _DATA + row[request.DATA]
+    if request.kind(control) == request.READ:
+        move(own + row[request.LOCAL], other + at, n)
+        code_pages.written(s, row[request.LOCAL], n)
+        return
+    if request.kind(control) == request.ATOMIC:
+        line = at & ~15
+        old = atomics.perform(other + line, at & 15, row[request.LENGTH], row[request.OPERAND])
+        _answer_word(s, row, old)
+        at, n = line, np.int64(16)
+    elif request.has_enables(control):
+        at &= ~15
+        memory.write_enabled(other + at, data, row[request.LENGTH])
+    else:
+        move(other + at, data, n)
+    code_pages.written(target, at, n)
+
+
+@njit
+def _to_tile(chip: Any, s: Any, u: Any, row: Any) -> Any:
+    """Perform the request at tile `u`: DONE, or the status of its register access."""
+    target = tile_of(chip, u)
+    if niu_check.is_register(row):
+        status = _register(s, target, row)
+        if status != DONE:
+            chip.refused[2], chip.refused[3] = u, status
+            return status
+    else:
+        _l1(s, target, row)
+    _count_received(target, row)
+    wake(chip, u, target)
+    return np.int64(DONE)
+
+
+@njit
+def _to_memory(chip: Any, s: Any, row: Any) -> None:
+    """Perform the request at memory that is no tile's."""
+    control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
+    which, n = memory.number(endpoint), request.size(row)
+    at = memory.offset(endpoint, row[request.REMOTE])
+    own = np.int64(s.host[0])
+    data = own + _DATA + row[request.DATA]
+    if request.kind(control) == request.READ:
+        memory.read(chip, which, at, own + row[request.LOCAL], n)
+        code_pages.written(s, row[request.LOCAL], n)
+    elif request.kind(control) == request.ATOMIC:
+        line = memory.host_address(chip, which, at & ~15)
+        old = atomics.perform(line, at & 15, row[request.LENGTH], row[request.OPERAND])
+        _answer_word(s, row, old)
+    elif request.has_enables(control):
+        for i in range(request.BE_BYTES):
+            if (row[request.LENGTH] >> i) & 1:
+                memory.write(chip, which, (at & ~15) + i, data + i, np.int64(1))
+    elif request.is_inline(control):
+        memory.store(chip, endpoint, row[request.REMOTE], row[request.OPERAND])
+    else:
+        memory.write(chip, which, at, data, n)
+
+
+@njit
+def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
+    """Deliver to every receiver, once all of them are made."""
+    for u in range(TILES):
+        if chip.tile[u] == 0 and _receives(chip, t, u, row):
+            chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
+            return np.int64(MAKE)
+    n = np.int64(0)
+    for u in range(TILES):
+        if _receives(chip, t, u, row):
+            if _to_tile(chip, s, u, row) != DONE:
+                return np.int64(REFUSED)
+            n += 1
+    _count_answers(s, row, n)
+    return np.int64(DONE)
+
+
+@njit
+def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
+    """DONE, STAYS, MAKE or REFUSED."""
+    if request.is_multicast(row[request.CONTROL]):
+        return _multicast(chip, t, s, row)
+    if noc_map.kind(row[request.ENDPOINT]) == noc_map.TENSIX:
+        u = np.int64(noc_map.index(row[request.ENDPOINT]))
+        if chip.tile[u] == 0:
+            chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
+            return np.int64(MAKE)
+        status = _to_tile(chip, s, u, row)
+        if status != DONE:
+            return np.int64(STAYS if status > DONE else REFUSED)
+    else:
+        if not memory.reach(chip, row):
+            return np.int64(MAKE)
+        _to_memory(chip, s, row)
+    _count_answers(s, row, np.int64(1))
+    return np.int64(DONE)
+
+
+@njit
+def _compact(s: Any) -> None:
+    """Drop the delivered requests and their data; the others keep their order."""
+    kept, used = np.int64(0), np.int64(0)
+    base = np.int64(s.host[0]) + _DATA
+    for i in range(s.noc_requests[0]):
+        row = s.noc_request[i]
+        if row[request.SEQUENCE] == _GONE:
+            continue
+        if request.takes_data(row[request.CONTROL]):
+            n = request.size(row)
+            move(base + used, base + row[request.DATA], n)
+            row[request.DATA] = used
+            used += (n + 15) & ~15
+        if kept != i:
+            for k in range(NOC_FIELDS):
+                s.noc_request[kept, k] = row[k]
+        kept += 1
+    s.noc_requests[0], s.noc_data_used[0] = kept, used
+
+
+@njit
+def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
+    """Deliver what tile `t` has sent, from chip.at on; 0, or why it cannot go on."""
+    while chip.at[1] < chip.left[t]:
+        row = s.noc_request[chip.at[1]]
+        if not late.may_go(chip, t, s, chip.at[1]):
+            chip.at[1] += 1
+            continue
+        status = _deliver(chip, t, s, row)
+        if status == MAKE or status == REFUSED:
+            chip.refused[0], chip.refused[1] = t, chip.at[1]
+            return status
+        if status == STAYS:
+            break
+        row[request.SEQUENCE] = _GONE
+        chip.delivered[0] += 1
+        wake(chip, t, s)
+        chip.at[1] += 1
+    _compact(s)
+    return np.int64(0)
+
+
+@njit
+def begin(chip: Any) -> None:
+    """Note how many requests each tile has sent: what is sent from now on waits a round."""
+    chip.at[0] = chip.at[1] = 0
+    for t in range(TILES):
+        chip.left[t] = 0
+        if chip.tile[t] != 0:
+            chip.left[t] = tile_of(chip, t).noc_requests[0]
+
+
+@njit
+def deliver(chip: Any) -> Any:
+    """Deliver from where it stopped; 0, MAKE or REFUSED."""
+    while chip.at[0] < TILES:
+        t = chip.at[0]
+        if chip.left[t] > 0:
+            status = _deliver_tile(chip, t, tile_of(chip, t))
+            if status != 0:
+                return status
+        chip.at[0], chip.at[1] = t + 1, 0
+    return np.int64(0)
+
+
+@njit
+def under_way(chip: Any) -> Any:
+    """Whether any tile has a request that is not delivered."""
+    for t in range(TILES):
+        if chip.tile[t] != 0 and tile_of(chip, t).noc_requests[0] > 0:
+            return True
+    return False

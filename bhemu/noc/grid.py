@@ -1,0 +1,146 @@
+"""Where the tiles of a Blackhole chip are: physical and translated coordinates, harvesting.
+
+Physical coordinates are those of NoC 0, 17 columns by 12 rows; NoC 1 counts both backwards.
+Translated ones are what software uses, the same numbers on both NoCs. Source: tt-umd's coordinate
+manager and architecture constants for Blackhole.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.devices import noc_map
+from bhemu.devices.noc_map import (
+    ARC,
+    COORDINATES,
+    DRAM,
+    ETHERNET,
+    HARVESTED,
+    L2CPU,
+    PCIE,
+    ROUTER,
+    SECURITY,
+    TENSIX,
+    endpoint,
+)
+
+XY = tuple[int, int]
+
+WIDTH, HEIGHT = 17, 12
+COLUMNS = (*range(1, 8), *range(10, 17))  # of Tensix tiles
+ROWS = range(2, 12)
+TILES = len(COLUMNS) * len(ROWS)
+BANKS, PORTS = 8, 3
+_DRAM_ROWS = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))  # of the ports of banks 0-3 and 4-7
+_DRAM_COLUMNS = (0, 9)
+_DRAM_TRANSLATED = (17, 18)
+_DRAM_FIRST_ROW = 12
+ETHERNET_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)  # by channel
+_ETHERNET_ROW, _ETHERNET_FIRST = 25, 20
+_PCIE = ((2, 0), (11, 0))
+PCIE_TRANSLATED = (19, 24)
+ARC_AT, _SECURITY_AT = (8, 0), (8, 2)
+_L2CPU = ((8, 3), (8, 5), (8, 7), (8, 9))
+_MIRROR = (39, 35)  # NoC 1 coordinates of DRAM that a host computes from a grid of 40 x 36
+
+
+def tile_number(x: int, y: int) -> int:
+    """Index of a Tensix tile by its coordinate."""
+    return len(COLUMNS) * (y - ROWS[0]) + COLUMNS.index(x)
+
+
+def tile_at(t: int) -> XY:
+    """The coordinate of Tensix tile `t`."""
+    return COLUMNS[t % len(COLUMNS)], ROWS[0] + t // len(COLUMNS)
+
+
+def on_noc(noc: int, xy: XY) -> XY:
+    """A physical coordinate as this NoC counts it."""
+    return xy if noc == 0 else (WIDTH - 1 - xy[0], HEIGHT - 1 - xy[1])
+
+
+@dataclass(frozen=True)
+class Place:
+    """An endpoint: its kind and index (noc_map.py), the physical and the translated coordinate."""
+
+    kind: int
+    index: int
+    physical: XY
+    translated: XY
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A chip's tiles. harvested: physical columns of fused-off Tensix tiles; banks: 7 or 8."""
+
+    harvested: tuple[int, ...] = ()
+    banks: int = BANKS
+
+    def columns(self) -> tuple[int, ...]:
+        """The physical column of each translated one, in the order of COLUMNS."""
+        working = [x for x in COLUMNS if x not in self.harvested]
+        return (*working, *(x for x in COLUMNS if x in self.harvested))
+
+    def working(self) -> int:
+        """How many columns of Tensix tiles work."""
+        return len(COLUMNS) - len(self.harvested)
+
+    def _tensix(self) -> Iterator[Place]:
+        for k, x in enumerate(self.columns()):
+            kind = TENSIX if k < self.working() else HARVESTED
+            for y in ROWS:
+                seen = COLUMNS[k], y
+                yield Place(kind, tile_number(*seen), (x, y), seen)
+
+    def _dram(self) -> Iterator[Place]:
+        """Without a bank, the others keep their order; its mirror image comes last of its column.
+
+        That bank is the last of the physical order here: bank 7.
+        """
+        for bank in range(self.banks):
+            half, row = divmod(bank, BANKS // 2)
+            for port in range(PORTS):
+                physical = _DRAM_COLUMNS[half], _DRAM_ROWS[row][port]
+                y = _DRAM_FIRST_ROW + PORTS * row + port
+                yield Place(DRAM, bank, physical, (_DRAM_TRANSLATED[half], y))
+
+    def _others(self) -> Iterator[Place]:
+        for n, x in enumerate(ETHERNET_COLUMNS):
+            yield Place(ETHERNET, n, (x, 1), (_ETHERNET_FIRST + n, _ETHERNET_ROW))
+        yield Place(PCIE, 0, _PCIE[0], PCIE_TRANSLATED)
+        yield Place(ARC, 0, ARC_AT, ARC_AT)
+        yield Place(SECURITY, 0, _SECURITY_AT, _SECURITY_AT)
+        for n, xy in enumerate(_L2CPU):
+            yield Place(L2CPU, n, xy, xy)
+
+    def places(self) -> list[Place]:
+        """Every endpoint, router-only tiles last."""
+        found = [*self._tensix(), *self._dram(), *self._others()]
+        taken = {place.physical for place in found}
+        for y in range(HEIGHT):
+            for x in range(WIDTH):
+                if (x, y) not in taken:
+                    found.append(Place(ROUTER, 0, (x, y), (x, y)))
+        return found
+
+    def fill(self, table: npt.NDArray[np.uint32]) -> None:
+        """Write the table of coordinates (noc_map.py)."""
+        assert table.shape == (2, 2, COORDINATES)
+        table[:] = noc_map.NOTHING
+        for place in reversed(self.places()):
+            for noc in (0, 1):
+                own = on_noc(noc, place.physical)
+                word = endpoint(place.kind, place.index, *own)
+                for physical, xy in self._names(place, noc):
+                    table[physical, noc, xy[1] << 6 | xy[0]] = word
+
+    def _names(self, place: Place, noc: int) -> Iterator[tuple[int, XY]]:
+        """(0 with translation, 1 without; coordinate) by which software reaches an endpoint."""
+        yield 1, on_noc(noc, place.physical)
+        yield 0, place.translated
+        if place.kind not in (TENSIX, HARVESTED):
+            yield 0, place.physical  # these rows and columns are not translated
+        if place.kind == DRAM and noc == 1:
+            yield 0, (_MIRROR[0] - place.translated[0], _MIRROR[1] - place.translated[1])

@@ -1,0 +1,157 @@
+"""A chip's record with what Python keeps for it: compiled entries, pages of memory, coordinates."""
+
+import ctypes
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu import memmap as mm
+from bhemu.devices import noc_map
+from bhemu.jit import machine_code
+from bhemu.jit.build import function, load
+from bhemu.jit.subset import JIT
+from bhemu.noc import memory, rounds
+from bhemu.noc.grid import ROWS, TILES, XY, Grid, on_noc, tile_at
+from bhemu.noc.record import (
+    ARC_MEMORY,
+    CHIP_STEP,
+    ETHERNET_MEMORY,
+    MEMORY_PAGE,
+    MEMORY_SHIFT,
+    OFFSET,
+    PCIE_MEMORY,
+    ChipState,
+)
+from bhemu.tensix.state import State
+
+ENTRIES = {
+    "run_rounds": function(CHIP_STEP, rounds.run_rounds),
+    "open_round": function(CHIP_STEP, rounds.open_round),
+    "run_tiles": function(CHIP_STEP, rounds.run_tiles),
+    "finish_round": function(CHIP_STEP, rounds.finish_round),
+}
+_STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_TRANSLATES = 1 << 14  # NIU_CFG_0
+_FILL = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": -1}
+
+Pages = dict[tuple[int, int], npt.NDArray[np.uint8]]
+
+
+class Network:
+    """What lies between the tiles of a chip; `state` is its record."""
+
+    def __init__(self, grid: Grid, poison: str | None, seed: int) -> None:
+        self.grid, self._seed = grid, seed
+        self.state = ChipState()
+        self.pages: Pages = {}
+        self.state.blank[0] = _FILL[poison]
+        grid.fill(self.state.map)
+        self.state.column[:] = -1
+        columns = grid.columns()
+        for t in range(TILES):
+            k, row = t % len(columns), ROWS[0] + t // len(columns)
+            if k < grid.working():
+                self.state.column[t], self.state.row[t] = columns[k], row
+
+    def call(self, entry: str, n: int) -> int:
+        """Run an entry of ENTRIES on the record."""
+        if JIT:
+            status = int(_STEP(load(ENTRIES[entry]).address)(self.state.base, n))
+            machine_code.surface()
+            return status
+        with np.errstate(over="ignore"):
+            return int(ENTRIES[entry].function(self.state, n))
+
+    def physical(self, t: int) -> XY:
+        """Where tile `t` is on the die."""
+        return int(self.state.column[t]), int(self.state.row[t])
+
+    def power_up(self, t: int, s: State) -> None:
+        """What the chip's firmware has put into the NIUs of a tile, and who it is."""
+        x, y = tile_at(t)
+        for noc in (0, 1):
+            own = on_noc(noc, self.physical(t))
+            s.niu_node[noc] = int(s.niu_node[noc]) & ~0xFFF | own[0] | own[1] << 6
+            s.niu_endpoint[noc] = int(s.niu_endpoint[noc]) & ~0xFF | t
+            s.niu_config[noc, 0] = _TRANSLATES
+            s.niu_config[noc, (mm.NOC_ID_LOGICAL - mm.NIU_CFG_0) >> 2] = x | y << 6
+        s.noc_map[0] = self.state.base + OFFSET["map"]
+
+    def join(self, t: int, s: State) -> None:
+        """Tile `t` is made: its record is `s`."""
+        self.power_up(t, s)
+        self.state.tile[t] = s.base
+        self.wake(t, s)
+
+    def wake(self, t: int, s: State) -> None:
+        """Something has changed in a tile from outside."""
+        if not self.state.awake[t]:
+            self.state.awake[t] = 1
+            s.clock[0] = max(int(s.clock[0]), int(self.state.clock[0]))
+
+    def endpoint(self, noc: int, xy: XY) -> int:
+        """The word of the endpoint at a coordinate (noc_map.py)."""
+        x, y = xy
+        return int(self.state.map[0, noc, y << 6 | x])
+
+    # Memory
+
+    def make_page(self, which: int, page: int) -> npt.NDArray[np.uint8]:
+        """Make a page of a memory, filled as untouched memory is."""
+        made = np.zeros(MEMORY_PAGE, np.uint8)
+        blank = int(self.state.blank[0])
+        if blank < 0:
+            random = np.random.default_rng((self._seed, which, page))
+            made[:] = random.integers(0, 256, MEMORY_PAGE, np.uint8)
+        elif blank:
+            made[:] = blank
+        self.pages[which, page] = made
+        self.state.page[which, page] = made.ctypes.data
+        return made
+
+    def _page(self, which: int, page: int) -> npt.NDArray[np.uint8]:
+        return (
+            self.pages[which, page] if (which, page) in self.pages else self.make_page(which, page)
+        )
+
+    def read(self, which: int, at: int, n: int) -> bytes:
+        """Bytes of a memory; pages that nothing has written stay unmade."""
+        parts = []
+        blank = int(self.state.blank[0])
+        while n > 0:
+            page, first = at >> MEMORY_SHIFT, at & (MEMORY_PAGE - 1)
+            part = min(n, MEMORY_PAGE - first)
+            if blank >= 0 and (which, page) not in self.pages:
+                parts.append(bytes([blank]) * part)
+            else:
+                parts.append(self._page(which, page)[first : first + part].tobytes())
+            at, n = at + part, n - part
+        return b"".join(parts)
+
+    def write(self, which: int, at: int, data: npt.NDArray[np.uint8]) -> None:
+        """Bytes into a memory."""
+        while len(data):
+            first = at & (MEMORY_PAGE - 1)
+            part = min(len(data), MEMORY_PAGE - first)
+            self._page(which, at >> MEMORY_SHIFT)[first : first + part] = data[:part]
+            at, data = at + part, data[part:]
+
+    def make_wanted(self) -> int | None:
+        """Make what delivery has asked for: a page; or the number of a tile, for who makes them."""
+        kind, which, page = (int(word) for word in self.state.wanted)
+        if kind == memory.WANT_TILE:
+            return which
+        self.make_page(which, page)
+        return None
+
+
+def memory_of(word: int) -> int:
+    """The memory behind an endpoint that is no tile (noc/record.py)."""
+    kind, index = word & 15, word >> 4 & 0xFF
+    first = {
+        noc_map.DRAM: index,
+        noc_map.PCIE: PCIE_MEMORY,
+        noc_map.ARC: ARC_MEMORY,
+        noc_map.ETHERNET: ETHERNET_MEMORY + index,
+    }
+    return first[kind]

@@ -1,0 +1,84 @@
+"""The state of a chip between its tiles: one structured record, as a tile's (tensix/state.py).
+
+It holds the addresses of the tiles' records and of the pages of memory, so that compiled code finds
+them; which tiles run, how far the round and its delivery have come, and what ends a run.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.devices.noc_map import COORDINATES
+from bhemu.jit import address
+from bhemu.jit.subset import signature
+from bhemu.noc.grid import BANKS, ETHERNET_COLUMNS, TILES
+from bhemu.tensix.state import PAGE, Member, layout
+
+_i64, _u32, _u64 = np.int64, np.uint32, np.uint64
+
+# Memories behind endpoints, by number: the banks of DRAM, the host behind PCIe, ARC, Ethernet tiles
+PCIE_MEMORY = BANKS
+ARC_MEMORY = PCIE_MEMORY + 1
+ETHERNET_MEMORY = ARC_MEMORY + 1
+MEMORIES = ETHERNET_MEMORY + len(ETHERNET_COLUMNS)
+MEMORY_SHIFT = 18
+MEMORY_PAGE = 1 << MEMORY_SHIFT  # bytes of a page of memory
+MEMORY_PAGES = (1 << 32) >> MEMORY_SHIFT
+UNTIL_WORDS = 1024
+
+MEMBERS = (
+    Member("map", _u32, (2, 2, COORDINATES), "endpoints by coordinate (devices/noc_map.py)"),
+    Member("tile", _u64, (TILES,), "address of the tile's record, 0 = not made yet"),
+    Member("column", _i64, (TILES,), "physical coordinate of each tile: x"),
+    Member("row", _i64, (TILES,), "and y"),
+    Member("page", _u64, (MEMORIES, MEMORY_PAGES), "address of each page, 0 = not made yet"),
+    Member("blank", _i64, (1,), "byte that memory without a page holds, -1 = make the page"),
+    # tiles
+    Member("awake", _i64, (TILES,), "1 = the tile takes part in the next round"),
+    Member("due", _i64, (TILES,), "1 = the tile has not finished the open round"),
+    Member("stopped", _i64, (TILES,), "status with which the tile stopped, 0 = none"),
+    Member("asleep", _i64, (TILES,), "status with which the tile fell asleep: idle or deadlock"),
+    Member("begun", _i64, (TILES,), "the tile's clock when the round began"),
+    # the round
+    Member("clock", _i64, (1,), "largest progress of a tile in each round, at least 1"),
+    Member("round", _i64, (1,), "rounds completed"),
+    Member("phase", _i64, (1,), "0 = between rounds, 1 = tiles run, 2 = requests are delivered"),
+    Member("at", _i64, (2,), "delivery: tile, request of its queue"),
+    Member("left", _i64, (TILES,), "requests of each tile that this delivery began with"),
+    Member("late", _i64, (1,), "rounds by which a request may be held back, 0 = none"),
+    Member("seed", _i64, (1,), "which requests are held back, and how long"),
+    Member("delivered", _i64, (1,), "requests delivered so far"),
+    Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
+    Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
+    # the end of a run
+    Member("until_count", _i64, (1,), "until conditions set"),
+    Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
+    Member("until_address", _i64, (UNTIL_WORDS,), "their addresses"),
+    Member("until_value", _u32, (UNTIL_WORDS,), "their values"),
+    Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
+)
+DTYPE = layout(MEMBERS)
+FIELDS = DTYPE.fields
+assert FIELDS is not None
+OFFSET: dict[str, int] = {m.name: int(FIELDS[m.name][1]) for m in MEMBERS}
+CHIP_STEP = signature("int64", DTYPE, "int64")  # run rounds, or one share of the tiles
+
+
+class ChipState:
+    """A chip's record, page-aligned, with a NumPy view per member as attribute."""
+
+    def __init__(self) -> None:
+        self._raw = np.zeros(DTYPE.itemsize + PAGE, np.uint8)
+        start = -self._raw.ctypes.data % PAGE
+        self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + DTYPE.itemsize]
+        self.base: int = self.buffer.ctypes.data
+        record = self.buffer.view(DTYPE)
+        for member in MEMBERS:
+            setattr(self, member.name, record[member.name][0])
+        self.limit[0] = -1
+        self.begun[:] = -1
+        address.records[self.base] = self
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        raise AttributeError(f"the chip's record has no member {name}")

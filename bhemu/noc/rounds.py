@@ -1,0 +1,163 @@
+"""The compiled loop of a chip: rounds of all tiles that are awake, then delivery.
+
+A tile falls asleep when it is idle or cannot go on, and wakes when something is delivered to it. A
+tile that stops in the middle of its round is resumed before the round goes on.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.calls import call_step, l1_word
+from bhemu.jit.subset import njit
+from bhemu.noc import delivery
+from bhemu.noc.delivery import tile_of
+from bhemu.noc.grid import TILES
+from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE
+
+# Why `run_rounds` returned before the last of its rounds
+CHIP_TILES = 2001  # tiles have stopped: see `stopped`
+CHIP_MAKE = 2002  # Python must make what `wanted` says
+CHIP_REFUSED = 2003  # a target refused a request: see `refused`
+CHIP_UNTIL = 2004
+CHIP_LIMIT = 2005
+CHIP_IDLE = 2006
+CHIP_DEADLOCK = 2007
+
+BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase
+
+
+@njit
+def _open(chip: Any) -> None:
+    """Begin a round: every tile that is awake has a turn."""
+    chip.phase[0] = TILES_RUN
+    for t in range(TILES):
+        chip.due[t] = chip.awake[t]
+        if chip.awake[t]:
+            chip.begun[t] = tile_of(chip, t).clock[0]
+
+
+@njit
+def _run_tile(chip: Any, t: Any) -> None:
+    """Run or resume the round of a tile."""
+    s = tile_of(chip, t)
+    status = call_step(s.run_rounds[0], s, np.int64(1))
+    if status == STOP_IDLE or status == STOP_DEADLOCK:
+        chip.asleep[t] = status
+        chip.awake[t] = 0
+        status = np.int64(0)
+    chip.stopped[t] = status
+    if status == 0:
+        chip.due[t] = 0
+
+
+def run_tiles(chip: Any, share: Any) -> Any:
+    """STEP of a chip: run the due tiles of one share; `share` = which of how many, in 16 bits."""
+    which, shares, seen = share & 0xFFFF, share >> 16, np.int64(0)
+    for t in range(TILES):
+        if chip.due[t]:
+            if seen % shares == which:
+                _run_tile(chip, t)
+            seen += 1
+    return np.int64(0)
+
+
+@njit
+def _stopped(chip: Any) -> Any:
+    """Whether a tile has not finished the round."""
+    for t in range(TILES):
+        if chip.due[t]:
+            return True
+    return False
+
+
+@njit
+def _advance(chip: Any) -> None:
+    """The clock grows by the largest progress of a tile."""
+    most = np.int64(1)
+    for t in range(TILES):
+        if chip.begun[t] >= 0:
+            most = max(most, tile_of(chip, t).clock[0] - chip.begun[t])
+            chip.begun[t] = -1
+    chip.clock[0] += most
+
+
+@njit
+def _until(chip: Any) -> Any:
+    """Whether every until condition holds."""
+    for i in range(chip.until_count[0]):
+        t = chip.until_tile[i]
+        if chip.tile[t] == 0:
+            return False
+        if l1_word(tile_of(chip, t), chip.until_address[i]) != np.int64(chip.until_value[i]):
+            return False
+    return chip.until_count[0] > 0
+
+
+@njit
+def idle_or_deadlock(chip: Any) -> Any:
+    """Why nothing can move: CHIP_IDLE, CHIP_DEADLOCK, or 0 when something can."""
+    status = np.int64(CHIP_IDLE)
+    for t in range(TILES):
+        if chip.awake[t]:
+            return np.int64(0)
+        if chip.tile[t] != 0 and chip.asleep[t] == STOP_DEADLOCK:
+            status = np.int64(CHIP_DEADLOCK)
+    return np.int64(0) if delivery.under_way(chip) else status
+
+
+@njit
+def _close(chip: Any) -> Any:
+    """End the round; 0, or why the run is over."""
+    chip.phase[0] = BETWEEN
+    chip.round[0] += 1
+    if _until(chip):
+        return np.int64(CHIP_UNTIL)
+    status = idle_or_deadlock(chip)
+    if status == 0 and chip.limit[0] >= 0 and chip.clock[0] >= chip.limit[0]:
+        return np.int64(CHIP_LIMIT)
+    return status
+
+
+@njit
+def _finish(chip: Any) -> Any:
+    """What follows when the tiles have run: delivery and the end of the round."""
+    if chip.phase[0] == TILES_RUN:
+        if _stopped(chip):
+            return np.int64(CHIP_TILES)
+        _advance(chip)
+        delivery.begin(chip)
+        chip.phase[0] = DELIVERY
+    status = delivery.deliver(chip)
+    if status == delivery.MAKE:
+        return np.int64(CHIP_MAKE)
+    return np.int64(CHIP_REFUSED) if status != 0 else _close(chip)
+
+
+def open_round(chip: Any, _unused: Any) -> Any:
+    """STEP of a chip: begin a round, unless one is open; how many tiles are due."""
+    if chip.phase[0] == BETWEEN:
+        _open(chip)
+    due = np.int64(0)
+    for t in range(TILES):
+        due += 1 if chip.due[t] else 0
+    return due
+
+
+def finish_round(chip: Any, _unused: Any) -> Any:
+    """STEP of a chip: deliver and close the round; 0, or why the run stops."""
+    return _finish(chip)
+
+
+def run_rounds(chip: Any, rounds: Any) -> Any:
+    """STEP of a chip: run up to `rounds` rounds from where it stands; 0, or why it stopped."""
+    for _ in range(rounds):
+        if chip.phase[0] == BETWEEN:
+            _open(chip)
+        for t in range(TILES):
+            if chip.due[t]:
+                _run_tile(chip, t)
+        status = _finish(chip)
+        if status != 0:
+            return status
+    return np.int64(0)

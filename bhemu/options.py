@@ -1,0 +1,61 @@
+"""What a tile and a chip are made with: the options, checked."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+from bhemu import arguments
+from bhemu.errors import InputError
+from bhemu.program.schema import ENGINES
+
+UB = {"error": 0, "warn": 1, "silicon": 2}
+REFERENCE = {"ttsim": 0, "llk": 1}
+POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
+_NOC_SIDE = 63  # largest coordinate
+
+
+def silent(name: str, seconds: float) -> None:
+    """Default of `progress`: say nothing."""
+
+
+class TileOptions(TypedDict, total=False):
+    """The keyword arguments of Tile."""
+
+    xy: tuple[int, int]
+    seed: int
+    quantum: int
+    ub: str
+    poison: str | None
+    reference: str
+    engine: str | None
+    livelock: int
+    progress: Callable[[str, float], None]
+
+
+def engine_name(name: str | None, otherwise: str) -> str:
+    """The engine's name: as given, else what BHEMU_ENGINE says, else `otherwise`."""
+    chosen = os.environ.get("BHEMU_ENGINE") or otherwise if name is None else name
+    arguments.choice(
+        "engine" if name is not None else "BHEMU_ENGINE", chosen, dict.fromkeys(ENGINES, 0)
+    )
+    return chosen
+
+
+def coordinate(xy: Any) -> tuple[int, int]:
+    """`xy` as a coordinate of the NoC."""
+    try:
+        x, y = (arguments.integer("coordinate", n, 0, _NOC_SIDE) for n in xy)
+    except (TypeError, ValueError, InputError):
+        raise InputError(
+            f"xy = {xy!r} must be a NoC coordinate: two integers of 0 to {_NOC_SIDE}",
+            hint="for example (1, 2)",
+        ) from None
+    return x, y
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    """`shape` as a tuple of integers."""
+    try:
+        return tuple(arguments.integer("shape", n, 1) for n in shape)
+    except (TypeError, InputError):
+        raise InputError(f"shape = {shape!r} is no shape", hint="for example (32, 32)") from None

@@ -1,0 +1,64 @@
+"""Programs on many tiles against the golden model: every byte of L1 and DRAM must be equal.
+
+The images were made by a generator of the project's own and run on ttsim v1.10.0 (Blackhole); see
+tests/golden/README.md. Their result does not depend on timing.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import golden_noc
+import pytest
+
+CASES = golden_noc.names()
+INTERPRETED = ("own_tile", "token_ring", "atomics", "remote_niu", "mcast_noc1", "dram_len")
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_golden_set_is_whole() -> None:
+    assert len(CASES) == 28
+
+
+@pytest.mark.usefixtures("both_engines")
+@pytest.mark.parametrize("name", CASES)
+def test_memory_equals_the_golden_model(name: str) -> None:
+    case = golden_noc.load(name)
+    assert golden_noc.differences(case, golden_noc.run(case)) == []
+
+
+@pytest.mark.parametrize("quantum", [1, 100])
+@pytest.mark.parametrize("name", CASES)
+def test_the_schedule_does_not_change_the_result(name: str, quantum: int) -> None:
+    case = golden_noc.load(name)
+    dice = random.Random(f"{name} {quantum}")
+    delays = {xy: (dice.randrange(40), dice.randrange(40)) for xy in case.tiles}
+    assert golden_noc.differences(case, golden_noc.run(case, delays, quantum=quantum)) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_late_delivery_does_not_change_the_result(name: str, seed: int) -> None:
+    case = golden_noc.load(name)
+    chip = golden_noc.run(case, delivery="late", seed=seed, quantum=50)
+    assert golden_noc.differences(case, chip) == []
+
+
+def test_interpreted_code_gives_the_same() -> None:
+    program = (
+        "import golden_noc\n"
+        f"for name in {INTERPRETED}:\n"
+        "    case = golden_noc.load(name)\n"
+        "    assert golden_noc.differences(case, golden_noc.run(case)) == [], name\n"
+    )
+    folders = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": folders, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
