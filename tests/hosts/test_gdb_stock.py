@@ -45,8 +45,8 @@ def test_break_step_finish_and_names(tmp_path) -> None:
     assert "#1  0x00018038 in _start () at firmware/lib/crt0.S:31\n" in shown
     assert "s = {m = 2, k = <optimized out>, n = 2" in shown.replace("$1 =", "s =")
     assert "= 0x40201123" in shown
-    assert "#1  pack_subblock (block=0, row=1, column=0" in shown
-    assert "Run till exit from" in shown
+    assert "#1  pack_subblock (block=0, row=0, column=0" in shown
+    assert "\npack_subblock (block=0, row=0, column=0" in shown  # finish left the inlined one
     assert "Error" not in shown
 
 

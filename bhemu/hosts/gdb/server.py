@@ -87,11 +87,8 @@ class Session:
             return b""
         try:
             return action(rest)
-        except (ValueError, IndexError):
-            return _ERROR
-        except InputError as mistake:
-            self._say(f"{mistake}\n")
-            return _ERROR
+        except (ValueError, IndexError, InputError):
+            return _ERROR  # text may be sent while the program runs only
 
     def _split(self, text: str) -> tuple[str, str]:
         """(name, arguments) of a packet."""
