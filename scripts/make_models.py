@@ -96,6 +96,11 @@ SHORT = """## Where the model falls short
 * MVMUL is about four times slower on processors without AVX-512.
 * A row table of a compressed tile that decreases is refused only at the end of L1, by the rule for
   that, not as UNPACR-NOTHING.
+* A datum in Src that has no meaning in its format (exponent bits beyond 5, left there by earlier
+  work), and a denormal of SrcB in a product with Zero_Flag_disabled_src, put the results that they
+  reach in doubt, cell by cell, through Dst, SrcA, SrcB and sums. A doubtful cell is refused when it
+  is packed, loaded by SFPLOAD or by a core (FPU-EXPONENT, FPU-DENORMALS), not before: ttsim refuses
+  the instruction of the matrix unit, whoever needs its results. The debug port of Dst shows it.
 * Matrix unit: stochastic rounding of sums is refused (FPU-STOCHASTIC; the text names no random
   bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
@@ -132,6 +137,31 @@ CONFLICTS = [
         "the kernels, always; without bit 7 the template's VD must be a constant"
         " (VECTOR-MACRO-SWAP-OTHER), LReg[16] as destination is refused (VECTOR-MACRO-OPERAND)."
         " SFPAND and SFPOR in mode 0, which no kernel schedules without bit 7, follow the text",
+    ),
+    (
+        "16-bit writes to Dst with bit 11 of DBG_FEATURE_DISABLE set: the low halves",
+        "something, generally garbage, is left there",
+        "sums of rows with enforced fp32 accumulation (layernorm) write high halves first and read"
+        " the low halves of the same rows afterwards. Comments beside tt-llk's broadcasts and"
+        " transpositions say that such moves leave zeros; those kernels need neither reading",
+        'with reference = "llk" low halves of rows that were valid keep what they hold'
+        " (DST-LOW-KEPT); else they are unpredictable (PACR-UNWRITTEN where they are packed)",
+    ),
+    (
+        "MOVD2B with dest_32b_lo and ALU_ACC_CTRL_Fp32_enabled 0",
+        "undefined",
+        "the same sums, and broadcasts of 32-bit datums unpacked to Dst, read the low halves of"
+        " 32-bit datums so, with bit 11 of DBG_FEATURE_DISABLE set",
+        'with reference = "llk" and that bit the kernels (MOV-LOW-READ); else refused'
+        " (MOV-LOW-OF-16)",
+    ),
+    (
+        "Products with ALU_ACC_CTRL_Zero_Flag_disabled_src set",
+        "denormals are flushed in any case; ttsim refuses MVMUL and GAPOOL then, and does not flush"
+        " those of SrcB in ELWMUL",
+        "sums of rows with enforced fp32 accumulation set the bit and leave it set",
+        "the text; a result that a denormal of SrcB could change is in doubt (FPU-DENORMALS)."
+        " ELWMUL follows ttsim",
     ),
     (
         "SFPLOADMACRO: SFPLOAD in the second cycle of a scheduled SFPSWAP of the same LReg",
@@ -291,7 +321,7 @@ def text() -> str:
         "",
         "## Where production kernels and the ISA text disagree",
         "",
-        "ttsim does not execute SFPLOADMACRO, so nothing else decides.",
+        "ttsim executes none of this, so nothing else decides.",
         "",
         *table(("what", "the ISA text", "production kernels", "bhemu follows"), CONFLICTS),
         "",

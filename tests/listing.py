@@ -1,4 +1,7 @@
-"""Kernels from disassembly listings without words: assembled again, Tensix lines by field order."""
+"""Kernels from disassembly listings without words: assembled again, Tensix lines by field order.
+
+Addresses in a listing with sections are absolute; code that loads them is data to the assembler.
+"""
 
 import re
 import subprocess
@@ -28,12 +31,44 @@ def _tensix(mnemonic: str, operands: str) -> str:
     return f".word {ttinsn(cls.assemble(**named)):#010x}"
 
 
+# Operands of vector instructions in the order of the disassembler: registers, immediates, modes.
+_BINARY = "lreg_dest lreg_src_a lreg_src_b lreg_src_c instr_mod1"
+_SHORT = "lreg_dest lreg_c imm12_math instr_mod1"
+_SFPU = {
+    "sfpload": "lreg_ind dest_reg_addr instr_mod0 sfpu_addr_mode",
+    "sfpstore": "lreg_ind dest_reg_addr instr_mod0 sfpu_addr_mode",
+    "sfploadi": "lreg_ind imm16 instr_mod0",
+    "sfpconfig": "config_dest imm16_math instr_mod1",
+    **dict.fromkeys(("sfpmad", "sfpadd", "sfpmul"), _BINARY),
+    **dict.fromkeys(("sfpshft", "sfpiadd", "sfpdivp2"), _SHORT),
+    "sfpmov": "lreg_dest lreg_c instr_mod1",
+    "sfpsetcc": "lreg_c imm12_math instr_mod1",
+    "sfpencc": "imm12_math instr_mod1",
+    "sfpcompc": "",
+    "sfpnop": "",
+}
+
+
+def _vector(mnemonic: str, operands: str) -> str:
+    """`.word` of a vector instruction; SFPMUL's addend and SFPADD's factor are not in the word."""
+    cls = next(c for c in REGISTRY.values() if c.name == mnemonic.upper())
+    names = _SFPU[mnemonic].split()
+    values = [int(x.strip().removeprefix("L"), 0) for x in operands.split(",") if x]
+    if len(values) != len(names):
+        raise ValueError(f"{mnemonic} {operands}: {len(names)} operands are known")
+    known = {f.name for f in cls.fields}
+    named = {name: v for name, v in zip(names, values, strict=True) if name in known}
+    return f".word {ttinsn(cls.assemble(**named)):#010x}"
+
+
 def _source(text: str) -> str:
     lines = [".option norelax", ".option norvc"]
     for at, mnemonic, operands in _LINE.findall(text):
         operands = operands.strip()
         if mnemonic.startswith("tt"):
             line = _tensix(mnemonic, operands)
+        elif mnemonic in _SFPU:
+            line = _vector(mnemonic, operands)
         else:
             *first, last = operands.split(",")
             if mnemonic in _JUMPS or mnemonic in ("beqz", "bnez"):

@@ -13,7 +13,7 @@ from bhemu.devices.bus.window import ANY, BY_BYTES, TRISCS, Window
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
-from bhemu.tensix import config, dest
+from bhemu.tensix import config, dest, doubt
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UB, error
@@ -86,6 +86,23 @@ def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
     if s.dst_valid[row] == 0:
         return refuse(s, CLEARED, address=address, row=row)
     return DONE
+
+
+@njit
+def _columns(control: Any, offset: Any, size: Any) -> Any:
+    """Columns of the datums that are accessed, as a mask."""
+    width = _width(control >> 2)
+    return ((1 << (size // width)) - 1) << (offset // width % dest.COLUMNS)
+
+
+@njit
+def _doubtful(s: Any, control: Any, offset: Any, size: Any) -> Any:
+    """Why a load of a doubtful datum is refused, or DONE."""
+    fmt, columns = control >> 2, _columns(control, offset, size)
+    at = _row(s, fmt, offset)
+    mask = doubt.of_datums(s, at, fmt <= _INT32) & (columns | columns << 16)
+    row = offset // _width(fmt) // dest.COLUMNS
+    return doubt.refused(s, row, at, mask) if mask else DONE
 
 
 @njit
@@ -174,6 +191,10 @@ def load(s: Any, c: Any, offset: Any, size: Any) -> Any:
     status = _refused(s, c, control, offset, size)
     if status != DONE:
         return status
+    if s.doubt[0]:
+        status = _doubtful(s, control, offset, size)
+        if status != DONE:
+            return status
     width = _width(control >> 2)
     value = np.int64(0)
     for i in range(size // width):
@@ -194,7 +215,12 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     status = _refused(s, c, control, offset, size)
     if status != DONE:
         return status
-    width = _width(control >> 2)
+    width, at = _width(control >> 2), _row(s, control >> 2, offset)
+    low = at + dest.LOW_HALF if width == 4 else at
+    columns = _columns(control, offset, size)
+    if s.doubt[0]:
+        doubt.hold(s, 0, at, columns)
+        doubt.hold(s, 1, low, columns)
     for i in range(size // width):
         index = offset // width + i
         row, column = index // dest.COLUMNS, index % dest.COLUMNS
@@ -203,6 +229,9 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
         else:
             datum = (value >> (8 * width * i)) & ((1 << (8 * width)) - 1)
             dest.put16(s, row, column, _store16(datum, control))
+    if s.doubt[0]:
+        doubt.settle(s, 0, at)
+        doubt.settle(s, 1, low)
     return DONE
 
 

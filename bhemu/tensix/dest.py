@@ -13,7 +13,9 @@ alone says whether cells count.
 
 With bit 11 of DBG_FEATURE_DISABLE a 16-bit datum of row r is the high half of 32-bit row r instead,
 and writing it leaves something unpredictable in the low half, which counts as UNWRITTEN; tt-llk's
-kernels set it around moves between Src and 32-bit Dst.  ttsim refuses the bit.
+kernels set it around moves between Src and 32-bit Dst.  ttsim refuses the bit.  Production kernels
+read low halves after such a write: with reference "llk" those of rows that were valid keep what
+they hold, and the rule is noted.
 
 The encodings take and give int64 or uint32 values alike, so that loops over lanes or columns can
 use them; in compiled code the result must be stored or cast to uint32 to stay vectorised.
@@ -25,6 +27,8 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
+from bhemu.tensix.quirks import follows_llk, noted
+from bhemu.tensix.status import UB, error
 
 ROWS = 1024
 COLUMNS = 16
@@ -35,6 +39,14 @@ HALVES = 1 << 11  # bit of DBG_FEATURE_DISABLE: 16-bit datums are high halves
 UNPREDICTABLE = 0xBAD1  # what such a write leaves in the low half: any value is right
 
 _FEATURES = RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2
+
+_KEPT = error(
+    "DST-LOW-KEPT",
+    UB,
+    "bit 11 of DBG_FEATURE_DISABLE is set: 16-bit datums were written to the high halves of 32-bit "
+    "datums, and the low halves taken to keep what they hold",
+    "production kernels rely on it; the ISA text says that generally garbage is left there",
+)
 
 
 @njit(inline="always")
@@ -92,14 +104,37 @@ def row16(s: Any, row: Any) -> Any:
 
 
 @njit
-def spoil(s: Any, row: Any, rows: Any) -> None:
-    """What writing `rows` 16-bit rows does to low halves."""
-    if halves(s):
-        for r in range(rows):
-            low = adj32((row + r) & 0x3FF) + LOW_HALF
-            s.dst_valid[low] = UNWRITTEN
+def keeps_low(s: Any, high: Any) -> Any:
+    """Whether a 16-bit write to storage row `high` leaves its low halves alone (with bit 11 set).
+
+    Asked before the row is marked as valid.  What ZEROACC cleared comes back by no reading.
+    """
+    return follows_llk(s) and s.dst_valid[high] & 1
+
+
+@njit
+def note_kept(s: Any) -> None:
+    """Count that low halves were taken to be kept."""
+    if follows_llk(s):
+        noted(s, _KEPT)
+
+
+@njit
+def _spoil(s: Any, row: Any, rows: Any) -> None:
+    for r in range(rows):
+        high = adj32((row + r) & 0x3FF)
+        if not keeps_low(s, high):
+            s.dst_valid[high + LOW_HALF] = UNWRITTEN
             for col in range(COLUMNS):
-                s.dst[low, col] = np.uint16(UNPREDICTABLE)
+                s.dst[high + LOW_HALF, col] = np.uint16(UNPREDICTABLE)
+    note_kept(s)
+
+
+@njit(inline="always")
+def spoil(s: Any, row: Any, rows: Any) -> None:
+    """What writing `rows` 16-bit rows does to low halves; before they are marked as valid."""
+    if halves(s):
+        _spoil(s, row, rows)
 
 
 @njit(inline="always")
@@ -157,14 +192,23 @@ def write16(s: Any, row: Any, col: Any, cell: Any) -> None:
     mark16(s, row, 1)
 
 
+@njit
+def spoil_one(s: Any, high: Any, col: Any) -> None:
+    """What writing a 16-bit datum to storage row `high` does to its low half."""
+    if keeps_low(s, high):
+        noted(s, _KEPT)
+    else:
+        s.dst[high + LOW_HALF, col & 15] = np.uint16(UNPREDICTABLE)
+        s.dst_valid[high + LOW_HALF] = UNWRITTEN
+
+
 @njit(inline="always")
 def put16(s: Any, row: Any, col: Any, cell: Any) -> None:
     """Store a 16-bit cell and leave the row as valid as it is."""
     r = row16(s, row)
     s.dst[r, col & 15] = np.uint16(cell & 0xFFFF)
     if halves(s):
-        s.dst[r + LOW_HALF, col & 15] = np.uint16(UNPREDICTABLE)
-        s.dst_valid[r + LOW_HALF] = UNWRITTEN
+        spoil_one(s, r, col)
     written(s, r)
 
 

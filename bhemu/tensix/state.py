@@ -89,6 +89,11 @@ MEMBERS = (
     Member("term_magnitude", _u32, (128,), "scratch: magnitudes of element-wise results"),
     Member("dst", _u16, (1024, 16), "Dst storage (shuffled cells, see dest.py)"),
     Member("dst_valid", _i64, (1024,), "0 = ZEROACC marked the row as zero, else see dest.py"),
+    # cells whose value no source fixes, see tensix/doubt.py
+    Member("doubt", _i64, (2,), "1 = since power-up a cell was in doubt, of Dst or Src; of Src"),
+    Member("dst_doubt", _u32, (1024,), "doubtful columns of a row, 16 bits for each cause"),
+    Member("dst_doubt_pc", _u32, (1024,), "pc that pushed the word that left the doubt"),
+    Member("doubt_row", _i64, (16,), "scratch: doubts of rows (never architectural)"),
     # vector unit
     Member("lreg", _u32, (16, 32), "LReg lanes (8-15 constants)"),
     Member("lane_tmp", _u32, (8, 32), "scratch rows of lane loops (never architectural)"),
@@ -179,6 +184,9 @@ MEMBERS = (
     Member("detail", _i64, (6,), "words for the sentence of the status"),
     Member("ub_mode", _i64, (1,), "undefined behaviour: 0 error, 1 warn, 2 silicon"),
     Member("reference", _i64, (1,), "golden reference: 0 ttsim, 1 llk (see quirks.py)"),
+    Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see stochastic.py"),
+    Member("stochastic_seed", _u32, (1,), "what its generators start from"),
+    Member("stochastic_state", _u32, (3,), "generators of the matrix unit and the packer"),
     Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),
     Member("rule_count", _i64, (256,), "how often each of them was"),
     Member("trace", _i64, (1,), "1 = record executed words in the log"),
@@ -372,6 +380,7 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes"),
         *("quantum", "ub_mode", "reference", "livelock", "time_slice", "look_every"),
+        *("stochastic", "stochastic_seed"),
         *("window_at", "window", "window_rule", "noc_data"),
         *POINTERS,
     )

@@ -21,7 +21,6 @@ from matrix_reference import (
     run,
     section,
 )
-from unit_runner import numbers
 
 from bhemu.tensix import status
 from bhemu.tensix.state import State
@@ -228,9 +227,6 @@ def test_refused_configuration() -> None:
     s = filled(0, BF16, False)
     s.cfg[0, 0] = 1 << 4
     assert refused(s) == "FPU-OVERRIDE"
-    s = filled(0, BF16, False)
-    s.cfg[0, 2] = 1
-    assert refused(s) == "FPU-DENORMALS"
     for pair, number in (
         ((BFP2, BF16), "FPU-FORMATS"),
         ((BF16, BFP2), "FPU-FORMATS"),
@@ -254,6 +250,7 @@ def test_exponent_beyond_five_bits(fmt: int, which: int, row: int) -> None:
     s = filled(2, fmt, fmt == INT8)
     s.src[which, s.matrix_bank[which], row, 5] = 0x10000000
     assert run(s, "MVMUL") == status.DONE
+    assert not s.doubt.any()
     s.rwc[0] = (16, 8, 0, 0)
-    assert refused(s) == "FPU-EXPONENT"
-    assert numbers(s, "FPU-EXPONENT") == [0x10000000, which]
+    assert run(s, "MVMUL") == status.DONE
+    assert s.doubt[0] == 1  # and who reads such a result is refused: test_doubt.py

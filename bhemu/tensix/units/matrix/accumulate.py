@@ -116,6 +116,7 @@ def _group(total: Any, exponent: Any, bias: Any, least: Any) -> Any:
 @njit
 def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
     least = max(bias, _I(0))
+    dest.spoil(s, first, rows)
     for r in range(rows):
         row, at = dest.row16(s, first + r), (r & 7) * COLUMNS
         cells, keep = s.dst[row], _ALL if s.dst_valid[row] else _ZERO
@@ -132,7 +133,6 @@ def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
             t = _plus(t, _cut(_aligned(m1, s1, _I(x - x1)), s1), s1 != sign)
             cells[j] = _cell_16(c, sign, x, t)
         s.dst_valid[row] = 1
-    dest.spoil(s, first, rows)
 
 
 @njit
@@ -170,6 +170,7 @@ def add_sums(s: Any, wide: Any, five_bit: Any, first: Any, rows: Any, bias: Any)
 
 @njit
 def _add_terms_16(s: Any, c: Any, first: Any, add_dst: Any) -> None:
+    dest.spoil(s, first, np.int64(8))
     for r in range(8):
         row, at = dest.row16(s, first + r), r * COLUMNS
         cells, keep = s.dst[row], _ALL if add_dst and s.dst_valid[row] else _ZERO
@@ -184,7 +185,6 @@ def _add_terms_16(s: Any, c: Any, first: Any, add_dst: Any) -> None:
             m0 = _cut(_aligned(s.term_magnitude[at + j], s0, _I(x - x0)), s0)
             cells[j] = _cell_16(c, sign, x, _plus(t, m0, s0 != sign))
         s.dst_valid[row] = 1
-    dest.spoil(s, first, np.int64(8))
 
 
 @njit

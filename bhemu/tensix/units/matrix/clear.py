@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, rwc
+from bhemu.tensix import banks, config, dest, doubt, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
@@ -108,7 +108,8 @@ def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
 @njit
 def _flag(s: Any, row: Any, valid: Any) -> None:
     # A row that becomes valid again holds what it held.
-    s.dst_valid[row] = s.dst_valid[row] | 1 if valid else 0
+    back = doubt.DOUBT if s.doubt[0] and s.dst_doubt[row] and s.dst_valid[row] == 0 else 0
+    s.dst_valid[row] = s.dst_valid[row] | back | 1 if valid else 0
 
 
 @njit

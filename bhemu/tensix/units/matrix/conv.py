@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, dest, rwc
+from bhemu.tensix import banks, dest, doubt, rwc
 from bhemu.tensix.banks import SRCA
 from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import MISSING, UNSUPPORTED, error
-from bhemu.tensix.units.matrix import accumulate, integer, operands
+from bhemu.tensix.units.matrix import accumulate, doubts, integer, operands
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
 
 _ROWS = 8
@@ -83,14 +83,17 @@ def _changed(s: Any, first: Any, style: Any, wide: Any) -> Any:
 
 
 @njit
-def _add(s: Any, first: Any, style: Any, wide: Any) -> None:
+def _add(s: Any, t: Any, first: Any, style: Any, wide: Any) -> None:
     for i in range(_ROWS * COLUMNS):
         s.term_sum[0, i] = s.term_exponent[0, i] = np.int16(0)
         s.term_magnitude[i] = np.uint32(0)
+    doubtful = doubts.from_dst(s, first, _ROWS, wide) if s.doubt[0] else np.int64(0)
     if style == INT8:
         integer.add(s, first, np.int64(_ROWS), np.int64(1))
     else:
         accumulate.add_terms(s, wide, style == FIVE_BIT, first, np.int64(1))
+    if doubtful:
+        doubt.note_result(s, t, first, np.int64(_ROWS), wide)
 
 
 @njit
@@ -117,7 +120,7 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
         return refuse(s, _WIDE, fmt=banks.format_a(s, t, SRCA))
     first = rwc.dst_row(s, t, dst)
     if eight:
-        _add(s, first, style, wide)
+        _add(s, t, first, style, wide)
     else:
         row = _changed(s, first, style, wide)
         if row >= 0:

@@ -50,15 +50,14 @@ def _row_b(s: Any, k: Any, r: Any) -> Any:
 
 
 @njit
-def wide_bits(s: Any, k: Any, bits: Any) -> Any:
-    """(SrcA, SrcB) bits among `bits` that are set in any cell of the blocks, as int64."""
-    a, b = _ZERO, _ZERO
+def any_bits(s: Any, k: Any, bits: Any) -> Any:
+    """Bits among `bits` that are set in any cell of the blocks, as int64."""
+    found = _ZERO
     for r in range(_ROWS):
         row_a, row_b = s.src[SRCA, k.bank_a, (k.row_a + r) & 63], _row_b(s, k, r)
         for j in range(COLUMNS):
-            a = _U(a | _U(row_a[j] & _U(bits)))
-            b = _U(b | _U(row_b[j] & _U(bits)))
-    return np.int64(a), np.int64(b)
+            found = _U(found | _U(_U(row_a[j] | row_b[j]) & _U(bits)))
+    return np.int64(found)
 
 
 @njit

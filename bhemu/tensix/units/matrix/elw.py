@@ -5,13 +5,21 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, rwc
+from bhemu.tensix import banks, doubt, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.matrix import accumulate, element, integer, matmul, operands, prepare
+from bhemu.tensix.units.matrix import (
+    accumulate,
+    doubts,
+    element,
+    integer,
+    matmul,
+    operands,
+    prepare,
+)
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
 
 _ROWS = 8
@@ -83,10 +91,18 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
 
 
 @njit
-def _exponents_refused(s: Any, k: Any) -> Any:
-    a, b = element.wide_bits(s, k, 0x70000000)
-    status = matmul.exponent_refused(s, a, SRCA)
-    return status if status else matmul.exponent_refused(s, b, SRCB)
+def _doubts(s: Any, k: Any, first: Any, m: Any) -> Any:
+    """Not 0 when results are in doubt; `m`: style, wide, whether they multiply, add to Dst."""
+    style, wide, multiply, accumulate = m
+    found = doubts.from_dst(s, first, _ROWS, wide) if accumulate else doubts.clear(s, _ROWS)
+    if s.doubt[1] or style != FLOAT:
+        found |= doubts.from_elements(s, k, multiply, doubts.WIDE if style != FLOAT else 0)
+    return found
+
+
+@njit(forceinline=True)
+def _may_doubt(s: Any, k: Any, style: Any) -> Any:
+    return s.doubt[0] or (style != FLOAT and element.any_bits(s, k, doubts.WIDE))
 
 
 @njit
@@ -101,19 +117,19 @@ def _sum(s: Any, t: Any, f: Any, subtract: Any) -> Any:
     if style < 0:
         return style
     k = _blocks(s, t, style, f.instr_mod19, subtract)
-    if style != FLOAT:
-        status = _exponents_refused(s, k)
-        if status:
-            return status
-    first = _dst_row(s, t, f.dst)
+    first, wide = _dst_row(s, t, f.dst), operands.wide_dst(s, t) | (style == INT8)
+    doubtful = np.int64(0)
+    if _may_doubt(s, k, style):
+        doubtful = _doubts(s, k, first, (style, wide, False, f.dest_accum_en))
     if style == INT8:
         element.integers(s, k, False, 0x3FF, 0x3FF)
         integer.add(s, first, np.int64(_ROWS), f.dest_accum_en)
-        return DONE
-    wide = operands.wide_dst(s, t)
-    rebias = wide and style == FIVE_BIT
-    element.sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
-    accumulate.add_terms(s, wide, style == FIVE_BIT, first, f.dest_accum_en)
+    else:
+        rebias = wide and style == FIVE_BIT
+        element.sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
+        accumulate.add_terms(s, wide, style == FIVE_BIT, first, f.dest_accum_en)
+    if doubtful:
+        doubt.note_result(s, t, first, np.int64(_ROWS), wide)
     return DONE
 
 
@@ -129,20 +145,21 @@ def _product(s: Any, t: Any, f: Any) -> Any:
     if style < 0:
         return style
     k = _blocks(s, t, style, f.instr_mod19, False)
-    if style != FLOAT:
-        status = _exponents_refused(s, k)
-        if status:
-            return status
     first, phase = _dst_row(s, t, f.dst), rwc.fidelity_phase(s, t)
+    wide = operands.wide_dst(s, t) | (style == INT8)
+    doubtful = np.int64(0)
+    if _may_doubt(s, k, style):
+        doubtful = _doubts(s, k, first, (style, wide, True, np.int64(1)))
     if style == INT8:
         a, b = prepare.INT8_A, prepare.INT8_B
         mask_a = a.low_mask if phase & 1 else a.high_mask
         element.integers(s, k, True, mask_a, b.low_mask if phase & 2 else b.high_mask)
         integer.add(s, first, np.int64(_ROWS), np.int64(1))
-        return DONE
-    wide = operands.wide_dst(s, t)
-    element.products(s, k, phase, matmul.bias_of(style, wide, phase))
-    accumulate.add_terms(s, wide, style == FIVE_BIT, first, np.int64(1))
+    else:
+        element.products(s, k, phase, matmul.bias_of(style, wide, phase))
+        accumulate.add_terms(s, wide, style == FIVE_BIT, first, np.int64(1))
+    if doubtful:
+        doubt.note_result(s, t, first, np.int64(_ROWS), wide)
     return DONE
 
 

@@ -8,51 +8,21 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, formats, rwc
+from bhemu.tensix import banks, doubt, formats, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.units.matrix import accumulate, integer, operands, prepare, product
+from bhemu.tensix.status import UNIMPLEMENTED, error
+from bhemu.tensix.units.matrix import accumulate, doubts, integer, operands, prepare, product
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
 
 _K = 16  # length of a product's sum: columns of SrcB, rows of SrcA
 
-_DENORMALS = error(
-    "FPU-DENORMALS",
-    UNSUPPORTED,
-    "products with ALU_ACC_CTRL_Zero_Flag_disabled_src (SrcB denormals kept) are not modelled",
-    "clear the bit",
-)
 _DST_ROW = error(
     "MATMUL-DST-ROW",
     UNIMPLEMENTED,
     "Dst row {row} of a product is not a multiple of {rows}",
     "align the sum of dst field, RWC.Dst and math offset",
 )
-_EXPONENT = error(
-    "FPU-EXPONENT",
-    UNSUPPORTED,
-    "{bits:#x}: a datum of a format with 5-bit exponents has bits beyond them (0 SrcA, 1 SrcB: "
-    "{which})",
-    "the bank holds data of another format",
-)
-
-
-@njit(forceinline=True)
-def exponent_refused(s: Any, bits: Any, which: Any) -> Any:
-    """0, or the error of exponent bits beyond 5 in data of SRCA or SRCB."""
-    return refuse(s, _EXPONENT, bits=bits, which=which) if bits else 0
-
-
-@njit(forceinline=True)
-def _wide_refused(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
-    a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
-    group = (row_a & 48) // prepare.GROUP
-    found = a[group] | a[group + 1] | a[group + 2] | a[group + 3]
-    status = exponent_refused(s, found, SRCA)
-    group = (row_b & 56) // prepare.GROUP
-    found = b[group] | b[group + 1] if rows > prepare.GROUP else b[group]
-    return status if status else exponent_refused(s, found, SRCB)
 
 
 @njit(forceinline=True)
@@ -74,14 +44,35 @@ def bias_of(style: Any, wide: Any, phase: Any) -> Any:
 
 @njit(forceinline=True)
 def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
-    if operands.keeps_denormals(s, t):
-        return _DENORMALS
     status = operands.src_rows_refused(s, t, _K)
     if status:
         return status
     if first & (rows - 1):
         return refuse(s, _DST_ROW, row=first, rows=rows)
     return rwc.addr_mod_refused(s, t, addr_mode)
+
+
+@njit(forceinline=True)
+def _wide(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
+    """Not 0 when a datum of either block has exponent bits beyond 5."""
+    a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
+    group = (row_a & 48) // prepare.GROUP
+    found = a[group] | a[group + 1] | a[group + 2] | a[group + 3]
+    group = (row_b & 56) // prepare.GROUP
+    return found | (b[group] | b[group + 1] if rows > prepare.GROUP else b[group])
+
+
+@njit
+def _doubts(s: Any, t: Any, k: Any, m: Any, first: Any, rows: Any) -> Any:
+    """Not 0 when results are in doubt; `m`: style, wide, bias and keeps of `multiply`."""
+    style, wide, bias, keeps = m
+    found = doubts.from_dst(s, first, rows, wide)
+    if s.doubt[1] or style != FLOAT:
+        found |= doubts.from_products(s, k, rows, doubts.WIDE if style != FLOAT else 0)
+    if keeps:
+        mask = np.int64(prepare.mask_of(_form(style, banks.format_b(s, t))))
+        found |= doubts.from_denormals(s, k, rows, mask, bias)
+    return found
 
 
 @njit(forceinline=True)
@@ -100,16 +91,20 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     a = prepare.prepare(s, np.int64(SRCA), _form(style, banks.format_a(s, t, SRCA)))
     b = prepare.prepare(s, np.int64(SRCB), _form(style, banks.format_b(s, t)))
     row_a, row_b = s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB]
-    if style != FLOAT:
-        status = _wide_refused(s, a, row_a, b, row_b, rows)
-        if status:
-            return status
-    phase = rwc.fidelity_phase(s, t)
+    phase, wide = rwc.fidelity_phase(s, t), operands.wide_dst(s, t) | (style == INT8)
+    keeps = operands.keeps_denormals(s, t)
     if style == INT8:
         integer.sums(s, a, row_a, b, row_b, phase, rows)
+    else:
+        product.sums(s, a, row_a, b, row_b, phase, rows)
+    doubtful = np.int64(0)
+    if s.doubt[0] or keeps or (style != FLOAT and _wide(s, a, row_a, b, row_b, rows)):
+        bias = 0 if style == INT8 else bias_of(style, wide, phase)
+        doubtful = _doubts(s, t, (a, row_a, b, row_b), (style, wide, bias, keeps), first, rows)
+    if style == INT8:
         integer.add(s, first, rows, np.int64(1))
     else:
-        wide = operands.wide_dst(s, t)
-        product.sums(s, a, row_a, b, row_b, phase, rows)
         accumulate.add_sums(s, wide, style == FIVE_BIT, first, rows, bias_of(style, wide, phase))
+    if doubtful:
+        doubt.note_result(s, t, first, rows, wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, rwc
+from bhemu.tensix import banks, config, dest, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -22,9 +22,9 @@ from bhemu.tensix.formats import (
     UINT16,
 )
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.quirks import follows_llk, refuse, violated
+from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.units.matrix import transfer
+from bhemu.tensix.units.matrix import doubts, transfer
 
 # Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).
 _EIGHT_BIT = 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2 | 1 << INT32 | 1 << UINT16
@@ -32,7 +32,7 @@ _NAMED = FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
 
 _NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
 
-_NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFFFFF, 0x8FFFE000, 0xFFFF0000
+_NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
 
 _MODE = error(
     "MOV-MODE",
@@ -86,7 +86,15 @@ _LOW_OF_16 = error(
     "MOV-LOW-OF-16",
     UB,
     "a move reads the low half (dest_32b_lo) of 16-bit Dst",
-    "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo",
+    "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo; production kernels let MOVD2B do so with "
+    "bit 11 of DBG_FEATURE_DISABLE set, and reference llk follows them",
+)
+_LOW_READ = error(
+    "MOV-LOW-READ",
+    UB,
+    "MOVD2B read low halves (dest_32b_lo) with ALU_ACC_CTRL_Fp32_enabled 0 and bit 11 of "
+    "DBG_FEATURE_DISABLE set: those of 32-bit datums were taken",
+    "production kernels need them; the ISA text leaves it undefined",
 )
 _DEBUG_FORMAT = error(
     "MOVDBGA2D-FORMAT",
@@ -128,6 +136,18 @@ def _put_kind(s: Any, fmt: Any, low: Any) -> Any:
 
 
 @njit
+def _low_of_16(s: Any, fmt: Any, low_ok: Any) -> Any:
+    """How a move reads low halves of Dst with 16-bit datums, or the error.
+
+    By production kernels, MOVD2B reads those of 32-bit rows where 16-bit datums are high halves.
+    """
+    if low_ok and follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
+        noted(s, _LOW_READ)
+        return transfer.GET_LOW
+    return _LOW_OF_16
+
+
+@njit
 def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     """How a move reads Dst for format `fmt`, or the error."""
     if not (_NAMED >> fmt) & 1:
@@ -141,7 +161,7 @@ def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
             return transfer.GET_TF32
         return transfer.GET_LOW if low else transfer.GET_HIGH
     if low:
-        return _LOW_OF_16
+        return _low_of_16(s, fmt, low_ok)
     if fmt == TF32:
         return _TF32_OF_16
     return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
@@ -176,6 +196,8 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6", formats
             return status
         transfer.get(s, kind, first, 4)
         transfer.store(s, SRCA, row, 4)
+        if s.doubt[0]:
+            doubts.copied_to_src(s, SRCA, kind, first, row, 4)
         s.srca_row[0] = row
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
@@ -199,6 +221,8 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6", formats
         rows = 4 if f.instr_mod else 1
         transfer.get(s, kind, first, rows)
         transfer.store(s, SRCB, row, rows)
+        if s.doubt[0]:
+            doubts.copied_to_src(s, SRCB, kind, first, row, rows)
         s.srca_row[0] = _NO_ROW
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
@@ -226,6 +250,8 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6", formats="src")
             return status
         transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
         transfer.store(s, SRCA, row_a, 4)
+        if s.doubt[1]:
+            doubts.within_src(s, row_a, row_b, 4)
         s.srca_row[0] = row_a
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
@@ -259,6 +285,9 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
         return kind
     transfer.fetch(s, SRCA, row, rows, _NO_MASK, transfer.smallest_exponent(s, t))
     transfer.put(s, kind, first, rows)
+    if s.doubt[1]:
+        doubts.from_src(s, SRCA, row, (1, 15), rows)
+        doubts.note_moved(s, t, kind, first, rows)
     rwc.apply_addr_mod(s, t, f.addr_mode)
     return DONE
 
@@ -361,6 +390,9 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6", formats="src")
         mask, smallest = _b2d_mask(s, t), transfer.smallest_exponent(s, t)
         transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
         transfer.put(s, kind, first, rows)
+        if s.doubt[1]:
+            doubts.from_src(s, SRCB, row, (step, columns), rows)
+            doubts.note_moved(s, t, kind, first, rows)
         s.srca_row[0] = _NO_ROW
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats, rwc
+from bhemu.tensix import banks, config, dest, doubt, formats, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
-from bhemu.tensix.units.matrix import conv, matmul, operands, pool_scaled, prepare
+from bhemu.tensix.units.matrix import conv, doubts, matmul, operands, pool_scaled, prepare
 from bhemu.tensix.units.matrix.conv import LegacyPool
 
 _ROWS = 4
@@ -118,10 +118,10 @@ def _pool_16(s: Any, row: Any, row_a: Any, mask: Any) -> None:
     for j in range(COLUMNS):
         best[j] = _U(_U(dest.dec_bf16(_U(_U(cells[j]) | fill))) << _U(16))
     _maxima(s, best, row_a, mask)
+    dest.spoil(s, row, np.int64(1))
     for j in range(COLUMNS):
         cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
     dest.mark16(s, row, 1)
-    dest.spoil(s, row, np.int64(1))
     for i in range(1, _ROWS):
         for j in range(COLUMNS):
             dest.write16(s, row + i, j, 0)
@@ -155,6 +155,15 @@ def _legacy_refused(s: Any, t: Any, as_float: Any, column: Any, scale: Any) -> A
 
 
 @njit
+def _doubts(s: Any, row: Any, rows: Any, wide: Any, cells: Any) -> Any:
+    """Not 0 when the maxima that go to Dst row `row` are in doubt."""
+    found = doubts.from_dst(s, row, 1, wide)
+    if s.doubt[1] and cells != _ZERO:
+        found |= doubts.from_pool(s, rows[0], rows[1])
+    return found
+
+
+@njit
 def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: Any) -> Any:
     """GMPOOL once its mode is known; `cells`: bits of SrcA cells that take part, besides format."""
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
@@ -167,18 +176,22 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     style, wide = _style_of(s, t), operands.wide_dst(s, t)
     as_float = style == pool_scaled.BF16 or style == pool_scaled.TF32
     column, scale = _scaled(s, t)
-    if not as_float or column < COLUMNS:
-        if cells == _ZERO:
-            return _legacy_refused(s, t, as_float, column, scale)
-        rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
-        pool_scaled.pool(s, row, rows, style, wide if as_float else style == pool_scaled.INT8)
-        return operands.finish(s, t, addr_mode, clear_dvalid)
+    scales = not as_float or column < COLUMNS
+    if scales and cells == _ZERO:
+        return _legacy_refused(s, t, as_float, column, scale)
+    wide = wide if as_float else np.int64(style == pool_scaled.INT8)
+    rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
+    doubtful = _doubts(s, row, rows, wide, cells) if s.doubt[0] else np.int64(0)
     tf32 = style == pool_scaled.TF32
     mask = _U(prepare.mask_of(prepare.TF32 if tf32 else prepare.BF16) & cells)
-    if wide:
-        _pool_32(s, row, s.rwc[t, rwc.SRCA], mask)
+    if scales:
+        pool_scaled.pool(s, row, rows, style, wide)
+    elif wide:
+        _pool_32(s, row, rows[0], mask)
     else:
-        _pool_16(s, row, s.rwc[t, rwc.SRCA], mask)
+        _pool_16(s, row, rows[0], mask)
+    if doubtful:
+        doubt.note_result(s, t, row, np.int64(1), wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)
 
 

@@ -79,6 +79,7 @@ def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
     cells = flat(s.dst)
     scratch = flat(s.lane_tmp)
     start = dest.row16(s, first) * COLUMNS
+    dest.spoil(s, first, rows)
     if kind == PUT_BF16:
         for i in range(rows * COLUMNS):
             cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
@@ -89,7 +90,6 @@ def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
             cells[start + i] = np.uint16(dest.enc_fp16(fp16))
     for i in range(rows):
         dest.mark16(s, first + i, 1)
-    dest.spoil(s, first, rows)
 
 
 @njit
@@ -157,11 +157,17 @@ def _get_cells(s: Any, kind: Any, start: Any, count: Any) -> None:
 
 
 @njit
+def storage_row(s: Any, kind: Any, first: Any) -> Any:
+    """Storage row of Dst row `first`, read in one of the GET ways, whose flag counts."""
+    if kind != GET_BF16 and kind != GET_FP16:
+        return dest.adj32(first & (dest.ROWS - 1))
+    return dest.row16(s, first)
+
+
+@njit
 def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """`rows` Dst rows from row `first` to scratch, in one of the GET ways; not valid: zeros."""
-    row = dest.row16(s, first)
-    if kind != GET_BF16 and kind != GET_FP16:
-        row = dest.adj32(first & (dest.ROWS - 1))
+    row = storage_row(s, kind, first)
     offset = LOW_HALF if kind == GET_LOW else 0
     _get_cells(s, kind, (row + offset) * COLUMNS, rows * COLUMNS)
     scratch = flat(s.lane_tmp)

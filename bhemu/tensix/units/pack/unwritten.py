@@ -1,4 +1,4 @@
-"""PACR of datums of Dst rows that nothing has written in full since power-up.
+"""PACR of datums of Dst rows that nothing has written in full since power-up, or that are in doubt.
 
 Silicon packs what earlier programs left there; here such rows hold zeros.  Datums that an edge mask
 replaces, or that downsampling drops, do not count.  Nor does PACR read rows whose numbers have
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import dest
+from bhemu.tensix import dest, doubt
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import UB, UNIMPLEMENTED, error
 from bhemu.tensix.units.pack import downsample, edge_mask
 from bhemu.tensix.units.pack.input_address import row_of
 from bhemu.tensix.units.pack.modes import lower_counts
+
+_DOUBTFUL = 2  # mark of a doubtful datum of the first interface; minus infinity is none of these
 
 _UNWRITTEN = error(
     "PACR-UNWRITTEN",
@@ -58,8 +60,14 @@ def _unwritten(s: Any, m: Any, row: Any) -> Any:
 
 
 @njit
+def _doubtful(s: Any, m: Any, row: Any) -> Any:
+    at = dest.adj32(row) if m.wide else dest.row16(s, row)
+    return doubt.refused(s, row, at, doubt.of_datums(s, at, lower_counts(m)))
+
+
+@njit
 def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
-    """0, or the error of unwritten rows among the datums of the Rows in Mode `m`.
+    """0, or the error of unwritten or doubtful datums among those of the Rows in Mode `m`.
 
     `values` (uint32) is scratch for the datums of the Rows.
     """
@@ -70,14 +78,19 @@ def refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
-        mark = np.uint32(1 if _unwritten(s, m, row) else 0)
+        mark = 1 if _unwritten(s, m, row) else 0
         if mark and first < 0:
             first = row
-        for i in range(16 * k, 16 * k + 16):
-            values[i] = mark
+        at = dest.adj32(row) if m.wide else dest.row16(s, row)
+        mask = doubt.of_datums(s, at, lower_counts(m)) if s.doubt[0] else np.int64(0)
+        for j in range(16):
+            doubtful = doubt.causes(mask, j) != 0
+            values[16 * k + j] = np.uint32(_DOUBTFUL + k if doubtful else mark)
     if edge_mask.masked(s, m.bank):
         edge_mask.clear(s, m, rows, values)
     count = np.int64(0)
     for i in range(downsample.chosen(s, m, rows, values)):
+        if _DOUBTFUL <= values[i] < _DOUBTFUL + 4:
+            return _doubtful(s, m, row_of(rows, np.int64(values[i]) - _DOUBTFUL))
         count += values[i] == 1
     return violated(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import dest, formats
+from bhemu.tensix import dest, doubt, formats
 from bhemu.tensix.second_entries import UNPACK_DST_16, second_entry
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.unpack import input_address, output_address
@@ -20,11 +20,43 @@ from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_words
 
 
+@njit
+def _ends(s: Any, first: Any, count: Any, wide: Any) -> Any:
+    """Storage rows of the first and the last Dst row that `count` datums from `first` reach."""
+    row, last = first >> 4, (first + count - 1) >> 4
+    if wide:
+        return dest.adj32(row), dest.adj32(last)
+    return dest.row16(s, row), dest.row16(s, last)
+
+
+@njit
+def _hold_doubt(s: Any, first: Any, count: Any, wide: Any) -> None:
+    """Keep the doubt of cells of the first and the last row that are not written."""
+    at, end = _ends(s, first, count, wide)
+    from_first, to_last = 0xFFFF << (first & 15), 0xFFFF >> (15 - ((first + count - 1) & 15))
+    if at == end:
+        from_first &= to_last
+        to_last = from_first
+    for i in range(1 + wide):
+        doubt.hold(s, 2 * i, at + i * dest.LOW_HALF, from_first & 0xFFFF)
+        doubt.hold(s, 2 * i + 1, end + i * dest.LOW_HALF, to_last & 0xFFFF)
+
+
+@njit
+def _settle_doubt(s: Any, first: Any, count: Any, wide: Any) -> None:
+    at, end = _ends(s, first, count, wide)
+    for i in range(1 + wide):
+        doubt.settle(s, 2 * i, at + i * dest.LOW_HALF)
+        doubt.settle(s, 2 * i + 1, end + i * dest.LOW_HALF)
+
+
 @njit(forceinline=True)  # one caller
 def to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
     """Write `count` datums of the Source from Dst datum `first` on, as 32-bit datums."""
     # 32-bit rows of a group of eight follow each other in the storage; source rows need not.
     store = flat(s.dst)
+    if s.doubt[0]:
+        _hold_doubt(s, first, count, 1)
     done = np.int64(0)
     while done < count:
         at = first + done
@@ -45,6 +77,8 @@ def to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
             s.dst_valid[row] = 1
             dest.written(s, row + dest.LOW_HALF)
         done += n
+    if s.doubt[0]:
+        _settle_doubt(s, first, count, 1)
 
 
 @njit(inline="always")
@@ -58,6 +92,8 @@ def dst_cell_16(m: Any, cell: Any) -> Any:
 @njit(inline="always")  # one caller
 def _write_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
     store = flat(s.dst)
+    if s.doubt[0]:
+        _hold_doubt(s, first, count, 0)
     done = np.int64(0)
     while done < count:
         n = min(count - done, PIECE)
@@ -70,12 +106,12 @@ def _write_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
             cell = np.uint16(dst_cell_16(m, np.int64(cells[i])))
             store[16 * dest.row16(s, at >> 4) + (at & 15)] = cell
             if dest.halves(s):
-                low = dest.adj32(at >> 4) + dest.LOW_HALF
-                s.dst[low, at & 15] = np.uint16(dest.UNPREDICTABLE)
-                s.dst_valid[low] = dest.UNWRITTEN
+                dest.spoil_one(s, dest.adj32(at >> 4), at)
         done += n
     for row in range(first >> 4, (first + count + 15) >> 4):
         dest.mark16(s, row, 1)
+    if s.doubt[0]:
+        _settle_doubt(s, first, count, 0)
 
 
 def _to_dst_16(s: Any, t: Any, f: Any) -> Any:

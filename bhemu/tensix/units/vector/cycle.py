@@ -168,6 +168,10 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
     status = rwc.addr_mod_refused(s, t, addr_mode)
     if status != DONE:
         return status
+    if s.doubt[0]:
+        status = datums.doubtful(s, t, mode, row)
+        if status != DONE:
+            return status
     datums.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
     rwc.apply_addr_mod_sfpu(s, t, addr_mode)
     s.macro_last[LOAD_ROW] = row

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats, lanes, quirks
+from bhemu.tensix import config, dest, doubt, formats, lanes, quirks
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
@@ -286,20 +286,68 @@ def _mark(s: Any, first: Any, below: Any) -> None:
 
 
 @njit
+def _spoil(s: Any, first: Any, column: Any) -> None:
+    """What a 16-bit store to four rows does to their low halves."""
+    if not quirks.follows_llk(s):
+        s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
+        _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+    for j in range(4):
+        if not dest.keeps_low(s, first + j):
+            s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
+    dest.note_kept(s)
+
+
+@njit
+def _enabled_columns(s: Any, j: Any, column: Any) -> Any:
+    """Columns of row `j` (of four) that the enabled lanes have, as a mask; `column` 0 or 16."""
+    found, on = np.int64(0), lanes.unmasked(s)
+    for k in range(8):
+        if s.cc[8 * j + k] | on:
+            found |= np.int64(1) << (2 * k + (1 if column else 0))
+    return found
+
+
+@njit
+def _hold_doubt(s: Any, first: Any, column: Any, wide: Any) -> None:
+    """Keep the doubt of cells that the store leaves; scratch 0-3: four rows, 4-7: those below."""
+    for j in range(4):
+        written = _enabled_columns(s, j, column)
+        doubt.hold(s, j, first + j, written)
+        doubt.hold(s, 4 + j, first + dest.LOW_HALF + j, written if wide else 0)
+
+
+@njit
+def doubtful(s: Any, t: Any, mode: Any, row: Any) -> Any:
+    """0, or the error of loading a doubtful cell of Dst row `row` into an enabled lane."""
+    wide = (_WIDE_LOAD >> mode) & 1
+    first = _first_row(s, t, mode, row, wide)
+    for j in range(4):
+        mask = doubt.of_datums(s, first + j, wide)
+        if mask:
+            read = _enabled_columns(s, j, row & 2)
+            status = doubt.refused(s, (row & ~3) + j, first + j, mask & (read | read << 16))
+            if status:
+                return status
+    return np.int64(0)
+
+
+@njit
 def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
     """Dst row `row` (0-1023) and the next three = `value`, (32,) uint32, in the enabled lanes."""
     wide = (_WIDE_STORE >> mode) & 1
     first = _first_row(s, t, mode, row, wide)
     column = _U((row & 2) << 3)
     _encode(s, mode, value)
+    if s.doubt[0]:
+        _hold_doubt(s, first, column, wide)
     if wide:
         _scatter(s, first + dest.LOW_HALF, column, _ZERO)
         _scatter(s, first, column, _U(16))
     else:
         _scatter(s, first, column, _ZERO)
         if dest.halves(s):
-            s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
-            _scatter(s, first + dest.LOW_HALF, column, _ZERO)
-            for j in range(4):
-                s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
+            _spoil(s, first, column)
     _mark(s, first, dest.LOW_HALF * wide)
+    if s.doubt[0]:
+        for j in range(8):
+            doubt.settle(s, j, first + (j & 3) + (j >> 2) * dest.LOW_HALF)

@@ -71,6 +71,9 @@ class SFPLOAD(
         if mode < 0:
             return mode
         if f.lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
+            status = datums.doubtful(s, t, mode, row) if s.doubt[0] else DONE
+            if status != DONE:
+                return status
             datums.load_rows(s, t, mode, row, f.lreg_ind)
         rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE

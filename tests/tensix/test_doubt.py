@@ -1,0 +1,421 @@
+"""Doubtful cells: who is in doubt, where doubt goes, and who refuses it.
+
+The property that matters: a result that is not in doubt does not depend on what the doubtful
+operand holds. It is checked by running the same instruction with other values in its place.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from matrix_reference import A, B, filled, high_row
+from pack_model import Pack
+from pack_runner import execute, setup
+from test_unpack import fresh as unpack_state
+from unit_runner import run, sentence
+from unpack_model import Unpack, put
+
+from bhemu.errors import BhemuError
+from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
+from bhemu.riscv.asm import A0, A1, PARK, ZERO, code, li, lw, sw
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import doubt, status
+from bhemu.tensix.dest import HALVES, UNWRITTEN
+from bhemu.tensix.state import State
+from bhemu.tile import Tile
+
+FP16, BF16, INT8, TF32 = 1, 5, 14, 4
+WIDE = 0x10000000
+KEEPS = 1  # Zero_Flag_disabled_src, in Config word 2
+EXPONENTS, DENORMALS = doubt._EXPONENT, doubt._DENORMAL
+ROWS = {"MVMUL": 8, "GAPOOL": 4, "ELWADD": 8, "ELWSUB": 8, "ELWMUL": 8}
+OPERATIONS = [
+    *(("MVMUL", fmt, wide) for fmt, wide in ((FP16, 0), (FP16, 1), (INT8, 1))),
+    *(("GAPOOL", fmt, wide) for fmt, wide in ((FP16, 0), (INT8, 1))),
+    *((name, fmt, w) for name in ("ELWADD", "ELWMUL") for fmt, w in ((FP16, 1), (INT8, 1))),
+    ("ELWSUB", FP16, 0),
+]
+
+
+def storage(wide: int, row: int) -> int:
+    return high_row(row) if wide else row
+
+
+def in_doubt(s: State, at: int) -> set[int]:
+    mask = int(s.dst_doubt[at]) if s.dst_valid[at] & doubt.DOUBT else 0
+    return {j for j in range(16) if (mask | mask >> 16) >> j & 1}
+
+
+def note(s: State, at: int, columns: int) -> None:
+    """Put columns of a row of Dst in doubt."""
+    s.doubt[0] = 1
+    s.dst_doubt[at], s.dst_doubt_pc[at] = columns, s.gate_pc[0]
+    s.dst_valid[at] |= doubt.DOUBT if columns else 0
+
+
+def datums(s: State, wide: int, rows: range) -> npt.NDArray[np.int64]:
+    """(rows, 16) datums, the rows' validity among them."""
+    at = [storage(wide, row) for row in rows]
+    low = s.dst[[r + 8 for r in at]] if wide else 0
+    values = (s.dst[at].astype(np.int64) << 16 | low) * (s.dst_valid[at] & 1)[:, None]
+    return values
+
+
+def rule(number: int) -> str:
+    return status.RULES[number].rule if number < 0 else ""
+
+
+def operation(name: str, s: State) -> int:
+    return run(s, name, dst=40, **({"instr_mod19": 1} if name.startswith("G") else {}))
+
+
+@pytest.mark.parametrize("which", [A, B])
+@pytest.mark.parametrize(("name", "fmt", "wide"), OPERATIONS)
+def test_what_is_not_in_doubt_does_not_depend_on_the_operand(
+    name: str, fmt: int, wide: int, which: int
+) -> None:
+    rows, differs = range(40, 40 + ROWS[name]), False
+    for seed in range(6):
+        row, column = seed % 4, 5 + seed
+        results, marked = [], []
+        for value in (WIDE, WIDE | 0x03FFE000, 0x91002000, 0x78E00000, 0x2F80A000):
+            s = filled(seed, fmt, bool(wide))
+            if seed > 2:
+                s.src[1 - which, s.matrix_bank[1 - which], : 8 + seed] = 0  # products with zero
+            s.src[which, s.matrix_bank[which], row, column] = value
+            assert operation(name, s) == status.DONE
+            results.append(datums(s, wide, rows))
+            marked.append([in_doubt(s, storage(wide, r)) for r in rows])
+        assert all(m == marked[0] for m in marked)
+        certain = np.array([[j not in m for j in range(16)] for m in marked[0]])
+        for result in results[1:]:
+            assert (result == results[0])[certain].all()
+            differs |= bool((result != results[0]).any())
+        assert certain.any()
+    assert differs
+
+
+def test_which_results_a_datum_of_a_product_reaches() -> None:
+    """A datum of SrcA its column, of SrcB its row; a factor of zero ends it (MVMUL)."""
+    s = filled(2, FP16, False)
+    s.src[:] = 0x07802000
+    s.src[A, s.matrix_bank[A], 3, 5] = WIDE
+    s.src[B, s.matrix_bank[B], 6, 3] = 0
+    assert operation("MVMUL", s) == status.DONE
+    assert [in_doubt(s, 40 + r) for r in range(8)] == [{5}] * 6 + [set(), {5}]
+    s.dst_valid[40:48] = 1
+    s.src[B, s.matrix_bank[B], 2, 7] = WIDE
+    assert operation("MVMUL", s) == status.DONE
+    assert in_doubt(s, 42) == set(range(16)) and in_doubt(s, 41) == {5}
+
+
+def test_no_datum_beyond_the_format_is_left_out() -> None:
+    s = filled(2, FP16, False)
+    assert operation("MVMUL", s) == operation("ELWMUL", s) == status.DONE
+    assert not s.doubt.any() and not (s.dst_valid & doubt.DOUBT).any()
+
+
+DENORMAL = 0x00052000  # bf16 takes its upper bits
+
+
+@pytest.mark.parametrize(("name", "wide"), [("MVMUL", 0), ("MVMUL", 1), ("GAPOOL", 1)])
+@pytest.mark.parametrize("exponent", [1, 100, 114, 115, 120, 127, 200])
+def test_denormals_of_srcb_count_for_less_than_the_smallest_number(
+    name: str, wide: int, exponent: int
+) -> None:
+    """Where the result is certain, zero and the smallest number in its place give the same."""
+    rows, results = range(40, 40 + ROWS[name]), []
+    for value in (DENORMAL, 0, DENORMAL | 0x00800000):
+        s = filled(8, BF16, bool(wide))
+        s.cfg[0, 2] = KEEPS
+        s.dst_valid[:] = 0
+        s.src[A], s.src[B] = exponent << 23 | 0x2000 << 4, 0
+        s.src[B, s.matrix_bank[B], 1, 2] = value
+        s.src[B, s.matrix_bank[B], 2, 2] = value
+        s.src[B, s.matrix_bank[B], 2, 3] = 120 << 23
+        assert operation(name, s) == status.DONE
+        results.append((datums(s, wide, rows), [in_doubt(s, storage(wide, r)) for r in rows]))
+    marked = results[0][1]
+    assert not any(results[1][1]) and not any(results[2][1])
+    for i, row in enumerate(marked):
+        same = (results[1][0][i] == results[2][0][i]).all()
+        assert same or row == set(range(16))
+    assert bool(marked[1]) == (exponent >= 127)  # or its sum has the exponent 0
+    assert not marked[2]  # the other product is too large
+
+
+def test_a_denormal_without_the_bit_is_zero() -> None:
+    s = filled(8, BF16, False)
+    s.src[B, s.matrix_bank[B], 1, 2] = DENORMAL
+    assert operation("MVMUL", s) == status.DONE
+    assert not s.doubt.any()
+
+
+def doubtful(wide: int = 0, row: int = 40, columns: int = 0x0020, fmt: int = BF16) -> State:
+    """A row of Dst of which some columns are in doubt."""
+    s = filled(3, fmt, bool(wide))
+    s.dst_valid[:] = 1
+    s.gate_pc[0] = 0x7C4
+    note(s, storage(wide, row), columns)
+    return s
+
+
+def test_accumulation_keeps_doubt_and_overwriting_ends_it() -> None:
+    s = doubtful()
+    assert run(s, "MVMUL", dst=40) == run(s, "ELWMUL", dst=40) == status.DONE
+    assert run(s, "ELWADD", dst=40, dest_accum_en=1) == status.DONE
+    assert run(s, "CONV3S1", dst=40) == status.DONE
+    assert in_doubt(s, 40) == {5} and in_doubt(s, 41) == set()
+    assert run(s, "ELWADD", dst=40) == status.DONE
+    assert in_doubt(s, 40) == set()
+
+
+def test_pooling_keeps_the_doubt_of_its_row() -> None:
+    s = doubtful()
+    s.src[B] = 0x3F800000
+    assert run(s, "GMPOOL", dst=40, instr_mod19=1) == status.DONE
+    assert in_doubt(s, 40) == {5}
+    assert run(s, "GMPOOL", dst=36, instr_mod19=1) == status.DONE
+    assert in_doubt(s, 36) == set()
+
+
+def test_zeroacc_ends_doubt_until_it_is_taken_back() -> None:
+    s = doubtful()
+    s.ub_mode[0] = 1
+    assert run(s, "ZEROACC", where=2, clear_mode=1) == status.DONE
+    assert in_doubt(s, 40) == set()
+    assert run(s, "ZEROACC", where=2, clear_mode=1, clear_zero_flags=1) == status.DONE
+    assert in_doubt(s, 40) == {5} and s.dst_valid[40] & 1
+
+
+def test_doubt_goes_through_srcb_and_its_transposition() -> None:
+    """The way of a row reduction: MOVD2B, TRNSPSRCB, MOVB2D."""
+    s = doubtful(columns=0x0020 | 0x0400 << 16)
+    assert run(s, "MOVD2B", dst=40, src=16) == run(s, "TRNSPSRCB") == status.DONE
+    for k in range(4):
+        fields = {"dst": 64 + 4 * k, "src": 16 + 4 * k, "movb2d_instr_mod": 4}
+        assert run(s, "MOVB2D", **fields) == status.DONE
+    assert [in_doubt(s, row) for row in range(64, 80)] == [
+        {0} if row in (69, 74) else set() for row in range(64, 80)
+    ]
+    assert int(s.dst_doubt[69]) == 1 and int(s.dst_doubt[74]) == 1 << 16
+
+
+@pytest.mark.parametrize("mode", [2, 3])
+def test_a_broadcast_takes_the_doubt_of_what_it_copies(mode: int) -> None:
+    s = doubtful(columns=1)
+    assert run(s, "MOVD2B", dst=40, src=16) == status.DONE
+    assert run(s, "MOVB2D", dst=64, src=16, movb2d_instr_mod=mode) == status.DONE
+    want = set(range(16)) if mode == 3 else {0}
+    assert all(in_doubt(s, row) == want for row in range(64, 72))
+
+
+def test_doubt_goes_through_srca_and_back() -> None:
+    s = doubtful()
+    assert run(s, "MOVD2A", dst=40, src=8, instr_mod=2) == status.DONE
+    assert run(s, "MOVA2D", dst=64, src=8, instr_mod=2) == status.DONE
+    assert in_doubt(s, 64) == {5} and in_doubt(s, 65) == set()
+    s = doubtful()
+    assert run(s, "MOVD2B", dst=40, src=16, instr_mod=2) == status.DONE
+    assert run(s, "MOVB2A", srcb=16, srca=4, instr_mod=2) == status.DONE
+    assert run(s, "ELWADD", dst=64) == status.DONE
+    assert in_doubt(s, 68) == {5}
+    assert run(s, "GAPOOL", dst=72, instr_mod19=1) == status.DONE
+    assert in_doubt(s, 72) <= {5}
+
+
+def test_cells_in_doubt_leave_nothing_in_the_low_half() -> None:
+    """The mark of a Src cell is no part of its datum: a move of tf32 stores the datum alone."""
+    results = []
+    for columns in (0, 0x0021):
+        s = doubtful(wide=1, columns=columns, fmt=TF32)
+        assert run(s, "MOVD2A", dst=40, src=8, instr_mod=2) == status.DONE
+        assert run(s, "MOVA2D", dst=64, src=8, instr_mod=2) == status.DONE
+        results.append(s.dst.copy())
+        assert in_doubt(s, storage(1, 64)) == ({0, 5} if columns else set())
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize(("wide", "mode"), [(0, 2), (1, 3)])
+def test_sfpload_refuses_and_sfpstore_ends_doubt_lane_by_lane(wide: int, mode: int) -> None:
+    s = doubtful(wide, columns=0x0030)
+    assert rule(run(s, "SFPLOAD", instr_mod0=mode, dest_reg_addr=40)) == "FPU-EXPONENT"
+    number = run(s, "SFPLOAD", instr_mod0=mode, dest_reg_addr=42)
+    text = sentence(s, number)
+    assert text.startswith("Dst row 40, column 5 is read; the word pushed at 0x7c4 computed it")
+    s.cc[2] = 0
+    assert run(s, "SFPLOAD", instr_mod0=mode, dest_reg_addr=42) == status.DONE
+    s.cc[2] = 1
+    assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=40) == status.DONE
+    assert in_doubt(s, storage(wide, 40)) == {5}
+    assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=42) == status.DONE
+    assert in_doubt(s, storage(wide, 40)) == set()
+
+
+@pytest.mark.parametrize(("fmt", "wide"), [(5, 0), (0, 1)])
+def test_unpack_to_dst_ends_the_doubt_of_what_it_writes(fmt: int, wide: int) -> None:
+    s = unpack_state()
+    case = Unpack(fmt=fmt, out=fmt, to_dst=1, count=20)
+    case.program(s)
+    first = case.first_cell() // 16
+    s.dst_valid[:] = 1
+    for row in (first, first + 1):
+        note(s, storage(wide, row), 0x8011)
+    assert run(s, "UNPACR", **case.operands()) == status.DONE
+    assert in_doubt(s, storage(wide, first)) == set()
+    assert in_doubt(s, storage(wide, first + 1)) == {4, 15}
+
+
+def packing(p: Pack, at: int, columns: int) -> State:
+    s, _ = setup(p)
+    s.adc[0, 2, 1, 0] = 15
+    s.dst_valid[:] = 1
+    note(s, at, columns)
+    return s
+
+
+def masked(s: State) -> None:
+    """As a reduction packs: the first row of a face as it is, the others cleared."""
+    put(s, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane, 16)
+    put(s, cf.PCK_EDGE_OFFSET_SEC0_mask, 0)
+    put(s, cf.PCK_EDGE_OFFSET_SEC1_mask, 0xFFFF)
+    put(s, cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0, 1)
+
+
+def first_column(s: State) -> None:
+    """Of each row the first column is kept."""
+    put(s, cf.PCK_EDGE_OFFSET_SEC0_mask, 1)
+
+
+def unmasked(s: State) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("p", "at", "columns", "prepare", "expected"),
+    [
+        (Pack(offset=4), 6, 0x20, unmasked, "FPU-EXPONENT"),
+        (Pack(offset=4), 6, 0x20 << 16, unmasked, "FPU-DENORMALS"),
+        (Pack(offset=4), 8, 0x20, unmasked, ""),
+        (Pack(offset=12, wide=1, fmt=0, out=0), 21, 0x20, unmasked, "FPU-EXPONENT"),
+        (Pack(offset=12, wide=1, fmt=0, out=0), 29, 0x20, unmasked, "FPU-EXPONENT"),
+        (Pack(offset=12, wide=1, fmt=9, out=9), 29, 0x20, unmasked, ""),
+        (Pack(offset=4), 5, 0x20, masked, ""),
+        (Pack(offset=4), 4, 0x20, masked, "FPU-EXPONENT"),
+        (Pack(offset=4), 5, 0x20, first_column, ""),
+        (Pack(offset=4), 5, 0x21, first_column, "FPU-EXPONENT"),
+    ],
+)
+def test_pacr(
+    p: Pack, at: int, columns: int, prepare: Callable[[State], None], expected: str
+) -> None:
+    """Refused before any effect, unless no doubtful datum reaches L1."""
+    s, other = packing(p, at, columns), packing(p, at, 0)
+    for state in (s, other):
+        prepare(state)
+    before = s.l1.copy()
+    assert rule(execute(s)) == expected
+    assert execute(other) == status.DONE
+    assert np.array_equal(s.l1, before if expected else other.l1)
+
+
+def test_rows_of_small_tiles_that_earlier_work_left_in_srca() -> None:
+    """Tiles of two rows in fp16 after bf16 in all of SrcA, into 32-bit Dst: rows 0, 1 are packed.
+
+    The same with the rest of SrcA clear gives the same bytes: what ran before does not matter.
+    """
+    packed = []
+    for left in (0, 0x3F9A0000):
+        p = Pack(offset=0, wide=1, fmt=5, out=5)
+        s, _ = setup(p)
+        s.src_valid[:], s.src_fmt[:] = 1, FP16
+        s.src[A], s.src[B] = left, 0
+        s.src[A, 0, :2] = 0x07A04000
+        s.cfg[0, 1] |= 1 << 29  # Fp32_enabled
+        assert run(s, "ELWADD", dst=0) == status.DONE
+        assert bool(s.doubt[0]) == bool(left)
+        s.adc[0, 2, 1, 0] = 15
+        assert execute(s, read_intf_sel=3) == status.DONE
+        packed.append(s.l1.copy())
+        assert rule(execute(s)) == ("FPU-EXPONENT" if left else "")
+    assert np.array_equal(*packed)
+
+
+@pytest.mark.parametrize("llk", [0, 1])
+def test_bit_11_that_an_integer_program_left_set(llk: int) -> None:
+    """bf16 stores of the vector unit to 32-bit Dst, packed as bf16.
+
+    By tt-llk's tests they leave the low halves, with bit 11 of DBG_FEATURE_DISABLE or without.
+    """
+    results = []
+    for bit in (0, HALVES):
+        p = Pack(offset=0, wide=1, fmt=5, out=5)
+        s, _ = setup(p, 7)
+        s.reference[0] = llk
+        s.debug[RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2] = bit
+        s.dst_valid[:] = 1
+        s.cfg[0, 1] |= 1 << 30  # SFPU_Fp32_enabled
+        s.lreg[3] = np.arange(32, dtype=np.uint32) << 18 | 0x3F800000
+        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=2, dest_reg_addr=0) == status.DONE
+        s.adc[0, 2, 1, 0] = 15
+        results.append((rule(execute(s)), s.l1.copy()))
+    if llk:
+        assert results[0][0] == results[1][0] == ""
+        assert np.array_equal(results[0][1], results[1][1])
+    else:
+        assert results[1][0] == "PACR-UNWRITTEN"
+
+
+def test_low_halves_of_rows_that_were_cleared_are_not_taken_for_kept() -> None:
+    s = filled(1, BF16, False)
+    s.reference[0] = 1
+    s.debug[RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2] = HALVES
+    s.dst_valid[:] = 1
+    s.dst_valid[high_row(66)] = 0
+    before = s.dst.copy()
+    assert run(s, "MOVB2D", dst=64, movb2d_instr_mod=4) == status.DONE
+    low = [high_row(64 + r) + 8 for r in range(4)]
+    assert [int(s.dst_valid[at]) for at in low] == [1, 1, UNWRITTEN, 1]
+    kept = [0, 1, 3]
+    assert np.array_equal(s.dst[low][kept], before[low][kept])
+
+
+WINDOW, START = 0xFFBD8000, 0x10000
+
+
+def core_that(program: list[int], columns: int) -> Tile:
+    """trisc2 with a program that accesses 16-bit datums of Dst, row 2 in doubt."""
+    tile = Tile()
+    tile.write(START, code(program, PARK))
+    tile.core["trisc2"].set_reset_pc(START)
+    tile.core["trisc2"].release()
+    tile.state.cfg[0, 3] = 3 << 26  # bf16
+    tile.state.dst_valid[:] = 1
+    note(tile.state, 2, columns)
+    return tile
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(0x30, "FPU-EXPONENT"), (0x40, "")])
+def test_a_core_that_loads_a_doubtful_datum(columns: int, expected: str) -> None:
+    tile = core_that([*li(A1, WINDOW + 2 * 32 + 2 * 4), lw(A0, A1)], columns)
+    try:
+        found = tile.run().reason
+    except BhemuError as problem:
+        found = problem.rule or ""
+    assert found == (expected or "idle")
+
+
+def test_a_core_that_stores_ends_the_doubt_of_its_datums() -> None:
+    tile = core_that([*li(A1, WINDOW + 2 * 32 + 2 * 4), sw(ZERO, A1)], 0x70)
+    assert tile.run().reason == "idle"
+    assert in_doubt(tile.state, 2) == {6}
+
+
+def test_packs_of_other_sizes_count_the_same() -> None:
+    """One row of the interfaces: rows of the others are not read."""
+    p = replace(Pack(offset=4), fmt=6, out=6)
+    s = packing(p, 5, 0xFFFF)
+    assert execute(s, read_intf_sel=1) == status.DONE
+    assert rule(execute(packing(p, 4, 1), read_intf_sel=1)) == "FPU-EXPONENT"
