@@ -1,6 +1,7 @@
 """Gives bhemu damaged and hostile files by the ten thousand and writes docs/reliability.md.
 
-    python scripts/hostile_campaign.py [--files N] [--programs N] [--interrupts N] [--write]
+    python scripts/hostile_campaign.py [--files N] [--programs N] [--interrupts N] [--caches N]
+        [--write]
 
 Every case must end by a documented exit code, in SECONDS of processor time and MEMORY of address
 space. Files are read in worker processes, as the commands read them; a sample goes through the
@@ -12,6 +13,7 @@ import importlib
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -24,6 +26,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hostile_cache import damaged_caches
 from hostile_files import Kind, kinds, make_seeds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +36,7 @@ SECONDS = 5
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 7, 130}
 CHUNK = 500  # cases of one worker process
 CLI_SHARE = 500  # one of so many cases goes through the command line
+BAD = "not documented"
 BATCH = 500  # hostile programs of one process
 
 
@@ -187,10 +191,19 @@ def interrupts(count: int) -> Iterator[Outcome]:
         yield Outcome("Ctrl-C", end, time.monotonic() - begin)
 
 
+def caches(count: int) -> Iterator[Outcome]:
+    """A damaged cache of compiled code each: what was damaged is compiled again."""
+    with tempfile.TemporaryDirectory() as folder:
+        for end, seconds in damaged_caches(count, Path(folder)):
+            yield Outcome("caches of compiled code", end, seconds)
+
+
 # Report
 
 
-def campaign(files: int, many: int, stops: int, keep: Path, workers: int) -> list[Outcome]:
+def campaign(
+    files: int, many: int, stops: int, damaged: int, keep: Path, workers: int
+) -> list[Outcome]:
     """All outcomes; a worker process that dies is an outcome of its own."""
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as seeds:
@@ -211,6 +224,8 @@ def campaign(files: int, many: int, stops: int, keep: Path, workers: int) -> lis
                 print(f"\r{number} of {len(waiting)} parts", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     outcomes += interrupts(stops)
+    if damaged:
+        outcomes += caches(damaged)
     return outcomes
 
 
@@ -220,33 +235,45 @@ def good(outcome: Outcome) -> bool:
     return outcome.end in ends or outcome.end.startswith("exit code")
 
 
-def page(outcomes: list[Outcome], seconds: float) -> str:
-    """docs/reliability.md."""
-    lines = [
+def rows(outcomes: list[Outcome]) -> dict[str, str]:
+    """A line of the table for every kind of cases."""
+    found = {}
+    for kind in dict.fromkeys(outcome.kind for outcome in outcomes):
+        mine = [outcome for outcome in outcomes if outcome.kind == kind]
+        ends = Counter(o.end if good(o) else BAD for o in mine)
+        text = ", ".join(f"{end} {count}" for end, count in sorted(ends.items()))
+        slowest = max(o.seconds for o in mine)
+        found[kind] = f"| {kind} | {len(mine)} | {text} | {slowest:.1f} s |"
+    return found
+
+
+def page(outcomes: list[Outcome], before: str) -> str:
+    """docs/reliability.md; kinds that have not run keep their line of the page `before`."""
+    old = {line.split("|")[1].strip(): line for line in before.splitlines() if line[:1] == "|"}
+    lines = {kind: line for kind, line in old.items() if kind not in ("cases", "---")}
+    lines |= rows(outcomes)
+    total = sum(int(line.split("|")[2]) for line in lines.values())
+    bad = sum(int(n) for line in lines.values() for n in re.findall(rf"{BAD} (\d+)", line))
+    text = [
         "# Reliability",
         "",
         "Written by `make reliability`, a part of `make test-all`: damaged files in processes of",
         f"{MEMORY >> 30} GiB of address space and {SECONDS} s of processor time a file, programs",
-        "of random words, and interrupts. A case is good when it is read, refused as bad input, or",
-        "ends by a documented exit code without a traceback ([SECURITY.md](../SECURITY.md)).",
+        "of random words, interrupts, and runs with a damaged cache of compiled code. A case is",
+        "good when it is read, refused as bad input, or ends by a documented exit code without a",
+        "traceback ([SECURITY.md](../SECURITY.md)); with a damaged cache a run must succeed.",
         "",
         "| cases | number | ends | slowest |",
         "|---|---|---|---|",
-    ]
-    for kind in dict.fromkeys(outcome.kind for outcome in outcomes):
-        mine = [outcome for outcome in outcomes if outcome.kind == kind]
-        ends = Counter(o.end if good(o) else "not documented" for o in mine)
-        text = ", ".join(f"{end} {count}" for end, count in sorted(ends.items()))
-        lines.append(f"| {kind} | {len(mine)} | {text} | {max(o.seconds for o in mine):.1f} s |")
-    bad = [outcome for outcome in outcomes if not good(outcome)]
-    lines += ["", f"{len(outcomes)} cases in {seconds / 60:.0f} minutes, {len(bad)} of them bad."]
-    lines += [f"- {o.kind}: {o.end}" for o in bad[:20]]
-    lines += [
+        *lines.values(),
         "",
-        "Not counted here: damage to the cache (`tests/jit`), and less memory than the 500 MB",
-        "that a tile takes (`tests/cli/test_hostile_input.py`).",
+        f"{total} cases, {bad} of them bad.",
+        *(f"- {o.kind}: {o.end}" for o in outcomes if not good(o)),
+        "",
+        "Not counted here: less memory than the 500 MB that a tile takes",
+        "(`tests/cli/test_hostile_input.py`).",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(text) + "\n"
 
 
 def main() -> int:
@@ -254,15 +281,16 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--interrupts", type=int, default=50)
+    parser.add_argument("--caches", type=int, default=200)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=ROOT / "out" / "hostile")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
     chosen = parser.parse_args()
-    begin = time.monotonic()
     outcomes = campaign(
-        chosen.files, chosen.programs, chosen.interrupts, chosen.keep, chosen.workers
+        *(chosen.files, chosen.programs, chosen.interrupts, chosen.caches),
+        *(chosen.keep, chosen.workers),
     )
-    text = page(outcomes, time.monotonic() - begin)
+    text = page(outcomes, REPORT.read_text(encoding="utf-8"))
     if chosen.write:
         REPORT.write_text(text, encoding="utf-8")
     print(text)

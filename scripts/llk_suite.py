@@ -2,12 +2,14 @@
 
 python scripts/llk_suite.py run CHECKOUT RESULTS [FILE...]   append records to RESULTS/<file>.jsonl
 python scripts/llk_suite.py table CHECKOUT RESULTS [--write] the table; --write: into docs/llk.md
+python scripts/llk_suite.py orders CHECKOUT RESULTS      some of these tests again, in other orders
 CHECKOUT is one of tt-llk or of tt-metal.
 """
 
 import argparse
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / "docs" / "llk.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-COLUMNS = ("pass", "refused", "mismatch", "assert", "timeout", "compile", "error", "skip")
+COLUMNS = ("pass", "refused", "mismatch", "assert", "timeout", "compile", "error", "host", "skip")
 
 
 @dataclass
@@ -33,8 +35,8 @@ class Result:
 
     @property
     def ran(self) -> int:
-        """Tests that were not skipped."""
-        return sum(n for name, n in self.outcomes.items() if name != "skip")
+        """Tests that asked for a device."""
+        return sum(n for name, n in self.outcomes.items() if name not in ("host", "skip"))
 
 
 def python_tests(checkout: Path) -> Path:
@@ -43,42 +45,77 @@ def python_tests(checkout: Path) -> Path:
     return (inside if inside.is_dir() else checkout) / "tests" / "python_tests"
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run each file in a pytest of its own."""
-    tests = python_tests(options.checkout)
-    files = options.files or sorted(path.name for path in tests.glob("test_*.py"))
+def session(options: argparse.Namespace, folder: Path, files: list[str], *more: str) -> None:
+    """Run files in one pytest; its records go to `folder`, what it prints to a file there."""
     stand_in = ROOT / "bhemu" / "llk" / "stand_in"
     paths = (stand_in, ROOT, ROOT / "scripts")
     environment = dict(os.environ, PYTHONPATH=":".join(map(str, paths)), CHIP_ARCH="blackhole")
+    command = [options.python, "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider", "-q"]
+    command += ["--record", str(folder.resolve()), *more, *files]
+    limit = options.budget * len(files) + options.collection
+    with (folder / Path(files[0]).with_suffix(".log")).open("w") as out:
+        arguments: dict[str, Any] = {"stdout": out, "stderr": subprocess.STDOUT}
+        tests = python_tests(options.checkout)
+        try:
+            subprocess.run(command, cwd=tests, env=environment, timeout=limit, **arguments)
+        except subprocess.TimeoutExpired:
+            out.write("\ncollection or one test took too long\n")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run a sample of each file, several files in one pytest."""
+    tests = python_tests(options.checkout)
+    files = options.files or sorted(path.name for path in tests.glob("test_*.py"))
     options.results.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        record = (options.results / file).with_suffix(".jsonl").resolve()
-        record.unlink(missing_ok=True)
-        words = f"--sample {options.sample} --budget {options.budget} --order {options.seed}"
-        command = [options.python, "-m", "pytest", "-p", "llk_sample", "-p", "no:cacheprovider"]
-        command += ["-q", *words.split(), "--record", str(record), file]
-        log = record.with_suffix(".log")
-        with log.open("w") as out:
-            try:
-                limit = options.budget + options.collection
-                arguments: dict[str, Any] = {"stdout": out, "stderr": subprocess.STDOUT}
-                subprocess.run(command, cwd=tests, env=environment, timeout=limit, **arguments)
-            except subprocess.TimeoutExpired:
-                out.write("\ncollection or one test took too long\n")
-        print(row(read(record)), flush=True)
+    more = ["--sample", options.sample, "--budget", options.budget, "--order", options.seed]
+    for first in range(0, len(files), options.together):
+        group = files[first : first + options.together]
+        records = [(options.results / file).with_suffix(".jsonl") for file in group]
+        for record in records:
+            record.unlink(missing_ok=True)
+        session(options, options.results, group, *map(str, more))
+        for record in records:
+            print(row(read(record)), flush=True)
+
+
+def again(options: argparse.Namespace) -> None:
+    """Run a seeded choice of the tests that ran, in several orders, each on one tile."""
+    ended: dict[str, dict[str, Any]] = {}
+    for path in sorted(options.results.glob("test_*.jsonl")):
+        ended |= {record["test"]: record for record in last_records(path).values()}
+    able = sorted(name for name, record in ended.items() if "digest" in record)
+    names = random.Random(options.seed).sample(able, min(options.sample, len(able)))
+    files = sorted({name.partition("::")[0] for name in names})
+    for order in range(options.orders):
+        folder = options.results / f"order{order}"
+        folder.mkdir(exist_ok=True)
+        for old in folder.glob("test_*.jsonl"):
+            old.unlink()
+        chosen = (folder / "chosen.txt").resolve()
+        chosen.write_text("\n".join(names) + "\n")
+        session(options, folder, files, "--chosen", str(chosen), "--order", str(order))
+        found: dict[str, Any] = {}
+        for path in folder.glob("test_*.jsonl"):
+            found |= last_records(path)
+        same = [n for n in names if n in found and found[n].get("digest") == ended[n]["digest"]]
+        print(f"order {order}: {len(same)} of {len(names)} tests gave the same bytes")
+        for name in sorted(set(names) - set(same)):
+            print(" ", name, found.get(name, {}).get("outcome", "did not run"))
+
+
+def last_records(path: Path) -> dict[str, dict[str, Any]]:
+    """How each test of a file ended last, by its name."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    records = [json.loads(line) for line in lines]
+    return {record["test"]: record for record in records if "test" in record}
 
 
 def read(path: Path) -> Result:
     """Count one file's records; a test that ran twice counts as it ended last."""
     result = Result(path.with_suffix(".py").name)
-    last: dict[str, dict[str, Any]] = {}
     for line in path.read_text().splitlines() if path.exists() else []:
-        record = json.loads(line)
-        if "total" in record:
-            result.total = record["total"]
-        else:
-            last[record["test"]] = record
-    for record in last.values():
+        result.total = json.loads(line).get("total", result.total)
+    for record in last_records(path).values():
         result.outcomes[record["outcome"]] += 1
         if record["outcome"] == "refused":
             result.rules[record["rule"]] += 1
@@ -121,18 +158,26 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    for name, action in (("run", run), ("table", tabulate)):
+    for name, action in (("run", run), ("orders", again), ("table", tabulate)):
         command = commands.add_parser(name)
         command.set_defaults(action=action)
         command.add_argument("checkout", type=Path)
         command.add_argument("results", type=Path)
-    runs, tables = (commands.choices[name] for name in ("run", "table"))
+    runs, orders, tables = (commands.choices[name] for name in ("run", "orders", "table"))
+    for command, sample, what in (
+        (runs, 20, "tests per file; skips are extra"),
+        (orders, 60, "tests"),
+    ):
+        command.add_argument("--sample", type=int, default=sample, help=what)
+        command.add_argument("--budget", type=int, default=120, help="seconds per file")
+        command.add_argument(
+            "--collection", type=int, default=300, help="seconds of a pytest's own"
+        )
+        command.add_argument("--seed", type=int, default=1, help="of the choice, or of its order")
+        command.add_argument("--python", default=sys.executable, help="with tt-llk's requirements")
     runs.add_argument("files", nargs="*")
-    runs.add_argument("--sample", type=int, default=20, help="tests per file; skips are extra")
-    runs.add_argument("--budget", type=int, default=120, help="seconds per file")
-    runs.add_argument("--collection", type=int, default=300, help="seconds to collect a file")
-    runs.add_argument("--seed", type=int, default=1, help="of the order within a file")
-    runs.add_argument("--python", default=sys.executable, help="with tt-llk's requirements")
+    runs.add_argument("--together", type=int, default=1, help="files in one pytest, on one tile")
+    orders.add_argument("--orders", type=int, default=3)
     tables.add_argument("--write", action="store_true", help="into docs/llk.md")
     options = parser.parse_args()
     options.action(options)

@@ -34,7 +34,7 @@ def test_a_test_counts_as_it_ended_last(suite: ModuleType, tmp_path: Path) -> No
     path.write_text("\n".join(map(json.dumps, records)) + "\n")
     result = suite.read(path)
     assert (result.file, result.total, result.ran) == ("test_x.py", 1234, 2)
-    assert suite.row(result) == "| test_x.py | 1,234 | 2 | 1 | 1 |  |  |  |  |  | 1 | TWO 1 |"
+    assert suite.row(result) == "| test_x.py | 1,234 | 2 | 1 | 1 |  |  |  |  |  |  | 1 | TWO 1 |"
 
 
 def test_a_file_that_was_not_collected_says_so(suite: ModuleType, tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_the_sums_are_the_last_row(suite: ModuleType) -> None:
     one.rules["R"] = 1
     lines = suite.table([one, suite.Result("b")]).splitlines()
     assert len({line.count("|") for line in lines}) == 1
-    assert lines[-1] == "| all | 10 | 3 | 2 | 1 |  |  |  |  |  |  | R 1 |"
+    assert lines[-1] == "| all | 10 | 3 | 2 | 1 |  |  |  |  |  |  |  | R 1 |"

@@ -20,7 +20,7 @@ from bhemu.tensix.quirks import violated
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import UB, error
 from bhemu.tensix.units.cfg import SETC16
-from bhemu.tensix.units.front import MOP
+from bhemu.tensix.units.front import MOP, REPLAY
 from bhemu.tensix.units.pack.pacr import PACR
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
@@ -41,6 +41,12 @@ _PACK_FORMATS = cf.THCON_SEC0_REG1_Out_data_format.word
 _STATE_ID = tf.CFG_STATE_ID_StateID.word
 _CONTEXTS = tf.UNPACK_MISC_CFG_CfgContextOffset_0.word
 _MOP, _PACR, _UNPACR, _SETC16 = MOP.opcode, PACR.opcode, UNPACR.opcode, SETC16.opcode
+_TEMPLATE, _MASK_LOW = MOP.mop_type.lo, MOP.zmask_lo16_or_loop_count.mask
+_COUNT, _COUNT_MAX, _MASK_BITS = MOP.loop_count.lo, MOP.loop_count.max, 32
+_B, _A0, _HALO, _SKIP_A, _SKIP_B = 1 << 2, 1 << 3, 7 << 4, 1 << 7, 1 << 8  # words of template 0
+_ALL = _B | _A0 | _HALO | _SKIP_A | _SKIP_B
+_REPLAY, _LOAD, _EXECUTE = REPLAY.opcode, REPLAY.load_mode.mask, REPLAY.execute_while_loading.mask
+_LENGTH, _LENGTH_MAX, _SLOTS = REPLAY.len.lo, REPLAY.len.max, 32
 _FLUSH = PACR.flush.mask
 _COUNT_ONLY = UNPACR.cfg_context_cnt_inc.mask | UNPACR.search_cache_flush.mask
 _BY_COUNTER, _MULTI_CONTEXT = UNPACR.auto_inc_context_id.mask, UNPACR.ovrd_thread_id.mask
@@ -68,12 +74,29 @@ def _reads(word: Any, index: Any, contexts: Any) -> Any:
 
 
 @njit
-def _of_template(words: Any, index: Any, contexts: Any) -> Any:
-    # The first of the words of a MOP configuration that reads the word, or 0.
+def _of_template(words: Any, given: Any, index: Any, contexts: Any) -> Any:
+    # The first of the words of a MOP configuration that reads the word, or 0; `given`: bit i is set
+    # where the MOP gives word i.
     for i in range(2, 9):
-        if _reads(np.int64(words[i]), index, contexts):
+        if (given >> i) & 1 and _reads(np.int64(words[i]), index, contexts):
             return np.int64(words[i])
     return np.int64(0)
+
+
+@njit
+def _given(template: Any, flags: Any, mask: Any, steps: Any) -> Any:
+    # Which words of its configuration a MOP gives in so many steps of template 0 with this flag
+    # word and zero mask; of template 1 all of them.
+    if template:
+        return _ALL
+    every = (np.int64(1) << min(steps, _MASK_BITS)) - 1
+    skipped = mask & every
+    given = np.int64(0)
+    if steps > _MASK_BITS or skipped != every:
+        given |= _A0 | (_HALO if flags & 2 else 0) | (_B if flags & 1 else 0)
+    if skipped:
+        given |= _SKIP_A | (_SKIP_B if flags & 1 else 0)
+    return given
 
 
 @njit
@@ -88,7 +111,29 @@ def _expanded(s: Any, t: Any, index: Any, contexts: Any) -> Any:
         word = np.int64(s.replay[t, (s.play_at[t] + i) & 31])
         if _reads(word, index, contexts):
             return word
-    return _of_template(s.mop_live[t], index, contexts) if s.mop_on[t] else np.int64(0)
+    if s.mop_on[t] == 0:
+        return np.int64(0)
+    steps = s.mop_count[t] - s.mop_outer[t]
+    flags, mask = np.int64(s.mop_live[t, 1]), np.int64(s.mop_mask[t])
+    given = _given(s.mop_on[t] == 2, flags, mask, steps)
+    return _of_template(s.mop_live[t], given, index, contexts)
+
+
+@njit
+def _of_mop(s: Any, t: Any, word: Any, index: Any, contexts: Any) -> Any:
+    # As `_of_template` for a MOP that has not begun.
+    mask = (word & _MASK_LOW) | (np.int64(s.mop_zmask_hi[t]) << 16)
+    flags, steps = np.int64(s.mop_cfg[t, 1]), ((word >> _COUNT) & _COUNT_MAX) + 1
+    given = _given((word >> _TEMPLATE) & 1, flags, mask, steps)
+    return _of_template(s.mop_cfg[t], given, index, contexts)
+
+
+@njit
+def _records(word: Any) -> Any:
+    # How many of the next words a REPLAY records without executing them.
+    if word & (_LOAD | _EXECUTE) != _LOAD:
+        return 0
+    return ((word >> _LENGTH) & _LENGTH_MAX) or _SLOTS
 
 
 @njit
@@ -97,16 +142,21 @@ def _reader(s: Any, t: Any, index: Any) -> Any:
     # behind a change of the bank are left out.
     contexts = np.int64(s.thread_cfg[t, _CONTEXTS])
     at_gate = s.fifo_read[t] - 1
+    recorded = 0 if s.record_execute[t] else np.int64(s.record_left[t])  # of those that come
     for i in range(at_gate, s.fifo_write[t]):
         word = np.int64(s.gate_word[t] if i == at_gate else s.fifo[t, i % FIFO_DEPTH])
         found = np.int64(0)
-        if i > at_gate or s.gate_full[t]:
+        if i > at_gate and recorded > 0:
+            recorded -= 1
+        elif i > at_gate or s.gate_full[t]:
             if _changes(word, _STATE_ID):
                 return np.int64(0)
             if _changes(word, _CONTEXTS):
                 contexts = word & 0xFFFF
             elif word >> 24 == _MOP:
-                found = _of_template(s.mop_cfg[t], index, contexts)
+                found = _of_mop(s, t, word, index, contexts)
+            elif word >> 24 == _REPLAY:
+                recorded = _records(word)
             elif _reads(word, index, contexts):
                 found = word
         if i == at_gate and found == 0:

@@ -70,16 +70,16 @@ def _sealed(name: str, data: bytes) -> bytes:
 def read(name: str) -> bytes | None:
     """What was kept under a name; None for what is absent, damaged or not certainly ours."""
     try:
-        file = os.open(root() / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe does not wait
+        with open(os.open(root() / name, flags), "rb") as opened:
+            state = os.fstat(opened.fileno())
+            if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid():
+                return None
+            if state.st_mode & _OTHERS:
+                return None
+            content = opened.read()
+    except OSError:  # absent, a link, a folder
         return None
-    with open(file, "rb") as opened:
-        state = os.fstat(file)
-        if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid():
-            return None
-        if state.st_mode & _OTHERS:
-            return None
-        content = opened.read()
     data = content[len(_MAGIC) + 32 :]
     return data if content == _sealed(name, data) else None
 
@@ -88,11 +88,14 @@ def write(name: str, data: bytes) -> None:
     """Keep `data` under a name; nothing happens in a folder that cannot be written."""
     place = root() / name
     scratch = place.with_name(f"{name}.{os.urandom(6).hex()}")
-    with suppress(OSError):
+    try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(scratch, flags, 0o600), "wb") as opened:
             opened.write(_sealed(name, data))
         os.replace(scratch, place)
+    except OSError:
+        with suppress(OSError):
+            scratch.unlink()
 
 
 def prune(prefix: str, keep: int) -> None:
@@ -111,8 +114,9 @@ class BusyError(Exception):
 def alone(name: str, wait: bool = True) -> Iterator[bool]:
     """Compile an entry while no other process does; True after a wait, BusyError instead of one."""
     try:
-        lock = (root() / f"{name}.lock").open("w")
-    except OSError:  # a folder that cannot be written
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        lock = os.fdopen(os.open(root() / f"{name}.lock", flags, 0o600), "w")
+    except OSError:  # a folder that cannot be written, or something else stands there
         yield False
         return
     waited = False

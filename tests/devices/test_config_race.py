@@ -37,14 +37,26 @@ FLUSH = assemble("PACR", flush=1)
 CONTEXT_1 = assemble("SETC16", setc16_reg=41, setc16_value=1)
 OTHER_BANK = assemble("SETC16", setc16_reg=tf.CFG_STATE_ID_StateID.word, setc16_value=1)
 MOP = assemble("MOP", mop_type=1)
+MOP_USED = assemble("MOP")  # template 0, one step, which is not skipped
+MOP_SKIPPED = assemble("MOP", zmask_lo16_or_loop_count=1)
+MOP_SKIPPED_ONCE = assemble("MOP", zmask_lo16_or_loop_count=1, loop_count=1)
+RECORD = assemble("REPLAY", load_mode=1, len=1)
+RECORD_TWO = assemble("REPLAY", load_mode=1, len=2)
+RECORD_AND_EXECUTE = assemble("REPLAY", load_mode=1, execute_while_loading=1, len=1)
 
 
-def run(words: list[int], index: int, value: int = 5, ub: str = "error") -> Tile:
-    """trisc0 pushes the words behind one that waits, then stores to word `index` of Config."""
+def run(
+    words: list[int], index: int, value: int = 5, ub: str = "error", skip: int = UNPACR
+) -> Tile:
+    """trisc0 pushes the words behind one that waits, then stores to word `index` of Config.
+
+    Every word of its MOP configuration is UNPACR, those of skipped steps are `skip`.
+    """
     tile = Tile(ub=ub)
     pushes = [ttinsn(word) for word in (STOP, *words)]
     mop = [*li(A1, MOP_CFG_BASE), *li(A0, 1), sw(A0, A1), sw(A0, A1, 4)]
-    mop += [*li(A0, UNPACR), *(sw(A0, A1, 4 * i) for i in range(2, 9))]
+    mop += [*li(A0, UNPACR), *(sw(A0, A1, 4 * i) for i in range(2, 7))]
+    mop += [*li(A0, skip), *(sw(A0, A1, 4 * i) for i in range(7, 9))]
     store = [*li(A1, TENSIX_CFG_BASE + 4 * index), *li(A0, value), sw(A0, A1)]
     done = [*li(A1, DONE[0]), *li(A0, DONE[1]), sw(A0, A1)]
     tile.write(START, code(mop, pushes, store, done, PARK))
@@ -69,6 +81,11 @@ RACES = [
     ([PACR], PACK_FORMATS),
     ([FLUSH, CONTEXT_1, UNPACR_1, UNPACR], BASE_1),
     ([MOP], BASE),
+    ([MOP_USED], BASE),
+    ([MOP_SKIPPED], BASE),
+    ([PACR, RECORD, UNPACR, UNPACR], BASE),
+    ([PACR, RECORD_AND_EXECUTE, UNPACR], BASE),
+    ([RECORD, PACR, UNPACR], BASE),
 ]
 
 
@@ -96,6 +113,9 @@ FINE = [
     ([FLUSH], PACK_BASE),
     ([PACR], BASE),
     ([MOP], BASE_1),
+    ([PACR, RECORD, UNPACR], BASE),  # recorded, not executed
+    ([PACR, RECORD_TWO, PACR, UNPACR, FLUSH], BASE),
+    ([RECORD_TWO, PACR, UNPACR], BASE),
 ]
 
 
@@ -103,6 +123,16 @@ FINE = [
 def test_a_store_to_another_word(words: list[int], index: int) -> None:
     tile = run(words, index)
     assert tile.tensix.cfg[index // CONFIG_WORDS % 2, index % CONFIG_WORDS] == 5
+
+
+def test_the_zero_mask_says_which_words_a_mop_has() -> None:
+    """Template 0 gives one set of words in steps that are skipped, another in those that are not:
+    tt-llk's kernels have one per context (MOPExpander, ISA)."""
+    assert run([MOP_USED], BASE_1, skip=UNPACR_1).tensix.cfg[0, BASE_1] == 5
+    assert run([MOP_SKIPPED], BASE, skip=UNPACR_1).tensix.cfg[0, BASE] == 5
+    for words, index in (([MOP_SKIPPED], BASE_1), ([MOP_SKIPPED_ONCE], BASE)):
+        with pytest.raises(Undefined, match="is queued, which reads it"):
+            run(words, index, skip=UNPACR_1)
 
 
 def test_a_store_of_the_same_value() -> None:

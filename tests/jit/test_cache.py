@@ -119,6 +119,23 @@ def test_a_file_under_another_name_is_not_believed(folder: Path) -> None:
     assert cache.read("other") is None
 
 
+def test_what_is_no_plain_file_is_as_if_absent(folder: Path) -> None:
+    """A pipe is not waited for, neither for reading nor as a lock; a folder is no error."""
+    os.mkfifo(folder / "pipe")
+    (folder / "below").mkdir()
+    (folder / "link").symlink_to("/dev/zero")
+    assert [cache.read(name) for name in ("pipe", "below", "link")] == [None, None, None]
+    os.mkfifo(folder / "entry.lock")
+    (folder / "other.lock").mkdir()
+    for name in ("entry", "other"):
+        with cache.alone(name) as waited:
+            assert waited is False
+    cache.write("pipe", b"data")
+    assert cache.read("pipe") == b"data"
+    cache.write("below", b"data")
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == ["pipe"]
+
+
 def test_a_file_of_somebody_else_is_not_believed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,105 @@
+"""Damage to the cache of compiled code for hostile_campaign.py: a run must give what it gave."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hostile_files import mutate
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "elfs" / "add1"
+LIMIT = 300  # seconds of a run, which compiles what was damaged
+
+Damage = Callable[[random.Random, Path, list[Path]], None]
+
+
+def _mutated(r: random.Random, file: Path, others: list[Path]) -> None:
+    file.write_bytes(mutate(r, file.read_bytes()))
+
+
+def _cut(r: random.Random, file: Path, others: list[Path]) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[: r.randrange(len(data) + 1)])
+
+
+def _one_bit(r: random.Random, file: Path, others: list[Path]) -> None:
+    data = bytearray(file.read_bytes())
+    if data:
+        data[r.randrange(len(data))] ^= 1 << r.randrange(8)
+    file.write_bytes(data)
+
+
+def _of_another(r: random.Random, file: Path, others: list[Path]) -> None:
+    file.write_bytes(r.choice(others).read_bytes())
+
+
+def _link(r: random.Random, file: Path, others: list[Path]) -> None:
+    target = file.with_name("elsewhere")
+    file.rename(target)
+    file.symlink_to(r.choice((target, Path("/dev/zero"), file, Path("/nowhere/at/all"))))
+
+
+def _folder(r: random.Random, file: Path, others: list[Path]) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _pipe(r: random.Random, file: Path, others: list[Path]) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _writable(r: random.Random, file: Path, others: list[Path]) -> None:
+    file.chmod(r.choice((0o620, 0o602, 0o666, 0o777, 0o000)))
+
+
+DAMAGES: tuple[Damage, ...] = (
+    *(_mutated, _mutated, _one_bit, _one_bit, _cut),
+    *(_of_another, _link, _folder, _pipe, _writable),
+)
+
+
+def _run(cache: Path) -> tuple[str, str]:
+    """How a run of PROGRAM with this cache ended, and what it wrote to standard error."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "bhemu", "run", str(PROGRAM)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=LIMIT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "BHEMU_CACHE_DIR": str(cache)},
+        )
+    except subprocess.TimeoutExpired:
+        return f"not ended after {LIMIT} s", ""
+    return f"exit code {done.returncode}", done.stderr
+
+
+def damaged_caches(count: int, folder: Path) -> Iterator[tuple[str, float]]:
+    """How runs of PROGRAM ended, with one file damaged each, and their seconds.
+
+    With exit code 0 the output is the one that PROGRAM.toml expects.
+    """
+    whole = folder / "whole"
+    end, said = _run(whole)
+    assert end == "exit code 0", said
+    r = random.Random(count)
+    for number in range(count):
+        cache = folder / f"case{number}"
+        shutil.copytree(whole, cache)
+        files = sorted(cache.iterdir())
+        file = r.choice([path for path in files if path.suffix != ".lock"] + files)
+        damage = r.choice(DAMAGES)
+        damage(r, file, files)
+        begin = time.monotonic()
+        end, said = _run(cache)
+        if end != "exit code 0" or "Traceback" in said:
+            end = f"undocumented: {damage.__name__} {file.name}: {end} {said[-80:]!r}"
+        yield end, time.monotonic() - begin
+        shutil.rmtree(cache)
