@@ -8,10 +8,11 @@ import numpy.typing as npt
 
 from bhemu import arguments, memmap, report
 from bhemu.devices.bus.address_map import REGISTERS
-from bhemu.errors import InputError, Where
+from bhemu.errors import InputError, Where, source_text
 from bhemu.names import code_address, core_name
 from bhemu.parts import Board, Loaded, Source
 from bhemu.program import loader
+from bhemu.program.dwarf import Inlined
 from bhemu.program.symbols import Symbols
 
 STATES = ("reset", "running", "blocked", "parked", "assert", "held")
@@ -62,6 +63,18 @@ class Core:
                 file, number = line if line else (None, None)
                 return (f"{name}+{offset:#x}" if offset else name), file, number
         return None, None, None
+
+    def inlined(self, pc: int) -> Inlined:
+        """The function of the source line of `pc`, and the inlined calls that led there."""
+        for symbols in self.images:
+            if symbols.lookup(pc) is not None:
+                return symbols.inlined(pc)
+        return Inlined(None, ())
+
+    def source(self, pc: int) -> str:
+        """The source line of `pc` with inlined calls: "k.h:9 helper, inlined at k.c:41"."""
+        _, file, line = self.locate(pc)
+        return source_text(file, line, *self.inlined(pc)) if file else ""
 
     def function(self, pc: int) -> tuple[str, int, int]:
         """(name, first address, address behind the last) of the function that holds `pc`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from bhemu.text import one_line
 
@@ -21,13 +21,36 @@ EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 
 
+class Call(NamedTuple):
+    """The place of a call that the compiler inlined: in `function`, at `file`:`line`."""
+
+    function: str
+    file: str
+    line: int
+
+
+def source_text(
+    file: str | None, line: int | None, function: str | None, inlined: Sequence[Call]
+) -> str:
+    """ "k.h:9", or "k.h:9 helper, inlined at k.c:41" with every inlined call, the inner first."""
+    if file is None:
+        return "" if line is None else f"line {line}"
+    text = file if line is None else f"{file}:{line}"
+    for call in inlined:
+        text += f" {function or '?'}, inlined at {call.file}:{call.line}"
+        function = call.function
+    return text
+
+
 @dataclass(frozen=True, repr=False)
 class Where:
     """A place in a run; every field is optional and only the known ones are shown.
 
     `tile` is an (x, y) coordinate or a name, `core` a core name (brisc ... trisc2), `thread` a
     Tensix thread 0-2, `pc` a byte address, `symbol` a text such as "main+0x24", `file` and `line`
-    a source position, `word` a 32-bit instruction word and `decoded` its disassembly.
+    a source position, `word` a 32-bit instruction word and `decoded` its disassembly. Where the
+    compiler has inlined, `function` is the function of that source position and `inlined` the
+    calls that led to it, the inner ones first.
     """
 
     tile: tuple[int, int] | str | None = None
@@ -39,6 +62,8 @@ class Where:
     line: int | None = None
     word: int | None = None
     decoded: str | None = None
+    function: str | None = None
+    inlined: tuple[Call, ...] = ()
 
     def _agent(self) -> str:
         parts = []
@@ -53,9 +78,8 @@ class Where:
         return " ".join(parts)
 
     def _source(self) -> str:
-        if self.file is None:
-            return "" if self.line is None else f"(line {self.line})"
-        return f"({self.file})" if self.line is None else f"({self.file}:{self.line})"
+        text = source_text(self.file, self.line, self.function, self.inlined)
+        return f"({text})" if text else ""
 
     def _instruction(self) -> str:
         word = "" if self.word is None else f"word 0x{self.word:08X}"
@@ -74,7 +98,9 @@ class Where:
     def as_dict(self) -> dict[str, object]:
         """The known fields only, as JSON-ready values (`tile` as a list when a coordinate)."""
         known = {f.name: getattr(self, f.name) for f in fields(self)}
-        known = {name: value for name, value in known.items() if value is not None}
+        known = {name: value for name, value in known.items() if value not in (None, ())}
+        if self.inlined:
+            known["inlined"] = [call._asdict() for call in self.inlined]
         if isinstance(self.tile, tuple):
             known["tile"] = list(self.tile)
         return known
@@ -261,6 +287,8 @@ def from_dict(known: dict[str, object]) -> BhemuError:
     assert isinstance(place, dict)
     if isinstance(place.get("tile"), list):
         place = {**place, "tile": tuple(place["tile"])}
+    if "inlined" in place:
+        place = {**place, "inlined": tuple(Call(**call) for call in place["inlined"])}
     error = kind(
         str(known["message"]),
         category=str(known["category"]),

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.program.dwarf import Inlined
 from bhemu.program.loader import Image, Local
 from bhemu.program.symbols import Symbols
 from bhemu.riscv.engine import Engine
@@ -89,6 +90,12 @@ class CorePart(Protocol):
 
     def locate(self, pc: int) -> Source:
         """Function and source line of `pc`."""
+
+    def inlined(self, pc: int) -> Inlined:
+        """The function of the source line of `pc`, and the inlined calls that led there."""
+
+    def source(self, pc: int) -> str:
+        """The source line of `pc` with inlined calls."""
 
     def function(self, pc: int) -> tuple[str, int, int]:
         """(name, first address, address behind the last) of the function that holds `pc`."""

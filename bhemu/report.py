@@ -24,13 +24,16 @@ _CLASSES = {
     GUEST: errors.GuestFault,
 }
 _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
-_SP = 2
+_RA, _SP = 1, 2
 
 
 def where_core(tile: TilePart, c: int, pc: int | None = None, **more: Any) -> Where:
     """Place of core `c` (0-4) at `pc` (default: where it stands)."""
     at = int(tile.state.pc[c]) if pc is None else pc
     name, file, line = tile.locate(c, at)
+    function, calls = tile.core[CORE_NAMES[c]].inlined(at)
+    if calls:
+        more = {**more, "function": function, "inlined": calls}
     return Where(tile=tile.xy, core=CORE_NAMES[c], pc=at, symbol=name, file=file, line=line, **more)
 
 
@@ -142,9 +145,21 @@ def fetch_error(tile: TilePart, c: int) -> BhemuError:
 
 def assert_error(tile: TilePart, c: int) -> BhemuError:
     """A core stands on ebreak."""
+    where = where_core(tile, c, **_core_instruction(tile, c))
     return errors.Assert(
         f"{CORE_NAMES[c]} reached ebreak, the device assert",
         rule="EBREAK",
-        where=where_core(tile, c, **_core_instruction(tile, c)),
-        hint="look at the failed condition at that source line",
+        where=where,
+        hint=f"look at the failed condition at that source line{_called_from(tile, c)}",
     )
+
+
+def _called_from(tile: TilePart, c: int) -> str:
+    """The call that led to the function a core is in, "" where ra cannot be it."""
+    core = tile.core[CORE_NAMES[c]]
+    call = int(core.regs[_RA]) - 4
+    name = core.locate(call)[0]
+    if name is None or name.partition("+")[0] == (core.locate(core.pc)[0] or "").partition("+")[0]:
+        return ""
+    source = core.source(call)
+    return f"; called from {name}" + (f" ({source})" if source else "")

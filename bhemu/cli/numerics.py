@@ -164,12 +164,11 @@ def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measu
     first = ulps.first_not_finite(got)
     source = None if first is None else finder.origin(spec, first)
     error = None if exact is None else ulps.distances(got, exact, fmt)
-    finite = None if error is None else error[np.isfinite(error)]
     return Measured(
         spec=spec,
         tiles=None if exact is None else ulps.by_tile(got, exact, fmt, spec.layout),
-        mean=float(finite.mean()) if finite is not None and finite.size else 0.0,
-        not_finite=int((~np.isfinite(got.astype(np.float64))).sum()),
+        mean=0.0 if error is None else ulps.mean(error),
+        not_finite=int((~np.isfinite(codecs.widen(got))).sum()),
         first=first,
         value=0.0 if first is None else float(got[first]),
         origin=source,

@@ -28,7 +28,7 @@ def instruction(tile: Tile, core: Core, pc: int) -> str:
 def position(tile: Tile, core: Core, sources: Sources) -> list[str]:
     """Core, pc, function and file:line; the source line; the next instruction."""
     symbol, file, line = core.locate(core.pc)
-    place = f"{file}:{line}" if file else ""
+    place = core.source(core.pc)
     state = "" if core.state == "running" else f"[{core.state}]"
     parts = (core.name, f"pc 0x{core.pc:08X}", symbol or "", place, state)
     if core.state == "reset":

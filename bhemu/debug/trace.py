@@ -65,9 +65,10 @@ class Tracer:
         try:
             stop = tile.run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
             self._drain()
-        except BhemuError:
+        except BhemuError as error:
             self._drain()
             if not self.full:
+                self._show_refused(error)
                 raise
             return Stop("until", None, tile.clock)
         finally:
@@ -75,6 +76,15 @@ class Tracer:
             tile.log = kept
         # A declared end condition counts before the limit of the same round.
         return replace(stop, reason="until") if stop.reason == "limit" and self._over() else stop
+
+    def _show_refused(self, error: BhemuError) -> None:
+        """The word at its gate that the error is about, as the last one."""
+        thread = None if error.where is None else error.where.thread
+        if thread is None or self._thread not in (None, thread):
+            return
+        s = self._tile.state
+        at_gate = int(s.gate_word[thread]), int(s.gate_pc[thread]), int(s.gate_from[thread])
+        self._show(self._places.word(self._sink.taken, (thread, *at_gate), error.rule or "error"))
 
     def _ask(self, _: Any) -> bool:
         self._drain()

@@ -28,7 +28,7 @@ def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
         raise InputError(
             f"exact values of {name}: {path} has shape {array.shape}, the output {tuple(shape)}"
         )
-    return array.astype(np.float64)
+    return codecs.widen(array)
 
 
 def spacing(exact: Floats, fmt: codecs.Format) -> Floats:
@@ -50,7 +50,7 @@ def spacing(exact: Floats, fmt: codecs.Format) -> Floats:
 
 def distances(got: NDArray[Any], exact: Floats, fmt: codecs.Format) -> Floats:
     """ULP between what came out and the exact values; infinite where only one is not finite."""
-    values = got.astype(np.float64)
+    values = codecs.widen(got)
     with np.errstate(invalid="ignore"):
         error: Floats = np.abs(values - exact) / spacing(exact, fmt)
     same = (values == exact) | (np.isnan(values) & np.isnan(exact))
@@ -113,7 +113,7 @@ def _tile(
     return TileError(
         tile=dict(zip(names, place[-2:], strict=False)),
         most=float(part.max()),
-        mean=float(finite.mean()) if finite.size else 0.0,
+        mean=mean(error[where]),
         infinite=int(part.size - finite.size),
         index=index,
         got=float(got[index]),
@@ -121,9 +121,15 @@ def _tile(
     )
 
 
+def mean(error: Floats) -> float:
+    """The mean of the finite distances, 0 when there are none; it cannot overflow."""
+    finite = error[np.isfinite(error)]
+    return float((finite / finite.size).sum()) if finite.size else 0.0
+
+
 def first_not_finite(got: NDArray[Any]) -> tuple[int, ...] | None:
     """Index of the first NaN or infinity in the order of rows, None when there is none."""
-    bad = np.flatnonzero(~np.isfinite(got.astype(np.float64)))
+    bad = np.flatnonzero(~np.isfinite(codecs.widen(got)))
     return tuple(int(i) for i in np.unravel_index(bad[0], got.shape)) if bad.size else None
 
 

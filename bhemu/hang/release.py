@@ -74,9 +74,10 @@ class Agents:
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
-        symbol, file, line = self.tile.locate(core, pc)
-        source = f" ({file}:{line})" if file else ""
-        return f"{mm.CORE_NAMES[core]} pc 0x{pc:08X}" + (f" in {symbol}" if symbol else "") + source
+        name = self.tile.locate(core, pc)[0]
+        source = self.tile.core[mm.CORE_NAMES[core]].source(pc)
+        source = f" ({source})" if source else ""
+        return f"{mm.CORE_NAMES[core]} pc 0x{pc:08X}" + (f" in {name}" if name else "") + source
 
     def core_state(self, core: int) -> str:
         """What a core does at present, as the end of "..., which "."""

@@ -32,9 +32,9 @@ def core_line(tile: TilePart, core: CorePart) -> str:
     """State, place, retired instructions; what a blocked core waits for."""
     if core.state == "reset":
         return f"{core.name:<7} reset"
-    symbol, file, line = core.locate(core.pc)
+    symbol, source = core.locate(core.pc)[0], core.source(core.pc)
     place = f"pc 0x{core.pc:08X}" + (f" {symbol}" if symbol else "")
-    place += f" {file}:{line}" if file else ""
+    place += f" {source}" if source else ""
     text = f"{core.name:<7} {core.state:<8} {place}, {core.retired} retired"
     condition = CONDITIONS.get(int(tile.state.core_wait[core.index]))
     if core.state == "blocked" and condition is not None:
@@ -70,14 +70,19 @@ def origin(code: int) -> str:
 
 
 def backtrace(core: CorePart) -> Iterator[str]:
-    """The pc, and the return address as far as ra can be trusted."""
-    yield f"#0  {_frame(core, core.pc)}"
+    """The pc with its inlined calls, and the return address as far as ra can be trusted."""
+    yield from (f"#{n}  {frame}" for n, frame in enumerate(frames(core)))
+
+
+def frames(core: CorePart) -> Iterator[str]:
+    """The frames of a core in words, the innermost first."""
+    yield from _frames(core, core.pc, "")
     ra = int(core.regs[1])
     if ra:
         # No frame records exist (-fomit-frame-pointer): ra is the caller until it is reused.
         same = _function(core, ra - 4) == _function(core, core.pc)
         doubt = "; this function may have called another since: then ra is stale" if same else ""
-        yield f"#1  {_frame(core, ra - 4)}  (call before ra {ra:#x}{doubt})"
+        yield from _frames(core, ra - 4, f"  (call before ra {ra:#x}{doubt})")
 
 
 def _function(core: CorePart, pc: int) -> str | None:
@@ -85,7 +90,15 @@ def _function(core: CorePart, pc: int) -> str | None:
     return None if symbol is None else symbol.split("+")[0]
 
 
-def _frame(core: CorePart, pc: int) -> str:
+def _frames(core: CorePart, pc: int, note: str) -> Iterator[str]:
     symbol, file, line = core.locate(pc)
+    function, calls = core.inlined(pc)
     place = f" ({file}:{line})" if file else ""
-    return f"0x{pc:08X} {symbol or '?'}{place}"
+    if not calls:
+        yield f"0x{pc:08X} {symbol or '?'}{place}{note}"
+        return
+    yield f"0x{pc:08X} {function or '?'}{place}, inlined"
+    for call in calls[:-1]:
+        yield f"0x{pc:08X} {call.function} ({call.file}:{call.line}), inlined"
+    last = calls[-1]
+    yield f"0x{pc:08X} {symbol or last.function} ({last.file}:{last.line}){note}"

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from bhemu.errors import Call, source_text
 from bhemu.parts import Source, TilePart
+from bhemu.program.dwarf import Inlined
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import decode, disassemble
 
@@ -16,7 +18,9 @@ class TracedWord:
 
     `origin` is "push", "mop" or "replay" (then `slot` is the slot of the replay buffer); for a
     recorded word `pc` is where the recorded one came from. `function`, `file` and `line` belong to
-    `pc` and are None where no ELF knows them.
+    `pc` and are None where no ELF knows them. Where the compiler has inlined, `inlined` holds the
+    calls that led to that source line, which is in `inlined_function`. `refused` is the rule that
+    refused the word: it stands at its gate, not executed.
     """
 
     number: int
@@ -28,6 +32,9 @@ class TracedWord:
     function: str | None
     file: str | None
     line: int | None
+    inlined_function: str | None = None
+    inlined: tuple[Call, ...] = ()
+    refused: str | None = None
 
     @property
     def text(self) -> str:
@@ -37,7 +44,7 @@ class TracedWord:
     @property
     def place(self) -> str:
         """For example "main+0x4 math.c:22", "" where unknown."""
-        source = f"{self.file}:{self.line}" if self.file else ""
+        source = source_text(self.file, self.line, self.inlined_function, self.inlined)
         return " ".join(part for part in (self.function or "", source) if part)
 
     def as_text(self, bits: bool = False) -> str:
@@ -45,6 +52,7 @@ class TracedWord:
         origin = {"push": "", "mop": "MOP"}.get(self.origin, f"REPLAY {self.slot}")
         shown = f"{self.word:08x}  " if bits else ""
         text = f"{self.number:>7}  T{self.thread}  0x{self.pc:08X}  {origin:<9}  {shown}{self.text}"
+        text += f"  refused: [{self.refused}]" if self.refused else ""
         return f"{text:<{_TEXT_WIDTH + len(shown)}}  {self.place}" if self.place else text
 
     def __repr__(self) -> str:
@@ -56,27 +64,36 @@ class TracedWord:
         """JSON-ready values; what is unknown is left out."""
         cls = decode(self.word)
         known = {**vars(self), "mnemonic": None if cls is None else cls.name, "text": self.text}
+        known["inlined"] = [call._asdict() for call in self.inlined] or None
         return {name: value for name, value in known.items() if value is not None}
 
 
 class Places:
-    """Function and source line of a pc, from the ELFs of all cores (they share L1)."""
+    """Function, source line and inlined calls of a pc, from the ELFs of all cores."""
 
     def __init__(self, tile: TilePart) -> None:
         self._cores = tuple(tile.core.values())
-        self._known: dict[int, Source] = {}
+        self._known: dict[int, tuple[Source, Inlined]] = {}
 
     def __call__(self, pc: int) -> Source:
         """(function+offset, file, line)."""
+        return self._at(pc)[0]
+
+    def _at(self, pc: int) -> tuple[Source, Inlined]:
         if pc not in self._known:
-            found = (core.locate(pc) for core in self._cores)
+            core = next((core for core in self._cores if core.locate(pc)[0]), None)
             nowhere: Source = (None, None, None)
-            self._known[pc] = next((place for place in found if place[0]), nowhere)
+            found = (nowhere, Inlined(None, ()))
+            self._known[pc] = found if core is None else (core.locate(pc), core.inlined(pc))
         return self._known[pc]
 
-    def word(self, number: int, entry: Entry) -> TracedWord:
+    def word(self, number: int, entry: Entry, refused: str | None = None) -> TracedWord:
         """The word that stands `number`-th in the run, from its entry in the trace ring."""
         thread, bits, pc, origin = entry
         kind = {FROM_PUSH: "push", FROM_MOP: "mop"}.get(origin, "replay")
         slot = origin - FROM_REPLAY if kind == "replay" else None
-        return TracedWord(number, thread, bits, pc, kind, slot, *self(pc))
+        source, (function, calls) = self._at(pc)
+        function = function if calls else None
+        return TracedWord(
+            number, thread, bits, pc, kind, slot, *source, function, calls, refused=refused
+        )

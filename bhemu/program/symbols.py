@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bhemu.errors import InputError
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program import elf, lines
+from bhemu.program.dwarf import Debug, Inlined
 
 # Between equal addresses the name a person would use wins: functions, then data, then labels.
 _TYPE_ORDER = {"STT_FUNC": 0, "STT_OBJECT": 1, "STT_NOTYPE": 2}
@@ -86,6 +87,23 @@ class Symbols:
             if index >= 0 and address < self._rows[index].hi:
                 return self._rows[index].file, self._rows[index].line
         return None
+
+    @cached_property
+    def debug(self) -> Debug:
+        """What .debug_info says, at the addresses of linking."""
+        return Debug(self.data, self.path)
+
+    def inlined(self, pc: int) -> Inlined:
+        """Which function the source line of `pc` is in, and through which inlined calls."""
+        for address in self._linked(pc):
+            found = self.debug.calls(address)
+            if found.function is not None:
+                return found
+        return Inlined(None, ())
+
+    def entries(self, function: str) -> list[int]:
+        """Where a function begins: itself and every inlined copy, in the running image."""
+        return [self._moved(address) for address in self.debug.entries(function)]
 
     @cached_property
     def names(self) -> tuple[str, ...]:

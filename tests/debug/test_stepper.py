@@ -265,10 +265,11 @@ def add1() -> Bench:
 def test_symbols_lines_and_source_of_real_firmware(add1) -> None:
     assert add1("break main")[0].endswith("0x0000403C main")
     lines = add1("continue")
-    assert lines[1] == "brisc  pc 0x0000403C  main  brisc.c:12"
+    assert lines[1] == "brisc  pc 0x0000403C  main  brisc.c:12 check_args, inlined at brisc.c:42"
     assert "uint32_t bytes" in lines[2]
-    assert add1("bt")[0].startswith("#0  0x0000403C main (brisc.c:12)")
-    assert "_start" in add1("bt")[1]
+    assert add1("bt")[0] == "#0  0x0000403C check_args (brisc.c:12), inlined"
+    assert add1("bt")[1] == "#1  0x0000403C main (brisc.c:42)"
+    assert "_start" in add1("bt")[2]
     assert "brisc.c" in "".join(add1("dis main 4"))
     point = add1("break brisc.c:13")[0]
     assert point.endswith(" brisc.c:13")

@@ -103,7 +103,12 @@ def test_words_before_an_error_are_shown_and_the_error_is_raised(image) -> None:
     tracer = Tracer(launch(program), program, words.append)
     with pytest.raises(Undefined, match="reserved bits"):
         tracer.run()
-    assert [w.text for w in words] == ["SETC16 setc16_reg=0xc"]
+    assert [(w.number, w.text, w.refused) for w in words] == [
+        (0, "SETC16 setc16_reg=0xc", None),
+        (1, "SEMPOST reserved bits 0x1000", "ENC-RESERVED"),
+    ]
+    assert words[1].pc == START + 4
+    assert words[1].as_text().endswith("refused: [ENC-RESERVED]")
     assert len(traced(program, most=1)[1]) == 1, "what comes behind the last word does not matter"
 
 

@@ -138,3 +138,17 @@ def test_a_datum_with_a_shared_exponent_is_found_in_memory(dtype: str, layout: s
         after = tensor.decode(memory.tobytes(), shape, dtype, layout)
         assert [tuple(at) for at in np.argwhere(after != before).tolist()] == [index]
         assert after[index] == 0
+
+
+@pytest.mark.parametrize("name", codecs.DTYPES)
+@pytest.mark.parametrize(
+    "exact",
+    [[1.0, 2.0, 3.0, 4.0], [1.7e308, -1.7e308, 1.7e308, 0.0], [np.nan, np.inf, 5e-324, 0.0]],
+)
+def test_no_bit_pattern_of_an_output_makes_numpy_complain(name: str, exact: list[float]) -> None:
+    """A signalling NaN and values near the ends of both formats; warnings are errors here."""
+    words = np.array([0x7F800001, 0x7F7FFFFF, 0x00000001, 0xFF800000], np.uint32)
+    got, wanted = np.tile(words.view(np.float32), (4, 8)), np.tile(exact, (4, 8))
+    (found,) = ulps.by_tile(got, wanted, codecs.FORMATS[name], "raw")
+    assert found.infinite > 0
+    assert ulps.first_not_finite(got) == (0, 0)
