@@ -16,7 +16,7 @@ from bhemu.riscv import memory_check
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
-    *("check", "new", "warm", "diff", "bench", "llk"),
+    *("check", "new", "warm", "diff", "bench", "llk", "simulator", "serve"),
 )
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -1,0 +1,1 @@
+"""Programs that drive the chip from outside: hosts that speak UMD's simulation protocol."""
