@@ -23,6 +23,7 @@ LAYERS = (
     ("history",),
     ("tile",),
     ("chip",),
+    ("hosts",),
     ("llk",),
     ("launch",),
     ("oracle", "debug"),

@@ -28,7 +28,7 @@ _CHIP = ("seed", "ub", "poison", "reference", "engine")
 _FLAGS = ("remote", "verbose")
 
 
-class _OneOf(click.ParamType):
+class _OneOf(click.types.StringParamType):
     """One of the names in a tuple of the schema, whose import would let the host wait."""
 
     name = "name"
@@ -47,9 +47,7 @@ class _OneOf(click.ParamType):
         """The names, for the help text."""
         return f"[{'|'.join(self.known())}]"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, when it is one of them."""
         if value not in self.known():
             self.fail(f"{value!r} is not one of {', '.join(self.known())}", param, ctx)
@@ -149,9 +147,10 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
     with progress.starting():
         from bhemu.chip import Chip
         from bhemu.hosts.umd import Device
+        from bhemu.options import silent
 
         known = {name: values[name] for name in _CHIP if values[name] is not None}
-        chip = Chip(**known, progress=progress if values["verbose"] else None)
+        chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
     device = Device(chip)
     if values["keep"] is not None:
         device.on_failure = lambda error: chip.snapshot().save(values["keep"])

@@ -1,5 +1,6 @@
 """`bhemu simulator`: a folder that stock ttnn and tt-exalens take as their simulator."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def command(folder: Path, **values: Any) -> int:
     from bhemu.jit.cache import root
 
     simulator.write(folder, arguments(values), root())
-    at = folder.resolve()
+    at = shlex.quote(str(folder.resolve()))
     output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
     output.say(f"tt-exalens -s {at}")
     return 0

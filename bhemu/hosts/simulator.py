@@ -29,8 +29,9 @@ def write(folder: Path, options: Sequence[str], cache: Path) -> None:
         (folder / DESCRIPTOR).write_text(f"{_MARK}.\n{soc_descriptor()}")
         run.write_text(_script(options, cache))
         run.chmod(0o755)
-    except (OSError, ValueError) as problem:
-        raise InputError(f"{folder}: {problem}", hint="is that folder meant?") from problem
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
+        reason = getattr(problem, "strerror", None) or problem
+        raise InputError(f"{folder}: {reason}", hint="is that folder meant?") from problem
 
 
 def _is_ours(run: Path) -> bool:
@@ -51,4 +52,3 @@ def _script(options: Sequence[str], cache: Path) -> str:
         f"exec {shlex.join([sys.executable, '-P', '-m', 'bhemu', 'serve', *options])}",
     ]
     return "\n".join(lines) + "\n"
-

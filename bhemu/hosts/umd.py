@@ -9,7 +9,7 @@ from bhemu import memmap as mm
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.hosts.wire import Command, Message
 
-ROUNDS = 1000
+ROUNDS = 20
 _SMALL = 1 << 20  # bytes that no limit forbids
 _LOOKS = 100  # at one place of a chip that stopped: more of them are a wait for what cannot come
 _SOFT_RESET = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0

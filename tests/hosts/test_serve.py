@@ -66,9 +66,7 @@ def test_a_chip_that_fails_tells_the_user_and_the_host(host: Host, tmp_path: Pat
     host.greeted()
     host.write(BROKEN, b"1234")
     assert host.read(0) == b"", "UMD takes it as a failed read"
-    assert host.said() == (
-        "error: [FAKE] the chip met what it does not know\n  hint: none\n"
-    )
+    assert host.said() == ("error: [FAKE] the chip met what it does not know\n  hint: none\n")
     assert state.read_text() == "4 bytes"
     assert host.read(BROKEN) == b"1234"
     host.exit()
