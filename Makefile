@@ -17,7 +17,7 @@ $(RUNTIME): pyproject.toml
 	touch $@
 
 $(ALL): $(RUNTIME)
-	$(PIP) -e '.[test,firmware,dev]'
+	$(PIP) -e '.[test,firmware,dev,hosts]'
 	touch $@
 
 run: $(RUNTIME)

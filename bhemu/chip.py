@@ -12,7 +12,7 @@ from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
 from bhemu.machine.stop import Stop
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import BANKS, COLUMNS, TILES, XY, Grid, tile_at, tile_number
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
@@ -23,6 +23,7 @@ _INTERNAL = {"network", "made", "numbered", "number_of", "runner"}
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
 _L0 = {"off": 0}
 _BANK_SIZE = 0xFF000000
+_DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 _PCIE_BASE, _PCIE_SIZE = 1 << 60, 1 << 32
 _ETHERNET_L1 = 0x80000
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
@@ -61,6 +62,24 @@ class Bank:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.pages)} pages of {MEMORY_PAGE >> 10} KiB>"
+
+
+class DramBank(Bank):
+    """A bank of DRAM; of its tile's registers a host finds the soft reset, which stays held."""
+
+    def read(self, address: int, n: int) -> bytes:
+        """As of every memory."""
+        if (address, n) == (_DRAM_RESET, 4):
+            return SOFT_RESET_ALL.to_bytes(4, "little")
+        return super().read(address, n)
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """As to every memory."""
+        if address != _DRAM_RESET:
+            super().write(address, data)
+        elif bytes(data) != SOFT_RESET_ALL.to_bytes(4, "little"):
+            hint = f"soft reset takes {SOFT_RESET_ALL:#x} only"
+            raise InputError(f"the RISC-V core of {self.name} is not modelled", hint=hint)
 
 
 class Tiles(Mapping[XY, Tile]):
@@ -140,7 +159,7 @@ class Chip:
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
         self.tile = Tiles(self)
-        self.dram = tuple(Bank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in range(banks))
+        self.dram = tuple(DramBank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in range(banks))
         self.runner = ChipRunner(self)
 
     # Tiles

@@ -24,6 +24,7 @@ LAYERS = (
     ("controls",),
     ("tile",),
     ("chip",),
+    ("hosts",),
     ("llk",),
     ("launch",),
     ("oracle", "debug"),

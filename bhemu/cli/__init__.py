@@ -16,7 +16,7 @@ from bhemu.riscv import memory_check
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "disasm", "isa"),
-    *("gdb", "check", "new", "warm", "diff", "bench", "llk"),
+    *("gdb", "simulator", "serve", "check", "new", "warm", "diff", "bench", "llk"),
 )
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

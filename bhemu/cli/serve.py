@@ -1,0 +1,180 @@
+"""`bhemu serve`: what run.sh of a simulator folder starts; a chip for the host that listens."""
+
+import functools
+import importlib.util
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bhemu.cli import failure, output
+from bhemu.cli.progress import Progress
+from bhemu.errors import EXIT_OK, InputError, Internal
+from bhemu.program import files
+
+if TYPE_CHECKING:
+    from bhemu.hosts.connection import Connection
+    from bhemu.hosts.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ADDRESS = "NNG_SOCKET_ADDR"
+_PACKAGES = ("pynng", "flatbuffers")
+_GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
+_CHIP = ("seed", "ub", "poison", "reference", "engine")
+_FLAGS = ("remote", "verbose")
+
+
+class _OneOf(click.types.StringParamType):
+    """One of the names in a tuple of the schema, whose import would let the host wait."""
+
+    name = "name"
+
+    def __init__(self, names: str) -> None:
+        self._names = names
+
+    def known(self) -> tuple[str, ...]:
+        """The names."""
+        from bhemu.program import schema
+
+        found: tuple[str, ...] = getattr(schema, self._names)
+        return found
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names, for the help text."""
+        return f"[{'|'.join(self.known())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, when it is one of them."""
+        if value not in self.known():
+            self.fail(f"{value!r} is not one of {', '.join(self.known())}", param, ctx)
+        return str(value)
+
+
+def serve_options(command: F) -> F:
+    """How the chip runs and what is told about it."""
+    for option in reversed(
+        (
+            click.option(
+                "--seed", type=click.IntRange(0), metavar="N", help="seed of --poison random"
+            ),
+            click.option("--ub", type=_OneOf("UB"), help="what undefined behaviour does"),
+            click.option("--poison", type=_OneOf("POISON"), help="what memory holds at power-up"),
+            click.option(
+                "--reference",
+                type=_OneOf("REFERENCES"),
+                help="whom to follow where ttsim and tt-llk disagree",
+            ),
+            click.option("--engine", type=_OneOf("ENGINES"), help="what runs the RISC-V cores"),
+            click.option(
+                "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
+            ),
+            click.option("--remote", is_flag=True, help="serve a host on another machine too"),
+            click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def arguments(values: dict[str, Any]) -> list[str]:
+    """The options as `bhemu serve` reads them; InputError for a file that cannot be written."""
+    given = [f"--{name}" for name in _FLAGS if values[name]]
+    for name in _CHIP:
+        given += [] if values[name] is None else [f"--{name}", str(values[name])]
+    if values["keep"] is not None:
+        files.check_writable(Path(values["keep"]), "--keep")
+        given += ["--keep", str(Path(values["keep"]).resolve())]
+    return given
+
+
+def check_packages() -> None:
+    """InputError when a package of the extra `hosts` is not there."""
+    for package in _PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            hint = "pip install 'bhemu[hosts]'"
+            raise InputError(f"the package {package} is not installed", hint=hint)
+
+
+@click.command("serve")
+@serve_options
+def command(**values: Any) -> int:
+    """Serve a chip to the host that listens at the address in NNG_SOCKET_ADDR.
+
+    `bhemu simulator` writes the folder whose run.sh calls this; hosts start it themselves.
+    """
+    address = os.environ.get(ADDRESS)
+    if not address:
+        hint = "a host sets it and starts the run.sh that `bhemu simulator` writes"
+        raise InputError(f"{ADDRESS} is not set", hint=hint)
+    check_packages()
+    from bhemu.hosts.guard import guarded
+
+    connect = functools.partial(_connect, address, values["remote"])
+    return guarded(lambda: _serve(connect, values), lambda how: _lost(connect, how))
+
+
+def _connect(address: str, remote: bool) -> "Connection":
+    from bhemu.hosts.connection import Connection
+
+    return Connection(address, remote=remote)
+
+
+def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
+    from bhemu.hosts.session import Session
+
+    connection = connect()
+    session = Session(connection, functools.partial(failure.show, as_json=False))
+    connection.on_lost = _end_soon
+    code = EXIT_OK
+    try:
+        code = _session(session, values)
+    except Exception as problem:  # the host waits: whatever it is, it must hear of it
+        code = failure.show(problem, as_json=False)
+        session.refuse()
+    finally:
+        connection.close()
+    if values["verbose"]:
+        output.say(f"bhemu serve: {session}", err=True)
+    return code
+
+
+def _session(session: "Session", values: dict[str, Any]) -> int:
+    progress = Progress(quiet=False)
+    with progress.starting():
+        from bhemu.chip import Chip
+        from bhemu.hosts.umd import Device
+        from bhemu.options import silent
+
+        known = {name: values[name] for name in _CHIP if values[name] is not None}
+        chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
+    device = Device(chip)
+    if values["keep"] is not None:
+        device.on_failure = lambda error: chip.snapshot().save(values["keep"])
+    session.serve(device)
+    return EXIT_OK if device.failure is None else device.failure.exit_code
+
+
+def _lost(connect: "Callable[[], Connection]", how: str) -> int:
+    """A signal ended the serving process: the host must hear of it."""
+    from bhemu.hosts.session import Session
+
+    hint = "not enough memory? The host sees failed reads from now on"
+    error = Internal(f"{how} ended the emulator", hint=hint)
+    failure.show(error, as_json=False)
+    connection = connect()
+    try:
+        Session(connection, print).refuse()
+    finally:
+        connection.close()
+    return error.exit_code
+
+
+def _end_soon() -> None:
+    """End this process within a few seconds, whatever it does."""
+    timer = threading.Timer(_GRACE, os._exit, (EXIT_OK,))
+    timer.daemon = True
+    timer.start()

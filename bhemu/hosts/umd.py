@@ -1,0 +1,122 @@
+"""A chip as UMD's simulation device: reads, writes and resets, in order."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from bhemu import limits
+from bhemu import memmap as mm
+from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.hosts.wire import Command, Message
+
+ROUNDS = 20
+_SMALL = 1 << 20  # bytes that no limit forbids
+_LOOKS = 100  # at one place of a chip that stopped: more of them are a wait for what cannot come
+_SOFT_RESET = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
+_BRISC_RUNS = mm.SOFT_RESET_ALL & ~(1 << mm.SOFT_RESET_BITS[0])
+
+XY = tuple[int, int]
+
+
+class ChipPart(Protocol):
+    """What a device asks of a chip."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing can move before a host writes."""
+
+    def read(self, xy: XY, address: int, n: int) -> bytes:
+        """`n` bytes at `address` of the endpoint `xy`."""
+
+    def write(self, xy: XY, address: int, data: bytes) -> None:
+        """The reverse."""
+
+    def write32(self, xy: XY, address: int, value: int) -> None:
+        """One word."""
+
+    def run(self, *, rounds: int) -> object:
+        """Run, at most so many rounds."""
+
+
+class Device:
+    """What UMD asks of a device, on a chip; `core` is (x, y) as in the soc descriptor.
+
+    The chip runs before a read, at most `rounds` rounds, and at no other time: what a host sees
+    depends on what it sent and never on when. A host waits by reading, so the chip moves on for as
+    long as anybody waits for it.
+
+    `failure` is the error that stopped the chip, `on_failure` is called with it. The chip still
+    answers then, for whoever wants to look, but not a host that waits.
+    """
+
+    def __init__(self, chip: ChipPart, rounds: int = ROUNDS) -> None:
+        self.chip = chip
+        self.failure: BhemuError | None = None
+        self.on_failure: Callable[[BhemuError], object] = lambda error: None
+        self._rounds = rounds
+        self._looks: Counter[tuple[XY, int]] = Counter()
+
+    def write(self, core: XY, address: int, data: bytes) -> None:
+        """Store `data`; InputError where the host may not."""
+        self._looks.clear()
+        self.chip.write(core, address, data)
+
+    def read(self, core: XY, address: int, size: int) -> bytes:
+        """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
+        if size > _SMALL:
+            limits.check("MESSAGE_BYTES", size, "bytes to read")
+        if self.failure is not None:
+            self._check_wait(core, address)
+        elif not self.chip.idle:
+            try:
+                self.chip.run(rounds=self._rounds)
+            except BhemuError as error:
+                self.failure = error
+                self.on_failure(error)
+                raise
+        return self.chip.read(core, address, size)
+
+    def _check_wait(self, core: XY, address: int) -> None:
+        self._looks[core, address] += 1
+        if self._looks[core, address] > _LOOKS:
+            raise NoProgress(
+                f"the chip has stopped: {address:#x} of ({core[0]},{core[1]}) will not change",
+                rule="STOPPED",
+                hint="start the host again",
+            )
+
+    def deassert_reset(self, core: XY) -> None:
+        """UMD says all of Tensix; hosts mean BRISC, whose firmware releases the other cores."""
+        self.chip.write32(core, _SOFT_RESET, _BRISC_RUNS)
+
+    def assert_reset(self, core: XY) -> None:
+        """Hold all five cores in reset."""
+        self.chip.write32(core, _SOFT_RESET, mm.SOFT_RESET_ALL)
+
+    def answer(self, message: Message) -> bytes | None:
+        """Do what a message asks; the data of its reply, None where it gets none.
+
+        InputError for what the chip cannot do; any BhemuError when the chip stops with an error.
+        """
+        command, core, address, size, data = message
+        if command == Command.START:  # nothing to start: every core is in reset
+            return None
+        if core is None:
+            raise InputError(f"{name(command)} names no core")
+        if command == Command.WRITE:
+            self.write(core, address, data[:size] if size else data)
+        elif command == Command.READ:
+            return self.read(core, address, size)
+        elif command == Command.ALL_TENSIX_RESET_DEASSERT:
+            self.deassert_reset(core)
+        elif command == Command.ALL_TENSIX_RESET_ASSERT:
+            self.assert_reset(core)
+        else:
+            raise InputError(f"{name(command)} is no request for a Blackhole chip")
+        return None
+
+
+def name(command: int) -> str:
+    """The command as UMD's schema calls it."""
+    known = {known.value: known.name for known in Command}
+    return known.get(command, f"command {command}")

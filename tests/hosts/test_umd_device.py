@@ -1,0 +1,103 @@
+"""The device that UMD sees: what each command does to the chip, and when the chip runs."""
+
+import pytest
+from hosts.fake_chip import BROKEN, FakeChip, device
+
+from bhemu.errors import InputError, NoProgress, NotModelled
+from bhemu.hosts.umd import Device
+from bhemu.hosts.wire import Command, Message
+
+CORE = (1, 2)
+SOFT_RESET = 0xFFB121B0
+
+
+def test_write_and_read() -> None:
+    _, at = device()
+    assert at.answer(Message(Command.WRITE, CORE, 0x100, 8, b"abcdefgh")) is None
+    assert at.answer(Message(Command.READ, CORE, 0x102, 4, bytes(4))) == b"cdef"
+    assert at.answer(Message(Command.READ, (2, 2), 0x102, 4, bytes(4))) == bytes(4)
+
+
+def test_a_size_shorter_than_the_data_counts_and_0_means_all() -> None:
+    _, at = device()
+    at.answer(Message(Command.WRITE, CORE, 0, 6, b"abcdefgh"))
+    at.answer(Message(Command.WRITE, CORE, 16, 0, b"abcdefgh"))
+    assert at.read(CORE, 0, 8) == b"abcdef\0\0"
+    assert at.read(CORE, 16, 8) == b"abcdefgh"
+
+
+def test_deassert_releases_brisc_alone_and_assert_holds_all() -> None:
+    chip, at = device()
+    at.answer(Message(Command.ALL_TENSIX_RESET_DEASSERT, CORE))
+    assert chip.read(CORE, SOFT_RESET, 4) == (0x47000).to_bytes(4, "little")
+    at.answer(Message(Command.ALL_TENSIX_RESET_ASSERT, CORE))
+    assert chip.read(CORE, SOFT_RESET, 4) == (0x47800).to_bytes(4, "little")
+
+
+def test_the_chip_runs_before_a_read_and_at_no_other_time() -> None:
+    chip = FakeChip(moves=25)
+    at = Device(chip, rounds=10)
+    at.read(CORE, 0, 4)
+    at.deassert_reset(CORE)
+    at.write(CORE, 0, b"1234")
+    at.assert_reset((2, 2))
+    at.deassert_reset((2, 2))
+    assert chip.rounds == []
+    for _ in range(6):
+        at.read(CORE, 0, 4)
+    assert chip.rounds == [10, 10, 10], "an idle chip is left alone"
+    first = chip.log.index(("run", 10))
+    order = ["run", "read", "run", "read", "run", "read", "read", "read", "read"]
+    assert [entry[0] for entry in chip.log[first:]] == order
+
+
+@pytest.mark.parametrize("command", [Command.SMN_READ, Command.NEO_DM_RESET_ASSERT, 99, -1])
+def test_a_command_of_other_chips_is_refused_by_name(command: int) -> None:
+    _, at = device()
+    wanted = Command(command).name if command in iter(Command) else f"command {command}"
+    with pytest.raises(InputError, match=f"{wanted} is no request for a Blackhole chip"):
+        at.answer(Message(command, CORE, 0, 4))
+
+
+def test_a_request_without_a_core_is_refused() -> None:
+    _, at = device()
+    with pytest.raises(InputError, match="READ names no core"):
+        at.answer(Message(Command.READ, None, 0, 4))
+    assert at.answer(Message(Command.START)) is None
+
+
+def test_more_than_a_message_may_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, at = device()
+    monkeypatch.setenv("BHEMU_LIMIT_MESSAGE_BYTES", "2M")
+    with pytest.raises(InputError, match="bytes to read: 2097153"):
+        at.read(CORE, 0, (2 << 20) + 1)
+
+
+def broken() -> tuple[FakeChip, Device]:
+    chip, at = device()
+    at.write(CORE, BROKEN, b"1234")
+    return chip, at
+
+
+def test_a_failure_is_told_once_and_the_chip_still_answers() -> None:
+    chip, at = broken()
+    told: list[object] = []
+    at.on_failure = told.append
+    with pytest.raises(NotModelled):
+        at.read(CORE, 0, 4)
+    assert told == [at.failure] and isinstance(at.failure, NotModelled)
+    assert at.read(CORE, BROKEN, 4) == b"1234"
+    assert len(chip.rounds) == 1, "a chip that failed does not run on"
+
+
+def test_a_host_that_waits_for_a_stopped_chip_is_told() -> None:
+    _, at = broken()
+    with pytest.raises(NotModelled):
+        at.read(CORE, 0, 4)
+    for _ in range(100):
+        at.read(CORE, 0, 4)
+        at.read((2, 2), 0, 4)
+    with pytest.raises(NoProgress, match=r"the chip has stopped: 0x0 of \(1,2\) will not change"):
+        at.read(CORE, 0, 4)
+    at.write(CORE, 4, b"1234")
+    assert at.read(CORE, 0, 4) == bytes(4)
