@@ -166,7 +166,7 @@ class History:
         self.machine.seen.clear()
 
     @contextmanager
-    def _replay(self) -> Iterator[None]:
+    def replaying(self) -> Iterator[None]:
         """What runs within is the past once more."""
         self.machine.check_idle("going back")
         self._replaying = True
@@ -177,7 +177,7 @@ class History:
             self._left = self._mark()
 
     @contextmanager
-    def _unobserved(self) -> Iterator[None]:
+    def unobserved(self) -> Iterator[None]:
         """Nothing stops for breakpoints and watchpoints."""
         s = self.tile.state
         watched = int(s.watch_count[0])
@@ -197,22 +197,22 @@ class History:
             )
         return found[-1]
 
-    def _to(self, clock: int) -> None:
+    def to(self, clock: int) -> None:
         """To `clock` from the nearest mark; never from here, which a host may have changed."""
         self._restore(self._latest(lambda mark: mark.clock <= clock, f"clock {clock}"))
         ahead = clock - now(self.tile.state)
         if ahead > 0:
-            with self._unobserved():
+            with self.unobserved():
                 self.machine.run("idle", limit=ahead)
 
     def goto(self, clock: int) -> Stop:
         """To the moment at which the clock was `clock`, or will be; nothing stops on the way."""
         clock = arguments.integer("clock", clock)
-        with self._replay():
-            self._to(min(clock, self._last))
+        with self.replaying():
+            self.to(min(clock, self._last))
         if clock <= self._last:
             return self._arrived()
-        with self._unobserved():
+        with self.unobserved():
             return self.machine.run("idle", limit=clock - self._last)
 
     def _arrived(self) -> Stop:
@@ -221,11 +221,16 @@ class History:
     def reverse_step(self, core: Core, n: int = 1) -> Stop:
         """To where `core` had retired `n` instructions fewer."""
         target = self.tile.state.retired[core.index] - arguments.integer("n", n, 1)
-        with self._replay():
-            self._back_to(core, int(target))
+        with self.replaying():
+            self.back_to(core, int(target))
         return self._arrived()
 
-    def _back_to(self, core: Core, target: int) -> None:
+    def before(self, core: Core, target: int) -> None:
+        """To where `core` had retired `target` instructions, or to the beginning of the history."""
+        self.back_to(core, max(target, self._marks[0].retired[core.index]))
+
+    def back_to(self, core: Core, target: int) -> None:
+        """To where `core` had retired `target` instructions, at or before this moment."""
         c, here = core.index, now(self.tile.state)
 
         def at(mark: Mark) -> int:
@@ -235,36 +240,48 @@ class History:
         mark = self._latest(lambda m: at(m) <= target and m.clock <= here, what)
         earlier = [m for m in self._marks if at(m) < target]
         self._restore(earlier[-1] if at(mark) == target and earlier else mark)
-        limit = self.tile.state.retired_limit
-        if int(self.tile.state.retired[c]) < target:
-            limit[c] = target
-            try:
-                with self._unobserved():
-                    self.machine.run("idle")
-            finally:
-                limit[c] = -1
+        with self.unobserved():
+            self.forward(core, target - int(self.tile.state.retired[c]))
+
+    def forward(self, core: Core, n: int) -> None:
+        """Until `core` has retired `n` more instructions of the past."""
+        s, c = self.tile.state, core.index
+        if n <= 0:
+            return
+        s.retired_limit[c] = int(s.retired[c]) + n
+        try:
+            self.machine.run("idle")
+        finally:
+            s.retired_limit[c] = -1
 
     def reverse_tstep(self, thread: int, n: int = 1) -> Stop:
         """To where Tensix thread `thread` had executed `n` words fewer."""
         target = int(self.tile.state.executed[thread]) - arguments.integer("n", n, 1)
         here = now(self.tile.state)
         what = f"the place before word {target + 1} of T{thread}"
-        with self._replay():
+        with self.replaying():
             mark = self._latest(lambda m: m.executed[thread] <= target and m.clock <= here, what)
             self._restore(mark)
             ahead = target - int(self.tile.state.executed[thread])
             if ahead > 0:
-                with self._unobserved():
+                with self.unobserved():
                     self.machine.tstep(thread, ahead)
         return self._arrived()
 
     def reverse_continue(self) -> Stop:
         """To the last stop at a breakpoint or watchpoint before now, else to the beginning."""
-        with self._replay():
-            end, window = now(self.tile.state), _WINDOW
+        return self._back_to_stop(now(self.tile.state))
+
+    def last_stop(self) -> Stop:
+        """As reverse_continue; a stop at this very moment counts too."""
+        return self._back_to_stop(now(self.tile.state) + 1)
+
+    def _back_to_stop(self, end: int) -> Stop:
+        with self.replaying():
+            window = _WINDOW
             while end > self.first:
                 begin = max(end - window, self.first)
-                self._to(begin)
+                self.to(begin)
                 found = self._last_stop(end)
                 if found is not None:
                     return found
@@ -309,5 +326,5 @@ class History:
     @contextmanager
     def _alone_at(self, core: int, address: int) -> Iterator[None]:
         """The one place that stops anything."""
-        with self._unobserved(), self.machine.points.temporary(core, [address]):
+        with self.unobserved(), self.machine.points.temporary(core, [address]):
             yield

@@ -24,11 +24,10 @@ LAYERS = (
     ("controls",),
     ("tile",),
     ("chip",),
-    ("hosts",),
     ("llk",),
     ("launch",),
     ("oracle", "debug"),
-    ("hosts",),
+    ("hosts", "why"),
     ("bench",),
     ("cli",),
 )

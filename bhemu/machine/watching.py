@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu import names, report
 from bhemu.arguments import did_you_mean
@@ -40,6 +42,17 @@ class Span:
     at: int
     length: int
     mask: int | None = None
+
+    def value(self, buffer: npt.NDArray[np.uint8]) -> int:
+        """What is there, little-endian; of a mask its bits alone, moved down."""
+        value = int.from_bytes(buffer[self.at : self.at + self.length].tobytes(), "little")
+        return value if self.mask is None else self.bits(value)
+
+    def bits(self, value: int) -> int:
+        """The bits of the mask, moved down."""
+        if self.mask is None:
+            return value
+        return (value & self.mask) >> (self.mask & -self.mask).bit_length() - 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,6 +192,17 @@ class Watchpoints:
             del self.points[number]
         self._write()
 
+    @contextmanager
+    def alone(self, text: str, found: tuple[Span, ...]) -> Iterator[Watchpoint]:
+        """One watchpoint in place of all others, for as long as the context lasts."""
+        kept = self.points
+        self.points = {}
+        try:
+            yield self.add(text, found)
+        finally:
+            self.points = kept
+            self._write()
+
     def _write(self) -> None:
         s = self._s
         rows = [(point, span) for point in self.points.values() for span in point.spans]
@@ -201,9 +225,7 @@ class Watchpoints:
         span = next(
             one for one in self.points[number].spans if (one.at, one.length) == (at, length)
         )
-        if span.mask is not None:
-            low = (span.mask & -span.mask).bit_length() - 1
-            before, after = (before & span.mask) >> low, (after & span.mask) >> low
+        before, after = span.bits(before), span.bits(after)
         return Change(self.points[number], before, after, self._where(tile, agent))
 
     def _where(self, tile: TilePart, agent: int) -> Where:

@@ -1,0 +1,146 @@
+"""The chain of causes behind a place: its last change, what that was made from, and so on back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bhemu.devices.bus.address_map import block_name
+from bhemu.errors import InputError, Where
+from bhemu.history import History
+from bhemu.machine.stop import now
+from bhemu.machine.watching import Change, Span, spans
+from bhemu.memmap import CORE_NAMES
+from bhemu.tile import Tile
+from bhemu.why.instructions import Source, sources, window
+from bhemu.why.words import Words
+
+MOST = 24  # links of a chain
+DEPTH = 8
+
+
+@dataclass(frozen=True)
+class Link:
+    """One cause: what changed, who did it and when, what it was made from.
+
+    `where` is None where nothing in the run changed the place: `text` then says what that means.
+    """
+
+    depth: int
+    place: str
+    before: int | None
+    after: int
+    clock: int | None
+    where: Where | None
+    text: str
+
+    def __str__(self) -> str:
+        value = (
+            f"{self.after:#x}" if self.before is None else f"{self.before:#x} -> {self.after:#x}"
+        )
+        if self.where is None:
+            return f"{self.place} = {value}: {self.text}"
+        more = f"; {self.text}" if self.text else ""
+        return f"{self.place}: {value}, clock {self.clock}, by {self.where}{more}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        where = None if self.where is None else self.where.as_dict()
+        return {**vars(self), "where": where}
+
+
+@dataclass
+class Chain:
+    """Follows causes on a tile that keeps a history; the tile is moved about meanwhile."""
+
+    tile: Tile
+    inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
+    links: list[Link] = field(default_factory=list)
+    _seen: set[tuple[int, int, int]] = field(default_factory=set)
+
+    @property
+    def _history(self) -> History:
+        return self.tile.history
+
+    def why(self, place: str, found: tuple[Span, ...]) -> list[Link]:
+        """The links behind a place as it is now, causes behind their effects."""
+        self._follow(place, found, 0)
+        return self.links
+
+    def _follow(self, place: str, found: tuple[Span, ...], depth: int) -> None:
+        if len(self.links) >= MOST or depth > DEPTH:
+            return
+        value = found[0].value(self.tile.state.buffer)
+        change = self._last_change(place, found)
+        if change is None:
+            self._add(Link(depth, place, None, value, None, None, self._untouched(found[0])))
+            return
+        clock = now(self.tile.state)
+        key = (clock, found[0].at, found[0].length)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        with self._history.replaying():
+            self._history.to(clock - 1)
+            causes, text = self._causes(change, found)
+        self._add(Link(depth, place, change.before, change.after, clock, change.where, text))
+        for at, name, spans_of in causes:
+            with self._history.replaying():
+                self._history.to(at)
+            self._follow(name, spans_of, depth + 1)
+
+    def _add(self, link: Link) -> None:
+        self.links.append(link)
+
+    def _last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
+        """The last change before now; the tile stands right behind it then."""
+        machine = self.tile.machine
+        with machine.watched.alone(place, found):
+            return self._history.last_stop().change
+
+    def _untouched(self, span: Span) -> str:
+        """What it means that nothing in the run changed a place."""
+        for low, high, name in self.tile.ranges:
+            if low <= span.at < high:
+                return f"as loaded from {name}; nothing has changed it since"
+        for low, high, name in self.inputs:
+            if low <= span.at < high:
+                return f"{name}, {span.at - low:#x} bytes from its beginning"
+        return "nothing has written it since power-up"
+
+    def _causes(
+        self, change: Change, found: tuple[Span, ...]
+    ) -> tuple[list[tuple[int, str, tuple[Span, ...]]], str]:
+        """((clock, place, spans) of what it was made from, a sentence); the tile stands before."""
+        where = change.where
+        clock = now(self.tile.state)
+        if where.thread is not None and where.word is not None:
+            inputs = list(Words(self.tile.state, where.thread, where.word, found).inputs())
+            text = "" if inputs else "no input of it decides the value"
+            return [(clock, one.text, (one.span,)) for one in inputs], text
+        core = self.tile.core[where.core] if where.core in CORE_NAMES else None
+        if core is None:
+            return [], ""
+        values, _ = sources(window(self._history, core))
+        return list(self._loads(core.name, values)), "; ".join(self._said(values))
+
+    def _loads(
+        self, core: str, values: tuple[Source, ...]
+    ) -> Iterator[tuple[int, str, tuple[Span, ...]]]:
+        for one in values:
+            if one.kind == "load" and one.at is not None:
+                name = f"{one.address:#x}:{one.size}"
+                try:
+                    yield one.at.clock, name, spans(self.tile, core, name)
+                except InputError:
+                    continue  # a device: said, not followed
+
+    def _said(self, values: tuple[Source, ...]) -> Iterator[str]:
+        for one in values:
+            if one.kind == "load":
+                yield f"loaded from {one.address:#x} ({block_name(one.address)})"
+            elif one.kind == "csr":
+                yield "read from a CSR"
+            elif one.kind == "earlier":
+                yield "computed from what the core had before its last 256 instructions"
+        if values and all(one.kind == "constant" for one in values):
+            yield "a constant of the code"

@@ -1,0 +1,81 @@
+"""What is wrong with a run: an error, a hang, an output that differs; who did it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bhemu.errors import BhemuError, NoProgress, Where
+from bhemu.names import resolve
+from bhemu.program.outputs import OutputResult
+from bhemu.program.schema import Program
+from bhemu.tile import Tile
+from bhemu.why.chain import Chain, Link
+from bhemu.why.places import find
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: who did it, what it happened to, how that is known, what to do."""
+
+    check: str  # "error", "hang" or "output"
+    severity: str
+    text: str
+    culprit: dict[str, Any]
+    victim: dict[str, Any]
+    evidence: tuple[str, ...]
+    advice: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {**vars(self), "evidence": list(self.evidence)}
+
+    def lines(self) -> Iterator[str]:
+        """As text."""
+        yield f"[{self.check}] {self.text}"
+        for line in self.evidence:
+            yield f"  {line}"
+        if self.advice:
+            yield f"  hint: {self.advice}"
+
+
+def place(where: Where | None, instant: int | None) -> dict[str, Any]:
+    """Who and where, as findings name it; what is unknown is left out."""
+    if where is None:
+        return {}
+    known = where.as_dict()
+    function = known.pop("function", None) or known.pop("symbol", None)
+    shown = {**known, "function": function, "instant": instant}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
+    """The links behind a place; the tile is left somewhere in the past."""
+    inputs = []
+    for spec in program.inputs:
+        low = resolve(tile, spec.at)
+        inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
+    return Chain(tile, tuple(inputs)).why(text, find(tile, program, core, text))
+
+
+def of_error(error: BhemuError, clock: int) -> Finding:
+    """An error or a hang that ended the run."""
+    check = "hang" if isinstance(error, NoProgress) else "error"
+    evidence = tuple(error.waits) if isinstance(error, NoProgress) else ()
+    return Finding(
+        check, "error", error.message, place(error.where, clock), {}, evidence, error.hint
+    )
+
+
+def of_output(tile: Tile, program: Program, result: OutputResult) -> Finding:
+    """An output that is not what was expected: its first wrong element, back to its causes."""
+    assert result.report is not None
+    assert result.report.first is not None
+    index = ",".join(str(n) for n in result.report.first.index)
+    name = f"{result.spec.name}[{index}]"
+    links = chain(tile, program, "brisc", name)
+    made = next((link for link in links if link.where is not None), None)
+    culprit = {} if made is None else place(made.where, made.clock)
+    text = " ".join(str(result.report).split())
+    evidence = tuple("  " * link.depth + str(link) for link in links)
+    victim = {"output": result.spec.name, "index": list(result.report.first.index)}
+    return Finding("output", "error", text, culprit, victim, evidence, "")

@@ -1,0 +1,34 @@
+"""Places a user asks about: those that can be watched, and elements of a program's outputs."""
+
+import re
+
+from bhemu.debug.origin import datum
+from bhemu.errors import InputError
+from bhemu.machine.watching import Span, spans
+from bhemu.names import resolve
+from bhemu.program.schema import Program
+from bhemu.program.table import suggestion
+from bhemu.tile import Tile
+
+_ELEMENT = re.compile(r"([\w.-]+)\[([\d,\s]*)\]")
+
+
+def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
+    """The bytes of the record that `text` names: `y[3,5]`, or what watch takes."""
+    found = _ELEMENT.fullmatch(text.strip())
+    if found is None:
+        return spans(tile, core, text)
+    name, numbers = found.groups()
+    spec = next((spec for spec in program.outputs if spec.name == name), None)
+    if spec is None:
+        names = [spec.name for spec in program.outputs]
+        raise InputError(f"no output is called {name!r}", hint=suggestion(name, names))
+    index = tuple(int(number) for number in numbers.split(",") if number.strip())
+    inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
+    if len(index) != len(spec.shape) or not inside:
+        shape = " x ".join(str(n) for n in spec.shape)
+        raise InputError(
+            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' * len(shape))}]"
+        )
+    address, mask = datum(resolve(tile, spec.at), spec, index)
+    return (Span(address & ~3, 4, mask),)
