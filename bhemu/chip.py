@@ -158,11 +158,20 @@ class Chip:
         self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
-        self.tile = Tiles(self)
-        self.dram = tuple(DramBank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in range(banks))
         self.runner = ChipRunner(self)
 
-    # Tiles
+    # Tiles and memory; views are made for each look, so that a chip is no reference cycle
+
+    @property
+    def tile(self) -> Tiles:
+        """The Tensix tiles by coordinate; one that was never touched is made when asked for."""
+        return Tiles(self)
+
+    @property
+    def dram(self) -> tuple[Bank, ...]:
+        """The banks of DRAM."""
+        banks = range(self.network.grid.banks)
+        return tuple(DramBank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in banks)
 
     def numbered(self, t: int) -> Tile:
         """Tile `t`, made when it is not there yet."""

@@ -2,6 +2,7 @@
 
 import copy
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import UNTIL_WORDS
 from bhemu.parts import TilePart
-from bhemu.tensix import stops
+from bhemu.tensix import stops, watchpoints
 from bhemu.tensix.state import ASSERTED, CORES, RUNNING
 from bhemu.tensix.status import CONDITIONS, RULES
 
@@ -65,11 +66,18 @@ class ChipRunner:
     """Runs the rounds of one chip; remembers the error that stopped it."""
 
     def __init__(self, chip: ChipPart) -> None:
-        self._chip, self._network = chip, chip.network
+        self._own_chip, self._network = weakref.ref(chip), chip.network
         self.error: BhemuError | None = None
-        self._broken: ChipTile | None = None  # the tile whose error stopped the chip
+        self._broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
         self._running = False
+
+    @property
+    def _chip(self) -> ChipPart:
+        """The chip, which holds this object: it is there as long as something runs."""
+        chip = self._own_chip()
+        assert chip is not None
+        return chip
 
     def run(
         self,
@@ -121,7 +129,7 @@ class ChipRunner:
             raise copy.copy(self.error)
         self.error = None
         if self._broken is not None:
-            s = self._broken.state
+            s = self._chip.numbered(self._broken).state
             s.status[0] = 0
             s.core_state[s.core_state == ASSERTED] = RUNNING
             self._broken = None
@@ -153,6 +161,7 @@ class ChipRunner:
         """Everything may have changed; a core that was seen on a breakpoint leaves it."""
         for tile in self._chip.made():
             tile.before_run()
+            watchpoints.refresh(tile.state)
             self._network.wake(self._chip.number_of(tile.xy), tile.state)
             self._skip_seen(tile)
 
@@ -210,21 +219,22 @@ class ChipRunner:
             if not c.due[t] or not status:
                 continue
             tile = self._chip.numbered(t)
-            stopped = self._resolve_tile(tile, status)
+            try:
+                tile.backend.surface()
+                stopped = self._resolve_tile(tile, status)
+            except BhemuError:
+                self._broken = t
+                raise
             c.stopped[t] = 0
             if stopped is not None:
                 return stopped
         return None
 
     def _resolve_tile(self, tile: ChipTile, status: int) -> Stop | None:
+        """Act on the status of one tile: None to go on."""
         if status == stops.STOP_TIME:
             return None
-        try:
-            tile.backend.surface()
-            stopped = resolve(tile, status)
-        except BhemuError:
-            self._broken = tile
-            raise
+        stopped = resolve(tile, status)
         if stopped is None or status != stops.STOP_BREAKPOINT:
             return stopped
         core = int(tile.state.agent[0])

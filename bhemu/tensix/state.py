@@ -364,7 +364,7 @@ class State:
         self.py: Any = None  # interpreted twins of the compiled entries
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
         address.records[self.base] = self
-        reset(self)
+        _set(self)
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         raise AttributeError(f"the state record has no member {name}")
@@ -387,6 +387,11 @@ def reset(s: Any) -> None:
     for member in MEMBERS:
         if member.name not in keep:
             getattr(s, member.name)[...] = 0
+    _set(s)
+
+
+def _set(s: Any) -> None:
+    """What is not 0 at power-up; a new record has never been touched beyond that."""
     s.host[0] = s.base
     s.dst_valid[:] = UNWRITTEN
     constants = (0x3F56594B, 0, 0x3F800000, 0xBF800000, 0x3B000000, 0xBF2CC4C7, 0xBEB08FF9)
