@@ -152,13 +152,13 @@ class Chip:
             "progress": progress,
         }
         self.threads = arguments.integer("threads", threads, 1, 64)
-        self._livelock = arguments.integer("livelock", livelock, 0, arguments.MOST)
+        quiet = arguments.integer("livelock", livelock, 0, arguments.MOST)
         banks = arguments.integer("dram_banks", dram_banks, BANKS - 1, BANKS)
         self.network = Network(Grid(_columns(harvest), banks), poison, seed)
         self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
-        self.runner = ChipRunner(self)
+        self.runner = ChipRunner(self, quiet)
 
     # Tiles and memory; views are made for each look, so that a chip is no reference cycle
 

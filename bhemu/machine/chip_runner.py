@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bhemu import arguments, errors, interrupts, report
 from bhemu.devices.niu_request import CORE, PC
@@ -24,11 +24,15 @@ from bhemu.tensix import stops, watchpoints
 from bhemu.tensix.state import ASSERTED, CORES, RUNNING
 from bhemu.tensix.status import CONDITIONS, RULES
 
+if TYPE_CHECKING:
+    from bhemu.hang.explore import Loop
+
 UntilWords = Sequence[tuple[XY, int, int]]
 Until = Callable[[Any], bool] | UntilWords | str | None
 
 _CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
-_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit", rounds.CHIP_IDLE: "idle"}
+_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit"}
+_CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
 _FORMS = 'triples as in [((1, 2), 0x100, 0xD0E0)], a callable, or "idle"'
 
 
@@ -65,12 +69,15 @@ class _Ask:
 class ChipRunner:
     """Runs the rounds of one chip; remembers the error that stopped it."""
 
-    def __init__(self, chip: ChipPart) -> None:
+    def __init__(self, chip: ChipPart, livelock: int) -> None:
         self._own_chip, self._network = weakref.ref(chip), chip.network
         self.error: BhemuError | None = None
         self._broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
         self._running = False
+        self._livelock = livelock
+        self._activity = 0, 0  # requests delivered, Tensix words executed
+        self._quiet_since, self._next_look = 0, livelock
 
     @property
     def _chip(self) -> ChipPart:
@@ -97,6 +104,7 @@ class ChipRunner:
             None if timeout_s is None else self._now() + arguments.seconds("timeout_s", timeout_s),
             None if most is None else count_to("rounds", int(c.round[0]), most),
         )
+        self._quiet_since, self._next_look = int(c.round[0]), self._livelock
         self.last, self._running = None, True
         try:
             self._leave_breakpoints()
@@ -179,6 +187,8 @@ class ChipRunner:
             stopped = self._resolve(status) if status else None
             if stopped is not None:
                 return stopped
+            if status == 0:
+                self._look_for_livelock()
             if ask.until is not None and c.round[0] != before and ask.until(self._chip):
                 return self._stop("until")
             if ask.rounds is not None and c.round[0] >= ask.rounds:
@@ -198,6 +208,8 @@ class ChipRunner:
 
     def _resolve(self, status: int) -> Stop | None:
         """Act on a status: None to go on, a stop, or an exception."""
+        if status == rounds.CHIP_IDLE:
+            return self._idle()
         if status in _ENDS:
             return self._stop(_ENDS[status])
         if status == rounds.CHIP_TILES:
@@ -209,7 +221,7 @@ class ChipRunner:
             return None
         if status == rounds.CHIP_REFUSED:
             raise self._refused()
-        raise self._deadlock()
+        raise self._no_progress({})
 
     def _resolve_tiles(self) -> Stop | None:
         """Look at the tiles that have stopped, in their order, up to one that ends the run."""
@@ -270,10 +282,42 @@ class ChipRunner:
             hint=hint,
         )
 
-    def _deadlock(self) -> NoProgress:
+    def _no_progress(self, loops: "dict[int, tuple[Loop, ...]]") -> NoProgress:
         # Imported here: much code, which most programs do not need.
-        from bhemu.hang.waitgraph import no_progress
+        from bhemu.hang.network import no_progress
 
+        return no_progress(self._chip, loops)
+
+    def _idle(self) -> Stop:
+        """Everything is idle; a linked transaction that is still open is an error."""
+        from bhemu.hang.network import linked
+
+        if (self._network.state.tile != 0).any() and (lines := linked(self._chip)):
+            raise errors.Undefined("; ".join(lines), rule="NOC-LINKED-OPEN", hint=_CLOSE)
+        return self._stop("idle")
+
+    def _look_for_livelock(self) -> None:
+        """After many rounds in which nothing was delivered: NoProgress when no tile can go on."""
         c = self._network.state
-        waiting = [t for t in range(TILES) if c.tile[t] and c.asleep[t] == stops.STOP_DEADLOCK]
-        return no_progress(self._chip.numbered(waiting[0]), ())
+        activity = (
+            int(c.delivered[0]),
+            sum(int(tile.state.executed.sum()) for tile in self._chip.made()),
+        )
+        if activity != self._activity:
+            self._activity, self._quiet_since = activity, int(c.round[0])
+            self._next_look = self._livelock
+            return
+        quiet = int(c.round[0]) - self._quiet_since
+        if not self._livelock or quiet < self._next_look or self._network.under_way():
+            return
+        self._next_look = 2 * quiet
+        from bhemu.hang.explore import livelock
+
+        loops: dict[int, tuple[Loop, ...]] = {}
+        for t in (int(t) for t in c.awake.nonzero()[0]):
+            found = livelock(self._chip.numbered(t), quiet // 2)
+            if not found:
+                return
+            loops[t] = found
+        if loops:
+            raise self._no_progress(loops)

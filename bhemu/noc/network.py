@@ -44,6 +44,7 @@ class Network:
         self.grid, self._seed = grid, seed
         self.state = ChipState()
         self.pages: Pages = {}
+        self.joined: dict[int, State] = {}  # the records of the tiles that are made
         self.state.blank[0] = _FILL[poison]
         grid.fill(self.state.map)
         self.state.column[:] = -1
@@ -80,6 +81,7 @@ class Network:
     def join(self, t: int, s: State) -> None:
         """Tile `t` is made: its record is `s`."""
         self.power_up(t, s)
+        self.joined[t] = s
         self.state.tile[t] = s.base
         self.wake(t, s)
 
@@ -88,6 +90,10 @@ class Network:
         if not self.state.awake[t]:
             self.state.awake[t] = 1
             s.clock[0] = max(int(s.clock[0]), int(self.state.clock[0]))
+
+    def under_way(self) -> bool:
+        """Whether a request is not delivered yet."""
+        return any(s.noc_requests[0] for s in self.joined.values())
 
     def endpoint(self, noc: int, xy: XY) -> int:
         """The word of the endpoint at a coordinate (noc_map.py)."""
