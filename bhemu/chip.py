@@ -158,7 +158,7 @@ class Chip:
         self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
-        self.runner = ChipRunner(self, quiet)
+        self.runner = ChipRunner(self, quiet, self.threads)
 
     # Tiles and memory; views are made for each look, so that a chip is no reference cycle
 

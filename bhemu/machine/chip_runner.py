@@ -4,12 +4,14 @@ import copy
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bhemu import arguments, errors, interrupts, report
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.jit.subset import JIT
 from bhemu.machine.runner import count_to, resolve
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
@@ -69,12 +71,14 @@ class _Ask:
 class ChipRunner:
     """Runs the rounds of one chip; remembers the error that stopped it."""
 
-    def __init__(self, chip: ChipPart, livelock: int) -> None:
+    def __init__(self, chip: ChipPart, livelock: int, threads: int) -> None:
         self._own_chip, self._network = weakref.ref(chip), chip.network
         self.error: BhemuError | None = None
         self._broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
         self._running = False
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
         self._livelock = livelock
         self._activity = 0, 0  # requests delivered, Tensix words executed
         self._quiet_since, self._next_look = 0, livelock
@@ -200,8 +204,29 @@ class ChipRunner:
                 n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
 
     def _rounds(self, n: int) -> int:
-        """Run up to `n` rounds: the status of the last."""
-        return self._network.call("run_rounds", n)
+        """Run up to `n` rounds: 0, or why they stopped."""
+        if self._pool is None:
+            return self._network.call("run_rounds", n)
+        status = 0
+        while n > 0 and status == 0:
+            self._run_tiles(self._network.call("open_round", 0))
+            status, n = self._network.call("finish_round", 0), n - 1
+        return status
+
+    def _run_tiles(self, due: int) -> None:
+        """Run the due tiles, spread over the threads; this one takes a share too."""
+        assert self._pool is not None
+        shares = max(min(due, self._threads), 1)
+        others = [
+            self._pool.submit(self._network.call, "run_tiles", share | shares << 16)
+            for share in range(1, shares)
+        ]
+        try:
+            self._network.call("run_tiles", shares << 16)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
 
     def _stop(self, reason: str) -> Stop:
         return Stop(reason, None, int(self._network.state.clock[0]))

@@ -10,7 +10,7 @@ from bhemu.devices import noc_map
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
-from bhemu.noc import memory, rounds
+from bhemu.noc import firmware, memory, rounds
 from bhemu.noc.grid import ROWS, TILES, XY, Grid, on_noc, tile_at
 from bhemu.noc.record import (
     ARC_MEMORY,
@@ -106,7 +106,11 @@ class Network:
         """Make a page of a memory, filled as untouched memory is."""
         made = np.zeros(MEMORY_PAGE, np.uint8)
         blank = int(self.state.blank[0])
-        if blank < 0:
+        if which >= ARC_MEMORY:
+            for (own, at), word in firmware.words(self.grid).items():
+                if own == which and at >> MEMORY_SHIFT == page:
+                    made.view("<u4")[(at & (MEMORY_PAGE - 1)) >> 2] = word
+        elif blank < 0:
             random = np.random.default_rng((self._seed, which, page))
             made[:] = random.integers(0, 256, MEMORY_PAGE, np.uint8)
         elif blank:
@@ -127,7 +131,7 @@ class Network:
         while n > 0:
             page, first = at >> MEMORY_SHIFT, at & (MEMORY_PAGE - 1)
             part = min(n, MEMORY_PAGE - first)
-            if blank >= 0 and (which, page) not in self.pages:
+            if blank >= 0 and which < ARC_MEMORY and (which, page) not in self.pages:
                 parts.append(bytes([blank]) * part)
             else:
                 parts.append(self._page(which, page)[first : first + part].tobytes())
