@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments
+from bhemu import arguments, chip_snapshot
+from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
@@ -304,6 +305,27 @@ class Chip:
     def stop(self) -> Stop | None:
         """How the last run ended; None when none did, or with an error."""
         return self.runner.last
+
+    # States
+
+    def snapshot(self) -> ChipSnapshot:
+        """The whole state as it is now, breakpoints excepted: restore() takes it, save() a file."""
+        self.check_thread()
+        self.runner.check_idle("snapshot")
+        return chip_snapshot.take(self.network, self._tiles, self.runner)
+
+    def restore(self, saved: ChipSnapshot) -> None:
+        """Back to the state of a snapshot, of this or another chip; runs go on exactly as there."""
+        self.check_thread()
+        self.runner.check_idle("restore")
+        if not isinstance(saved, ChipSnapshot):
+            raise InputError(
+                f"{saved!r} is no snapshot of a chip", hint="ChipSnapshot.load(path) reads a file"
+            )
+        chip_snapshot.check(self.network, saved)
+        for t in saved.tiles:
+            self.numbered(t)
+        chip_snapshot.restore(self.network, self._tiles, self.runner, saved)
 
     # What a chip is to Python
 

@@ -40,7 +40,16 @@ _INTERNAL = {
         "locate",
         "place",
     ),
-    *("before_run", "drain_log", "launched", "loaded", "check_thread", "machine", "joined"),
+    *(
+        "before_run",
+        "drain_log",
+        "launched",
+        "loaded",
+        "check_thread",
+        "machine",
+        "joined",
+        "restored",
+    ),
 }
 """What the packages own and no user needs; left out of dir(tile)."""
 
@@ -309,9 +318,13 @@ class Tile(Controls):
 
     def restore(self, saved: Snapshot) -> None:
         """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
-        self._alone("restore")
+        self._drives("restore")
         if not isinstance(saved, Snapshot):
             raise InputError(f"{saved!r} is no snapshot", hint="Snapshot.load(path) reads a file")
+        self.restored(saved)
+
+    def restored(self, saved: Snapshot) -> None:
+        """As restore(); a chip does it for its tiles."""
         snapshot.restore(self, self.machine, saved)
         self.seed, self._poison = saved.about["seed"], saved.about["poison"]
         self._begin_history()

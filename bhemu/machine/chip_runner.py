@@ -74,7 +74,7 @@ class ChipRunner:
     def __init__(self, chip: ChipPart, livelock: int, threads: int) -> None:
         self._own_chip, self._network = weakref.ref(chip), chip.network
         self.error: BhemuError | None = None
-        self._broken: int | None = None  # the tile whose error stopped the chip
+        self.broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
         self._running = False
         self._threads = threads
@@ -124,6 +124,10 @@ class ChipRunner:
             self._running = False
         return self.last
 
+    def restored(self, error: BhemuError | None, broken: int | None) -> None:
+        """The chip was put back to a state in which `error` had stopped it, at tile `broken`."""
+        self.error, self.broken, self.last = error, broken, None
+
     def check_idle(self, what: str) -> None:
         """InputError while a run goes on."""
         if self._running:
@@ -140,11 +144,11 @@ class ChipRunner:
         if not arguments.flag("resume", resume):
             raise copy.copy(self.error)
         self.error = None
-        if self._broken is not None:
-            s = self._chip.numbered(self._broken).state
+        if self.broken is not None:
+            s = self._chip.numbered(self.broken).state
             s.status[0] = 0
             s.core_state[s.core_state == ASSERTED] = RUNNING
-            self._broken = None
+            self.broken = None
 
     def _put_until(self, until: Until) -> Callable[[Any], bool] | None:
         """Put word conditions into the record; a callable is returned."""
@@ -260,7 +264,7 @@ class ChipRunner:
                 tile.backend.surface()
                 stopped = self._resolve_tile(tile, status)
             except BhemuError:
-                self._broken = t
+                self.broken = t
                 raise
             c.stopped[t] = 0
             if stopped is not None:

@@ -274,7 +274,7 @@ def _compact(s: Any) -> None:
 @njit
 def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
     """Deliver what tile `t` has sent, from chip.at on; 0, or why it cannot go on."""
-    while chip.at[1] < chip.left[t]:
+    while chip.at[1] < min(chip.left[t], s.noc_requests[0]):  # the host may have reset the tile
         row = s.noc_request[chip.at[1]]
         if not late.may_go(chip, t, s, chip.at[1]):
             chip.at[1] += 1

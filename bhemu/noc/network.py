@@ -119,6 +119,13 @@ class Network:
         self.state.page[which, page] = made.ctypes.data
         return made
 
+    def replace_pages(self, pages: Pages) -> None:
+        """These pages and no others exist."""
+        self.pages = {place: data.copy() for place, data in pages.items()}
+        self.state.page[:] = 0
+        for (which, page), data in self.pages.items():
+            self.state.page[which, page] = data.ctypes.data
+
     def _page(self, which: int, page: int) -> npt.NDArray[np.uint8]:
         return (
             self.pages[which, page] if (which, page) in self.pages else self.make_page(which, page)
