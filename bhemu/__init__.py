@@ -22,6 +22,7 @@ from bhemu.errors import UnknownName as UnknownName
 
 if TYPE_CHECKING:
     from bhemu.chip import Chip as Chip
+    from bhemu.chip_snapshot import ChipSnapshot as ChipSnapshot
     from bhemu.launch import Program as Program
     from bhemu.machine.stop import Stop as Stop
     from bhemu.program.loader import read_elf as load_elf
@@ -32,13 +33,23 @@ __version__ = "0.1.0"
 # Imported on first use: they take long to import and many uses need none of them.
 _HOME = {
     "Chip": ("bhemu.chip", "Chip"),
+    "ChipSnapshot": ("bhemu.chip_snapshot", "ChipSnapshot"),
     "Program": ("bhemu.launch", "Program"),
     "Snapshot": ("bhemu.snapshot", "Snapshot"),
     "Stop": ("bhemu.machine.stop", "Stop"),
     "Tile": ("bhemu.tile", "Tile"),
     "load_elf": ("bhemu.program.loader", "read_elf"),
 }
-__all__ = ["Assert", "BhemuError", "Chip", "GuestFault", "InputError", "Internal", "Limit"]
+__all__ = [
+    "Assert",
+    "BhemuError",
+    "Chip",
+    "ChipSnapshot",
+    "GuestFault",
+    "InputError",
+    "Internal",
+    "Limit",
+]
 __all__ += [
     "NoProgress",
     "NotModelled",

@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments
+from bhemu import arguments, chip_snapshot
+from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
@@ -152,17 +153,26 @@ class Chip:
             "progress": progress,
         }
         self.threads = arguments.integer("threads", threads, 1, 64)
-        self._livelock = arguments.integer("livelock", livelock, 0, arguments.MOST)
+        quiet = arguments.integer("livelock", livelock, 0, arguments.MOST)
         banks = arguments.integer("dram_banks", dram_banks, BANKS - 1, BANKS)
         self.network = Network(Grid(_columns(harvest), banks), poison, seed)
         self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
-        self.tile = Tiles(self)
-        self.dram = tuple(DramBank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in range(banks))
-        self.runner = ChipRunner(self)
+        self.runner = ChipRunner(self, quiet, self.threads)
 
-    # Tiles
+    # Tiles and memory; views are made for each look, so that a chip is no reference cycle
+
+    @property
+    def tile(self) -> Tiles:
+        """The Tensix tiles by coordinate; one that was never touched is made when asked for."""
+        return Tiles(self)
+
+    @property
+    def dram(self) -> tuple[Bank, ...]:
+        """The banks of DRAM."""
+        banks = range(self.network.grid.banks)
+        return tuple(DramBank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in banks)
 
     def numbered(self, t: int) -> Tile:
         """Tile `t`, made when it is not there yet."""
@@ -295,6 +305,27 @@ class Chip:
     def stop(self) -> Stop | None:
         """How the last run ended; None when none did, or with an error."""
         return self.runner.last
+
+    # States
+
+    def snapshot(self) -> ChipSnapshot:
+        """The whole state as it is now, breakpoints excepted: restore() takes it, save() a file."""
+        self.check_thread()
+        self.runner.check_idle("snapshot")
+        return chip_snapshot.take(self.network, self._tiles, self.runner)
+
+    def restore(self, saved: ChipSnapshot) -> None:
+        """Back to the state of a snapshot, of this or another chip; runs go on exactly as there."""
+        self.check_thread()
+        self.runner.check_idle("restore")
+        if not isinstance(saved, ChipSnapshot):
+            raise InputError(
+                f"{saved!r} is no snapshot of a chip", hint="ChipSnapshot.load(path) reads a file"
+            )
+        chip_snapshot.check(self.network, saved)
+        for t in saved.tiles:
+            self.numbered(t)
+        chip_snapshot.restore(self.network, self._tiles, self.runner, saved)
 
     # What a chip is to Python
 

@@ -107,7 +107,7 @@ class Snapshot:
                 loaded.error = errors.from_dict(about["error"])
         except _DAMAGE as error:
             raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
-        _check_values(arrays, path)
+        check_values(arrays, path)
         return loaded
 
 
@@ -123,7 +123,7 @@ def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArra
     return archive.array(member.name, header.size)
 
 
-def _check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
+def check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
     """InputError for a number that no tile holds, where it chooses or counts what is shown."""
     for name, most in _MOST.items():
         if (held[name] < 0).any() or (held[name] > most).any():

@@ -40,7 +40,16 @@ _INTERNAL = {
         "locate",
         "place",
     ),
-    *("before_run", "drain_log", "launched", "loaded", "check_thread", "machine", "joined"),
+    *(
+        "before_run",
+        "drain_log",
+        "launched",
+        "loaded",
+        "check_thread",
+        "machine",
+        "joined",
+        "restored",
+    ),
 }
 """What the packages own and no user needs; left out of dir(tile)."""
 
@@ -93,18 +102,20 @@ class Tile(Controls):
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
         self._program: Program | None = None
-        self._power_up()
+        self._power_up(fresh=True)
         for observe in events.tile_created:
             observe(self)
 
-    def _power_up(self) -> None:
+    def _power_up(self, fresh: bool = False) -> None:
+        """Registers and memory as after a reset; `fresh`: the record is new, all zero."""
         self.state.core_state[:] = RESET
         for window in WINDOWS:
             if window.power_up is not None:
                 window.power_up(self.state, self.xy)
         if self._chip is not None:
             self._chip[0].power_up(self._chip[1], self.state)
-        self.state.l1[:] = POISON[self._poison]
+        if not fresh or POISON[self._poison]:
+            self.state.l1[:] = POISON[self._poison]
         if self._poison == "random":
             random = np.random.default_rng(self.seed)
             self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
@@ -307,9 +318,13 @@ class Tile(Controls):
 
     def restore(self, saved: Snapshot) -> None:
         """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
-        self._alone("restore")
+        self._drives("restore")
         if not isinstance(saved, Snapshot):
             raise InputError(f"{saved!r} is no snapshot", hint="Snapshot.load(path) reads a file")
+        self.restored(saved)
+
+    def restored(self, saved: Snapshot) -> None:
+        """As restore(); a chip does it for its tiles."""
         snapshot.restore(self, self.machine, saved)
         self.seed, self._poison = saved.about["seed"], saved.about["poison"]
         self._begin_history()

@@ -23,6 +23,7 @@ LAYERS = (
     ("history",),
     ("controls",),
     ("tile",),
+    ("chip_snapshot",),
     ("chip",),
     ("llk",),
     ("launch",),

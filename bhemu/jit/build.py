@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ _KEYS = "keys-"  # how the names of notes about keys begin
 _KEPT_KEYS = 50  # of them are kept: one for each version of the sources
 _yields = False
 _loaded: dict["Entry", int] = {}  # addresses
+_one_at_a_time = threading.RLock()
 
 
 class Code(NamedTuple):
@@ -107,13 +109,14 @@ def _file(wanted: Entry) -> str:
 
 def load(wanted: Entry) -> Code:
     """The machine code of an entry: loaded already, kept, or compiled now."""
-    if (address := _loaded.get(wanted)) is not None:
-        return Code(address, 0)
-    begin = time.perf_counter()
-    kept = _kept(wanted)
-    found = machine_code.unpacked(kept or _compiled(wanted))
-    address = _loaded[wanted] = machine_code.load(found)
-    return Code(address, 0 if kept else time.perf_counter() - begin)
+    with _one_at_a_time:  # tiles of a chip may run in several threads
+        if (address := _loaded.get(wanted)) is not None:
+            return Code(address, 0)
+        begin = time.perf_counter()
+        kept = _kept(wanted)
+        found = machine_code.unpacked(kept or _compiled(wanted))
+        address = _loaded[wanted] = machine_code.load(found)
+        return Code(address, 0 if kept else time.perf_counter() - begin)
 
 
 def image(wanted: Entry) -> bytes:

@@ -2,13 +2,16 @@
 
 import copy
 import time
+import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bhemu import arguments, errors, interrupts, report
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.jit.subset import JIT
 from bhemu.machine.runner import count_to, resolve
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
@@ -19,15 +22,19 @@ from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import UNTIL_WORDS
 from bhemu.parts import TilePart
-from bhemu.tensix import stops
+from bhemu.tensix import stops, watchpoints
 from bhemu.tensix.state import ASSERTED, CORES, RUNNING
 from bhemu.tensix.status import CONDITIONS, RULES
+
+if TYPE_CHECKING:
+    from bhemu.hang.explore import Loop
 
 UntilWords = Sequence[tuple[XY, int, int]]
 Until = Callable[[Any], bool] | UntilWords | str | None
 
 _CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
-_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit", rounds.CHIP_IDLE: "idle"}
+_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit"}
+_CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
 _FORMS = 'triples as in [((1, 2), 0x100, 0xD0E0)], a callable, or "idle"'
 
 
@@ -64,12 +71,24 @@ class _Ask:
 class ChipRunner:
     """Runs the rounds of one chip; remembers the error that stopped it."""
 
-    def __init__(self, chip: ChipPart) -> None:
-        self._chip, self._network = chip, chip.network
+    def __init__(self, chip: ChipPart, livelock: int, threads: int) -> None:
+        self._own_chip, self._network = weakref.ref(chip), chip.network
         self.error: BhemuError | None = None
-        self._broken: ChipTile | None = None  # the tile whose error stopped the chip
+        self.broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
         self._running = False
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
+        self._livelock = livelock
+        self._activity = 0, 0  # requests delivered, Tensix words executed
+        self._quiet_since, self._next_look = 0, livelock
+
+    @property
+    def _chip(self) -> ChipPart:
+        """The chip, which holds this object: it is there as long as something runs."""
+        chip = self._own_chip()
+        assert chip is not None
+        return chip
 
     def run(
         self,
@@ -89,6 +108,7 @@ class ChipRunner:
             None if timeout_s is None else self._now() + arguments.seconds("timeout_s", timeout_s),
             None if most is None else count_to("rounds", int(c.round[0]), most),
         )
+        self._quiet_since, self._next_look = int(c.round[0]), self._livelock
         self.last, self._running = None, True
         try:
             self._leave_breakpoints()
@@ -103,6 +123,10 @@ class ChipRunner:
         finally:
             self._running = False
         return self.last
+
+    def restored(self, error: BhemuError | None, broken: int | None) -> None:
+        """The chip was put back to a state in which `error` had stopped it, at tile `broken`."""
+        self.error, self.broken, self.last = error, broken, None
 
     def check_idle(self, what: str) -> None:
         """InputError while a run goes on."""
@@ -120,11 +144,11 @@ class ChipRunner:
         if not arguments.flag("resume", resume):
             raise copy.copy(self.error)
         self.error = None
-        if self._broken is not None:
-            s = self._broken.state
+        if self.broken is not None:
+            s = self._chip.numbered(self.broken).state
             s.status[0] = 0
             s.core_state[s.core_state == ASSERTED] = RUNNING
-            self._broken = None
+            self.broken = None
 
     def _put_until(self, until: Until) -> Callable[[Any], bool] | None:
         """Put word conditions into the record; a callable is returned."""
@@ -153,6 +177,7 @@ class ChipRunner:
         """Everything may have changed; a core that was seen on a breakpoint leaves it."""
         for tile in self._chip.made():
             tile.before_run()
+            watchpoints.refresh(tile.state)
             self._network.wake(self._chip.number_of(tile.xy), tile.state)
             self._skip_seen(tile)
 
@@ -170,6 +195,8 @@ class ChipRunner:
             stopped = self._resolve(status) if status else None
             if stopped is not None:
                 return stopped
+            if status == 0:
+                self._look_for_livelock()
             if ask.until is not None and c.round[0] != before and ask.until(self._chip):
                 return self._stop("until")
             if ask.rounds is not None and c.round[0] >= ask.rounds:
@@ -181,14 +208,37 @@ class ChipRunner:
                 n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
 
     def _rounds(self, n: int) -> int:
-        """Run up to `n` rounds: the status of the last."""
-        return self._network.call("run_rounds", n)
+        """Run up to `n` rounds: 0, or why they stopped."""
+        if self._pool is None:
+            return self._network.call("run_rounds", n)
+        status = 0
+        while n > 0 and status == 0:
+            self._run_tiles(self._network.call("open_round", 0))
+            status, n = self._network.call("finish_round", 0), n - 1
+        return status
+
+    def _run_tiles(self, due: int) -> None:
+        """Run the due tiles, spread over the threads; this one takes a share too."""
+        assert self._pool is not None
+        shares = max(min(due, self._threads), 1)
+        others = [
+            self._pool.submit(self._network.call, "run_tiles", share | shares << 16)
+            for share in range(1, shares)
+        ]
+        try:
+            self._network.call("run_tiles", shares << 16)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
 
     def _stop(self, reason: str) -> Stop:
         return Stop(reason, None, int(self._network.state.clock[0]))
 
     def _resolve(self, status: int) -> Stop | None:
         """Act on a status: None to go on, a stop, or an exception."""
+        if status == rounds.CHIP_IDLE:
+            return self._idle()
         if status in _ENDS:
             return self._stop(_ENDS[status])
         if status == rounds.CHIP_TILES:
@@ -200,7 +250,7 @@ class ChipRunner:
             return None
         if status == rounds.CHIP_REFUSED:
             raise self._refused()
-        raise self._deadlock()
+        raise self._no_progress({})
 
     def _resolve_tiles(self) -> Stop | None:
         """Look at the tiles that have stopped, in their order, up to one that ends the run."""
@@ -210,21 +260,22 @@ class ChipRunner:
             if not c.due[t] or not status:
                 continue
             tile = self._chip.numbered(t)
-            stopped = self._resolve_tile(tile, status)
+            try:
+                tile.backend.surface()
+                stopped = self._resolve_tile(tile, status)
+            except BhemuError:
+                self.broken = t
+                raise
             c.stopped[t] = 0
             if stopped is not None:
                 return stopped
         return None
 
     def _resolve_tile(self, tile: ChipTile, status: int) -> Stop | None:
+        """Act on the status of one tile: None to go on."""
         if status == stops.STOP_TIME:
             return None
-        try:
-            tile.backend.surface()
-            stopped = resolve(tile, status)
-        except BhemuError:
-            self._broken = tile
-            raise
+        stopped = resolve(tile, status)
         if stopped is None or status != stops.STOP_BREAKPOINT:
             return stopped
         core = int(tile.state.agent[0])
@@ -260,10 +311,42 @@ class ChipRunner:
             hint=hint,
         )
 
-    def _deadlock(self) -> NoProgress:
+    def _no_progress(self, loops: "dict[int, tuple[Loop, ...]]") -> NoProgress:
         # Imported here: much code, which most programs do not need.
-        from bhemu.hang.waitgraph import no_progress
+        from bhemu.hang.network import no_progress
 
+        return no_progress(self._chip, loops)
+
+    def _idle(self) -> Stop:
+        """Everything is idle; a linked transaction that is still open is an error."""
+        from bhemu.hang.network import linked
+
+        if (self._network.state.tile != 0).any() and (lines := linked(self._chip)):
+            raise errors.Undefined("; ".join(lines), rule="NOC-LINKED-OPEN", hint=_CLOSE)
+        return self._stop("idle")
+
+    def _look_for_livelock(self) -> None:
+        """After many rounds in which nothing was delivered: NoProgress when no tile can go on."""
         c = self._network.state
-        waiting = [t for t in range(TILES) if c.tile[t] and c.asleep[t] == stops.STOP_DEADLOCK]
-        return no_progress(self._chip.numbered(waiting[0]), ())
+        activity = (
+            int(c.delivered[0]),
+            sum(int(tile.state.executed.sum()) for tile in self._chip.made()),
+        )
+        if activity != self._activity:
+            self._activity, self._quiet_since = activity, int(c.round[0])
+            self._next_look = self._livelock
+            return
+        quiet = int(c.round[0]) - self._quiet_since
+        if not self._livelock or quiet < self._next_look or self._network.under_way():
+            return
+        self._next_look = 2 * quiet
+        from bhemu.hang.explore import livelock
+
+        loops: dict[int, tuple[Loop, ...]] = {}
+        for t in (int(t) for t in c.awake.nonzero()[0]):
+            found = livelock(self._chip.numbered(t), quiet // 2)
+            if not found:
+                return
+            loops[t] = found
+        if loops:
+            raise self._no_progress(loops)

@@ -18,7 +18,7 @@ from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.noc import atomics, late, memory
 from bhemu.noc.grid import HEIGHT, TILES, WIDTH
 from bhemu.tensix import code_pages
-from bhemu.tensix.state import DTYPE, NOC_FIELDS, OFFSET
+from bhemu.tensix.state import DTYPE, NOC_ARRIVED, NOC_FIELDS, OFFSET
 from bhemu.tensix.status import DONE
 
 STAYS, MAKE, REFUSED = 1, 2, 3  # why a request was not delivered
@@ -160,8 +160,19 @@ def _l1(s: Any, target: Any, row: Any) -> None:
 
 
 @njit
-def _to_tile(chip: Any, s: Any, u: Any, row: Any) -> Any:
-    """Perform the request at tile `u`: DONE, or the status of its register access."""
+def _remember(chip: Any, t: Any, target: Any, row: Any) -> None:
+    """Note who has written what, for messages."""
+    if request.kind(row[request.CONTROL]) == request.READ:
+        return
+    note = target.noc_arrived[target.noc_arrivals[0] & (NOC_ARRIVED - 1)]
+    note[0], note[1], note[2] = row[request.REMOTE], request.size(row), t
+    note[3], note[4], note[5] = row[request.CORE], row[request.PC], chip.round[0]
+    target.noc_arrivals[0] += 1
+
+
+@njit
+def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
+    """Perform a request of tile `t` at tile `u`: DONE, or the status of its register access."""
     target = tile_of(chip, u)
     if niu_check.is_register(row):
         status = _register(s, target, row)
@@ -171,6 +182,7 @@ def _to_tile(chip: Any, s: Any, u: Any, row: Any) -> Any:
     else:
         _l1(s, target, row)
     _count_received(target, row)
+    _remember(chip, t, target, row)
     wake(chip, u, target)
     return np.int64(DONE)
 
@@ -210,7 +222,7 @@ def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
     n = np.int64(0)
     for u in range(TILES):
         if _receives(chip, t, u, row):
-            if _to_tile(chip, s, u, row) != DONE:
+            if _to_tile(chip, t, s, u, row) != DONE:
                 return np.int64(REFUSED)
             n += 1
     _count_answers(s, row, n)
@@ -227,7 +239,7 @@ def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
         if chip.tile[u] == 0:
             chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
             return np.int64(MAKE)
-        status = _to_tile(chip, s, u, row)
+        status = _to_tile(chip, t, s, u, row)
         if status != DONE:
             return np.int64(STAYS if status > DONE else REFUSED)
     else:
@@ -262,7 +274,7 @@ def _compact(s: Any) -> None:
 @njit
 def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
     """Deliver what tile `t` has sent, from chip.at on; 0, or why it cannot go on."""
-    while chip.at[1] < chip.left[t]:
+    while chip.at[1] < min(chip.left[t], s.noc_requests[0]):  # the host may have reset the tile
         row = s.noc_request[chip.at[1]]
         if not late.may_go(chip, t, s, chip.at[1]):
             chip.at[1] += 1

@@ -79,10 +79,13 @@ def read(chip: Any, memory: Any, at: Any, to: Any, n: Any) -> None:
 def reach(chip: Any, row: Any) -> Any:
     """Whether the pages of a request are there; a read needs none where blank is one byte."""
     control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
-    if request.kind(control) == request.READ and chip.blank[0] >= 0:
+    which = number(endpoint)
+    if request.kind(control) == request.READ and chip.blank[0] >= 0 and which < ARC_MEMORY:
         return True
-    at = offset(endpoint, row[request.REMOTE]) & ~15
-    return has(chip, number(endpoint), at, request.size(row) + 15)
+    at = offset(endpoint, row[request.REMOTE])
+    first = at & ~15  # of the line that an atomic changes, or byte enables
+    begin = first if request.has_enables(control) else at
+    return has(chip, which, first, begin - first + request.size(row))
 
 
 @njit

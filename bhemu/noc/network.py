@@ -10,7 +10,7 @@ from bhemu.devices import noc_map
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
-from bhemu.noc import memory, rounds
+from bhemu.noc import firmware, memory, rounds
 from bhemu.noc.grid import ROWS, TILES, XY, Grid, on_noc, tile_at
 from bhemu.noc.record import (
     ARC_MEMORY,
@@ -44,6 +44,7 @@ class Network:
         self.grid, self._seed = grid, seed
         self.state = ChipState()
         self.pages: Pages = {}
+        self.joined: dict[int, State] = {}  # the records of the tiles that are made
         self.state.blank[0] = _FILL[poison]
         grid.fill(self.state.map)
         self.state.column[:] = -1
@@ -80,6 +81,7 @@ class Network:
     def join(self, t: int, s: State) -> None:
         """Tile `t` is made: its record is `s`."""
         self.power_up(t, s)
+        self.joined[t] = s
         self.state.tile[t] = s.base
         self.wake(t, s)
 
@@ -88,6 +90,10 @@ class Network:
         if not self.state.awake[t]:
             self.state.awake[t] = 1
             s.clock[0] = max(int(s.clock[0]), int(self.state.clock[0]))
+
+    def under_way(self) -> bool:
+        """Whether a request is not delivered yet."""
+        return any(s.noc_requests[0] for s in self.joined.values())
 
     def endpoint(self, noc: int, xy: XY) -> int:
         """The word of the endpoint at a coordinate (noc_map.py)."""
@@ -100,7 +106,11 @@ class Network:
         """Make a page of a memory, filled as untouched memory is."""
         made = np.zeros(MEMORY_PAGE, np.uint8)
         blank = int(self.state.blank[0])
-        if blank < 0:
+        if which >= ARC_MEMORY:
+            for (own, at), word in firmware.words(self.grid).items():
+                if own == which and at >> MEMORY_SHIFT == page:
+                    made.view("<u4")[(at & (MEMORY_PAGE - 1)) >> 2] = word
+        elif blank < 0:
             random = np.random.default_rng((self._seed, which, page))
             made[:] = random.integers(0, 256, MEMORY_PAGE, np.uint8)
         elif blank:
@@ -108,6 +118,13 @@ class Network:
         self.pages[which, page] = made
         self.state.page[which, page] = made.ctypes.data
         return made
+
+    def replace_pages(self, pages: Pages) -> None:
+        """These pages and no others exist."""
+        self.pages = {place: data.copy() for place, data in pages.items()}
+        self.state.page[:] = 0
+        for (which, page), data in self.pages.items():
+            self.state.page[which, page] = data.ctypes.data
 
     def _page(self, which: int, page: int) -> npt.NDArray[np.uint8]:
         return (
@@ -121,7 +138,7 @@ class Network:
         while n > 0:
             page, first = at >> MEMORY_SHIFT, at & (MEMORY_PAGE - 1)
             part = min(n, MEMORY_PAGE - first)
-            if blank >= 0 and (which, page) not in self.pages:
+            if blank >= 0 and which < ARC_MEMORY and (which, page) not in self.pages:
                 parts.append(bytes([blank]) * part)
             else:
                 parts.append(self._page(which, page)[first : first + part].tobytes())

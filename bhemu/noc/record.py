@@ -37,6 +37,7 @@ MEMBERS = (
     # tiles
     Member("awake", _i64, (TILES,), "1 = the tile takes part in the next round"),
     Member("due", _i64, (TILES,), "1 = the tile has not finished the open round"),
+    Member("place", _i64, (TILES,), "which of the due tiles it is, to share them among threads"),
     Member("stopped", _i64, (TILES,), "status with which the tile stopped, 0 = none"),
     Member("asleep", _i64, (TILES,), "status with which the tile fell asleep: idle or deadlock"),
     Member("begun", _i64, (TILES,), "the tile's clock when the round began"),

@@ -52,13 +52,11 @@ def _run_tile(chip: Any, t: Any) -> None:
 
 
 def run_tiles(chip: Any, share: Any) -> Any:
-    """STEP of a chip: run the due tiles of one share; `share` = which of how many, in 16 bits."""
-    which, shares, seen = share & 0xFFFF, share >> 16, np.int64(0)
+    """STEP of a chip: run the due tiles of one share; `share`: which, and from bit 16 how many."""
+    which, shares = share & 0xFFFF, share >> 16
     for t in range(TILES):
-        if chip.due[t]:
-            if seen % shares == which:
-                _run_tile(chip, t)
-            seen += 1
+        if chip.due[t] and chip.place[t] % shares == which:
+            _run_tile(chip, t)
     return np.int64(0)
 
 
@@ -140,6 +138,7 @@ def open_round(chip: Any, _unused: Any) -> Any:
         _open(chip)
     due = np.int64(0)
     for t in range(TILES):
+        chip.place[t] = due
         due += 1 if chip.due[t] else 0
     return due
 

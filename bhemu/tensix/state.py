@@ -31,6 +31,7 @@ WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 NOC_REQUESTS = 256  # requests of both NIUs that may be under way, see devices/niu_request.py
 NOC_FIELDS = 16  # of each of them
+NOC_ARRIVED = 64  # writes over the NoC that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
@@ -253,6 +254,8 @@ MEMBERS = (
     Member("noc_issued", _i64, (1,), "requests issued so far"),
     Member("noc_data", _u8, (NOC_DATA,), "data of the writes under way"),
     Member("noc_data_used", _i64, (1,), "bytes of it"),
+    Member("noc_arrived", _i64, (NOC_ARRIVED, 6), "what was written last over the NoC, as a ring:"),
+    Member("noc_arrivals", _i64, (1,), "so many times: address, bytes, tile, core, pc, round"),
     Member("inert", _u32, (32,), "inert registers, in the order of their addresses"),
     Member("inert_count", _i64, (32,), "accesses to each of them"),
     Member("sync_declared", _i64, (3,), "1 = RESOURCEDECL changed what Auto TTSync tracks"),
@@ -364,7 +367,7 @@ class State:
         self.py: Any = None  # interpreted twins of the compiled entries
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
         address.records[self.base] = self
-        reset(self)
+        _set(self)
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         raise AttributeError(f"the state record has no member {name}")
@@ -387,6 +390,11 @@ def reset(s: Any) -> None:
     for member in MEMBERS:
         if member.name not in keep:
             getattr(s, member.name)[...] = 0
+    _set(s)
+
+
+def _set(s: Any) -> None:
+    """What is not 0 at power-up; a new record has never been touched beyond that."""
     s.host[0] = s.base
     s.dst_valid[:] = UNWRITTEN
     constants = (0x3F56594B, 0, 0x3F800000, 0xBF800000, 0x3B000000, 0xBF2CC4C7, 0xBEB08FF9)

@@ -13,8 +13,12 @@ from pathlib import Path
 import golden_noc
 import pytest
 
+from bhemu.tensix.state import POINTERS
+
 CASES = golden_noc.names()
 INTERPRETED = ("own_tile", "token_ring", "atomics", "remote_niu", "mcast_noc1", "dram_len")
+OWN = {*POINTERS, "detail", "leave_at", "look_left", "scratch", "translated"}
+"""Members that hold addresses, or what remains of messages and looks at the time."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -44,6 +48,19 @@ def test_late_delivery_does_not_change_the_result(name: str, seed: int) -> None:
     case = golden_noc.load(name)
     chip = golden_noc.run(case, delivery="late", seed=seed, quantum=50)
     assert golden_noc.differences(case, chip) == []
+
+
+@pytest.mark.usefixtures("both_engines")
+@pytest.mark.parametrize("name", CASES)
+def test_threads_change_neither_bytes_nor_clocks(name: str) -> None:
+    case = golden_noc.load(name)
+    one, two = (golden_noc.run(case, quantum=200, threads=n) for n in (1, 2))
+    assert golden_noc.differences(case, two) == []
+    assert (one.clock, one.round) == (two.clock, two.round)
+    for a, b in zip(one.tiles, two.tiles, strict=True):
+        for member, value in a.state.members():
+            if member.name not in OWN:
+                assert (value == getattr(b.state, member.name)).all(), (a, member.name)
 
 
 def test_interpreted_code_gives_the_same() -> None:

@@ -8,9 +8,10 @@ import functools
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu import memmap as mm
 from bhemu.devices import auto_sync, inert, rules
@@ -37,6 +38,7 @@ assert len(WINDOWS) < GAP < WINDOW_ROWS
 _HEAD = '''"""Generated from the window {name} by bhemu/devices/bus/entries.py; do not edit."""
 
 import numpy as np
+import numpy.typing as npt
 
 {imports}
 
@@ -147,25 +149,41 @@ def interpreted(window: Window, store: bool) -> Any:
     return entry(window, store).resolved()
 
 
-def fill(s: State, first_load: int, first_store: int) -> None:
-    """Write the tables of the bus into a record; pointers until the first use."""
-    first = np.searchsorted(
-        [w.high - 1 for w in WINDOWS], mm.DEVICE_BASE + (np.arange(s.window_at.size) << PAGE_SHIFT)
-    )
-    s.window_at[:] = first
-    s.window[:, (LOW, HIGH)] = _NEVER
+class _Tables(NamedTuple):
+    """The tables of the bus, as every record holds them."""
+
+    window_at: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int64]
+    window_rule: npt.NDArray[np.int64]
+
+
+@functools.cache
+def _tables(shapes: tuple[tuple[int, ...], ...]) -> _Tables:
+    made = _Tables(*(np.zeros(shape, np.int64) for shape in shapes))
+    pages = mm.DEVICE_BASE + (np.arange(made.window_at.size) << PAGE_SHIFT)
+    made.window_at[:] = np.searchsorted([w.high - 1 for w in WINDOWS], pages)
+    made.window[:, (LOW, HIGH)] = _NEVER
     rows = {**dict(enumerate(WINDOWS)), GAP: None}
     for i, window in rows.items():
         if window is not None:
-            s.window[i, (LOW, HIGH, ORDER)] = window.low, window.high, window.order
+            made.window[i, (LOW, HIGH, ORDER)] = window.low, window.high, window.order
         for way in (LOAD, STORE):
             sizes, why = ANY, [rules.UNMAPPED] * len(EVERYONE)
             if window is not None:
                 sizes = window.stores if way == STORE else window.loads
                 why = [window.refuses(way == STORE, agent) for agent in EVERYONE]
-            s.window[i, WIDTHS + way] = sizes
-            s.window[i, AGENTS + way] = sum(1 << n for n, rule in enumerate(why) if not rule)
-            s.window_rule[way, i] = why
+            made.window[i, WIDTHS + way] = sizes
+            made.window[i, AGENTS + way] = sum(1 << n for n, rule in enumerate(why) if not rule)
+            made.window_rule[way, i] = why
+    return made
+
+
+def fill(s: State, first_load: int, first_store: int) -> None:
+    """Write the tables of the bus into a record; pointers until the first use."""
+    names = _Tables._fields
+    made = _tables(tuple(getattr(s, name).shape for name in names))
+    for name, table in zip(names, made, strict=True):
+        getattr(s, name)[...] = table
     s.window_entry[LOAD], s.window_entry[STORE] = first_load, first_store
     for place, address in _addresses.items():
         s.window_entry[place] = address
