@@ -25,10 +25,12 @@ from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.schema import ENGINES, Program
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
+from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 from bhemu.tensix.views import Tensix
 
 _UB = {"error": 0, "warn": 1, "silicon": 2}
 _REFERENCE = {"ttsim": 0, "llk": 1}
+_STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
 _POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
 _NOC_SIDE = 63  # largest coordinate
 _INTERNAL = {
@@ -62,6 +64,7 @@ class TileOptions(TypedDict, total=False):
     ub: str
     poison: str | None
     reference: str
+    stochastic: int | str | None
     engine: str | None
     livelock: int
     progress: Callable[[str, float], None]
@@ -71,7 +74,9 @@ class Tile(Controls):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim" or "llk"; engine: what runs the cores, "unicorn" or "compiled", with the
+    reference: "ttsim" or "llk"; stochastic: how the matrix unit and the packer round by chance,
+    which no source describes bit by bit: None or "off" (refused), the seed of a model, "up" or
+    "down"; engine: what runs the cores, "unicorn" or "compiled", with the
     same results (None: what BHEMU_ENGINE says, else "unicorn"); livelock: rounds without a Tensix
     word after which a run looks whether any core can still leave its loop (0 = never);
     poison: None, "zero", "ff" or "random" (fill of L1, with `seed`);
@@ -89,6 +94,7 @@ class Tile(Controls):
         ub: str = "error",
         poison: str | None = None,
         reference: str = "ttsim",
+        stochastic: int | str | None = None,
         engine: str | None = None,
         livelock: int = 2000,
         progress: Callable[[str, float], None] = _silent,
@@ -99,6 +105,8 @@ class Tile(Controls):
         self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
         self.state.ub_mode[0] = arguments.choice("ub", ub, _UB)
         self.state.reference[0] = arguments.choice("reference", reference, _REFERENCE)
+        model, self.state.stochastic_seed[0] = arguments.stochastic(stochastic)
+        self.state.stochastic[0] = _STOCHASTIC[model]
         self.engine = _engine(engine)
         arguments.choice("poison", poison, _POISON)
         self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)
