@@ -71,6 +71,7 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
         "ub": program.run.ub,
         "poison": program.run.poison,
         "reference": program.run.reference,
+        "stochastic": program.run.stochastic,
         "engine": program.run.engine,
         "livelock": program.run.livelock,
     }

@@ -7,9 +7,11 @@ from typing import Any, TypedDict
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program.schema import ENGINES
+from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 
 UB = {"error": 0, "warn": 1, "silicon": 2}
 REFERENCE = {"ttsim": 0, "llk": 1}
+STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
 _NOC_SIDE = 63  # largest coordinate
 
@@ -27,6 +29,7 @@ class TileOptions(TypedDict, total=False):
     ub: str
     poison: str | None
     reference: str
+    stochastic: int | str | None
     engine: str | None
     livelock: int
     progress: Callable[[str, float], None]

@@ -18,7 +18,16 @@ from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop, now
 from bhemu.machine.until import End, Until
 from bhemu.noc.network import Network
-from bhemu.options import POISON, REFERENCE, UB, coordinate, engine_name, shape_of, silent
+from bhemu.options import (
+    POISON,
+    REFERENCE,
+    STOCHASTIC,
+    UB,
+    coordinate,
+    engine_name,
+    shape_of,
+    silent,
+)
 from bhemu.parts import Loaded
 from bhemu.program import loader, tensor
 from bhemu.program.outputs import OutputResult, collect
@@ -58,7 +67,9 @@ class Tile(Controls):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim" or "llk"; engine: what runs the cores, "unicorn" or "compiled", with the
+    reference: "ttsim" or "llk"; stochastic: how the matrix unit and the packer round by chance,
+    which no source describes bit by bit: None or "off" (refused), the seed of a model, "up" or
+    "down"; engine: what runs the cores, "unicorn" or "compiled", with the
     same results (None: what BHEMU_ENGINE says, else "unicorn"); livelock: rounds without a Tensix
     word after which a run looks whether any core can still leave its loop (0 = never);
     poison: None, "zero", "ff" or "random" (fill of L1, with `seed`);
@@ -76,6 +87,7 @@ class Tile(Controls):
         ub: str = "error",
         poison: str | None = None,
         reference: str = "ttsim",
+        stochastic: int | str | None = None,
         engine: str | None = None,
         livelock: int = 2000,
         progress: Callable[[str, float], None] = silent,
@@ -86,6 +98,8 @@ class Tile(Controls):
         self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
         self.state.ub_mode[0] = arguments.choice("ub", ub, UB)
         self.state.reference[0] = arguments.choice("reference", reference, REFERENCE)
+        model, self.state.stochastic_seed[0] = arguments.stochastic(stochastic)
+        self.state.stochastic[0] = STOCHASTIC[model]
         self.engine = engine_name(engine, ENGINES[0])
         arguments.choice("poison", poison, POISON)
         self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)

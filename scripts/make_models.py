@@ -60,7 +60,7 @@ SHORT = """## Where the model falls short
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.
-* Vector unit: stochastic rounding, rounding to zero and every mode that ttsim refuses follow the
+* Vector unit: stochastic rounding there, rounding to zero and modes that ttsim refuses follow the
   ISA text alone, SFPLOADMACRO the text and production kernels (see below); a mode bit to which the
   text gives no meaning is refused. Refused too: SFPLOAD and SFPSTORE mode 10, which address through
   the RWC Sp (no text); LaneConfig other than bits 2 and 8, and what SFPCONFIG would make different
@@ -77,8 +77,7 @@ SHORT = """## Where the model falls short
   W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
   ISA text alone.
 * PACR refuses row_pad_zero, ctxt_ctrl and cfg_context (no text), L1 as source, INT_DESCALE,
-  the metadata of finished tiles, stochastic rounding (but for conversions that the ISA
-  text calls identity, bitcast or truncation), and strided reads of other interfaces than all, 1
+  the metadata of finished tiles, and strided reads of other interfaces than all, 1
   and 3. Without Disable_zero_compress silicon compresses, in a way that the text leaves open: it is
   packed plain, as ttsim does, and noted (PACR-COMPRESSION). Counters of another thread, the base of
   the input, a limit of the output and tiles without header follow the ISA text alone.
@@ -101,8 +100,12 @@ SHORT = """## Where the model falls short
   reach in doubt, cell by cell, through Dst, SrcA, SrcB and sums. A doubtful cell is refused when it
   is packed, loaded by SFPLOAD or by a core (FPU-EXPONENT, FPU-DENORMALS), not before: ttsim refuses
   the instruction of the matrix unit, whoever needs its results. The debug port of Dst shows it.
-* Matrix unit: stochastic rounding of sums is refused (FPU-STOCHASTIC; the text names no random
-  bits). SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
+* Stochastic rounding of the matrix unit's sums and of the packer is refused (FPU-STOCHASTIC,
+  PACR-ALU_ROUNDING_MODE_*), because no source names the random bits. `stochastic = SEED` models it,
+  not bit-exact and noted (STOCHASTIC-MODELLED): a 32-bit shift register for sums, one for the early
+  and one for the bfp conversion, stepped once per rounded result, reseeded by PRNG_SEED; only the
+  last rounding of a sum goes by chance, the sum in L1 does not. "up" and "down" bracket it.
+* Matrix unit: SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
   MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
   refused where that would show; no oracle executes the legacy group, the shifts and MOVDBGA2D.
   GMPOOL with 5-bit exponents, integers or scales other than 1.0 follows the ISA text alone; refused

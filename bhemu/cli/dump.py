@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bhemu.snapshot import Snapshot
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
-_RUN_ONLY = ("seed", "ub", "poison", "reference", "limit", "timeout_s", "save")
+_RUN_ONLY = ("seed", "ub", "poison", "reference", "stochastic", "limit", "timeout_s", "save")
 
 
 @click.command("dump")

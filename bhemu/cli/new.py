@@ -93,6 +93,7 @@ timeout_s = 60                  # seconds; exit code 7
 # ub = "error"                  # undefined behaviour: error warn silicon
 # poison = "off"                # what L1 holds at power-up: off zero ff random
 # reference = "ttsim"           # where references disagree: ttsim llk
+# stochastic = "off"            # stochastic rounding, not bit-exact: off (refused) SEED up down
 # engine = "unicorn"            # what runs the RISC-V cores: unicorn compiled
 """
 

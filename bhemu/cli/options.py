@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 import click
 
 from bhemu.program import files
-from bhemu.program.schema import ENGINES, POISON, REFERENCES, UB, Program, load_program
+from bhemu.program.schema import ENGINES, POISON, REFERENCES, STOCHASTIC, UB, Program, load_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
-_RUN = ("seed", "ub", "poison", "reference", "engine", "limit", "timeout_s", "livelock")
+_RUN = (
+    *("seed", "ub", "poison", "reference", "stochastic", "engine"),
+    *("limit", "timeout_s", "livelock"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,22 @@ class Count(click.IntRange):
     def _describe_range(self) -> str:
         """The help text says nothing of the upper end, which no count reaches."""
         return f"x>={self.min}"
+
+
+class Stochastic(click.ParamType):  # type: ignore[type-arg]
+    """Type of --stochastic: a word of STOCHASTIC or a seed."""
+
+    name = "SEED|up|down"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """The word or the seed."""
+        if value in STOCHASTIC:
+            return str(value)
+        if not str(value).isdecimal() or int(value) > 0xFFFF_FFFF:
+            self.fail(f"{value!r} is neither a seed of 32 bits nor one of {STOCHASTIC}", param, ctx)
+        return int(value)
 
 
 class Seconds(click.FloatRange):
@@ -115,6 +134,12 @@ def run_options(command: F) -> F:
                 "--reference",
                 type=click.Choice(REFERENCES),
                 help="whom to follow where ttsim and tt-llk disagree",
+            ),
+            click.option(
+                "--stochastic",
+                type=Stochastic(),
+                metavar="SEED|up|down",
+                help="model stochastic rounding, not bit-exact (default: it is refused)",
             ),
             engine_option,
             click.option("--limit", type=number(1), metavar="N", help="stop after N clock units"),

@@ -84,7 +84,10 @@ def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
     """The formats in force, of the kind that the class names."""
     if cls.formats == "unpack":
         return _unpack(s, t, cls.operands(word)["unpack_block_selection"])
-    return _IN_FORCE[cls.formats](s, t) if cls.formats else ""
+    formats = _IN_FORCE[cls.formats](s, t) if cls.formats else ""
+    if any(_get(s, t, field) for field in _BY_CHANCE.get(cls.name, ())):
+        formats += " stochastic (modelled)"
+    return formats
 
 
 def _get(s: Any, t: int, field: Field, section: int = 0) -> int:
@@ -132,6 +135,11 @@ def _wide(s: Any, t: int, field: Field) -> str:
     return "Dst32" if _get(s, t, field) else "Dst16"
 
 
+_SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
+_BY_CHANCE: Mapping[str, tuple[Field, ...]] = {
+    **dict.fromkeys(("MVMUL", "DOTPV", "GAPOOL", "ELWADD", "ELWSUB", "ELWMUL"), _SUMS),
+    "PACR": (cf.ALU_ROUNDING_MODE_Gasket_srnd_en, cf.ALU_ROUNDING_MODE_Packer_srnd_en),
+}
 _IN_FORCE: Mapping[str, Callable[[Any, int], str]] = {
     "pack": _pack,
     "src": _matrix,

@@ -32,12 +32,20 @@ def options(text: str | None = None) -> dict[str, Any]:
     chosen: dict[str, Any] = dict(_DEFAULTS)
     for part in filter(None, (os.environ.get(OPTIONS, "") if text is None else text).split(",")):
         name, equals, value = part.partition("=")
-        if not equals or name not in ("reference", "ub", "poison", "engine", *_NUMBERS):
-            hint = "for example BHEMU_LLK=reference=ttsim,ub=warn,quantum=100"
+        if not equals or name not in (
+            "reference",
+            "ub",
+            "poison",
+            "engine",
+            "stochastic",
+            *_NUMBERS,
+        ):
+            hint = "for example BHEMU_LLK=reference=ttsim,stochastic=1,quantum=100"
             raise InputError(f"{OPTIONS}: {part!r} is not an option", hint=hint)
         if name in _NUMBERS and not value.isdecimal():
             raise InputError(f"{OPTIONS}: {part!r}: {name} is a number")
-        chosen[name] = int(value) if name in _NUMBERS else value
+        seed = name == "stochastic" and value.isdecimal()
+        chosen[name] = int(value) if name in _NUMBERS or seed else value
     return chosen
 
 

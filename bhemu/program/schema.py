@@ -30,6 +30,7 @@ LOCAL_OF_KIND: dict[str, Local] = {"elf": "direct", "image": "direct", "llk": "l
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
 REFERENCES = ("ttsim", "llk")
+STOCHASTIC = ("off", "up", "down")  # or a seed
 ENGINES = ("unicorn", "compiled")
 
 
@@ -145,6 +146,7 @@ class RunSpec:
     ub: str = "error"
     poison: str = "off"
     reference: str = "ttsim"
+    stochastic: int | str = "off"
     engine: str | None = None
 
 
@@ -353,6 +355,7 @@ def _run(table: Table) -> RunSpec:
         ub=table.text("ub", "error", choices=UB),
         poison=table.text("poison", "off", choices=POISON),
         reference=table.text("reference", "ttsim", choices=REFERENCES),
+        stochastic=table.word("stochastic", "off", STOCHASTIC, 0xFFFF_FFFF),
         engine=table.text("engine", None, choices=ENGINES),
     )
     table.finish()

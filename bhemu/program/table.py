@@ -91,6 +91,12 @@ class Table:
             self.fail(f"{key} = {value} is not within {lo}..{hi}")
         return value
 
+    def word(self, key: str, default: str, choices: Sequence[str], hi: int) -> int | str:
+        """One of `choices`, or an integer of 0 to `hi`."""
+        if isinstance(self.take(key, default, (str, int)), int):
+            return self.integer(key, hi=hi)
+        return self.text(key, default, choices=choices)
+
     @overload
     def number(self, key: str, default: float) -> float: ...
     @overload

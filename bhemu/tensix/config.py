@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import code_pages, dest, prng
+from bhemu.tensix import code_pages, dest, prng, stochastic
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import (
     STATE_RESET_EN,
@@ -73,6 +73,7 @@ def write(s: Any, b: Any, word: Any, value: Any) -> None:
             s.cfg[b, i] = np.uint32(0)
     elif word == _PRNG_SEED:
         prng.seed(s, value)
+        stochastic.start(s, value)
     elif word == IC_INVALIDATE:
         code_pages.flush(s, value)
 

@@ -17,7 +17,7 @@ from bhemu.tensix.state import SECOND_SLOTS
 
 # Slots; their numbers are part of compiled code.
 UNPACK_STAGES, PACK_STAGES, UNPACK_ZEROS, PACK_ACCUMULATE, UNPACK_DATUM_STREAM = range(5)
-UNPACK_EXPONENTS, UNPACK_DST_16 = 5, 6
+UNPACK_EXPONENTS, UNPACK_DST_16, FPU_STOCHASTIC = 5, 6, 7
 NAMES = {
     UNPACK_STAGES: "UNPACR, stage by stage",
     PACK_STAGES: "PACR, stage by stage",
@@ -26,6 +26,7 @@ NAMES = {
     UNPACK_DATUM_STREAM: "UNPACR, datum by datum",
     UNPACK_EXPONENTS: "UNPACR, 5-bit exponents",
     UNPACK_DST_16: "UNPACR, 16-bit datums to Dst",
+    FPU_STOCHASTIC: "matrix unit, stochastic rounding",
 }
 ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
 

@@ -187,7 +187,7 @@ MEMBERS = (
     Member("reference", _i64, (1,), "golden reference: 0 ttsim, 1 llk (see quirks.py)"),
     Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see stochastic.py"),
     Member("stochastic_seed", _u32, (1,), "what its generators start from"),
-    Member("stochastic_state", _u32, (3,), "generators of the matrix unit and the packer"),
+    Member("stochastic_state", _u32, (4,), "generators of matrix unit and packer, 1 = started"),
     Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),
     Member("rule_count", _i64, (256,), "how often each of them was"),
     Member("trace", _i64, (1,), "1 = record executed words in the log"),

@@ -53,6 +53,7 @@ seed = 3
 ub = "silicon"
 poison = "random"
 reference = "llk"
+stochastic = 7
 """
 
 
@@ -109,6 +110,7 @@ def test_every_key_of_the_schema():
         ub="silicon",
         poison="random",
         reference="llk",
+        stochastic=7,
     )
 
 
@@ -258,6 +260,8 @@ def test_wrong_types(text, answer):
         (HEAD + "[run]\nub = 'ignore'\n", '[run]: ub = "ignore"\nhint: allowed: error, warn'),
         (HEAD + "[run]\npoison = 'of'\n", '[run]: poison = "of"\nhint: did you mean off?'),
         (HEAD + "[run]\nreference = 'x'\n", '[run]: reference = "x"'),
+        (HEAD + "[run]\nstochastic = 'UP'\n", '[run]: stochastic = "UP"\nhint: allowed: off, up'),
+        (HEAD + "[run]\nstochastic = -1\n", "[run]: stochastic = -1 is not within"),
         (HEAD + "[run]\nuntil = 'idel'\n", '[run]: until = "idel"\nhint: "idle", or'),
         (
             HEAD + "[run]\nuntil = [{ word = 2, equals = 1 }]\n",

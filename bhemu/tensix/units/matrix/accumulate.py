@@ -40,7 +40,7 @@ FP16 = Cell(5, 0x1F, 0x3FF, 0x400, 13, 32, 0x7FFF)  # the largest number
 
 
 @njit(forceinline=True)
-def _aligned(magnitude: Any, sign: Any, distance: Any) -> Any:
+def aligned(magnitude: Any, sign: Any, distance: Any) -> Any:
     """`magnitude` shifted right by `distance` >= 0, half of the signed value towards +infinity."""
     d = _U(min(distance, _I(31)) & _I(31))
     half = _U(_U(_ONE << d) >> _ONE)
@@ -49,19 +49,20 @@ def _aligned(magnitude: Any, sign: Any, distance: Any) -> Any:
 
 
 @njit(forceinline=True)
-def _cut(magnitude: Any, sign: Any) -> Any:
+def cut(magnitude: Any, sign: Any) -> Any:
     """Rounded to what a 16-bit Dst keeps of an aligned term."""
     return _U(_U(_U(magnitude + _U(4096)) - sign) & _U(0xFFFFE000))
 
 
 @njit(forceinline=True)
-def _plus(total: Any, magnitude: Any, opposite: Any) -> Any:
+def plus(total: Any, magnitude: Any, opposite: Any) -> Any:
+    """`total` with a magnitude added, or taken off when its sign is the opposite one."""
     m = _I(magnitude)
     return _I(total + (_I(-m) if opposite else m))
 
 
 @njit(forceinline=True)
-def _shift(magnitude: Any) -> Any:
+def shift_of(magnitude: Any) -> Any:
     """Left shift (negative: right) that brings the leading bit of a non-zero value to bit 23."""
     # The leading bit alone decides the float's exponent: the bit below it is cleared first.
     leading = np.float32(_I(magnitude & ~_U(magnitude >> _ONE)))
@@ -76,37 +77,68 @@ def _rounded(magnitude: Any, right: Any) -> Any:
 
 
 @njit(forceinline=True)
-def _cell_16(c: Any, sign: Any, x: Any, total: Any) -> Any:
-    """The cell of sum `total` with the exponent `x` of bit 23; its sign flips when negative."""
-    magnitude = _U(abs(total))
-    shift = _shift(magnitude)
-    m = _rounded(magnitude, _I(_I(c.point) - shift))
-    e = _I(_I(x - shift) + _I(m > _U(_U(c.hidden) + _U(c.fraction_mask))))
+def assembled_16(c: Any, sign: Any, e: Any, total: Any, m: Any, x: Any) -> Any:
+    """The cell of a rounded mantissa `m` with exponent `e`; its sign flips when `total` < 0.
+
+    `x`: the exponent that the terms were aligned to.
+    """
+    e = _I(e + _I(m > _U(_U(c.hidden) + _U(c.fraction_mask))))
     bits = _U(_U(_U(m & _U(c.fraction_mask)) << _U(c.exponent_bits)) | _U(e & _I(c.exponent_mask)))
     bits = _U(c.huge) if e >= _I(c.limit) else bits
     sign = _U(sign ^ (_ONE if total < _I(0) else _ZERO))
-    some = (magnitude != _ZERO) and (e > _I(0)) and (x > _I(0))
+    some = (total != _I(0)) and (e > _I(0)) and (x > _I(0))
     return np.uint16(_U(_U(sign << _U(15)) | bits) if some else _ZERO)
 
 
 @njit(forceinline=True)
-def _word_32(sign: Any, x: Any, total: Any) -> Any:
-    """The same for a 32-bit Dst: both halves as one word, the high half s m7 e8."""
+def _cell_16(c: Any, sign: Any, x: Any, total: Any) -> Any:
+    """The cell of sum `total` with the exponent `x` of bit 23."""
     magnitude = _U(abs(total))
-    shift = _shift(magnitude)
-    m = _rounded(magnitude, max(_I(-shift), _I(0)))
-    m = _U(m << _U(max(shift, _I(0)) & _I(31)))
-    e = _I(_I(x - shift) + _I(m >> _U(24)))
+    shift = shift_of(magnitude)
+    m = _rounded(magnitude, _I(_I(c.point) - shift))
+    return assembled_16(c, sign, _I(x - shift), total, m, x)
+
+
+@njit(forceinline=True)
+def assembled_32(sign: Any, e: Any, total: Any, m: Any, x: Any) -> Any:
+    """As `assembled_16` for a 32-bit Dst: both halves as one word, the high half s m7 e8."""
+    e = _I(e + _I(m >> _U(24)))
     bits = _U(_U(_U(m & _U(0x7F0000)) << _U(8)) | _U(m & _U(0xFFFF)))
     bits = _U(bits | _U(_U(e & _I(255)) << _U(16)))
     bits = _U(0x00FF0000) if e >= _I(255) else bits
     sign = _U(sign ^ (_ONE if total < _I(0) else _ZERO))
-    some = (magnitude != _ZERO) and (e > _I(0)) and (x > _I(0))
+    some = (total != _I(0)) and (e > _I(0)) and (x > _I(0))
     return _U(_U(sign << _U(31)) | bits) if some else _ZERO
 
 
 @njit(forceinline=True)
-def _group(total: Any, exponent: Any, bias: Any, least: Any) -> Any:
+def _word_32(sign: Any, x: Any, total: Any) -> Any:
+    """The same of sum `total` with the exponent `x` of bit 23."""
+    magnitude = _U(abs(total))
+    shift = shift_of(magnitude)
+    m = _rounded(magnitude, max(_I(-shift), _I(0)))
+    m = _U(m << _U(max(shift, _I(0)) & _I(31)))
+    return assembled_32(sign, _I(x - shift), total, m, x)
+
+
+@njit(forceinline=True)
+def taken_16(c: Any, old: Any) -> Any:
+    """(sign, exponent, magnitude) of a 16-bit cell."""
+    sign, xd = _U(old >> _U(15)), _I(old & _U(c.exponent_mask))
+    md = _U(_U(_U(old >> _U(c.exponent_bits)) & _U(c.fraction_mask)) | _U(c.hidden))
+    return sign, xd, _U(md << _U(c.point)) if xd != _I(0) else _ZERO
+
+
+@njit(forceinline=True)
+def taken_32(old: Any, rest: Any) -> Any:
+    """(sign, exponent, magnitude) of both halves of a 32-bit cell."""
+    sign, xd = _U(old >> _U(15)), _I(old & _U(0xFF))
+    md = _U(_U(_U(_U(_U(old >> _U(8)) & _U(0x7F)) | _U(0x80)) << _U(16)) | rest)
+    return sign, xd, md if xd != _I(0) else _ZERO
+
+
+@njit(forceinline=True)
+def group(total: Any, exponent: Any, bias: Any, least: Any) -> Any:
     """(sign, exponent, magnitude) of a sum of products; `least` is the exponent of no product."""
     x = max(_I(_I(exponent) + bias), least)
     t = _I(total) if x > _I(0) else _I(0)
@@ -121,16 +153,14 @@ def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
         row, at = dest.row16(s, first + r), (r & 7) * COLUMNS
         cells, keep = s.dst[row], _ALL if s.dst_valid[row] else _ZERO
         for j in range(COLUMNS):
-            s0, x0, m0 = _group(s.term_sum[0, at + j], s.term_exponent[0, at + j], bias, least)
-            s1, x1, m1 = _group(s.term_sum[1, at + j], s.term_exponent[1, at + j], bias, least)
+            s0, x0, m0 = group(s.term_sum[0, at + j], s.term_exponent[0, at + j], bias, least)
+            s1, x1, m1 = group(s.term_sum[1, at + j], s.term_exponent[1, at + j], bias, least)
             old = _U(_U(cells[j]) & keep)
-            sign, xd = _U(old >> _U(15)), _I(old & _U(c.exponent_mask))
-            md = _U(_U(_U(old >> _U(c.exponent_bits)) & _U(c.fraction_mask)) | _U(c.hidden))
-            md = _U(md << _U(c.point)) if xd != _I(0) else _ZERO
+            sign, xd, md = taken_16(c, old)
             x = max(max(x0, x1), xd)
-            t = _I(_cut(_aligned(md, _ZERO, _I(x - xd)), _ZERO))
-            t = _plus(t, _cut(_aligned(m0, s0, _I(x - x0)), s0), s0 != sign)
-            t = _plus(t, _cut(_aligned(m1, s1, _I(x - x1)), s1), s1 != sign)
+            t = _I(cut(aligned(md, _ZERO, _I(x - xd)), _ZERO))
+            t = plus(t, cut(aligned(m0, s0, _I(x - x0)), s0), s0 != sign)
+            t = plus(t, cut(aligned(m1, s1, _I(x - x1)), s1), s1 != sign)
             cells[j] = _cell_16(c, sign, x, t)
         s.dst_valid[row] = 1
 
@@ -142,16 +172,13 @@ def _add_sums_32(s: Any, first: Any, rows: Any, bias: Any) -> None:
         row, at = dest.adj32((first + r) & (dest.ROWS - 1)), (r & 7) * COLUMNS
         high, low, keep = s.dst[row], s.dst[row + LOW_HALF], _ALL if s.dst_valid[row] else _ZERO
         for j in range(COLUMNS):
-            s0, x0, m0 = _group(s.term_sum[0, at + j], s.term_exponent[0, at + j], bias, least)
-            s1, x1, m1 = _group(s.term_sum[1, at + j], s.term_exponent[1, at + j], bias, least)
-            old, rest = _U(_U(high[j]) & keep), _U(_U(low[j]) & keep)
-            sign, xd = _U(old >> _U(15)), _I(old & _U(0xFF))
-            md = _U(_U(_U(_U(_U(old >> _U(8)) & _U(0x7F)) | _U(0x80)) << _U(16)) | rest)
-            md = md if xd != _I(0) else _ZERO
+            s0, x0, m0 = group(s.term_sum[0, at + j], s.term_exponent[0, at + j], bias, least)
+            s1, x1, m1 = group(s.term_sum[1, at + j], s.term_exponent[1, at + j], bias, least)
+            sign, xd, md = taken_32(_U(_U(high[j]) & keep), _U(_U(low[j]) & keep))
             x = max(max(x0, x1), xd)
-            t = _I(_aligned(md, _ZERO, _I(x - xd)))
-            t = _plus(t, _aligned(m0, s0, _I(x - x0)), s0 != sign)
-            t = _plus(t, _aligned(m1, s1, _I(x - x1)), s1 != sign)
+            t = _I(aligned(md, _ZERO, _I(x - xd)))
+            t = plus(t, aligned(m0, s0, _I(x - x0)), s0 != sign)
+            t = plus(t, aligned(m1, s1, _I(x - x1)), s1 != sign)
             new = _word_32(sign, x, t)
             high[j] = np.uint16(_U(new >> _U(16)))
             low[j] = np.uint16(_U(new & _U(0xFFFF)))
@@ -177,13 +204,11 @@ def _add_terms_16(s: Any, c: Any, first: Any, add_dst: Any) -> None:
         for j in range(COLUMNS):
             s0, x0 = _U(s.term_sum[0, at + j]), _I(s.term_exponent[0, at + j])
             old = _U(_U(cells[j]) & keep)
-            sign, xd = _U(old >> _U(15)), _I(old & _U(c.exponent_mask))
-            md = _U(_U(_U(old >> _U(c.exponent_bits)) & _U(c.fraction_mask)) | _U(c.hidden))
-            md = _U(md << _U(c.point)) if xd != _I(0) else _ZERO
+            sign, xd, md = taken_16(c, old)
             x = max(max(x0, _I(0)), xd)
-            t = _I(_cut(_aligned(md, _ZERO, _I(x - xd)), _ZERO))
-            m0 = _cut(_aligned(s.term_magnitude[at + j], s0, _I(x - x0)), s0)
-            cells[j] = _cell_16(c, sign, x, _plus(t, m0, s0 != sign))
+            t = _I(cut(aligned(md, _ZERO, _I(x - xd)), _ZERO))
+            m0 = cut(aligned(s.term_magnitude[at + j], s0, _I(x - x0)), s0)
+            cells[j] = _cell_16(c, sign, x, plus(t, m0, s0 != sign))
         s.dst_valid[row] = 1
 
 
@@ -195,14 +220,11 @@ def _add_terms_32(s: Any, first: Any, add_dst: Any) -> None:
         keep = _ALL if add_dst and s.dst_valid[row] else _ZERO
         for j in range(COLUMNS):
             s0, x0 = _U(s.term_sum[0, at + j]), _I(s.term_exponent[0, at + j])
-            old, rest = _U(_U(high[j]) & keep), _U(_U(low[j]) & keep)
-            sign, xd = _U(old >> _U(15)), _I(old & _U(0xFF))
-            md = _U(_U(_U(_U(_U(old >> _U(8)) & _U(0x7F)) | _U(0x80)) << _U(16)) | rest)
-            md = md if xd != _I(0) else _ZERO
+            sign, xd, md = taken_32(_U(_U(high[j]) & keep), _U(_U(low[j]) & keep))
             x = max(max(x0, _I(0)), xd)
-            t = _I(_aligned(md, _ZERO, _I(x - xd)))
-            m0 = _aligned(s.term_magnitude[at + j], s0, _I(x - x0))
-            new = _word_32(sign, x, _plus(t, m0, s0 != sign))
+            t = _I(aligned(md, _ZERO, _I(x - xd)))
+            m0 = aligned(s.term_magnitude[at + j], s0, _I(x - x0))
+            new = _word_32(sign, x, plus(t, m0, s0 != sign))
             high[j] = np.uint16(_U(new >> _U(16)))
             low[j] = np.uint16(_U(new & _U(0xFFFF)))
         s.dst_valid[row] = 1

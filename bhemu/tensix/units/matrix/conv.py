@@ -18,7 +18,7 @@ from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import MISSING, UNSUPPORTED, error
-from bhemu.tensix.units.matrix import accumulate, doubts, integer, operands
+from bhemu.tensix.units.matrix import accumulate_stochastic, doubts, integer, operands
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
 
 _ROWS = 8
@@ -91,7 +91,7 @@ def _add(s: Any, t: Any, first: Any, style: Any, wide: Any) -> None:
     if style == INT8:
         integer.add(s, first, np.int64(_ROWS), np.int64(1))
     else:
-        accumulate.add_terms(s, wide, style == FIVE_BIT, first, np.int64(1))
+        accumulate_stochastic.add_terms(s, t, wide, style == FIVE_BIT, first, np.int64(1))
     if doubtful:
         doubt.note_result(s, t, first, np.int64(_ROWS), wide)
 

@@ -12,7 +12,7 @@ from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.matrix import (
-    accumulate,
+    accumulate_stochastic,
     doubts,
     element,
     integer,
@@ -127,7 +127,7 @@ def _sum(s: Any, t: Any, f: Any, subtract: Any) -> Any:
     else:
         rebias = wide and style == FIVE_BIT
         element.sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
-        accumulate.add_terms(s, wide, style == FIVE_BIT, first, f.dest_accum_en)
+        accumulate_stochastic.add_terms(s, t, wide, style == FIVE_BIT, first, f.dest_accum_en)
     if doubtful:
         doubt.note_result(s, t, first, np.int64(_ROWS), wide)
     return DONE
@@ -157,7 +157,7 @@ def _product(s: Any, t: Any, f: Any) -> Any:
         integer.add(s, first, np.int64(_ROWS), np.int64(1))
     else:
         element.products(s, k, phase, matmul.bias_of(style, wide, phase))
-        accumulate.add_terms(s, wide, style == FIVE_BIT, first, np.int64(1))
+        accumulate_stochastic.add_terms(s, t, wide, style == FIVE_BIT, first, np.int64(1))
     if doubtful:
         doubt.note_result(s, t, first, np.int64(_ROWS), wide)
     return DONE

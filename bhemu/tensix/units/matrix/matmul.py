@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, doubt, formats, rwc
+from bhemu.tensix import banks, doubt, formats, rwc, stochastic
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNIMPLEMENTED, error
-from bhemu.tensix.units.matrix import accumulate, doubts, integer, operands, prepare, product
+from bhemu.tensix.units.matrix import (
+    accumulate,
+    accumulate_stochastic,
+    doubts,
+    integer,
+    operands,
+    prepare,
+    product,
+)
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
 
 _K = 16  # length of a product's sum: columns of SrcB, rows of SrcA
@@ -62,6 +70,15 @@ def _wide(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -
     return found | (b[group] | b[group + 1] if rows > prepare.GROUP else b[group])
 
 
+@njit(forceinline=True)
+def _add_sums(s: Any, t: Any, m: Any, first: Any, rows: Any, bias: Any) -> None:
+    """Sums of products to Dst; `m`: wide and five_bit of accumulate.add_sums."""
+    if s.stochastic[0] and operands.stochastically(s, t) and stochastic.modelled(s):
+        accumulate_stochastic.add(s, t, (m[0], m[1], 0), first, rows, 1, bias)
+    else:
+        accumulate.add_sums(s, m[0], m[1], first, rows, bias)
+
+
 @njit
 def _doubts(s: Any, t: Any, k: Any, m: Any, first: Any, rows: Any) -> Any:
     """Not 0 when results are in doubt; `m`: style, wide, bias and keeps of `multiply`."""
@@ -104,7 +121,7 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     if style == INT8:
         integer.add(s, first, rows, np.int64(1))
     else:
-        accumulate.add_sums(s, wide, style == FIVE_BIT, first, rows, bias_of(style, wide, phase))
+        _add_sums(s, t, (wide, style == FIVE_BIT), first, rows, bias_of(style, wide, phase))
     if doubtful:
         doubt.note_result(s, t, first, rows, wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)

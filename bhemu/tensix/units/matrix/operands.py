@@ -8,7 +8,7 @@ from typing import Any
 
 from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats, rwc
+from bhemu.tensix import banks, config, dest, formats, rwc, stochastic
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.quirks import refuse
@@ -78,8 +78,9 @@ _MIXED = error(
 _STOCHASTIC = error(
     "FPU-STOCHASTIC",
     UNSUPPORTED,
-    "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en) is not modelled",
-    "clear the bit: no source says which random bits it takes",
+    "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en): no source says which "
+    "random bits it takes",
+    "clear the bit, or choose a model: stochastic = SEED, up or down",
 )
 
 
@@ -115,13 +116,19 @@ def override_refused(s: Any, t: Any) -> Any:
 
 
 @njit
+def stochastically(s: Any, t: Any) -> Any:
+    """1 when sums are rounded stochastically."""
+    return config.get(s, config.bank(s, t), cf.ALU_ROUNDING_MODE_Fpu_srnd_en)
+
+
+@njit
 def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> Any:
     """FLOAT, FIVE_BIT or INT8, or the error (< 0) of formats that do not go together."""
     a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
     if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
         return INT8 if fits else refuse(s, _INT8_FORMATS, fmt_a=a, fmt_b=b)
-    if config.get(s, config.bank(s, t), cf.ALU_ROUNDING_MODE_Fpu_srnd_en):
+    if s.stochastic[0] == stochastic.REFUSED and stochastically(s, t):
         return _STOCHASTIC
     if (formats.FIVE_BIT >> a) & 1:
         return FIVE_BIT if a == b else refuse(s, _MIXED, fmt_a=a, fmt_b=b)

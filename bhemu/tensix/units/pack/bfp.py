@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.tensix import stochastic
 
 u32 = np.uint32
 
@@ -21,9 +22,7 @@ def assemble(bits: Any, values: Any, data: Any) -> Any:
     rounded to 7 bits, half up, and truncated to bits - 1; a zero magnitude has no sign, because
     the sign alone means minus infinity.
     """
-    shared = u32(0)
-    for j in range(16):
-        shared = max(shared, u32(u32(values[j] >> u32(7)) & u32(0xFF)))
+    shared = _shared(values)
     cut, sign_at = u32(8 - bits), u32(bits - 1)
     for j in range(16):
         v = values[j]
@@ -33,6 +32,37 @@ def assemble(bits: Any, values: Any, data: Any) -> Any:
         m = u32(u32(m + u32(u32(1) << d)) >> u32(d + u32(1)))
         m = u32(min(m, u32(127)) >> cut)
         values[j] = u32(m | (u32(u32(v >> u32(15)) << sign_at) if m else u32(0)))
+    _write(bits, values, data)
+    return shared
+
+
+@njit
+def assemble_by_chance(s: Any, bits: Any, values: Any, data: Any) -> Any:
+    """As `assemble`, but magnitudes are rounded to 7 bits stochastically (stochastic.py)."""
+    shared = _shared(values)
+    for j in range(16):
+        v = np.int64(values[j])
+        e = v >> 7 & 0xFF
+        d = min(np.int64(shared) - e, np.int64(15)) + 1
+        m = v & 0x7F | (0x80 if e else 0)
+        m = (m >> d) + stochastic.up(s, stochastic.LATE, m & ((1 << d) - 1), d)
+        m = np.int64(min(m, 127)) >> (8 - bits)
+        values[j] = u32(m | ((v >> 15 & 1) << (bits - 1) if m else 0))
+    _write(bits, values, data)
+    return shared
+
+
+@njit
+def _shared(values: Any) -> Any:
+    shared = u32(0)
+    for j in range(16):
+        shared = max(shared, u32(u32(values[j] >> u32(7)) & u32(0xFF)))
+    return shared
+
+
+@njit
+def _write(bits: Any, values: Any, data: Any) -> None:
+    # The 16 datums of a group, the first of a byte lowest.
     if bits == 8:
         for j in range(16):
             data[j] = np.uint8(values[j])
@@ -44,4 +74,3 @@ def assemble(bits: Any, values: Any, data: Any) -> Any:
             low = u32(values[4 * k] | u32(values[4 * k + 1] << u32(2)))
             high = u32(values[4 * k + 2] | u32(values[4 * k + 3] << u32(2)))
             data[k] = np.uint8(u32(low | u32(high << u32(4))))
-    return shared

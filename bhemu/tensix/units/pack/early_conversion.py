@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest
+from bhemu.tensix import config, dest, stochastic
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
 from bhemu.tensix.formats import (
@@ -27,7 +27,7 @@ from bhemu.tensix.formats import (
     UINT16,
 )
 from bhemu.tensix.units.pack.input_address import row_of
-from bhemu.tensix.units.pack.modes import lower_counts
+from bhemu.tensix.units.pack.modes import early_by_chance, lower_counts
 
 u32 = np.uint32
 _MAGNITUDE = 0x7FFFFFFF
@@ -119,6 +119,26 @@ def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
         values[i] = u32(0) if u32(v & in_place) < least else v
 
 
+@njit
+def _unshuffle_by_chance(s: Any, cells: Any, kind: Any, values: Any) -> None:
+    """As `_unshuffle` of rows in scratch, but rounded stochastically (stochastic.py)."""
+    upper, lower = cells
+    p = _READING[kind]
+    limit, cap, floor, down, back, least = p[5], p[6], p[7], p[9], p[10], p[11]
+    for i in range(values.size):
+        c = np.int64(upper[i])
+        v = ((c & p[0]) << p[1]) | ((c & p[2]) << p[3]) | (np.int64(lower[i]) & p[4])
+        v = cap if v > limit else v
+        kept = v >> down
+        if down and v != limit:
+            kept += stochastic.up(s, stochastic.EARLY, v & ((1 << down) - 1), down)
+        if kept << down > limit:  # the largest number does not grow
+            kept = v >> down
+        kept = np.int64(0) if v < floor or kept << back < least else kept << back
+        sign = (c & 0x8000) << 16 >> (down - back)
+        values[i] = u32(kept | sign if kept or least == floor == 0 else 0)
+
+
 @njit(forceinline=True)
 def _flags(s: Any, m: Any, rows: Any, values: Any) -> Any:
     # Clears what rows that are not valid hold; all flags of rows that count.
@@ -152,6 +172,8 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
     together = rows.step == 1 and rows.mask & (rows.mask + 1) == 0
     apart = m.wide != 0 or halves(s)  # groups of eight rows lie apart
     together = together and (not apart or (rows.first & 7) + rows.number <= 8)
+    chance = early_by_chance(s, m)
+    together = together and not chance
     n = values.size
     if together and at <= dest.ROWS * 16 - 16 * LOW_HALF - n:
         store = flat(s.dst)
@@ -164,7 +186,10 @@ def read(s: Any, m: Any, rows: Any, values: Any) -> Any:
             for c in range(16):
                 s.pack_cells[0, 16 * r + c] = s.dst[row, c]
                 s.pack_cells[1, 16 * r + c] = s.dst[(row + LOW_HALF) & 0x3FF, c]
-        _unshuffle(s.pack_cells[0, :n], s.pack_cells[1, :n], kind, values)
+        if chance:
+            _unshuffle_by_chance(s, (s.pack_cells[0, :n], s.pack_cells[1, :n]), kind, values)
+        else:
+            _unshuffle(s.pack_cells[0, :n], s.pack_cells[1, :n], kind, values)
     if kind == _BF16_TO_FP16:
         to_fp16(values, np.int64(13))
     return _flags(s, m, rows, values)

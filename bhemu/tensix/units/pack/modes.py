@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, formats
+from bhemu.tensix import config, formats, stochastic
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import (
@@ -69,7 +69,8 @@ def _must_be_zero() -> list[tuple[Field, int]]:
                 UNSUPPORTED,
                 f"PACR with {name}={{value:#x}} is not modelled",
                 "the ISA text tells that stochastic rounding is biased, not which bits it gives; "
-                "a conversion that it calls identity, bitcast or truncation may go with it"
+                "a conversion that it calls identity, bitcast or truncation may go with it, and "
+                "stochastic = SEED, up or down chooses a model"
                 if "srnd" in name
                 else "must be 0",
             ),
@@ -143,8 +144,12 @@ def _rounds(m: Any, rule: Any) -> Any:
     # Whether stochastic rounding can show, by the tables of FormatConversion.  A conversion that
     # they call rounding is one even where nothing is to be rounded (bf16 to bf16 among them): by a
     # defect of the hardware it may then increase magnitudes.
-    if m.accumulate:
-        return True
+    return m.accumulate or _converts(m, rule)
+
+
+@njit
+def _converts(m: Any, rule: Any) -> Any:
+    # The same of the conversion alone, without the sum in L1.
     if rule == _LATE:
         return formats.is_bfp(m.out)
     if m.fmt == UINT16:
@@ -164,8 +169,28 @@ def zero_refused(s: Any, m: Any) -> Any:
         value = (word >> _ZERO_FIELD[i, 1]) & _ZERO_FIELD[i, 2]
         rule = _ZERO_RULE[i]
         if value and ((rule != _EARLY and rule != _LATE) or _rounds(m, rule)):
-            return refuse(s, _ZERO_RULE[i], value=value)
+            if s.stochastic[0] == stochastic.REFUSED or (rule != _EARLY and rule != _LATE):
+                return refuse(s, _ZERO_RULE[i], value=value)
+            stochastic.modelled(s)
     return 0
+
+
+@njit
+def early_by_chance(s: Any, m: Any) -> Any:
+    """True when the early conversion in Mode `m` rounds stochastically, by a model."""
+    if s.stochastic[0] == stochastic.REFUSED or m.fmt == INT8 or m.fmt == UINT16:
+        return False  # the last two lose no bits
+    if not _converts(m, _EARLY):
+        return False
+    return config.get(s, m.bank, cf.ALU_ROUNDING_MODE_Gasket_srnd_en) != 0
+
+
+@njit
+def late_by_chance(s: Any, m: Any) -> Any:
+    """True when bfp datums are rounded stochastically, by a model."""
+    if s.stochastic[0] == stochastic.REFUSED:
+        return False
+    return config.get(s, m.bank, cf.ALU_ROUNDING_MODE_Packer_srnd_en) != 0
 
 
 @njit

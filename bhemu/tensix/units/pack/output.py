@@ -7,6 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import code_pages, formats
 from bhemu.tensix.units.pack import bfp
+from bhemu.tensix.units.pack.modes import late_by_chance
 from bhemu.tensix.words import l1_halves, l1_words
 
 
@@ -15,10 +16,15 @@ def store(s: Any, m: Any, n: Any, place: Any, values: Any) -> None:
     """Write values[0:n] (uint32 output datums) to the Place."""
     size, at = formats.datum_bits(m.out), place.data
     if formats.is_bfp(m.out):
+        chance = late_by_chance(s, m)
         for group in range(n >> 4):
             start = at + 2 * size * group
             block = values[16 * group : 16 * group + 16]
-            shared = bfp.assemble(size, block, s.l1[start : start + 2 * size])
+            data = s.l1[start : start + 2 * size]
+            if chance:
+                shared = bfp.assemble_by_chance(s, size, block, data)
+            else:
+                shared = bfp.assemble(size, block, data)
             s.l1[place.exponent + group] = np.uint8(shared)
     elif size == 32:
         words = l1_words(s)[at >> 2 : (at >> 2) + n]
