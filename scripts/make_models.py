@@ -173,6 +173,13 @@ CONFLICTS = [
         'with reference = "llk" the kernels (VECTOR-MACRO-LOAD-WINS); else refused'
         " (VECTOR-MACRO-SWAP-LOAD)",
     ),
+    (
+        "UNPACR_NOP that clears both banks (bank_clr_ctrl)",
+        "unsupported: waits for one bank and clears both",
+        "tt-llk's custom matmul: waits for both banks, then clears both",
+        'with reference = "llk" the kernels, for zeros without handing over; else refused'
+        " (UNPACR-NOP-BANKS)",
+    ),
 ]
 
 

@@ -86,7 +86,12 @@ def matrix_free(s: Any, which: Any) -> Any:
 @njit
 def unpack_ready(s: Any, which: Any) -> Any:
     """0 when the unpacker may write its bank of SRCA or SRCB, else the condition it waits for."""
-    bank = s.unpack_bank[which] & 1
+    return unpacker_owns(s, which, s.unpack_bank[which] & 1)
+
+
+@njit
+def unpacker_owns(s: Any, which: Any, bank: Any) -> Any:
+    """0 when a bank of SRCA or SRCB is not valid, else the condition to wait for."""
     if s.src_valid[which, bank]:
         return _FREE[which * 2 + bank]
     return 0

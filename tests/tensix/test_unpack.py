@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -163,6 +164,15 @@ def test_the_base_wraps_in_32_bits_and_srca_rows_modulo_64() -> None:
     agree(fresh(), Unpack(base=0xF0004000, count=64))
     agree(fresh(), Unpack(dest=64 + 62 * 16, count=16))
     agree(fresh(), Unpack(dest=64 + 60 * 16, count=1024))
+
+
+@pytest.mark.parametrize(("row", "count"), [(64, 256), (56, 256), (112, 128), (72, 1024)])
+def test_srcb_rows_wrap_modulo_64(row: int, count: int) -> None:
+    """UNPACR_Regular, ISA: row & 0x3F; tt-llk's custom matmul comes back to row 0 that way."""
+    case = Unpack(u=1, strides=(16 * 16, 0), channel1=(row // 8, 0), count=count)
+    agree(fresh(), case)
+    agree(fresh(), replace(case, stride=64))
+    agree(fresh(), replace(case, fmt=6, out=6, strides=(8 * 16, 0)))
 
 
 @pytest.mark.parametrize("fmt", [6, 7, 15])

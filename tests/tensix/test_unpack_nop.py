@@ -8,6 +8,8 @@ from unpack_model import put, put_thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.banks import STALE
+from bhemu.tensix.quirks import REFERENCE_LLK
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 
 
@@ -60,6 +62,38 @@ def test_nop_refused(rule: str, word: dict[str, int]) -> None:
     src = s.src.copy()
     assert status.RULES[execute(s, UNPACR_NOP, **word)].rule == rule
     assert np.array_equal(s.src, src)
+
+
+@pytest.mark.parametrize("u", [0, 1])
+def test_nop_clears_both_banks_once_both_are_free(u: int) -> None:
+    """tt-llk's custom matmul relies on it; the text has it wait for one bank only."""
+    s = fresh()
+    s.reference[0] = REFERENCE_LLK
+    word = {"unpack_pop": 1, "bank_clr_ctrl": 1, "unpacker_select": u}
+    for bank in (0, 1):
+        s.src_valid[u, :] = 0
+        s.src_valid[u, bank] = 1
+        before = s.buffer.copy()
+        number = execute(s, UNPACR_NOP, **word)
+        assert status.CONDITIONS[number].text.startswith(f"Src{'AB'[u]} bank {bank} to become free")
+        assert np.array_equal(s.buffer, before)
+    s.src_valid[:] = 0
+    src, bank = s.src.copy(), int(s.unpack_bank[u])
+    src[u] = 0
+    s.src_prepared[:] = 7
+    assert execute(s, UNPACR_NOP, **word) == status.DONE
+    assert np.array_equal(s.src, src)
+    assert s.src_prepared[u].tolist() == [STALE, STALE]
+    assert s.src_prepared[1 - u].tolist() == [7, 7]
+    assert (s.unpack_bank[u], s.src_valid.any()) == (bank, False)
+
+
+@pytest.mark.parametrize("more", ["src_clr_val_ctrl", "stall_clr_cntrl", "set_dvalid"])
+def test_nop_of_both_banks_takes_no_other_mode(more: str) -> None:
+    s = fresh()
+    s.reference[0] = REFERENCE_LLK
+    number = execute(s, UNPACR_NOP, **{"unpack_pop": 1, "bank_clr_ctrl": 1, more: 1})
+    assert status.RULES[number].rule == "UNPACR-NOP-BANKS"
 
 
 def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:

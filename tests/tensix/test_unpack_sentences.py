@@ -66,7 +66,7 @@ CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
     ("UNPACR-DEST-LOW", [16], Unpack(fmt=0, out=0, to_dst=1, dest=48), nothing),
     ("UNPACR-X", [0, 9], Unpack(counters=(9, 0, 0, 0)), counter(1, 0, 8)),
     ("UNPACR-X", [1, 9], Unpack(u=1, counters=(9, 0, 0, 0)), counter(1, 0, 8, 1)),
-    ("UNPACR-SRCB-ROWS", [64], Unpack(u=1, count=1025), nothing),
+    ("UNPACR-SRCB-ROWS", [65], Unpack(u=1, count=1025), nothing),
     ("UNPACR-DST-ROWS", [1024], Unpack(fmt=8, out=8, to_dst=1, dest=64 + 16368, count=17), nothing),
     ("UNPACR-SRCA-SET", [16], Unpack(count=257), thread_field("SRCA_SET_SetOvrdWithAddr", 0)),
     ("UNPACR-BURST-MODE", [0, 4], Unpack(dest=64 + 8, count=32), nothing),

@@ -11,7 +11,7 @@ from bhemu.tensix import banks, config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.quirks import follows_llk, refuse
 from bhemu.tensix.resources import OWN, TDMA, Resources
 from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
@@ -36,7 +36,8 @@ _BOTH_BANKS = error(
     "UNPACR-NOP-BANKS",
     UNSUPPORTED,
     "UNPACR_NOP with bank_clr_ctrl 1 is not modelled",
-    "the text calls it unsupported: it waits for one bank and clears both",
+    "the text calls it unsupported: it waits for one bank and clears both; reference llk has it as"
+    " tt-llk does, which waits for both, with zeros and without handing over",
 )
 _VALUE = error(
     "UNPACR-NOP-VALUE",
@@ -72,6 +73,22 @@ def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any)
     return status
 
 
+@njit
+def _clear_both(s: Any, u: Any) -> Any:
+    """Zero both banks once both are free, as tt-llk says (llk_unpack_AB_custom_mm.h)."""
+    for bank in range(2):
+        waits = banks.unpacker_owns(s, u, bank)
+        if waits:
+            return waits
+    for bank in range(2):
+        banks.changed(s, u, bank)
+        cells = flat(s.src[u, bank])
+        for i in range(cells.size):
+            cells[i] = np.uint32(0)
+        banks.settled(s, u, bank)
+    return DONE
+
+
 class UNPACR_NOP(
     Instruction, opcode=0x43, unit="unpack", stall="B0,B3", resources=Resources(TDMA | OWN, TDMA)
 ):
@@ -101,7 +118,8 @@ class UNPACR_NOP(
                 return refuse(s, _FIELDS, unpack_pop=f.unpack_pop)
             return DONE if f.unpack_pop == _NOTHING else _hand_over(s, t, u)
         if f.bank_clr_ctrl:
-            return _BOTH_BANKS
+            rest = value | f.stall_clr_cntrl | f.clr_to1_fmt_ctrl | f.set_dvalid
+            return _clear_both(s, u) if follows_llk(s) and rest == 0 else _BOTH_BANKS
         if value > 1 or f.clr_to1_fmt_ctrl:
             return refuse(s, _VALUE, value=value)
         return _clear(s, t, u, value, f.stall_clr_cntrl, f.set_dvalid)

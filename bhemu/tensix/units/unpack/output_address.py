@@ -40,7 +40,7 @@ _NO_OVERRIDE = error(
     "unpacker 0 writes SrcA up to row {row}; with SRCA_SET_SetOvrdWithAddr 0 it has 16 rows",
     "write 4 to SRCA_SET",
 )
-_SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes SrcB up to row {row}; it has 64 rows")
+_SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes {rows} rows of SrcB, which has 64")
 _DST_ROWS = error(
     "UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {row}; it has 1024 rows"
 )
@@ -85,8 +85,9 @@ def extent_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any
     if m.to_dst and first < 0:
         return refuse(s, _DEST_LOW, count=-first)
     last = (first + count - 1) >> 4
-    if m.unpacker:
-        return refuse(s, _SRCB_ROWS, row=last) if last >= SRC_ROWS else 0
+    if m.unpacker:  # the number of a row wraps
+        rows = last - (first >> 4) + 1
+        return refuse(s, _SRCB_ROWS, rows=rows) if rows > SRC_ROWS else 0
     if m.to_dst:
         return refuse(s, _DST_ROWS, row=last) if last >= dest.ROWS else 0
     return refuse(s, _NO_OVERRIDE, row=last) if override == 0 and last >= 16 else 0

@@ -1,4 +1,4 @@
-"""Writing cells to a source register: rows of SrcA wrap, transposition, column shift."""
+"""Writing cells to a source register: rows wrap, transposition, column shift."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def to_src(s: Any, m: Any, src: Any, first: Any, start: Any, count: Any) -> None
     shift = column_shift(s, m)
     done = start
     while done < count:
-        at = (first + done) & (_SRC_CELLS - 1)  # SrcA rows wrap; SrcB ends within 64
+        at = (first + done) & (_SRC_CELLS - 1)
         n = min(count - done, _SRC_CELLS - at)
         if m.tileize:
             n = min(n, src.row - done % src.row)
