@@ -97,7 +97,7 @@ def test_breakpoints_stop_before_the_instruction_and_are_left_by_continue(image)
     bench(f"break {START:#x}")
     for turn in range(3):
         lines = bench("continue")
-        assert lines[0] == f"breakpoint 1: trisc0 0x{START:08X} 0x10000"
+        assert lines[0] == f"breakpoint 1 hit: trisc0 0x{START:08X} 0x10000"
         assert int(bench.tile.core["trisc0"].regs[A0]) == turn
     assert bench("continue")[0].startswith("stopped: idle")
     bench("delete 1")
