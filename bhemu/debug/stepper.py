@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from bhemu.core import Core
 from bhemu.debug.breaking import Breaking
+from bhemu.debug.completing import candidates, matching
 from bhemu.debug.going_back import GoingBack
 from bhemu.debug.inspecting import Inspecting
 from bhemu.debug.looking import Looking
@@ -68,6 +69,14 @@ class Stepper(GoingBack, Inspecting, Breaking, Looking):
         if name in _MOVES or name.startswith("reverse"):
             self._selected, self._listed = 0, None
         return name != "quit"
+
+    def completions(self, line: str, text: str) -> list[str]:
+        """What may stand at the end of `line` in place of `text`, its last word."""
+        before = line[: len(line) - len(text)].split()
+        if not before:
+            return matching((*COMMANDS, *_ALIASES), text)
+        name = _ALIASES.get(before[0], before[0]).partition("/")[0]
+        return matching(candidates(name, len(before), self.core), text)
 
     def show(self) -> None:
         """Where the selected core stands."""

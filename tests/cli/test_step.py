@@ -89,7 +89,7 @@ def test_the_state_is_saved(write, bhemu, tmp_path) -> None:
     assert (tmp_path / "s.npz").is_file()
 
 
-def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write) -> None:
+def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write, tmp_path) -> None:
     """Through a pseudo-terminal: step, empty line, a mistake, end of input."""
     near, far = pty.openpty()
     process = subprocess.Popen(
@@ -97,7 +97,12 @@ def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write) -> N
         stdin=far,
         stdout=far,
         stderr=far,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+            "BHEMU_HISTORY": str(tmp_path / "history"),
+        },
     )
     os.close(far)
     shown = ""
@@ -116,3 +121,43 @@ def _until_prompt(terminal: int) -> str:
     while not text.endswith(b"(trisc0) "):
         text += os.read(terminal, 4096)
     return text.decode()
+
+
+def test_the_history_outlives_the_session(write, tmp_path) -> None:
+    history = tmp_path / "state" / "history"
+    prompt_session(write(*WORDS), history, b"step 2\nquit\n")
+    assert history.read_text().splitlines() == ["step 2", "quit"]
+    prompt_session(write(*WORDS), history, b"where\nquit\n")
+    assert history.read_text().splitlines() == ["step 2", "quit", "where", "quit"]
+
+
+def prompt_session(program: Path, history: Path, typed: bytes) -> str:
+    """What a terminal shows while somebody types."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "BHEMU_HISTORY": str(history), "TERM": "dumb"}
+    command = [sys.executable, "-m", "bhemu.cli", "step", str(program)]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"(trisc0) " not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, typed)
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait(60) == 0
+    os.close(ours)
+    return shown.decode()
+
+
+def test_there_is_no_json_for_a_session(write, bhemu) -> None:
+    assert "--json" not in bhemu("step", "--help").stdout
+    assert "--json" in bhemu("run", "--help").stdout
+    assert bhemu("step", write(*WORDS), "--json", "-x", "step").exit_code == 2
