@@ -12,7 +12,7 @@ from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At, resolve_at
 
 _PREFIX = "RISCV_DEBUG_REG_"
-_LINE = re.compile(r"([^:\s]+\.\w+):(\d+)")
+LINE = re.compile(r"([^:\s]+\.\w+):(\d+)")
 # The ISA's and tt-exalens' other names of the same registers.
 _ALIASES = {"WALL_CLOCK_L": "WALL_CLOCK_0", "WALL_CLOCK_H": "WALL_CLOCK_1"}
 
@@ -82,36 +82,26 @@ def code_address(tile: TilePart, core: CorePart, at: At) -> int:
 
     A symbol that `core` does not have is looked for in the ELFs of the others.
     """
-    found = _LINE.fullmatch(at) if isinstance(at, str) else None
+    found = LINE.fullmatch(at) if isinstance(at, str) else None
     if found:
-        return line_address(tile, core, found[1], int(found[2]))
+        return line_address(core, found[1], int(found[2]))
     name = re.split(r"[+-]", at)[0].strip() if isinstance(at, str) else ""
     own = any(name in symbols.names for symbols in core.images)
     return resolve(tile, at, core.name if own else None)
 
 
-def line_address(tile: TilePart, core: CorePart, file: str, line: int) -> int:
-    """First address of `core`'s code that comes from `file`:`line`."""
-    lines, files = set(), set()
-    for low, high in _code(tile, core):
-        for pc in range(low, high, 4):
-            for symbols in core.images:
-                found = symbols.line(pc)
-                if found is None:
-                    continue
-                if found == (Path(file).name, line):
-                    return pc
-                files.add(found[0])
-                if found[0] == Path(file).name:
-                    lines.add(found[1])
-    if not lines:
-        reason = next((s.line_problem for s in core.images if s.line_problem), "")
-        known = f"its code comes from {', '.join(sorted(files))}" if files else ""
-        raise InputError(f"{core.name} has no code from {file}", hint=reason or known)
-    near = min(lines, key=lambda n: (abs(n - line), n))
-    raise InputError(f"{file}:{line} has no code on {core.name}", hint=f"nearest: {file}:{near}")
-
-
-def _code(tile: TilePart, core: CorePart) -> list[tuple[int, int]]:
-    mine = {symbols.path for symbols in core.images}
-    return [(low, high) for low, high, name in tile.ranges if Path(name).name in mine]
+def line_address(core: CorePart, file: str, line: int) -> int:
+    """First address of `core`'s code that comes from `file`:`line`, or the next line with code."""
+    name = Path(file).name
+    found = [found for symbols in core.images if (found := symbols.line_places(name, line))]
+    if found:
+        return min(found)[1][0]
+    rows = [row for symbols in core.images for row in symbols.rows]
+    numbers = [row.line for row in rows if row.file == name]
+    if numbers:
+        near = f"nearest: {name}:{max(numbers)}"
+        raise InputError(f"{file}:{line} has no code on {core.name}", hint=near)
+    reason = next((s.line_problem for s in core.images if s.line_problem), "")
+    known = ", ".join(sorted({row.file for row in rows}))
+    hint = reason or (f"its code comes from {known}" if known else "")
+    raise InputError(f"{core.name} has no code from {file}", hint=hint)

@@ -104,15 +104,16 @@ timeout_s = 60                  # seconds; exit code 7
 def command(path: str, kind: str) -> int:
     """Write a commented PROGRAM.toml to start from.
 
-    An existing file is never overwritten.
+    A folder that does not exist yet is made. An existing file is never overwritten.
     """
     target = Path(path)
-    if target.is_dir():
+    if target.is_dir() or (target.suffix == "" and not target.exists()):
         target /= "PROGRAM.toml"
     if target.suffix != ".toml":
         raise InputError(f"{target}: the name must end in .toml", hint=f"{target}.toml")
     text = template(target, kind)
     try:
+        target.parent.mkdir(exist_ok=True)
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:

@@ -116,7 +116,12 @@ def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
 
 
 def run_options(command: F) -> F:
-    """How to run and report: the flags every command that runs a program has."""
+    """How to run and report: the flags of a command that runs a program and reports once."""
+    return session_options(json_option(command))
+
+
+def session_options(command: F) -> F:
+    """As run_options, for a command that prints as it goes: there is no --json."""
     for option in reversed(
         (
             click.option("--seed", type=number(0), metavar="N", help="seed of --poison random"),
@@ -159,7 +164,6 @@ def run_options(command: F) -> F:
             click.option(
                 "--save", metavar="STATE.npz", help="write the state after the run to this file"
             ),
-            json_option,
             click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
             click.option("-v", "--verbose", is_flag=True, help="print more detail"),
         )

@@ -1,7 +1,7 @@
 """`bhemu step`: a program one instruction at a time, at a prompt or from a script."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +9,9 @@ import click
 
 from bhemu import interrupts
 from bhemu.cli import failure, output
-from bhemu.cli.options import Settings, program_options, run_options, settings
+from bhemu.cli.options import Settings, program_options, session_options, settings
 from bhemu.cli.progress import Progress
+from bhemu.cli.prompt import reader
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-st
 
 @click.command("step")
 @program_options
-@run_options
+@session_options
 @click.option(
     "-x",
     "--execute",
@@ -39,9 +40,7 @@ def command(**values: Any) -> int:
     a prompt. A mistake in a command then ends the session with exit code 2. An error of the program
     is shown and decides the exit code.
     """
-    chosen = settings(values)
-    if chosen.as_json:
-        raise click.UsageError("step has no --json", click.get_current_context())
+    chosen = settings({**values, "as_json": False})
     script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
     stepper = _open(chosen, folders)
     if script:
@@ -92,7 +91,7 @@ def _stop_code(stepper: "Stepper", code: int) -> int:
 
 def _interactive(stepper: "Stepper") -> int:
     """Ask until quit or end of input; an empty line repeats the last step."""
-    read = _reader()
+    read = reader(stepper)
     stepper.show()
     last = ""
     while True:
@@ -112,20 +111,3 @@ def _interactive(stepper: "Stepper") -> int:
             continue
         if not going:
             return EXIT_OK
-
-
-def _reader() -> Callable[[str], str]:
-    """input(), with line editing where the system has it."""
-    try:
-        import readline
-    except ImportError:
-        return input
-    from bhemu.debug.stepper import COMMANDS
-
-    def complete(text: str, n: int) -> str | None:
-        matching = [name for name in COMMANDS if name.startswith(text)]
-        return matching[n] if n < len(matching) else None
-
-    readline.set_completer(complete)
-    readline.parse_and_bind("tab: complete")
-    return input

@@ -1,30 +1,38 @@
 """The stepper: commands in tt-exalens' words over one tile; prints through a callable."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable
 
 from bhemu.core import Core
-from bhemu.debug import registers
+from bhemu.debug.breaking import Breaking
+from bhemu.debug.completing import candidates, matching
 from bhemu.debug.going_back import GoingBack
+from bhemu.debug.inspecting import Inspecting
+from bhemu.debug.looking import Looking
 from bhemu.debug.places import Sources, address, number
-from bhemu.debug.position import Pushes, listing, position
+from bhemu.debug.position import Pushes, position
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.stop import Stop
-from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.names import core_name
+from bhemu.memmap import CORE_NAMES
+from bhemu.names import LINE, core_name
+from bhemu.program.address import At
 from bhemu.program.schema import Program
 from bhemu.tensix.insn import disassemble
 from bhemu.tile import Tile
 
 _MOST_SHOWN = 20  # single steps of one command that are shown one by one
 _SHORT = "s step, n next, c continue, cont continue, b break, bkpt break, d delete, u until"
-_SHORT += ", fin finish, r regs, x mem, ts tstep, tn tnext, h help, q quit, exit quit"
+_SHORT += ", fin finish, r regs, ts tstep, tn tnext, h help, q quit, exit quit, tb tbreak"
+_SHORT += ", l list, p print, disas dis, disassemble dis, i info, f frame, backtrace bt"
 _SHORT += ", rs reverse-step, rn reverse-next, rc reverse-continue, rts reverse-tstep"
+_WITH_FORMAT = re.compile(r"^\s*(x|mem|p|print)/(\S*)")
+_MOVES = ("step", "next", "until", "finish", "continue", "tstep", "tnext", "core", "goto")
 _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
-class Stepper(GoingBack):
+class Stepper(GoingBack, Inspecting, Breaking, Looking):
     """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
 
     def __init__(
@@ -36,6 +44,8 @@ class Stepper(GoingBack):
         released = [spec.name for spec in program.cores.values() if spec.release]
         self.core: Core = self.tile.core[released[0]]
         self.last: Stop | None = None
+        self._temporary: set[int] = set()
+        self._selected, self._listed = 0, None
 
     @property
     def prompt(self) -> str:
@@ -44,7 +54,7 @@ class Stepper(GoingBack):
 
     def execute(self, line: str) -> bool:
         """Execute one command; False for quit. InputError for a mistake in it."""
-        words = line.split()
+        words = _WITH_FORMAT.sub(r"\1 /\2", line, count=1).split()
         if not words:
             return True
         name = _ALIASES.get(words[0], words[0])
@@ -56,7 +66,17 @@ class Stepper(GoingBack):
                 f"unknown command {words[0]!r}", hint=f"{mean}commands: {', '.join(COMMANDS)}"
             )
         action(words[1:])
+        if name in _MOVES or name.startswith("reverse"):
+            self._selected, self._listed = 0, None
         return name != "quit"
+
+    def completions(self, line: str, text: str) -> list[str]:
+        """What may stand at the end of `line` in place of `text`, its last word."""
+        before = line[: len(line) - len(text)].split()
+        if not before:
+            return matching((*COMMANDS, *_ALIASES), text)
+        name = _ALIASES.get(before[0], before[0]).partition("/")[0]
+        return matching(candidates(name, len(before), self.core), text)
 
     def show(self) -> None:
         """Where the selected core stands."""
@@ -142,7 +162,7 @@ class Stepper(GoingBack):
         stopped = core if name is None else self.tile.core[name]
         point = self._machine.points.at(stopped.index, stopped.pc)
         if name is not None and point is not None:
-            self._out(str(point))
+            self._hit(point)
         elif stop.reason == "until" and core.state not in ("running", "blocked"):
             self._out(f"{core.name} is {core.state}")
         elif stop.change is not None:
@@ -151,23 +171,9 @@ class Stepper(GoingBack):
             self._out(f"  by {stop.change.where}")
         elif stop.reason not in ("step", "breakpoint"):
             self._out(f"stopped: {stop.reason}, clock {stop.clock}")
-        if stopped is not core:
+        if stopped.index != core.index:
             self._print(position(self.tile, stopped, self._sources))
         self._print(position(self.tile, core, self._sources))
-
-    # Breakpoints
-
-    def do_break(self, args: list[str]) -> None:
-        """break ADDRESS|SYMBOL|FILE:LINE [CORE]: set a breakpoint."""
-        self._need(args, 1, 2, "break ADDRESS|SYMBOL|FILE:LINE [CORE]")
-        core = self.tile.core[core_name(args[1])] if len(args) > 1 else self.core
-        point = self._machine.points.add(core.index, address(self.tile, core, args[0]), args[0])
-        self._out(str(point))
-
-    def do_delete(self, args: list[str]) -> None:
-        """delete [N]: remove breakpoint or watchpoint N, or all."""
-        self._need(args, 0, 1, "delete [N]")
-        self._machine.delete(number(args[0]) if args else None)
 
     # Looking
 
@@ -177,97 +183,10 @@ class Stepper(GoingBack):
         self.core = self.tile.core[core_name(args[0])]
         self.show()
 
-    def do_regs(self, args: list[str]) -> None:
-        """regs [CORE]: registers; * marks what changed since the last dump."""
-        core = self._one_core(args, "regs [CORE]")
-        self._print(registers.regs(core, self._regs.get(core.name)))
-        self._regs[core.name] = core.regs
-
-    def do_gpr(self, args: list[str]) -> None:
-        """gpr [THREAD]: the 64 Tensix GPRs."""
-        self._need(args, 0, 1, "gpr [THREAD]")
-        self._print(registers.gpr(self.tile, self._thread(args)))
-
-    def do_cfg(self, args: list[str]) -> None:
-        """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
-        self._need(args, 0, 1, "cfg [NAME|WORD]")
-        self._print(registers.cfg(self.tile, args[0] if args else None))
-
-    def do_rwc(self, args: list[str]) -> None:
-        """rwc: row counters."""
-        self._need(args, 0, 0, "rwc")
-        self._print(registers.rwc(self.tile))
-
-    def do_adc(self, args: list[str]) -> None:
-        """adc: address counters of unpackers and packer."""
-        self._need(args, 0, 0, "adc")
-        self._print(registers.adc(self.tile))
-
-    def do_dst(self, args: list[str]) -> None:
-        """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
-        self._need(args, 0, 2, "dst [ROW|ROW-ROW [FORMAT]]")
-        self._print(registers.dst(self.tile, *[*args, None, None][:2]))
-
-    def do_src(self, args: list[str]) -> None:
-        """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
-        self._need(args, 0, 2, "src [a|b [ROW|ROW-ROW]]")
-        self._print(registers.src(self.tile, *[*args, None, None][:2]))
-
-    def do_lreg(self, args: list[str]) -> None:
-        """lreg [N]: LRegs of the vector unit."""
-        self._need(args, 0, 1, "lreg [N]")
-        self._print(registers.lreg(self.tile, number(args[0]) if args else None))
-
-    def do_sem(self, args: list[str]) -> None:
-        """sem: semaphores and mutexes."""
-        self._need(args, 0, 0, "sem")
-        self._print(registers.sem(self.tile))
-
-    def do_mem(self, args: list[str]) -> None:
-        """mem ADDRESS [N] [CORE]: N words (8) of L1 or of the core's local RAM."""
-        self._need(args, 1, 3, "mem ADDRESS [N] [CORE]")
-        n, core = self._count_and_core(args[1:], default=8)
-        start = address(self.tile, core, args[0])
-        if start % 4:
-            raise InputError(f"{start:#x} is not aligned to 4 bytes")
-        local_end = LOCAL_BASE + LOCAL_SIZES[core.index]
-        for low, high in ((0, L1_SIZE), (LOCAL_BASE, local_end)):
-            if low <= start and start + 4 * n <= high:
-                for at in range(start, start + 4 * n, 16):
-                    words = [core.read32(a) for a in range(at, min(at + 16, start + 4 * n), 4)]
-                    self._out(f"  {at:08x}:  " + "  ".join(f"{word:08x}" for word in words))
-                return
-        raise InputError(
-            f"{start:#x}: mem shows L1 and local RAM; reading a device can change it",
-            hint="cfg, gpr, sem and the other commands show the devices",
-        )
-
-    def do_dis(self, args: list[str]) -> None:
-        """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
-        self._need(args, 0, 2, "dis [ADDRESS [N]]")
-        start = address(self.tile, self.core, args[0]) if args else self.core.pc
-        if start % 4 or not 0 <= start < L1_SIZE:
-            raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")
-        self._print(listing(self.tile, self.core, start, number(args[1]) if len(args) > 1 else 10))
-
     def do_where(self, args: list[str]) -> None:
         """where: every core and thread."""
         self._need(args, 0, 0, "where")
         self._print(status.where(self.tile))
-
-    def do_bt(self, args: list[str]) -> None:
-        """bt [CORE]: pc and return address."""
-        self._print(status.backtrace(self._one_core(args, "bt [CORE]")))
-
-    def do_info(self, args: list[str]) -> None:
-        """info: clock, cores, threads, breakpoints, end condition."""
-        self._need(args, 0, 0, "info")
-        self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
-        self._print(status.where(self.tile))
-        self._print(registers.sem(self.tile))
-        self._print(str(point) for point in self._machine.points.points.values())
-        for at, value in self._machine.end.words:
-            self._out(f"ends when word {at:#x} is {value:#x} (now {self.tile.read32(at):#x})")
 
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""
@@ -285,6 +204,12 @@ class Stepper(GoingBack):
         """quit: end the session."""
 
     # Arguments
+
+    def _written(self, core: Core, text: str) -> At:
+        """A place as code_places takes it: a name, FILE:LINE or a number."""
+        if re.fullmatch(r"[A-Za-z_]\w*", text) and text != "pc":
+            return text
+        return text if LINE.fullmatch(text) else address(self.tile, core, text)
 
     def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -330,7 +255,7 @@ class Stepper(GoingBack):
 
 COMMANDS = tuple(
     name.removeprefix("do_").replace("_", "-")
-    for part in (Stepper, GoingBack)
+    for part in (Stepper, Breaking, Looking, Inspecting, GoingBack)
     for name in vars(part)
     if name.startswith("do_")
 )

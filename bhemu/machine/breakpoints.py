@@ -24,7 +24,12 @@ class Breakpoint:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        return f"breakpoint {self.number}: {CORE_NAMES[self.core]} 0x{self.address:08X} {self.text}"
+        return f"breakpoint {self.number}: {self.place}"
+
+    @property
+    def place(self) -> str:
+        """For example "trisc1 0x0001403C main"."""
+        return f"{CORE_NAMES[self.core]} 0x{self.address:08X} {self.text}"
 
 
 class Breakpoints:

@@ -186,8 +186,11 @@ class Debug:
     def _variable(self, die: Any, outer: Block | None) -> None:
         if outer is not None:
             outer.variables.append(die)
-        elif name_of(die) and "DW_AT_declaration" not in die.attributes:
-            self.globals.setdefault(name_of(die), die)
+        elif name_of(die):
+            if "DW_AT_location" in die.attributes:
+                self.globals[name_of(die)] = die
+            else:
+                self.globals.setdefault(name_of(die), die)
 
     def _is_code(self, part: Range) -> bool:
         wanted = SHF_ALLOC | _EXECUTABLE

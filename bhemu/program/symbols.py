@@ -58,7 +58,7 @@ class Symbols:
 
     def lookup(self, pc: int) -> tuple[str, int] | None:
         """(name, distance from it) of the function, object or label that holds address `pc`."""
-        for address in self._linked(pc):
+        for address in self.linked(pc):
             index = bisect_right(self._spans, address, key=lambda span: span.lo) - 1
             if index >= 0 and address < self._spans[index].hi:
                 return self._spans[index].name, address - self._spans[index].lo
@@ -82,10 +82,10 @@ class Symbols:
 
     def line(self, pc: int) -> tuple[str, int] | None:
         """(file name without folders, line number) of the code at `pc`, None where unknown."""
-        for address in self._linked(pc):
-            index = bisect_right(self._rows, address, key=lambda row: row.lo) - 1
-            if index >= 0 and address < self._rows[index].hi:
-                return self._rows[index].file, self._rows[index].line
+        for address in self.linked(pc):
+            index = bisect_right(self.rows, address, key=lambda row: row.lo) - 1
+            if index >= 0 and address < self.rows[index].hi:
+                return self.rows[index].file, self.rows[index].line
         return None
 
     @cached_property
@@ -95,7 +95,7 @@ class Symbols:
 
     def inlined(self, pc: int) -> Inlined:
         """Which function the source line of `pc` is in, and through which inlined calls."""
-        for address in self._linked(pc):
+        for address in self.linked(pc):
             found = self.debug.calls(address)
             if found.function is not None:
                 return found
@@ -103,7 +103,21 @@ class Symbols:
 
     def entries(self, function: str) -> list[int]:
         """Where a function begins: itself and every inlined copy, in the running image."""
-        return [self._moved(address) for address in self.debug.entries(function)]
+        return [self._running(address) for address in self.debug.entries(function)]
+
+    def line_places(self, file: str, line: int) -> tuple[int, list[int]] | None:
+        """(line, where its code begins in each function and inlined copy); None without code.
+
+        A line that has no code stands for the next one of its file that has some.
+        """
+        line = min((r.line for r in self.rows if r.file == file and r.line >= line), default=-1)
+        first: dict[object, int] = {}
+        for row in self.rows:
+            if (row.file, row.line) == (file, line):
+                block = self.debug.owner(row.lo)
+                owner = (self.lookup(self._running(row.lo)) or ("",))[0] if block is None else block
+                first.setdefault(owner, row.lo)
+        return (line, [self._running(at) for at in sorted(first.values())]) if first else None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -115,7 +129,7 @@ class Symbols:
         """Why there are no source lines: "" when there are, else one sentence."""
         return self._lines[1]
 
-    def _linked(self, address: int) -> Iterator[int]:
+    def linked(self, address: int) -> Iterator[int]:
         """Where the byte at `address` may have been linked."""
         if address >= LOCAL_BASE:
             yield address
@@ -126,11 +140,19 @@ class Symbols:
             if move.paddr <= address < move.paddr + move.size:
                 yield address - move.paddr + move.vaddr
 
+    def _running(self, address: int) -> int:
+        """Where code linked at `address` runs."""
+        for move in self.moves:
+            if move.vaddr <= address < move.vaddr + move.size:
+                return address - move.vaddr + move.paddr + self.offset
+        return self._moved(address)
+
     def _moved(self, address: int) -> int:
         return address if address >= LOCAL_BASE else address + self.offset
 
     @property
-    def _rows(self) -> list[lines.Row]:
+    def rows(self) -> list[lines.Row]:
+        """The line table in the order of addresses, which are those of linking."""
         return self._lines[0]
 
     @cached_property

@@ -98,6 +98,14 @@ def test_a_folder_gets_its_program_with_its_name(bhemu, tmp_path) -> None:
     assert parsed["name"] == 'odd "name"'
 
 
+def test_a_folder_that_does_not_exist_yet_is_made(bhemu, tmp_path) -> None:
+    folder = tmp_path / "mine"
+    assert bhemu("new", folder).exit_code == 0
+    assert tomllib.loads((folder / "PROGRAM.toml").read_text())["name"] == "mine"
+    assert bhemu("new", folder).exit_code == 2, "it exists now"
+    assert bhemu("new", tmp_path / "no" / "such" / "folder").exit_code == 2
+
+
 def test_nothing_is_written_over(bhemu, tmp_path) -> None:
     path = tmp_path / "p.toml"
     path.write_text("mine")

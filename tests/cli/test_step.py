@@ -43,11 +43,12 @@ def test_commands_come_from_a_pipe_as_well(write, bhemu) -> None:
         ("bogus", "unknown command 'bogus'"),
         ("step; brk 5", "unknown command 'brk'"),
         ("step many", "'many' is not a count or core"),
-        ("break", "usage: break ADDRESS"),
+        ("break 1 2 3", "usage: break ADDRESS"),
         ("break nowhere", "no symbol or register nowhere"),
         ("break 0x10002", "is no code address"),
         ("regs trisc9", "no core 'trisc9'"),
-        ("mem 0xFFE80004", "mem shows L1 and local RAM"),
+        ("mem 0xFFE80004", "trisc0 cannot look at 0xffe8000c"),
+        ("dump strem:8", "no state is called 'strem:8'"),
         ("dst 2000", "there are rows 0 to 1023"),
         ("cfg NO_SUCH_FIELD_AT_ALL", "no configuration field"),
         ("step 1 trisc2", "trisc2 is in reset"),
@@ -88,7 +89,7 @@ def test_the_state_is_saved(write, bhemu, tmp_path) -> None:
     assert (tmp_path / "s.npz").is_file()
 
 
-def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write) -> None:
+def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write, tmp_path) -> None:
     """Through a pseudo-terminal: step, empty line, a mistake, end of input."""
     near, far = pty.openpty()
     process = subprocess.Popen(
@@ -96,7 +97,12 @@ def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write) -> N
         stdin=far,
         stdout=far,
         stderr=far,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+            "BHEMU_HISTORY": str(tmp_path / "history"),
+        },
     )
     os.close(far)
     shown = ""
@@ -115,3 +121,43 @@ def _until_prompt(terminal: int) -> str:
     while not text.endswith(b"(trisc0) "):
         text += os.read(terminal, 4096)
     return text.decode()
+
+
+def test_the_history_outlives_the_session(write, tmp_path) -> None:
+    history = tmp_path / "state" / "history"
+    prompt_session(write(*WORDS), history, b"step 2\nquit\n")
+    assert history.read_text().splitlines() == ["step 2", "quit"]
+    prompt_session(write(*WORDS), history, b"where\nquit\n")
+    assert history.read_text().splitlines() == ["step 2", "quit", "where", "quit"]
+
+
+def prompt_session(program: Path, history: Path, typed: bytes) -> str:
+    """What a terminal shows while somebody types."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "BHEMU_HISTORY": str(history), "TERM": "dumb"}
+    command = [sys.executable, "-m", "bhemu.cli", "step", str(program)]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"(trisc0) " not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, typed)
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        assert process.wait(60) == 0
+    os.close(ours)
+    return shown.decode()
+
+
+def test_there_is_no_json_for_a_session(write, bhemu) -> None:
+    assert "--json" not in bhemu("step", "--help").stdout
+    assert "--json" in bhemu("run", "--help").stdout
+    assert bhemu("step", write(*WORDS), "--json", "-x", "step").exit_code == 2

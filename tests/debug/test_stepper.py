@@ -97,7 +97,7 @@ def test_breakpoints_stop_before_the_instruction_and_are_left_by_continue(image)
     bench(f"break {START:#x}")
     for turn in range(3):
         lines = bench("continue")
-        assert lines[0] == f"breakpoint 1: trisc0 0x{START:08X} 0x10000"
+        assert lines[0] == f"breakpoint 1 hit: trisc0 0x{START:08X} 0x10000"
         assert int(bench.tile.core["trisc0"].regs[A0]) == turn
     assert bench("continue")[0].startswith("stopped: idle")
     bench("delete 1")
@@ -316,3 +316,18 @@ def test_going_back_at_the_prompt(image) -> None:
     assert bench("reverse-continue")[0] == "the history begins here"
     with pytest.raises(InputError, match="lies before the history"):
         bench("reverse-step")
+
+
+def test_tab_completes_commands_and_what_their_arguments_may_be(add1) -> None:
+    complete = add1.stepper.completions
+    assert complete("st", "st") == ["step"]
+    assert "runtime_args" in complete("print runti", "runti")
+    assert "check_args" in complete("break check", "check")
+    assert "brisc.c:" in complete("break bris", "bris")
+    assert complete("break main tri", "tri") == ["trisc0", "trisc1", "trisc2"]
+    assert complete("core n", "n") == ["ncrisc"]
+    assert complete("p $a", "$a") == [f"$a{i}" for i in range(8)]
+    assert complete("x/4x runtime", "runtime") == ["runtime_args"]
+    assert "ALU_FORMAT_SPEC_REG0_SrcA" in complete("cfg reg0_srca", "reg0_srca")
+    assert "stream" in complete("dump str", "str")
+    assert complete("nonsense x", "x") == []

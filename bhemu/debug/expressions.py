@@ -1,0 +1,178 @@
+"""Expressions of C over variables: names, members, elements, what a pointer points to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bhemu.arguments import did_you_mean
+from bhemu.errors import InputError, UnknownName
+from bhemu.program.values import CType, as_text, readable, slice_of
+from bhemu.program.variables import Frame, Gone, Location, find, locate, type_of
+
+Read = Callable[[int, int], bytes]
+Lookup = Callable[[str], "Value"]
+_TOKEN = re.compile(r"\s*(\$?[A-Za-z_]\w*|0[xX][0-9a-fA-F]+|\d+|->|[.\[\]*&()])")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value with its type (None: a plain word) and its address (None: it is in no memory)."""
+
+    raw: bytes
+    type: CType | None
+    address: int | None
+    read: Read
+
+    @classmethod
+    def number(cls, value: int) -> Value:
+        """A number without a type."""
+        return cls((value & 0xFFFFFFFF).to_bytes(4, "little"), None, None, lambda a, n: bytes(n))
+
+    @classmethod
+    def word(cls, address: int, read: Read) -> Value:
+        """The word at an address, of unknown type."""
+        return cls(read(address & ~3, 4), None, address, read)
+
+    @classmethod
+    def at(cls, kind: CType, where: Location, frame: Frame) -> Value:
+        """A variable of that type at a location."""
+        size = readable(kind) or 4
+        if where.address is not None:
+            return cls(frame.read(where.address, size), kind, where.address, frame.read)
+        value = frame.registers[where.register] if where.register is not None else where.value or 0
+        raw = (value & (1 << 64) - 1).to_bytes(8, "little")[:size]
+        return cls(raw, kind, None, frame.read)
+
+    @classmethod
+    def variable(cls, frame: Frame, name: str, depth: int) -> Value | None:
+        """The variable of that name in scope, None without one; InputError if it is gone."""
+        found = find(frame.debug, frame.pc, name, depth)
+        if found is None:
+            return None
+        try:
+            return cls.at(type_of(found[0]), locate(frame, *found), frame)
+        except Gone as reason:
+            raise InputError(f"{name}: {reason}", hint="regs and dis show the machine") from None
+
+    def text(self, form: str) -> str:
+        """The value in words; `form` as in values.as_text."""
+        if self.type is not None:
+            return as_text(self.type, self.raw, self.read, form)
+        value = int.from_bytes(self.raw, "little")
+        return f"{value} ({value:#x})" if not form else _plain(value, form)
+
+    @property
+    def integer(self) -> int:
+        """As an unsigned number."""
+        return int.from_bytes(self.raw, "little")
+
+    def member(self, name: str) -> Value:
+        """A member of a structure."""
+        if self.type is None or self.type.kind != "record":
+            text = "its type is not known" if self.type is None else f"{self.type} has no members"
+            raise InputError(f".{name}: {text}", hint="info source says what DWARF there is")
+        members = {member.name: member for member in self.type.members}
+        if name not in members:
+            near = did_you_mean(name, members)
+            hint = f"{near} members: {', '.join(members)}".strip()
+            raise UnknownName(f"{self.type} has no member {name}", hint=hint)
+        one = members[name]
+        address = None if self.address is None else self.address + one.offset
+        if address is not None and one.bits is None:
+            return Value(self.read(address, readable(one.type) or 4), one.type, address, self.read)
+        return Value(slice_of(one, self.raw), one.type, address, self.read)
+
+    def element(self, index: int) -> Value:
+        """An element of an array, or of what a pointer points to."""
+        if self.type is not None and self.type.kind == "array" and self.address is not None:
+            return self._pointed(self.address, self.type.target, index)
+        if self.type is not None and self.type.kind == "pointer":
+            return self._pointed(self.integer, self.type.target, index)
+        text = "its type is not known" if self.type is None else f"{self.type} has no elements"
+        raise InputError(text)
+
+    def pointed(self) -> Value:
+        """What it points to; a number points to a word."""
+        if self.type is None:
+            return Value.word(self.integer, self.read)
+        return self.element(0)
+
+    def _pointed(self, address: int, kind: CType, index: int) -> Value:
+        size = kind.size or 1
+        at = (address + index * size) & 0xFFFFFFFF
+        return Value(self.read(at, readable(kind) or 4), kind, at, self.read)
+
+
+def _plain(value: int, form: str) -> str:
+    shown = {"x": f"{value:#x}", "t": f"{value:#b}", "c": repr(chr(value & 0xFF))}
+    return shown.get(form, str(value - ((value & 1 << 31) << 1) if form == "d" else value))
+
+
+class _Parser:
+    def __init__(self, text: str, lookup: Lookup, read: Read) -> None:
+        self._text, self._lookup, self._read = text, lookup, read
+        self._tokens = self._split(text)
+
+    def _split(self, text: str) -> list[str]:
+        tokens, at = [], 0
+        while at < len(text.rstrip()):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                raise InputError(f"print cannot read {text[at:]!r}", hint="v, p->m, a[2], *p, &v")
+            tokens.append(found[1])
+            at = found.end()
+        return tokens
+
+    def whole(self) -> Value:
+        value = self._prefixed()
+        if self._tokens:
+            raise InputError(f"print does not know {self._tokens[0]!r} in {self._text!r}")
+        return value
+
+    def _take(self, wanted: str = "") -> str:
+        if not self._tokens or (wanted and self._tokens[0] != wanted):
+            raise InputError(f"{self._text!r} ends too early, or wants {wanted or 'a name'}")
+        return self._tokens.pop(0)
+
+    def _prefixed(self) -> Value:
+        if self._tokens[:1] == ["*"]:
+            self._take()
+            inner = self._prefixed()
+            if inner.type is None:
+                return Value.word(inner.integer, self._read)
+            return inner.pointed()
+        if self._tokens[:1] == ["&"]:
+            self._take()
+            inner = self._prefixed()
+            if inner.address is None:
+                raise InputError(f"{self._text!r}: that is in no memory")
+            return Value.number(inner.address)
+        return self._postfixed()
+
+    def _postfixed(self) -> Value:
+        value = self._primary()
+        while self._tokens[:1] and self._tokens[0] in (".", "->", "["):
+            kind = self._take()
+            if kind == "[":
+                value = value.element(self._prefixed().integer)
+                self._take("]")
+            else:
+                value = (value.pointed() if kind == "->" else value).member(self._take())
+        return value
+
+    def _primary(self) -> Value:
+        token = self._take()
+        if token == "(":
+            value = self._prefixed()
+            self._take(")")
+            return value
+        if token[0].isdigit():
+            return Value.number(int(token, 0) if token[:2] in ("0x", "0X") else int(token))
+        return self._lookup(token)
+
+
+def evaluate(text: str, lookup: Lookup, read: Read) -> Value:
+    """The value of an expression; InputError for what cannot be read or is not there."""
+    return _Parser(text, lookup, read).whole()

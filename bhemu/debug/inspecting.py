@@ -1,0 +1,248 @@
+"""The stepper's commands on C: print, x, list, frames, info locals."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from bhemu.core import Core
+from bhemu.debug.expressions import Value, evaluate
+from bhemu.debug.memory import Memory, word_of
+from bhemu.debug.places import Sources, address
+from bhemu.debug.position import instruction
+from bhemu.errors import InputError
+from bhemu.machine import status
+from bhemu.program.symbols import Symbols
+from bhemu.program.variables import Frame, Gone, locate, type_of, visible
+from bhemu.tile import Tile
+
+_EXAMINE = re.compile(r"(\d*)([xduotcfis]?)([bhw]?)")
+_SIZES = {"b": 1, "h": 2, "w": 4, "": 4}
+_LIST = 10  # lines of source
+_MOST = 1024
+
+
+class NoFrame(InputError):  # noqa: N818 (as its sisters)
+    """Nothing is known of the variables of where a core stands."""
+
+
+class CFrame(NamedTuple):
+    """A function or inlined copy that a core is in; `depth` inlined ones are inside it."""
+
+    function: str
+    file: str | None
+    line: int | None
+    depth: int
+
+
+class Inspecting:
+    """print and its sisters; the rest of the stepper is stepper.py."""
+
+    tile: Tile
+    core: Core
+    _sources: Sources
+    _out: Callable[[str], None]
+    _selected: int
+    _listed: tuple[str, str, int] | None
+    do_mem: Callable[[list[str]], None]
+
+    def _print(self, lines: Iterable[str]) -> None:
+        raise NotImplementedError
+
+    def _need(self, args: list[str], least: int, most: int, usage: str) -> None:
+        raise NotImplementedError
+
+    # Frames
+
+    def _frames(self) -> list[CFrame]:
+        """The innermost first."""
+        core = self.core
+        symbol, file, line = core.locate(core.pc)
+        function, calls = core.inlined(core.pc)
+        frames = [CFrame(function or symbol or "?", file, line, 0)]
+        frames += [CFrame(c.function, c.file, c.line, n) for n, c in enumerate(calls, start=1)]
+        return frames
+
+    def do_up(self, args: list[str]) -> None:
+        """up: select the caller: list, print and info locals are about it."""
+        self._need(args, 0, 0, "up")
+        self._select(self._selected + 1)
+
+    def do_down(self, args: list[str]) -> None:
+        """down: select the inlined function inside, as far as the pc's."""
+        self._need(args, 0, 0, "down")
+        self._select(self._selected - 1)
+
+    def _select(self, wanted: int) -> None:
+        frames = self._frames()
+        if wanted < 0:
+            raise InputError("this is the innermost function")
+        if wanted >= len(frames):
+            raise InputError(
+                "the calls that were inlined end here",
+                hint="bt shows the return address; break there and continue to inspect the caller",
+            )
+        self._selected, self._listed = wanted, None
+        frame = frames[wanted]
+        self._out(f"#{wanted}  {frame.function} ({frame.file}:{frame.line})")
+        if frame.file and frame.line:
+            self._source_lines(frame.file, frame.line, frame.line, frame.line)
+
+    def do_frame(self, args: list[str]) -> None:
+        """frame: the selected function."""
+        self._need(args, 0, 0, "frame")
+        self._select(min(self._selected, len(self._frames()) - 1))
+
+    # Source
+
+    def do_list(self, args: list[str]) -> None:
+        """list [LINE|FILE:LINE|FUNCTION]: ten lines of source around it; again: the next ten."""
+        self._need(args, 0, 1, "list [LINE|FILE:LINE|FUNCTION]")
+        if args:
+            file, line = self._named_line(args[0])
+            first = max(line - _LIST // 2, 1)
+        elif self._listed is not None and self._listed[0] == self.core.name:
+            _, file, first = self._listed
+            line = 0
+        else:
+            frames = self._frames()
+            frame = frames[min(self._selected, len(frames) - 1)]
+            if frame.file is None or frame.line is None:
+                raise InputError(f"{self.core.name}: no source line is known here", hint="dis")
+            file, line = frame.file, frame.line
+            first = max(line - _LIST // 2, 1)
+        if not self._source_lines(file, first, first + _LIST - 1, line):
+            raise InputError(f"{file} is not there, or ends before line {first}", hint="--source")
+        self._listed = (self.core.name, file, first + _LIST)
+
+    def _named_line(self, text: str) -> tuple[str, int]:
+        file, colon, line = text.rpartition(":")
+        if line.isdecimal():
+            here = self._frames()[0].file
+            if not colon and here is None:
+                raise InputError(f"{self.core.name}: no source file is known here")
+            return (file or here or ""), int(line)
+        _, found, number = self.core.locate(address(self.tile, self.core, text))
+        if found is None or number is None:
+            raise InputError(f"no source line is known of {text}")
+        return found, number
+
+    def _source_lines(self, file: str, first: int, last: int, current: int) -> bool:
+        shown = False
+        for number in range(first, last + 1):
+            text = self._sources.line(self.core.name, file, number)
+            if text is not None:
+                shown = True
+                mark = "=>" if number == current and first != last else "  "
+                self._out(f"{mark}{number:>4}  {text.rstrip()}")
+        return shown
+
+    # Values
+
+    def _symbols(self) -> Symbols:
+        core = self.core
+        for symbols in core.images:
+            if symbols.lookup(core.pc) is not None:
+                return symbols
+        raise NoFrame(f"{core.name} pc {core.pc:#x} lies in no ELF that is loaded for it")
+
+    def _frame(self) -> Frame:
+        core, symbols = self.core, self._symbols()
+        if symbols.debug.problem:
+            raise NoFrame(symbols.debug.problem, hint="mem, x and regs show the machine")
+        linked = next((a for a in symbols.linked(core.pc) if symbols.debug.at(a)), core.pc)
+        registers = [int(value) for value in core.regs]
+        read = Memory(self.tile, core).read
+
+        def symbol(name: str) -> int | None:
+            return symbols.address(name) if name in symbols.names else None
+
+        return Frame(symbols.debug, linked, registers, read, symbol)
+
+    def do_print(self, args: list[str]) -> None:
+        """print[/x] EXPRESSION: a variable of C, $REGISTER, p->member, a[2], *p, &v."""
+        form, args = _form(args)
+        if not args:
+            raise InputError("usage: print[/FORMAT] EXPRESSION")
+        value = evaluate("".join(args), self._lookup, Memory(self.tile, self.core).read)
+        self._out(f"{''.join(args)} = {value.text(form)}")
+
+    def _lookup(self, name: str) -> Value:
+        """A register ($a0), a variable in scope, or a symbol of the ELFs."""
+        if name.startswith("$"):
+            return Value.number(address(self.tile, self.core, name))
+        read = Memory(self.tile, self.core).read
+        try:
+            found = Value.variable(self._frame(), name, self._selected)
+        except NoFrame:
+            found = None
+        if found is not None:
+            return found
+        return Value.word(address(self.tile, self.core, name), read)
+
+    def _info_locals(self) -> None:
+        frame = self._frame()
+        shown = False
+        for name, entry, block in visible(frame.debug, frame.pc, self._selected):
+            shown = True
+            try:
+                value = Value.at(type_of(entry), locate(frame, entry, block), frame).text("")
+            except Gone as reason:
+                value = f"<{reason}>"
+            self._out(f"{name} = {value}")
+        if not shown:
+            self._out("no variables here")
+
+    def do_x(self, args: list[str]) -> None:
+        """x/NFS ADDRESS: N items of memory; F x d u t c i s, S b h w (x/4x, x/8i, x/s)."""
+        spec, args = _form(args)
+        if not spec and len(args) > 1:
+            self.do_mem(args)
+            return
+        found = _EXAMINE.fullmatch(spec)
+        if found is None or len(args) not in (0, 1):
+            raise InputError("usage: x/NFS ADDRESS", hint="x/4x 0x20000, x/8i main, x/16b $sp")
+        count = int(found[1] or 1)
+        if not 1 <= count <= _MOST:
+            raise InputError(f"x shows 1 to {_MOST} items")
+        start = address(self.tile, self.core, args[0]) if args else self.core.pc
+        if found[2] == "i":
+            lines = [instruction(self.tile, self.core, start + 4 * i) for i in range(count)]
+            self._print(f"  {line}" for line in lines)
+        elif found[2] == "s":
+            raw = Memory(self.tile, self.core).read(start, 256)
+            self._out(f"  {start:08x}:  {raw.partition(bytes(1))[0].decode(errors='replace')!r}")
+        else:
+            self._print(self._items(start, count, found[2] or "x", _SIZES[found[3]]))
+
+    def _items(self, start: int, count: int, form: str, size: int) -> Iterable[str]:
+        memory = Memory(self.tile, self.core)
+        row = 16 // size
+        for first in range(0, count, row):
+            at = start + first * size
+            raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
+            name = word_of(at) if len(raws) == 1 else ""
+            yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
+
+    def do_bt(self, args: list[str]) -> None:
+        """bt [CORE]: the functions a core is in, inlined ones too."""
+        self._need(args, 0, 1, "bt [CORE]")
+        self._print(status.backtrace(self._one_core(args, "bt [CORE]")))
+
+    def _one_core(self, args: list[str], usage: str) -> Core:
+        raise NotImplementedError
+
+
+def _form(args: list[str]) -> tuple[str, list[str]]:
+    """What stands behind the slash of the command, and the rest."""
+    if args and args[0].startswith("/"):
+        return args[0][1:], args[1:]
+    return "", args
+
+
+def _item(raw: bytes, form: str) -> str:
+    value: Any = int.from_bytes(raw, "little", signed=form == "d")
+    if form == "x":
+        return f"{value:0{2 * len(raw)}x}"
+    if form == "c":
+        return repr(chr(value & 0xFF))
+    return f"{value:0{8 * len(raw)}b}" if form == "t" else str(value)
