@@ -43,17 +43,16 @@ trisc2 = { elf = "pack.elf" }
 """,
     "tt-metal": """\
 
-# chip: what it is like, and how it runs.
-[chip]
+[chip]                          # what it is like, and how it runs
 dram_banks = 8                  # 1 to 8
 harvest = []                    # harvested Tensix columns
 delivery = "round"              # when NoC transfers arrive: round (at its end) late (any order)
 threads = 1                     # processor threads that tiles are spread over; same results
 l0 = "off"                      # data caches of the cores: off model
 
+[firmware]
 # The firmware of every tile, five ELFs of one build with debug information. Without [firmware]
 # kernels run alone: what they expect in local RAM goes where their ELFs' symbols say.
-[firmware]
 brisc = "brisc.elf"
 ncrisc = "ncrisc.elf"
 trisc0 = "unpack.elf"
@@ -69,7 +68,7 @@ semaphores = [0, 0]             # initial values, 16 bytes apart
 
 [tile.cores]
 # args: runtime arguments, common: those behind crta_l1_base. tile: index count x y column row
-# columns rows first_x first_y last_x last_y.
+# columns rows first_x first_y last_x last_y next_x next_y.
 brisc = { elf = "brisc.elf", args = ["u32:0x100080", "tile:index"], common = [] }
 ncrisc = { elf = "ncrisc.elf" }
 

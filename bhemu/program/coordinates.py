@@ -23,6 +23,8 @@ TILE_VALUES = {
     "first_y": "smallest row",
     "last_x": "largest column",
     "last_y": "largest row",
+    "next_x": "column on the NoC of the tile with the next index, that of the first after the last",
+    "next_y": "its row",
 }
 """What "tile:NAME" may stand for in values and arguments."""
 
@@ -75,10 +77,12 @@ def _axis(
 
 def values_of(xy: XY, tiles: Sequence[XY]) -> Mapping[str, int]:
     """What "tile:NAME" stands for on tile `xy` of `tiles`, by NAME."""
+    index = list(tiles).index(xy)
+    after = tiles[(index + 1) % len(tiles)]
     columns = sorted({x for x, _ in tiles})
     rows = sorted({y for _, y in tiles})
     place = {
-        "index": list(tiles).index(xy),
+        "index": index,
         "count": len(tiles),
         "x": xy[0],
         "y": xy[1],
@@ -90,6 +94,8 @@ def values_of(xy: XY, tiles: Sequence[XY]) -> Mapping[str, int]:
         "first_y": rows[0],
         "last_x": columns[-1],
         "last_y": rows[-1],
+        "next_x": after[0],
+        "next_y": after[1],
     }
     assert place.keys() == TILE_VALUES.keys()
     return place
