@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from bhemu import ahead
 from bhemu.errors import InputError
@@ -16,10 +16,13 @@ from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
 from bhemu.names import resolve
 from bhemu.options import TileOptions
 from bhemu.placing import l1_address, place, place_values, release
-from bhemu.program import loader, schema
+from bhemu.program import coordinates, loader, schema
 from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.specs import OutputSpec, TileSpec
 from bhemu.tile import Tile
+
+if TYPE_CHECKING:
+    from bhemu.chip import Chip
 
 
 class Program(schema.Program):
@@ -33,20 +36,27 @@ class Program(schema.Program):
         """
         return cls(**vars(schema.load_program(path, allow_outside=allow_outside)))
 
-    def launch(self, **options: Unpack[TileOptions]) -> Tile:
-        """A tile with the program on it, its cores released, nothing executed yet.
+    def launch(self, **options: Any) -> Tile | Chip:
+        """A tile or chip with the program on it, its cores released, nothing executed yet.
 
-        options: as in Tile; what is not given is as the program says. Tile.run() then ends where
-        the program ends, Tile.check() compares its outputs. InputError for everything that can be
-        found out without running.
+        A chip for a program with [[tile]], [chip] or tensors in DRAM. options: as in Tile or Chip;
+        what is not given is as the program says. run() then ends where the program ends, check()
+        compares its outputs. InputError for everything that can be found out without running.
         """
-        return launch(self, **options)
+        if not self.is_chip:
+            return launch(self, **options)
+        from bhemu import launch_chip  # much code that a program of one tile does not need
+
+        return launch_chip.launch(self, **options)
 
     def __repr__(self) -> str:
-        cores = ", ".join(self.cores)
+        if self.tiles:
+            on = coordinates.text([xy for part in self.tiles for xy in part.at])
+        else:
+            on = ", ".join(self.cores)
         given = f"{_count(self.inputs, 'input')}, {_count(self.outputs, 'output')}"
         where = "" if self.path is None else f", {self.path}"
-        return f"<Program {self.name}: {self.kind} on {cores}; {given}{where}>"
+        return f"<Program {self.name}: {self.kind} on {on}; {given}{where}>"
 
 
 def _count(items: Sequence[object], noun: str) -> str:

@@ -27,6 +27,7 @@ LAYERS = (
     ("hosts",),
     ("llk", "placing"),
     ("metal",),
+    ("launch_chip",),
     ("launch",),
     ("oracle", "debug"),
     ("hosts",),

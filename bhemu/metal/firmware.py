@@ -85,7 +85,9 @@ class Firmware:
         for name, image in self.images.items():
             yield from self._loaded(name, image)
         yield from self._tables(grid)
-        yield Write(0, jal(0, self.images["brisc"].entry).to_bytes(4, "little"), "start of brisc")
+        brisc = self.images["brisc"]
+        if not any(s.paddr == 0 for s in brisc.segments):  # brisc starts at 0
+            yield Write(0, jal(0, brisc.entry).to_bytes(4, "little"), "start of brisc")
         yield Write(self.address("go_message_index"), bytes(4), "go message index")
         for path, value in _told(grid, xy):
             if path[0] in self.layout and path[1] in self.layout[path[0]].type:

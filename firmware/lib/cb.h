@@ -81,14 +81,13 @@ static inline void cb_pop(struct cb *cb, uint32_t pages) {
 
 /* The thread itself stores the counter, behind the words that use the pages. */
 #define CB_GPR 60u
-#define CB_STORE(address) \
-    TTP_STOREREG(CB_GPR, ((address) - 0xFFB00000u) >> 2)
+#define STOREREG_BASE 0xFFB00000u
 
 static inline void cb_store(uint32_t address, uint32_t value) {
     TTP_SETDMAREG(2 * CB_GPR, 0, value & 0x3FFF, value >> 14);
     TTP_SETDMAREG(2 * CB_GPR + 1, 0, 0, 0);
     TTI_STALLWAIT(WAIT_THCON, STALL_TDMA);
-    CB_STORE(address);
+    TTP_STOREREG((address - STOREREG_BASE) >> 2, CB_GPR);
 }
 
 /* For TRISC2: what it packed is in L1. */

@@ -6,7 +6,8 @@
 
 /* The message that the read pointer names. */
 static inline volatile struct kernel_config_msg_t *current_launch(void) {
-    return &mailboxes.launch[mailboxes.launch_msg_rd_ptr % LAUNCHES].kernel_config;
+    volatile struct mailboxes_t *box = &mailboxes; /* so that debug information has the type */
+    return &box->launch[box->launch_msg_rd_ptr % LAUNCHES].kernel_config;
 }
 
 /* Both counters of a buffer start at 0; `shift` is 4 where pointers count 16-byte units. */
