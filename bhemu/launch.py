@@ -13,6 +13,7 @@ from bhemu.machine.stop import Stop
 from bhemu.machine.until import End
 from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
+from bhemu.metal.kernels import Texts
 from bhemu.names import resolve
 from bhemu.options import TileOptions
 from bhemu.placing import l1_address, place, place_values, release
@@ -123,7 +124,7 @@ def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware
     """Kernels on one tile: under their firmware, which has booted, or without it."""
     part, grid = program.placed()[0], Grid.of(program.chip)
     if program.firmware is None:
-        bare.place(tile, part, grid)
+        bare.place(tile, part, grid, Texts())
         place_values(tile, part)
         return None
     firmware = read_firmware(program.firmware)
@@ -136,7 +137,7 @@ def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware
         host.boot([tile], firmware, grid, wait)
     else:
         host.load_firmware(tile, firmware, grid)
-    host.place_kernels(tile, firmware, part)
+    host.place_kernels(tile, firmware, part, Texts())
     place_values(tile, part)
     return firmware
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypedDict, Unpack
 
 from bhemu import ahead
 from bhemu.chip import Chip, ChipEnd
@@ -11,8 +12,9 @@ from bhemu.errors import InputError
 from bhemu.machine.stop import Stop
 from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
+from bhemu.metal.kernels import Texts
 from bhemu.placing import l1_address, place, place_values, release
-from bhemu.program import interleave, loader
+from bhemu.program import interleave
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.specs import ChipSpec, Program
@@ -66,10 +68,11 @@ def launch(program: Program, *, boot: bool = True, **options: Unpack[ChipOptions
     everything that can be found out without running.
     """
     check_saves(program)
-    elfs = {path: loader.read_elf(path) for path in _paths(program)}
-    ahead.start(ahead.missing(ahead.opcodes(elfs.values()), elfs.values()))
+    texts = Texts()
+    elfs = [texts.image(path) for path in _paths(program)]
+    ahead.start(ahead.missing(ahead.opcodes(elfs), elfs))
     chip = Chip(**merged(program, options))
-    firmware = _place(chip, program, elfs, boot=boot)
+    firmware = _place(chip, program, texts, boot=boot)
     words = _words(chip, program)
     _check_outputs(chip, program)
     for source in program.inputs:
@@ -87,39 +90,34 @@ def launch(program: Program, *, boot: bool = True, **options: Unpack[ChipOptions
     return chip
 
 
-def _paths(program: Program) -> set[Any]:
+def _paths(program: Program) -> set[Path]:
     return {core.elf for part in program.placed() for core in part.cores.values() if core.elf}
 
 
-def _place(
-    chip: Chip, program: Program, elfs: Mapping[Any, loader.Image], *, boot: bool
-) -> Firmware | None:
+def _place(chip: Chip, program: Program, texts: Texts, *, boot: bool) -> Firmware | None:
     """Everything that goes to tiles: firmware, which boots, kernels or plain ELFs, values."""
     if program.kind == "tt-metal":
-        return _place_metal(chip, program, elfs, boot=boot)
+        return _place_metal(chip, program, texts, boot=boot)
     for part in program.placed():
-        own = {name: elfs[core.elf] for name, core in part.cores.items() if core.elf}
+        own = {n: texts.image(core.elf) for n, core in part.cores.items() if core.elf}
         for xy in part.at:
             place(chip.tile[xy], part, own)
     return None
 
 
-def _place_metal(
-    chip: Chip, program: Program, elfs: Mapping[Any, loader.Image], *, boot: bool
-) -> Firmware | None:
+def _place_metal(chip: Chip, program: Program, texts: Texts, *, boot: bool) -> Firmware | None:
     grid = Grid.of(program.chip)
     tiles = [(chip.tile[xy], part) for part in program.placed() for xy in part.at]
     firmware = None if program.firmware is None else read_firmware(program.firmware)
     if firmware is not None and boot:
         host.boot([tile for tile, _ in tiles], firmware, grid, waiter(chip))
     for tile, part in tiles:
-        own = {name: elfs[core.elf] for name, core in part.cores.items() if core.elf}
         if firmware is None:
-            bare.place(tile, part, grid, own)
+            bare.place(tile, part, grid, texts)
         else:
             if not boot:
                 host.load_firmware(tile, firmware, grid)
-            host.place_kernels(tile, firmware, part, own)
+            host.place_kernels(tile, firmware, part, texts)
         place_values(tile, part)
     return firmware
 

@@ -15,8 +15,8 @@ from bhemu.errors import InputError
 from bhemu.metal.copies import Sized, objects
 from bhemu.metal.firmware import TABLES, Grid, Write, noc_word
 from bhemu.metal.host import name_kernels, write
-from bhemu.metal.kernels import Kernels, arrange
-from bhemu.program.loader import LOCAL_SIZE, Image
+from bhemu.metal.kernels import Kernels, Texts, arrange
+from bhemu.program.loader import LOCAL_SIZE
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.riscv.asm import PARK, RA, SP, T0, ZERO, code, jal, jalr, li
 from bhemu.tile import Tile
@@ -32,11 +32,9 @@ _CB_BYTES = 32  # of a circular buffer in local RAM
 _GP_OFFSET = 0x7F0  # of gp in local RAM, where an ELF has no symbol for it
 
 
-def place(
-    tile: Tile, part: TileSpec, grid: Grid, elfs: Mapping[str, Image] | None = None
-) -> Kernels:
+def place(tile: Tile, part: TileSpec, grid: Grid, texts: Texts) -> Kernels:
     """Kernels, stubs, local RAM and NIUs of a tile; cores are in reset."""
-    made = arrange(part, tile.xy, BASE, elfs)
+    made = arrange(part, tile.xy, BASE, texts)
     starts = {}
     for name, placed in made.texts.items():
         symbols = placed.image.symbols

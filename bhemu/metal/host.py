@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from bhemu import memmap
@@ -10,8 +10,7 @@ from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Limit
 from bhemu.machine.stop import Stop
 from bhemu.metal.firmware import Firmware, Grid, Write
-from bhemu.metal.kernels import Kernels, arrange, launch_message
-from bhemu.program.loader import Image
+from bhemu.metal.kernels import Kernels, Texts, arrange, launch_message
 from bhemu.program.specs import TileSpec
 from bhemu.tile import Tile
 
@@ -92,14 +91,9 @@ def _await(tiles: Sequence[Tile], address: int, name: str, wait: Wait) -> None:
     )
 
 
-def place_kernels(
-    tile: Tile, firmware: Firmware, part: TileSpec, elfs: Mapping[str, Image] | None = None
-) -> Kernels:
-    """Kernels, arguments, buffers, launch message: all but the go message.
-
-    elfs: those of the part's cores, where they have been read.
-    """
-    made = arrange(part, tile.xy, firmware.base, elfs)
+def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, texts: Texts) -> Kernels:
+    """Kernels, arguments, buffers, launch message: all but the go message."""
+    made = arrange(part, tile.xy, firmware.base, texts)
     write(tile, [made.write(), launch_message(firmware, made)])
     name_kernels(tile, made)
     return made

@@ -7,8 +7,9 @@ of each core, common arguments, semaphores 16 bytes apart, the table of circular
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
@@ -33,6 +34,27 @@ class Placed:
     image: Image
     entry: int
     moved: int
+
+
+class Texts:
+    """ELFs of kernels, each read once, and moved to each place once."""
+
+    def __init__(self) -> None:
+        self._images: dict[Path, Image] = {}
+        self._moved: dict[tuple[Path, int], bytes] = {}
+
+    def image(self, path: Path) -> Image:
+        """The checked ELF at `path`."""
+        if path not in self._images:
+            self._images[path] = read_elf(path)
+        return self._images[path]
+
+    def moved(self, image: Image, offset: int) -> bytes:
+        """What goes to L1 of an ELF that lies `offset` bytes from where it was linked."""
+        key = (image.path, offset)
+        if key not in self._moved:
+            self._moved[key] = block(relocated(image, offset))[1]
+        return self._moved[key]
 
 
 @dataclass
@@ -60,7 +82,7 @@ class Kernels:
         return Write(self.base, bytes(self.data), "kernels")
 
 
-def arrange(part: TileSpec, xy: XY, base: int, elfs: Mapping[str, Image] | None = None) -> Kernels:
+def arrange(part: TileSpec, xy: XY, base: int, texts: Texts) -> Kernels:
     """The kernels of `part` on its tile `xy`, behind `base`; InputError when they do not fit."""
     made = Kernels(base)
     values = coordinates.values_of(xy, part.at)
@@ -83,16 +105,14 @@ def arrange(part: TileSpec, xy: XY, base: int, elfs: Mapping[str, Image] | None 
     for name in PROCESSORS:
         core = part.cores.get(name)
         if core is not None and core.elf is not None:
-            image = (elfs or {}).get(name) or read_elf(core.elf)
-            _add_text(made, name, image)
+            _add_text(made, name, texts.image(core.elf), texts)
     _check_room(made, part)
     return made
 
 
-def _add_text(made: Kernels, name: str, image: Image) -> None:
-    low, data = block(image)
-    moved = made.base + len(made.data) - low
-    data = block(relocated(image, moved))[1]
+def _add_text(made: Kernels, name: str, image: Image, texts: Texts) -> None:
+    moved = made.base + len(made.data) - block(image)[0]
+    data = texts.moved(image, moved)
     made.add(data)
     made.sizes[name] = len(data)
     made.texts[name] = Placed(image, image.entry + moved, moved)

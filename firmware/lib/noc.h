@@ -24,7 +24,6 @@
 #define NOC_PACKET_TAG 0x18u
 #define NOC_CTRL 0x1Cu
 #define NOC_AT_LEN_BE 0x20u
-#define NOC_AT_LEN_BE_1 0x24u
 #define NOC_AT_DATA 0x28u
 #define NOC_CMD_CTRL 0x40u
 
@@ -104,7 +103,6 @@ static inline void noc_send(const struct noc *noc, struct noc_request r) {
     store(at + NOC_PACKET_TAG, 0);
     store(at + NOC_CTRL, r.ctrl);
     store(at + NOC_AT_LEN_BE, r.length);
-    store(at + NOC_AT_LEN_BE_1, 0);
     store(at + NOC_AT_DATA, r.data);
     store(at + NOC_CMD_CTRL, 1);
     load_and_wait(at + NOC_CMD_CTRL); /* the counters know of it from here on */
