@@ -7,7 +7,7 @@ from bhemu.errors import InputError
 from bhemu.program import codecs, coordinates, interleave, tensor
 from bhemu.program.address import At, check_l1
 from bhemu.program.specs import XY, ChipSpec, Dram, Program
-from bhemu.program.table import Table
+from bhemu.program.table import REQUIRED, Table
 
 DELIVERIES = ("round", "late")
 L0 = ("off", "model")
@@ -20,7 +20,7 @@ _DRAM_HINT = "for example dram = { address = 0x100080, page = 2048 }"
 
 def tiles_at(table: Table, key: str) -> tuple[XY, ...]:
     """The tiles that a table names: "1,2", "1-4,2-5", or an array of those."""
-    value = table.take(key, [], (str, list))
+    value = table.take(key, REQUIRED, (str, list))
     return coordinates.parse([value] if isinstance(value, str) else value, table.origin)
 
 

@@ -70,7 +70,7 @@ def structure(path: Path, name: str) -> Type | None:
             return None
         size = sum(s["sh_size"] for s in elf.iter_sections() if s.name.startswith(".debug"))
         limits.check("LINE_BYTES", size, f"{path}: bytes of debug information")
-        for unit in elf.get_dwarf_info().iter_CUs():
+        for unit in elf.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs():
             die = next(_named(unit, name), None)
             if die is not None:
                 return _type(die, 0)
