@@ -102,7 +102,7 @@ def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, texts: Texts) 
 def name_kernels(tile: Tile, made: Kernels) -> None:
     """Let the tile know whose code lies where."""
     for name, placed in made.texts.items():
-        tile.core[name].images.append(placed.image.symbols.moved(placed.moved))
+        tile.core[name].images.insert(0, placed.image.symbols.moved(placed.moved))  # found first
         for segment in placed.image.segments:
             if segment.executable:
                 low = segment.paddr + placed.moved

@@ -1,4 +1,4 @@
-"""Programs of tt-metal's own add1 kernels, from listings and firmware ELFs that a user has at hand."""
+"""Programs of tt-metal's own add1 kernels, from listings and ELFs that a user has at hand."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Our own programs of many tiles: exact by numpy and a bit model, however transfers are delivered."""
+"""Our own programs of many tiles: exact by numpy and a bit model, whatever the delivery."""
 
 import os
 import subprocess
