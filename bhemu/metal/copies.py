@@ -18,7 +18,7 @@ from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.semantics import COMPUTING
 
-_FUNCTION = "l1_to_local_mem_copy"
+FUNCTION = "l1_to_local_mem_copy"
 _GP, _A0, _A1 = 3, 10, 11
 
 
@@ -31,7 +31,7 @@ class Copy(NamedTuple):
 
 def copies(image: Image) -> list[Copy]:
     """Every copy of constant addresses in the code of `image`, in the order of the calls."""
-    names = {name for name in image.symbols.names if _FUNCTION in name}
+    names = {name for name in image.symbols.names if FUNCTION in name}
     targets = {image.symbols.address(name) for name in names}
     found = []
     for segment in image.segments:

@@ -26,7 +26,7 @@ PROCESSORS = ("brisc", "ncrisc", "trisc0", "trisc1", "trisc2")
 
 SIGNAL_INIT, SIGNAL_GO = 0x40, 0x80
 _WATCHER_OFF = 2
-_MAILBOXES, _SYNC, _BASE = "mailboxes", "subordinate_sync", "kernel_config_base"
+MAILBOXES, _SYNC, BASE = "mailboxes", "subordinate_sync", "kernel_config_base"
 _HINT = "build the firmware with -g and do not strip it"
 
 
@@ -156,19 +156,19 @@ def _base(brisc: Image, copied: Sequence[Copy]) -> int:
 
     tt-metal has kernels begin where brisc's initial data lie while it starts.
     """
-    if _BASE in brisc.symbols.names:
-        return brisc.symbols.address(_BASE)
+    if BASE in brisc.symbols.names:
+        return brisc.symbols.address(BASE)
     if not copied:
         raise InputError(
-            f"{brisc.path}: neither a symbol {_BASE} nor initial data say where kernels go",
+            f"{brisc.path}: neither a symbol {BASE} nor initial data say where kernels go",
             hint="[firmware] base = 0x... says it",
         )
     return copied[0].source
 
 
 def _mailboxes(brisc: Image, layout: types.Type) -> int:
-    if _MAILBOXES in brisc.symbols.names:
-        return brisc.symbols.address(_MAILBOXES)
+    if MAILBOXES in brisc.symbols.names:
+        return brisc.symbols.address(MAILBOXES)
     pointers = [name for name in brisc.symbols.names if _SYNC in name]
     for name in pointers:
         at = brisc.symbols.address(name)
@@ -178,7 +178,7 @@ def _mailboxes(brisc: Image, layout: types.Type) -> int:
                 (value,) = struct.unpack_from("<I", segment.data, offset)
                 return int(value) - place(layout, _SYNC)[0]
     raise InputError(
-        f"{brisc.path}: no symbol {_MAILBOXES} and no initialised {_SYNC} say where mailboxes are",
+        f"{brisc.path}: no symbol {MAILBOXES} and no initialised {_SYNC} say where mailboxes are",
         hint=_HINT,
     )
 
