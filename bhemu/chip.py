@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,9 +19,12 @@ from bhemu.noc.grid import BANKS, COLUMNS, TILES, XY, Grid, tile_at, tile_number
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
 from bhemu.options import POISON, coordinate, engine_name, silent
+from bhemu.program import interleave
+from bhemu.program.outputs import OutputResult, collect
+from bhemu.program.specs import OutputSpec, Program
 from bhemu.tile import Tile
 
-_INTERNAL = {"network", "made", "numbered", "number_of", "runner"}
+_INTERNAL = {"launched", "end", "network", "made", "numbered", "number_of", "runner"}
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
 _L0 = {"off": 0}
 _BANK_SIZE = 0xFF000000
@@ -28,6 +32,19 @@ _DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 _PCIE_BASE, _PCIE_SIZE = 1 << 60, 1 << 32
 _ETHERNET_L1 = 0x80000
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
+
+
+@dataclass(frozen=True)
+class ChipEnd:
+    """How a program's runs end unless told otherwise.
+
+    words: (tile, L1 address, value) that must all hold, none = until idle; clock: the chip's clock
+    at which it is too late; timeout_s: of each run.
+    """
+
+    words: tuple[tuple[XY, int, int], ...] = ()
+    clock: int | None = None
+    timeout_s: float | None = None
 
 
 class Bank:
@@ -162,6 +179,8 @@ class Chip:
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
         self.runner = ChipRunner(self, quiet, self.threads)
+        self._program: Program | None = None
+        self._end = ChipEnd()
 
     # Tiles and memory; views are made for each look, so that a chip is no reference cycle
 
@@ -262,6 +281,33 @@ class Chip:
 
     # Running
 
+    def launched(self, program: Program, end: ChipEnd) -> None:
+        """`program` is on the chip, and this is how its runs end."""
+        self._program, self._end = program, end
+
+    @property
+    def end(self) -> ChipEnd:
+        """How runs end that say nothing else."""
+        return self._end
+
+    def check(self) -> list[OutputResult]:
+        """The outputs of the launched program: saved where it says so, and compared."""
+        if self._program is None:
+            raise InputError("no program was launched", hint="Program.load(path).launch()")
+        return collect(self._program, self.output)
+
+    def output(self, spec: OutputSpec) -> tuple[int, bytes]:
+        """The address of an output of a program, in L1 or in each bank, and its bytes."""
+        if spec.dram is not None:
+            place = spec.dram
+            data = interleave.read(place, spec.size, lambda b, at, n: self.dram[b].read(at, n))
+            return place.address, data
+        if spec.tile is None:
+            raise InputError(f"{spec.origin}: in L1 of which tile?", hint='tile = "1,2"')
+        tile = self.tile[spec.tile]
+        address = tile.address(spec.at)
+        return address, tile.read(address, spec.size)
+
     def run(
         self,
         until: Until = None,
@@ -275,10 +321,16 @@ class Chip:
 
         until: a callable (chip) -> bool, asked once per round, or words of L1 that must all hold at
         the end of a round, as [((x, y), address, value), ...], or "idle"; limit in units of the
-        chip's clock; rounds: at most so many. Errors: BhemuError; again raised until
+        chip's clock; rounds: at most so many. Without `until` a launched program says how its runs
+        end. Errors: BhemuError; again raised until
         run(resume=True).
         """
         self.check_thread()
+        if until is None:
+            until = list(self._end.words) or None
+            if limit is None and self._end.clock is not None:
+                limit = max(self._end.clock - self.clock, 1)
+            timeout_s = self._end.timeout_s if timeout_s is None else timeout_s
         return self.runner.run(until, limit, timeout_s, resume, rounds)
 
     @property

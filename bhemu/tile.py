@@ -31,7 +31,7 @@ from bhemu.options import (
 from bhemu.parts import Loaded
 from bhemu.program import loader, tensor
 from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.schema import ENGINES, Program
+from bhemu.program.schema import ENGINES, OutputSpec, Program
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import CORES, PAGE, RESET, State, reset
 from bhemu.tensix.views import Tensix
@@ -351,7 +351,11 @@ class Tile(Controls):
         """The outputs of the launched program: saved where it says so, and compared."""
         if self._program is None:
             raise InputError("no program was launched", hint="Program.load(path).launch()")
-        return collect(self._program, self.address, self.read)
+        return collect(self._program, self._output)
+
+    def _output(self, spec: OutputSpec) -> tuple[int, bytes]:
+        address = self.address(spec.at)
+        return address, self.read(address, spec.size)
 
     # On a chip
 

@@ -24,6 +24,7 @@ FLAGS = (
     "-fforce-dwarf-frame "
     "-Wall -Wextra -Werror -Wl,-z,max-page-size=16"
 ).split()
+LINKED = "-m elf32lriscv --emit-relocs --no-relax -z max-page-size=16".split()
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Program:
     elf: str
     core: str  # names its linker script and the macro CORE_<NAME>
     sources: tuple[str, ...]  # the first is the start code, beside the linker scripts
+    moves: bool = False  # loaded elsewhere than linked: relocations are kept
 
 
 def _kernel(
@@ -45,6 +47,29 @@ def _kernel(
     ]
 
 
+def _firmware(folder: str) -> list[Program]:
+    """elfs/<folder>/<core>.elf of the slow-dispatch firmware."""
+    return _kernel(
+        folder,
+        "slow_dispatch",
+        "firmware/slow_dispatch/crt0.S",
+        **dict.fromkeys(("trisc0", "trisc1", "trisc2"), "trisc.c"),
+        brisc="brisc.c",
+        ncrisc="ncrisc.c",
+    )
+
+
+def _under_firmware(elfs: str, **cores: str) -> list[Program]:
+    """A program of many tiles: kernels, and beside them the firmware that launches them."""
+    start = "firmware/kernel/crt0.S"
+    kernels = [
+        Program(f"elfs/{elfs}/{core}.elf", core, (start, f"firmware/{source}"), moves=True)
+        for core, source in cores.items()
+    ]
+    return kernels + _firmware(f"{elfs}/firmware")
+
+
+_READER, _WRITER = "dataflow/reader.c", "dataflow/writer.c"
 KERNEL = {"brisc": "brisc.c", "trisc0": "unpack.c", "trisc1": "math.c", "trisc2": "pack.c"}
 PROGRAMS = [
     *_kernel("add1", "add1", **KERNEL),
@@ -56,15 +81,26 @@ PROGRAMS = [
     *_kernel("hang_flag", "hangs", brisc="flag_brisc.c", trisc0="flag_trisc0.c"),
     *_kernel("hang_timeout", "hangs", trisc0="timeout_trisc0.c"),
     *_kernel("hang_cycle", "hangs", trisc1="cycle_math.c", trisc2="cycle_pack.c"),
-    *_kernel(
-        "slow_dispatch",
-        "slow_dispatch",
-        "firmware/slow_dispatch/crt0.S",
-        **dict.fromkeys(("trisc0", "trisc1", "trisc2"), "trisc.c"),
-        brisc="brisc.c",
-        ncrisc="ncrisc.c",
-    ),
+    *_firmware("slow_dispatch"),
     *_kernel("llk_like", "llk_like", "firmware/llk_like/crt0.S", **KERNEL),
+    *_under_firmware("copy_dram", brisc=_WRITER, ncrisc=_READER),
+    *_under_firmware(
+        "add1_chip",
+        brisc=_WRITER,
+        ncrisc=_READER,
+        trisc0="add1_chip/unpack.c",
+        trisc1="add1_chip/math.c",
+        trisc2="add1_chip/pack.c",
+    ),
+    *_under_firmware(
+        "matmul_mcast",
+        brisc="matmul_mcast/in1.c",
+        ncrisc="matmul_mcast/in0.c",
+        trisc0="matmul_mcast/unpack.c",
+        trisc1="matmul_mcast/math.c",
+        trisc2="matmul_mcast/pack.c",
+    ),
+    *_under_firmware("all_gather", brisc="all_gather/brisc.c"),
 ]
 
 
@@ -82,12 +118,25 @@ def build(program: Program, out: Path, generated: Path) -> None:
     # The working folder is the root, so every path the compiler sees and records is relative.
     folders = ["-Ifirmware", f"-I{generated}"]
     recorded = [f"-ffile-prefix-map={generated}=generated", "-fdebug-compilation-dir=."]
-    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *folders, *recorded]
     script = Path(program.sources[0]).with_name(f"{program.core}.ld")
-    command += [f"-DCORE_{program.core.upper()}", "-T", str(script)]
-    command += [*program.sources, "-o", str(out)]
+    flags = [*folders, *recorded, f"-DCORE_{program.core.upper()}"]
     out.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=_environment())
+    if not program.moves:
+        run(program, ["cc", *FLAGS, *flags, "-T", str(script), *program.sources, "-o", str(out)])
+        return
+    # The compiler's driver does not know --emit-relocs; its linker does.
+    with tempfile.TemporaryDirectory() as scratch:
+        objects = [str(Path(scratch) / f"{n}.o") for n in range(len(program.sources))]
+        for source, target in zip(program.sources, objects, strict=True):
+            compiled = [flag for flag in FLAGS if not flag.startswith("-Wl")]
+            run(program, ["cc", *compiled, *flags, "-c", source, "-o", target])
+        run(program, ["ld.lld", *LINKED, "-T", str(script), *objects, "-o", str(out)])
+
+
+def run(program: Program, command: list[str]) -> None:
+    """Run one of the compiler's tools in the root folder."""
+    whole = [sys.executable, "-m", "ziglang", *command]
+    done = subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, env=_environment())
     if done.returncode:
         raise SystemExit(f"{program.elf}: the compiler failed\n{done.stderr}")
 

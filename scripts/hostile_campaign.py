@@ -261,7 +261,7 @@ def page(outcomes: list[Outcome], before: str) -> str:
         f"{MEMORY >> 30} GiB of address space and {SECONDS} s of processor time a file, programs",
         "of random words, interrupts, and runs with a damaged cache of compiled code. A case is",
         "good when it is read, refused as bad input, or ends by a documented exit code without a",
-        "traceback ([SECURITY.md](../SECURITY.md)); with a damaged cache a run must end as without.",
+        "traceback ([SECURITY.md](../SECURITY.md)); with a damaged cache a run ends as without.",
         "",
         "| cases | number | ends | slowest |",
         "|---|---|---|---|",

@@ -139,7 +139,7 @@ def test_addresses_of_the_runtime_are_those_of_the_memory_map() -> None:
 def test_elfs_match_the_manifest() -> None:
     manifest = tomllib.loads((ROOT / "elfs/MANIFEST.toml").read_text())
     listed = {entry["path"]: entry for entry in manifest["elf"]}
-    assert sorted(listed) == sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("elfs/*/*.elf"))
+    assert sorted(listed) == sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("elfs/**/*.elf"))
     for path, entry in listed.items():
         data = (ROOT / path).read_bytes()
         assert hashlib.sha256(data).hexdigest() == entry["sha256"], path

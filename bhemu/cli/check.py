@@ -29,6 +29,7 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     from bhemu.program.flags import with_flags
     from bhemu.program.schema import load_program
 
+    flags.pop("tile")
     path, allow_outside = flags.pop("program"), flags.pop("allow_outside")
     if path is None and not flags["cores"]:
         raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
@@ -36,9 +37,16 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     program = with_flags(base, **flags)
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
-        from bhemu.launch import launch
 
         plan.check_expected(program)
+        if program.is_chip:
+            from bhemu.debug import chip_plan
+            from bhemu.launch_chip import launch as launch_chip
+
+            report = chip_plan.report(launch_chip(program, boot=False), program)
+            return _show_chip(report, as_json=as_json, quiet=quiet)
+        from bhemu.launch import launch
+
         tile = launch(program, boot=False)
     parts = plan.parts(tile, program)
     report = {
@@ -57,6 +65,18 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
         _show(report, parts)
     for text in plan.warnings(parts):
         output.say(f"warning: {text}", err=True)
+    return EXIT_OK
+
+
+def _show_chip(report: dict[str, Any], *, as_json: bool, quiet: bool) -> int:
+    if as_json:
+        output.say(json.dumps({**report, "exit_code": EXIT_OK}, indent=2))
+    elif not quiet:
+        output.say(f"{report['program']}: kind {report['kind']}, nothing wrong")
+        for part in report["parts"]:
+            where = f"{part['where']} 0x{part['low']:08X}..0x{part['high']:08X}"
+            output.say(f"{where}  {part['kind']:<6}  {part['what']}")
+        output.say(report["end"])
     return EXIT_OK
 
 

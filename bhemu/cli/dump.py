@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import failure, output
-from bhemu.cli.options import FLAGS, outside_option, run_options, settings
+from bhemu.cli.options import FLAGS, outside_option, run_options, settings, tile_option
 from bhemu.cli.progress import Progress
-from bhemu.cli.run import unfinished
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
 
@@ -34,6 +33,7 @@ _RUN_ONLY = ("seed", "ub", "poison", "reference", "stochastic", "limit", "timeou
 @click.option("--list", "listing", is_flag=True, help="list the names")
 @run_options
 @outside_option
+@tile_option
 def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
     """Show the state of a tile: all but memory, or named parts.
 
@@ -112,19 +112,18 @@ def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu import launch
+        from bhemu.cli.target import Target
 
         chosen.check_save()
-        tile = launch.launch(chosen.program, quantum=chosen.quantum, progress=progress)
+        target = Target(chosen, progress)
     error: BhemuError | None = None
     code = EXIT_OK
     try:
-        with progress.running(tile):
-            stop = launch.run(tile, chosen.program)
-        error = unfinished(tile, chosen, stop)
+        with progress.running(target):
+            stop = target.run()
+        error = target.unfinished(stop)
         code = EXIT_INTERRUPTED if stop.reason == "interrupt" else EXIT_OK
     except BhemuError as problem:
         error = problem
-    if chosen.save is not None:
-        tile.snapshot().save(chosen.save)
-    return tile.snapshot(), error, code
+    target.save()
+    return target.tile.snapshot(), error, code

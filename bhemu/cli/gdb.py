@@ -34,6 +34,8 @@ def command(**values: Any) -> int:
     when gdb kills the program, or with Ctrl-C.
     """
     chosen = settings(values)
+    if chosen.program.is_chip:
+        raise InputError("gdb attaches to programs of one tile", hint="bhemu step --tile x,y")
     with _listener(values["host"], values["port"]) as listener:
         progress = Progress(chosen.quiet)
         with progress.starting():

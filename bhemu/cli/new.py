@@ -41,19 +41,63 @@ trisc0 = { elf = "unpack.elf" }
 trisc1 = { elf = "math.elf" }
 trisc2 = { elf = "pack.elf" }
 """,
+    "tt-metal": """\
+
+[chip]                          # what it is like, and how it runs
+dram_banks = 8                  # 1 to 8
+harvest = []                    # harvested Tensix columns
+delivery = "round"              # when NoC transfers arrive: round (at its end) late (any order)
+threads = 1                     # processor threads that tiles are spread over; same results
+l0 = "off"                      # data caches of the cores: off model
+
+[firmware]
+# The firmware of every tile, five ELFs of one build with debug information. Without [firmware]
+# kernels run alone: what they expect in local RAM goes where their ELFs' symbols say.
+brisc = "brisc.elf"
+ncrisc = "ncrisc.elf"
+trisc0 = "unpack.elf"
+trisc1 = "math.elf"
+trisc2 = "pack.elf"
+# base = 0x82B0                 # where kernels go; found out unless given
+
+# Kernels, one table for tiles that run the same. A program of one tile has [cores], [[buffer]],
+# [[set]] and semaphores at the top instead, without [[tile]] and `tile`.
+[[tile]]
+at = "1-2,2-3"                  # "x,y", ranges, or an array of those
+semaphores = [0, 0]             # initial values, 16 bytes apart
+
+[tile.cores]
+# args: runtime arguments, common: those behind crta_l1_base. tile: index count x y column row
+# columns rows first_x first_y last_x last_y next_x next_y.
+brisc = { elf = "brisc.elf", args = ["u32:0x100080", "tile:index"], common = [] }
+ncrisc = { elf = "ncrisc.elf" }
+
+[[tile.buffer]]                 # a circular buffer
+index = 0                       # 0 to 63
+at = 0x30000                    # in L1
+pages = 2                       # how many it holds
+page = 2048                     # bytes, a multiple of 16
+""",
 }
 
 _UNTIL = 'until = [{ word = 0x100, equals = 0xD0E0 }] # all of these; or until = "idle"'
-_MAILBOXES = "# until: the mailboxes of the three kernels are 0xFF"
+_ENDS = {
+    "llk": "# until: the mailboxes of the three kernels are 0xFF",
+    "tt-metal": "# until: every tile's go message says DONE, or without firmware: idle",
+}
 
-_TEMPLATE = """\
+_HEAD = """\
 # {title}: bhemu check {file} says what is wrong, bhemu run {file} runs it.
 # Paths are relative to this file. `at` is an address, "symbol", "symbol+4" or a register name.
 
 bhemu = 1                       # version of this format
 name = {name}
-kind = "{kind}"                  # elf: every core loads one; image: L1 as a file; llk: tt-llk
+kind = "{kind}"                  # what the program is
+# elf: every core loads one; image: L1 as a file; llk: tt-llk; tt-metal: kernels under firmware
 {cores}
+"""
+
+_OF_ONE_TILE = """\
 # Values stored before the run, one table each: u8 u16 u32 i8 i16 i32 f32 bf16, little-endian,
 # one behind the other.
 [[set]]
@@ -83,7 +127,31 @@ compare = "bits"                # bits ulp close
 # max_ulp = 1                   # for compare = "ulp"
 # rtol = 0.05                   # for compare = "close": atol + rtol * |expected|
 # atol = 0.05
+"""
 
+_OF_TILES = """\
+# Values stored before the run, as in [[set]] of one tile.
+[[tile.set]]
+at = 0x200
+values = ["u32:1", "tile:index"]
+
+# Tensors put into DRAM, or with at and tile into L1, before the run.
+[[input]]
+file = "a.npy"                  # .npy; with dtype = "raw" any file
+dtype = "bf16"                  # {dtypes}
+# Page i goes to bank i mod 8. page: bytes, else a tile or row; banks: how many, or which.
+dram = {{ address = 0x100080, page = 2048, banks = 8 }}
+
+# Tensors read from DRAM, or from L1 of one tile, after the run.
+[[output]]
+name = "c"
+at = 0x70000
+tile = "1,2"                    # whose L1
+dtype = "bf16"
+expect = "c_expected.npy"       # compare with this; exit code 1 when it differs
+"""
+
+_RUN = """
 [run]
 {until}
 limit = 50_000_000              # clock units; exit code 7
@@ -132,13 +200,14 @@ def template(target: Path, kind: str) -> str:
     named = target.resolve()
     title = named.parent.name if target.name == "PROGRAM.toml" else target.stem
     name, file = _printable(title or "program"), _printable(target.name)
-    return _TEMPLATE.format(
+    template = _HEAD + (_OF_TILES if kind == "tt-metal" else _OF_ONE_TILE) + _RUN
+    return template.format(
         title=name,
         file=file,
         name=json.dumps(name, ensure_ascii=False),
         kind=kind,
         cores=_CORES[kind],
-        until=_MAILBOXES if kind == "llk" else _UNTIL,
+        until=_ENDS.get(kind, _UNTIL),
         dtypes=" ".join(DTYPES),
     )
 

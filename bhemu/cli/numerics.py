@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import failure, output
-from bhemu.cli.options import Settings, program_options, run_options, settings
+from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.run import unfinished
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 
 if TYPE_CHECKING:
+    from bhemu.cli.target import Target
     from bhemu.debug.origin import Origin
     from bhemu.debug.ulps import TileError
     from bhemu.program.schema import OutputSpec, Program
@@ -47,6 +47,7 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
+        from bhemu.cli.target import Target
         from bhemu.launch import launch
 
         exact = _exact(chosen.program, values["against"])
@@ -55,25 +56,23 @@ def command(**values: Any) -> int:
         def fresh() -> "Tile":
             return launch(chosen.program, quantum=chosen.quantum, progress=progress)
 
-        tile = fresh()
-    return _run(tile, fresh, chosen, progress, exact, values["tiles"])
+        if chosen.program.is_chip:
+            raise InputError("numerics measures programs of one tile", hint="bhemu run compares")
+        target = Target(chosen, progress)
+    return _run(target, fresh, exact, values["tiles"], progress)
 
 
-def _run(
-    tile: "Tile", fresh: Any, chosen: Settings, progress: Progress, exact: dict[str, Any], rows: int
-) -> int:
-    from bhemu.launch import run
-
+def _run(target: "Target", fresh: Any, exact: dict[str, Any], rows: int, progress: Progress) -> int:
+    chosen, tile = target.chosen, target.tile
     error: BhemuError | None = None
     interrupted = False
     try:
-        with progress.running(tile):
-            stop = run(tile, chosen.program)
-        error, interrupted = unfinished(tile, chosen, stop), stop.reason == "interrupt"
+        with progress.running(target):
+            stop = target.run()
+        error, interrupted = target.unfinished(stop), stop.reason == "interrupt"
     except BhemuError as problem:
         error = problem
-    if chosen.save is not None:
-        tile.snapshot().save(chosen.save)
+    target.save()
     if error is not None:
         return failure.show(error, as_json=chosen.as_json)
     if interrupted:

@@ -8,12 +8,24 @@ from typing import Any, TypeVar
 
 import click
 
-from bhemu.program import files
-from bhemu.program.schema import ENGINES, POISON, REFERENCES, STOCHASTIC, UB, Program, load_program
+from bhemu.errors import InputError
+from bhemu.program import coordinates, files
+from bhemu.program.places import DELIVERIES, MOST_THREADS
+from bhemu.program.schema import (
+    ENGINES,
+    POISON,
+    REFERENCES,
+    STOCHASTIC,
+    UB,
+    ChipSpec,
+    Program,
+    load_program,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
+_CHIP = ("delivery", "threads")
 _RUN = (
     *("seed", "ub", "poison", "reference", "stochastic", "engine"),
     *("limit", "timeout_s", "livelock"),
@@ -30,6 +42,7 @@ class Settings:
     as_json: bool
     quiet: bool
     verbose: bool
+    tile: coordinates.XY | None = None
 
     def check_save(self) -> None:
         """InputError when --save cannot be written, or names a file of the program."""
@@ -106,7 +119,7 @@ def program_options(command: F) -> F:
         )
     ):
         command = option(command)
-    return command
+    return tile_option(command)
 
 
 def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
@@ -169,6 +182,32 @@ def session_options(command: F) -> F:
         )
     ):
         command = option(command)
+    return chip_options(command)
+
+
+def tile_option(command: F) -> F:
+    """--tile."""
+    return click.option(
+        "--tile", metavar="X,Y", help="the tile of a chip that is shown (default: the first)"
+    )(command)
+
+
+def chip_options(command: F) -> F:
+    """How a chip runs: --delivery, --threads."""
+    for option in (
+        click.option(
+            "--threads",
+            type=click.IntRange(1, MOST_THREADS),
+            metavar="N",
+            help="spread the tiles of a chip over N threads",
+        ),
+        click.option(
+            "--delivery",
+            type=click.Choice(DELIVERIES),
+            help="when NoC transfers of a chip arrive (late: in any order, from --seed)",
+        ),
+    ):
+        command = option(command)
     return command
 
 
@@ -208,10 +247,32 @@ def settings(values: dict[str, Any]) -> Settings:
     merged = with_flags(program, **flags)
     how = {name: values[name] for name in _RUN if values[name] is not None}
     return Settings(
-        program=replace(merged, run=replace(merged.run, **how)),
+        program=_on_chip(replace(merged, run=replace(merged.run, **how)), values),
         quantum=values["quantum"],
         save=None if values["save"] is None else Path(values["save"]),
         as_json=values["as_json"],
         quiet=values["quiet"],
         verbose=values["verbose"],
+        tile=tile_of(values),
     )
+
+
+def tile_of(values: dict[str, Any]) -> coordinates.XY | None:
+    """What --tile names, None without it."""
+    text = values.get("tile")
+    if text is None:
+        return None
+    found = coordinates.parse([text], "--tile")
+    if len(found) > 1:
+        raise InputError(f"--tile {text} stands for {len(found)} tiles, one is shown")
+    return found[0]
+
+
+def _on_chip(program: Program, values: dict[str, Any]) -> Program:
+    """With what the flags of a chip say."""
+    how = {name: values[name] for name in _CHIP if values.get(name) is not None}
+    if not how:
+        return program
+    if not program.is_chip:
+        raise InputError(f"--{next(iter(how))} goes with a program of a chip")
+    return replace(program, chip=replace(program.chip or ChipSpec(), **how))

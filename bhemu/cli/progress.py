@@ -14,7 +14,7 @@ from bhemu.cli import output
 from bhemu.riscv import memory_check
 
 if TYPE_CHECKING:
-    from bhemu.tile import Tile
+    from bhemu.cli.target import Target
 
 _PERIOD = 0.25  # seconds between two status lines
 
@@ -79,13 +79,13 @@ class Progress:
         said.append(name)
 
     @contextmanager
-    def running(self, tile: "Tile") -> Iterator[None]:
-        """On a terminal, show the clock while `tile` runs."""
+    def running(self, target: "Target") -> Iterator[None]:
+        """On a terminal, show the clock while `target` runs."""
         if not self._status:
             yield
             return
         over = threading.Event()
-        line = threading.Thread(target=self._show, args=(tile, over), daemon=True)
+        line = threading.Thread(target=self._show, args=(target, over), daemon=True)
         line.start()
         try:
             yield
@@ -94,9 +94,9 @@ class Progress:
             line.join()
             self._clear()
 
-    def _show(self, tile: "Tile", over: threading.Event) -> None:
+    def _show(self, target: "Target", over: threading.Event) -> None:
         while not over.wait(_PERIOD):
-            sys.stderr.write(f"\r\x1b[Krunning  clock {tile.clock}  {self.seconds:.1f} s")
+            sys.stderr.write(f"\r\x1b[Krunning  clock {target.clock}  {self.seconds:.1f} s")
             sys.stderr.flush()
 
     def _clear(self) -> None:

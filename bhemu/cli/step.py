@@ -57,14 +57,20 @@ def command(**values: Any) -> int:
 def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
     progress = Progress(chosen.quiet)
     with progress.starting():
+        from bhemu.cli.target import Target
         from bhemu.debug.places import Sources
         from bhemu.debug.stepper import Stepper
-        from bhemu.launch import launch
 
         chosen.check_save()
-        tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
-        tile.keep_history()
-    return Stepper(tile, chosen.program, Sources(chosen.program, folders), output.say)
+        target = Target(chosen, progress)
+        if target.chip is None:
+            target.tile.keep_history()
+        else:
+            from bhemu.machine.chip_stepping import ChipMachine
+
+            target.tile.machine = ChipMachine(target.tile, target.chip)
+    program = target.of_tile()
+    return Stepper(target.tile, program, Sources(program, folders), output.say)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:

@@ -1,15 +1,21 @@
 """What a run did, in words and as JSON: end, outputs, cores, threads, tolerated rules."""
 
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bhemu.core import Core
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
 from bhemu.machine.stop import Stop, now
+from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult
-from bhemu.program.schema import Program
 from bhemu.tile import Tile
+
+if TYPE_CHECKING:
+    from bhemu.cli.target import Target
 
 REASONS = {
     "until": "end condition met",
@@ -21,15 +27,27 @@ REASONS = {
 
 
 def as_dict(
-    tile: Tile, program: Program, stop: Stop | None, results: Sequence[OutputResult]
+    target: Target, stop: Stop | None, results: Sequence[OutputResult]
 ) -> dict[str, object]:
-    """The summary as JSON-ready values; `stop` None when an error ended the run."""
+    """The summary as JSON-ready values; `stop` None when an error ended the run.
+
+    Of a chip each tile has its own under "tiles", by "x,y".
+    """
+    report = {
+        "program": target.program.name,
+        "stop": "error" if stop is None else stop.reason,
+        "clock": _clock(target),
+        "outputs": [result.as_dict() for result in results],
+    }
+    if target.chip is None:
+        return {**report, **_tile_dict(target.tile)}
+    tiles = {f"{tile.xy[0]},{tile.xy[1]}": _tile_dict(tile) for tile in target.tiles}
+    return {**report, "tiles": tiles}
+
+
+def _tile_dict(tile: Tile) -> dict[str, object]:
     executed = tile.state.executed
     return {
-        "program": program.name,
-        "stop": "error" if stop is None else stop.reason,
-        "clock": now(tile.state),
-        "outputs": [result.as_dict() for result in results],
         "cores": {
             name: {"state": core.state, "retired": core.retired, "pc": core.pc}
             for name, core in tile.core.items()
@@ -47,6 +65,10 @@ def as_dict(
         "queued": {f"T{t}": waiting(tile, t) for t in range(3)},
         "tolerated": tolerated(tile),
     }
+
+
+def _clock(target: Target) -> int:
+    return now(target.tile.state) if target.chip is None else target.chip.clock
 
 
 def inert(tile: Tile) -> list[tuple[int, Register, int]]:
@@ -71,24 +93,52 @@ def tolerated(tile: Tile) -> dict[str, int]:
     return {rule: count for rule, count in counts.items() if count}
 
 
-def text(
-    tile: Tile, program: Program, stop: Stop | None, results: Sequence[OutputResult]
-) -> list[str]:
-    """The summary as lines."""
+def text(target: Target, stop: Stop | None, results: Sequence[OutputResult]) -> list[str]:
+    """The summary as lines: of the one tile, or of all tiles of a chip and the one of --tile."""
     lines = [str(result) for result in results]
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
-    lines.append(f"{program.name}: {reason}, clock {now(tile.state)}")
+    on = "" if target.chip is None else f", {_times(len(target.tiles), 'tile')}"
+    lines.append(f"{target.program.name}: {reason}, clock {_clock(target)}{on}")
+    if target.chip is None:
+        return lines + _tile_lines(target.tile, stop)
+    lines += _sums(target.tiles)
+    if target.chosen.tile is not None:
+        x, y = target.tile.xy
+        lines += [f"tile ({x},{y})", *_tile_lines(target.tile, stop)]
+    return lines
+
+
+def _tile_lines(tile: Tile, stop: Stop | None) -> list[str]:
+    lines = []
     cores = [core for core in tile.core.values() if core.retired or core.state != "reset"]
     for core in cores:
         at = f"pc 0x{core.pc:08X}{_function(core)}"
         lines.append(f"  {core.name:<7} {core.retired:>12} retired  {core.state:<8} {at}")
     words = tile.state.executed
     if words.any():
-        counts = "  ".join(f"T{t} {int(words[t])}" for t in range(3))
-        lines.append(f"  Tensix  {counts}  words executed")
+        lines.append(_words([int(n) for n in words]))
     if stop is not None and stop.reason == "until":
         lines += _unexecuted(tile)
     return lines + _remarks(tile)
+
+
+def _words(counts: Sequence[int]) -> str:
+    shown = "  ".join(f"T{t} {n}" for t, n in enumerate(counts))
+    return f"  Tensix  {shown}  words executed"
+
+
+def _sums(tiles: Sequence[Tile]) -> list[str]:
+    """What the cores of all tiles did, by their names."""
+    lines = []
+    for name in CORE_NAMES:
+        cores = [tile.core[name] for tile in tiles]
+        states = Counter(core.state for core in cores if core.retired)
+        if states:
+            retired = sum(core.retired for core in cores)
+            shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
+            lines.append(f"  {name:<7} {retired:>12} retired  {shown}")
+    words = [sum(int(tile.state.executed[t]) for tile in tiles) for t in range(3)]
+    return lines + ([_words(words)] if any(words) else [])
 
 
 def _unexecuted(tile: Tile) -> list[str]:

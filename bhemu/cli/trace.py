@@ -8,7 +8,6 @@ import click
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.run import unfinished
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
@@ -32,26 +31,32 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
+        from bhemu.cli.target import Target
         from bhemu.debug.trace import Tracer
-        from bhemu.launch import launch
 
         chosen.check_save()
-        tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
+        target = Target(chosen, progress)
 
     def show(word: "TracedWord") -> None:
         output.say(json.dumps(word.as_dict()) if chosen.as_json else word.as_text(chosen.verbose))
 
-    tracer = Tracer(tile, chosen.program, show, thread=values["thread"], most=values["limit_words"])
+    tracer = Tracer(
+        target.tile,
+        chosen.program,
+        show,
+        thread=values["thread"],
+        most=values["limit_words"],
+        chip=target.chip,
+    )
     stop: Stop | None = None
     error: BhemuError | None = None
     try:
         stop = tracer.run()
         if not tracer.full:
-            error = unfinished(tile, chosen, stop)
+            error = target.unfinished(stop)
     except BhemuError as problem:
         error = problem
-    if chosen.save is not None:
-        tile.snapshot().save(chosen.save)
+    target.save()
     return _finish(chosen, progress, tracer, stop, error)
 
 

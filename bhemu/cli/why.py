@@ -8,8 +8,7 @@ import click
 from bhemu.cli import output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.run import unfinished
-from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError, InputError
 
 if TYPE_CHECKING:
     from bhemu.tile import Tile
@@ -33,15 +32,18 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu.launch import launch
+        from bhemu.cli.target import Target
 
-        tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
+        if chosen.program.is_chip:
+            raise InputError("why follows programs of one tile", hint="bhemu step, trace, dump")
+        target = Target(chosen, progress)
+        tile = target.tile
         tile.keep_history()
     error: BhemuError | None = None
     try:
-        with progress.running(tile):
-            stop = tile.run()
-        error = unfinished(tile, chosen, stop)
+        with progress.running(target):
+            stop = target.run()
+        error = target.unfinished(stop)
     except BhemuError as problem:
         error = problem
     if values["place"] is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from bhemu.chip import Chip
 from bhemu.errors import BhemuError
 from bhemu.launch import until_words
 from bhemu.machine.stop import Stop
@@ -29,7 +30,8 @@ class _Sink(list[Entry]):
 class Tracer:
     """Runs a launched program and gives each executed word to `show` as soon as a round is over.
 
-    thread: only the words of that thread; most: end after that many words. The schedule is that of
+    thread: only the words of that thread; most: end after that many words; chip: that of the tile,
+    which runs all of its tiles. The schedule is that of
     a run without trace.
     """
 
@@ -41,8 +43,9 @@ class Tracer:
         *,
         thread: int | None = None,
         most: int | None = None,
+        chip: Chip | None = None,
     ) -> None:
-        self._tile, self._program, self._show = tile, program, show
+        self._tile, self._program, self._show, self._chip = tile, program, show, chip
         self._thread, self._most = thread, most
         self._places = Places(tile)
         self._sink = _Sink(self._take)
@@ -63,7 +66,8 @@ class Tracer:
         kept, tile.log = tile.log, self._sink
         tile.state.trace[0] = 1
         try:
-            stop = tile.run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
+            run = tile.run if self._chip is None else self._chip.run
+            stop = run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
             self._drain()
         except BhemuError as error:
             self._drain()
@@ -91,6 +95,10 @@ class Tracer:
         return self.full or self._over()
 
     def _over(self) -> bool:
+        chip = self._chip
+        if chip is not None:
+            ends = chip.end.words
+            return bool(ends) and all(chip.tile[xy].read32(at) == want for xy, at, want in ends)
         words = until_words(self._tile, self._program)
         return bool(words) and all(self._tile.read32(at) == want for at, want in words or ())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,36 @@ from bhemu import limits
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
 from bhemu.program import arrays, files, tensor
+from bhemu.program.coordinates import TILE_VALUES
+from bhemu.program.table import suggestion
 
 _INTEGERS = {"u8": "<B", "u16": "<H", "u32": "<I", "i8": "<b", "i16": "<h", "i32": "<i"}
 _FLOATS = {"f32": "fp32", "bf16": "bf16"}
-_VALUE_HINT = f"one of {' '.join((*_INTEGERS, *_FLOATS))}, as in u32:4 or f32:1.0"
+_VALUE_HINT = f"one of {' '.join((*_INTEGERS, *_FLOATS))}, as in u32:4 or f32:1.0, or tile:index"
 _PIECES = ("in_addr", "in_len", "in_data")
 
 
-def encode_values(values: Sequence[object], origin: str) -> bytes:
+def encode_values(
+    values: Sequence[object], origin: str, place: Mapping[str, int] | None = None
+) -> bytes:
     """The bytes of values such as "u32:4" or "f32:1.0", one behind the other without padding.
 
-    Integers are two's complement, in any of Python's notations; floats are rounded to nearest. All
-    are little-endian, as the cores read them. InputError names the value that cannot be read.
+    "tile:NAME" is a u32 that `place` gives (coordinates.TILE_VALUES), 0 without `place`. Integers
+    are two's complement, in any of Python's notations; floats are rounded to nearest. All are
+    little-endian, as the cores read them. InputError names the value that cannot be read.
     """
-    return b"".join(_encode_value(value, origin) for value in values)
+    known = dict.fromkeys(TILE_VALUES, 0) if place is None else place
+    return b"".join(_encode_value(value, origin, known) for value in values)
 
 
-def _encode_value(value: object, origin: str) -> bytes:
+def _encode_value(value: object, origin: str, place: Mapping[str, int]) -> bytes:
     kind, colon, text = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind == "tile" and colon:
+        if text not in place:
+            raise InputError(
+                f"{origin}: {value!r} is not a value", hint=suggestion(text, tuple(place))
+            )
+        return struct.pack("<I", place[text])
     if not colon or kind not in {*_INTEGERS, *_FLOATS}:
         raise InputError(f"{origin}: {value!r} is not a value", hint=_VALUE_HINT)
     try:

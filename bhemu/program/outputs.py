@@ -8,7 +8,6 @@ import numpy as np
 
 from bhemu.errors import InputError
 from bhemu.program import files, tensor
-from bhemu.program.address import At
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.text import printable
 
@@ -61,16 +60,15 @@ class OutputResult:
 
 
 def collect(
-    program: Program, resolve: Callable[[At], int], read: Callable[[int, int], bytes]
+    program: Program, read: Callable[[OutputSpec], tuple[int, bytes]]
 ) -> list[OutputResult]:
     """Read every output, save it where the program says so, and compare it.
 
-    resolve: the address of a number or name; read: bytes of L1. A file is written whole or not.
+    read: the address of an output and its bytes. A file is written whole or not.
     """
     results = []
     for spec in program.outputs:
-        address = resolve(spec.at)
-        data = read(address, spec.size)
+        address, data = read(spec)
         if spec.save is not None:
             _save(spec, data, program.home)
         results.append(OutputResult(spec, address, spec.check(data), spec.save))

@@ -7,181 +7,56 @@ paths are relative to the file, and everything that can be checked without runni
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bhemu import arguments
-from bhemu.errors import InputError, NotModelled
+from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import files, tensor, toml
-from bhemu.program.address import At, check_l1, read_at
+from bhemu.program.address import read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
+from bhemu.program.places import (
+    check_extent,
+    check_tensors,
+    chip_from,
+    dram_from,
+    one_tile,
+    tiles_at,
+)
+from bhemu.program.specs import XY as XY
+from bhemu.program.specs import BufferSpec as BufferSpec
+from bhemu.program.specs import ChipSpec as ChipSpec
+from bhemu.program.specs import CoreSpec as CoreSpec
+from bhemu.program.specs import Dram as Dram
+from bhemu.program.specs import FirmwareSpec as FirmwareSpec
+from bhemu.program.specs import InputSpec as InputSpec
+from bhemu.program.specs import OutputSpec as OutputSpec
+from bhemu.program.specs import Program as Program
+from bhemu.program.specs import RunSpec as RunSpec
+from bhemu.program.specs import SetSpec as SetSpec
+from bhemu.program.specs import TileSpec as TileSpec
+from bhemu.program.specs import Until as Until
 from bhemu.program.table import REQUIRED, Table
 from bhemu.text import printable
 
 SCHEMA = 1
-KINDS = ("elf", "image", "llk")
-LATER_KINDS = ("tt-metal",)
-LOCAL_OF_KIND: dict[str, Local] = {"elf": "direct", "image": "direct", "llk": "loader_init"}
+KINDS = ("elf", "image", "llk", "tt-metal")
+LOCAL_OF_KIND: dict[str, Local] = {
+    "elf": "direct",
+    "image": "direct",
+    "llk": "loader_init",
+    "tt-metal": "lma",
+}
+BUFFERS, SEMAPHORES = 64, 16
+_OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
 REFERENCES = ("ttsim", "llk")
 STOCHASTIC = ("off", "up", "down")  # or a seed
 ENGINES = ("unicorn", "compiled")
-
-
-@dataclass(frozen=True)
-class CoreSpec:
-    """One core to start: the ELF it loads, where its local RAM segments go, its start address.
-
-    `pc` None means the ELF's entry. With `release` False another core releases it.
-    """
-
-    name: str
-    elf: Path | None = None
-    local: Local = "direct"
-    release: bool = True
-    pc: int | None = None
-
-
-@dataclass(frozen=True)
-class SetSpec:
-    """Bytes written before the run; `core` names the ELF whose symbol `at` is, and who writes."""
-
-    at: At
-    data: bytes
-    core: str | None = None
-    origin: str = field(default="set", compare=False)
-
-
-@dataclass(frozen=True)
-class InputSpec:
-    """A tensor placed in L1 before the run."""
-
-    at: At
-    file: Path
-    dtype: str
-    layout: str
-    shape: tuple[int, ...]
-    convert: str = "exact"
-    origin: str = field(default="input", compare=False)
-
-    @property
-    def size(self) -> int:
-        """Bytes in L1."""
-        return tensor.encoded_size(self.shape, self.dtype, self.layout)
-
-    def data(self) -> bytes:
-        """The L1 bytes; InputError naming the first value that `convert` refuses."""
-        array = read_array(self.file, self.dtype, self.origin)
-        try:
-            return tensor.encode(array, self.dtype, self.layout, self.convert)
-        except InputError as error:
-            raise InputError(f"{self.origin}: {error.message}", hint=error.hint) from error
-
-
-@dataclass(frozen=True)
-class OutputSpec:
-    """A tensor read from L1 after the run: saved, compared, or both."""
-
-    name: str
-    at: At
-    dtype: str
-    layout: str
-    shape: tuple[int, ...]
-    save: Path | None = None
-    expect: Path | None = None
-    compare: str = "bits"
-    max_ulp: int = 1
-    rtol: float = 0.05
-    atol: float = 0.05
-    origin: str = field(default="output", compare=False)
-
-    @property
-    def size(self) -> int:
-        """Bytes in L1."""
-        return tensor.encoded_size(self.shape, self.dtype, self.layout)
-
-    def check(self, data: bytes) -> tensor.Report | None:
-        """Compare the L1 bytes with the expected file; None when the program names none."""
-        if self.expect is None:
-            return None
-        return tensor.compare(
-            read_array(self.expect, self.dtype, self.origin),
-            data,
-            self.dtype,
-            self.compare,
-            layout=self.layout,
-            name=self.name,
-            max_ulp=self.max_ulp,
-            rtol=self.rtol,
-            atol=self.atol,
-        )
-
-
-@dataclass(frozen=True)
-class Until:
-    """The run ends when the 32-bit word of L1 at `word` equals `equals`."""
-
-    word: At
-    equals: int
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
-
-    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES.
-    """
-
-    until: tuple[Until, ...] = ()
-    limit: int | None = None
-    timeout_s: float | None = None
-    livelock: int = 2000
-    seed: int = 0
-    ub: str = "error"
-    poison: str = "off"
-    reference: str = "ttsim"
-    stochastic: int | str = "off"
-    engine: str | None = None
-
-
-@dataclass(frozen=True)
-class Program:
-    """A whole program; `path` is the file it came from, None when made from flags alone.
-
-    `inside`: the files that the file names lie in its folder.
-
-    kind "elf": every core names its ELF. kind "image": `image` is a picture of L1 and cores name
-    the address they start at. kind "llk": brisc and the TRISCs, run as tt-llk does (docs/llk.md).
-    """
-
-    name: str
-    kind: str
-    cores: Mapping[str, CoreSpec]
-    path: Path | None = None
-    inside: bool = True
-    image: Path | None = None
-    sets: tuple[SetSpec, ...] = ()
-    inputs: tuple[InputSpec, ...] = ()
-    outputs: tuple[OutputSpec, ...] = ()
-    run: RunSpec = field(default_factory=RunSpec)
-
-    @property
-    def home(self) -> Path | None:
-        """The folder that the program must not leave, None when it may."""
-        return self.path.parent if self.inside and self.path is not None else None
-
-    def files(self) -> Iterator[Path]:
-        """Every file the program is made of or reads."""
-        named = [self.path, self.image, *(core.elf for core in self.cores.values())]
-        named += [source.file for source in self.inputs]
-        named += [output.expect for output in self.outputs]
-        return (path for path in named if path is not None)
 
 
 def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
@@ -191,7 +66,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     `allow_outside`.
 
     InputError for everything wrong that shows without running: syntax, unknown keys, wrong types,
-    missing files, shapes that do not match, addresses outside L1. NotModelled for kind "tt-metal".
+    missing files, shapes that do not match, addresses outside of memory.
     """
     path = arguments.path(path)
     if files.is_folder(path):
@@ -200,21 +75,28 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     version = top.integer("bhemu", lo=1)
     if version != SCHEMA:
         top.fail(f"bhemu = {version}", hint=f"this is schema version {SCHEMA}")
-    kind = _kind(top)
+    kind = top.text("kind", "elf", choices=KINDS)
+    own, tiles = _tile(top, kind, ((1, 2),)), _tiles(top, kind)
     program = Program(
         name=printable(top.text("name", path.resolve().parent.name)),
         kind=kind,
-        cores=_cores(top, kind),
         path=path,
         inside=not allow_outside,
-        image=_image(top, kind),
-        sets=tuple(set_from(table) for table in top.tables("set")),
+        cores=own.cores,
+        image=own.image,
+        sets=own.sets,
+        buffers=own.buffers,
+        semaphores=own.semaphores,
+        tiles=tiles,
+        firmware=_firmware(top, kind),
+        chip=chip_from(top.table("chip")) if "chip" in top or tiles else None,
         inputs=tuple(input_from(table) for table in top.tables("input")),
         outputs=tuple(output_from(table) for table in top.tables("output")),
         run=_run(top.table("run")),
     )
     top.finish()
     check_cores(program, str(path))
+    check_tensors(program)
     return program
 
 
@@ -230,23 +112,104 @@ def _parse(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML: {error}") from error
 
 
-def _kind(top: Table) -> str:
-    kind = top.text("kind", "elf", choices=(*KINDS, *LATER_KINDS))
-    if kind in LATER_KINDS:
-        raise NotModelled(
-            f'{top.origin}: kind = "{kind}" is not implemented yet',
-            category="Unimplemented",
-            hint=f"implemented: {', '.join(KINDS)}",
-        )
-    return kind
+def _tiles(top: Table, kind: str) -> tuple[TileSpec, ...]:
+    """Every [[tile]]; no two have a tile in common."""
+    found: list[TileSpec] = []
+    for table in top.tables("tile"):
+        if kind == "llk":
+            table.fail('kind = "llk" is of one tile', hint="[cores] names its ELFs")
+        at = tiles_at(table, "at")
+        for other in found:
+            shared = set(at) & set(other.at)
+            if shared:
+                x, y = min(shared)
+                table.fail(f"tile {x},{y} is also one of {other.origin.rpartition(': ')[2]}")
+        found.append(_tile(table, kind, at))
+        table.finish()
+    for key in _OF_ONE_TILE if found else ():
+        if key in top:
+            top.fail(f"{key} beside [[tile]]: which tile is meant?", hint=f"[tile.{key}]")
+    return tuple(found)
+
+
+def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:
+    """What a program has on each tile of `at`: of a [[tile]], or of the whole file."""
+    buffers = tuple(_buffer(each) for each in table.tables("buffer"))
+    numbers = [buffer.index for buffer in buffers]
+    if len(set(numbers)) != len(numbers):
+        table.fail(f"two circular buffers have index {max(numbers, key=numbers.count)}")
+    semaphores = _semaphores(table)
+    if kind != "tt-metal" and (buffers or semaphores):
+        table.fail(f'circular buffers and semaphores belong to kind = "tt-metal", not "{kind}"')
+    sets = tuple(set_from(each) for each in table.tables("set"))
+    cores, image = _cores(table, kind), _image(table, kind)
+    return TileSpec(at, cores, image, sets, buffers, semaphores, table.origin)
+
+
+def _buffer(table: Table) -> BufferSpec:
+    spec = BufferSpec(
+        index=table.integer("index", hi=BUFFERS - 1),
+        at=table.integer("at", hi=L1_SIZE - 1),
+        pages=table.integer("pages", lo=1, hi=0xFFFF),
+        page=table.integer("page", lo=16, hi=L1_SIZE),
+    )
+    table.finish()
+    if spec.at % 16 or spec.page % 16:
+        table.fail("at and page are multiples of 16: compute cores count in units of 16 bytes")
+    check_extent(table, spec.at, spec.size)
+    return spec
+
+
+def _semaphores(table: Table) -> tuple[int, ...]:
+    values = table.take("semaphores", [], (list,))
+    if len(values) > SEMAPHORES or any(
+        type(n) is not int or not 0 <= n <= 0xFFFF_FFFF for n in values
+    ):
+        table.fail("semaphores is not an array of at most 16 initial values", hint="[0, 0]")
+    return tuple(values)
+
+
+def _firmware(top: Table, kind: str) -> FirmwareSpec | None:
+    table = top.table("firmware")
+    if "firmware" not in top:
+        return None
+    if kind != "tt-metal":
+        table.fail(f'firmware belongs to kind = "tt-metal", not "{kind}"')
+    elfs = {name: table.file(name) for name in CORE_NAMES}
+    base = table.integer("base", None, hi=L1_SIZE - 16)
+    table.finish()
+    named = {name: path for name, path in elfs.items() if path is not None}
+    for name in CORE_NAMES:
+        if name not in named:
+            table.fail(f"missing key {name}", hint="all five ELFs of one build belong together")
+    if base is not None and base % 16:
+        table.fail(f"base = {base:#x} is not a multiple of 16")
+    return FirmwareSpec(named, base)
 
 
 def _cores(top: Table, kind: str) -> dict[str, CoreSpec]:
     cores = top.table("cores")
     tables = {name: cores.table(name) for name in CORE_NAMES}
     cores.finish()
+    read = kernel_from if kind == "tt-metal" else core_from
     local = LOCAL_OF_KIND[kind]
-    return {name: core_from(name, tables[name], local) for name in CORE_NAMES if name in cores}
+    return {name: read(name, tables[name], local) for name in CORE_NAMES if name in cores}
+
+
+def kernel_from(name: str, table: Table, default: Local = "lma") -> CoreSpec:
+    """The kernel of the core called `name`: its ELF and runtime arguments."""
+    elf, args, common = table.file("elf"), _arguments(table, "args"), _arguments(table, "common")
+    table.finish()
+    if elf is None:
+        table.fail("missing key elf: which kernel runs here?")
+    return CoreSpec(name, elf, default, args=args, common=common)
+
+
+def _arguments(table: Table, key: str) -> tuple[str, ...]:
+    values = table.take(key, [], (list,))
+    if len(encode_values(values, table.origin)) % 4:
+        table.fail(f"{key} is not a whole number of words")
+    return tuple(values)
 
 
 def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
@@ -266,10 +229,12 @@ def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
 
 def check_cores(program: Program, origin: str) -> None:
     """InputError when nothing would ever run, or no ELF is named where the kind needs one."""
-    if not any(core.release for core in program.cores.values()):
+    placed = program.placed()
+    cores = [core for part in placed for core in part.cores.values()]
+    if not any(core.release for core in cores):
         hint = 'for example [cores] trisc0 = { elf = "kernel.elf" }'
         raise InputError(f"{origin}: no core is released, so nothing would run", hint=hint)
-    if program.kind == "elf" and not any(core.elf for core in program.cores.values()):
+    if program.kind == "elf" and not any(core.elf for core in cores):
         raise InputError(f'{origin}: kind = "elf", but no core has an elf')
     if program.kind == "llk":
         named = {name for name, core in program.cores.items() if core.elf and core.pc is None}
@@ -298,30 +263,38 @@ def set_from(table: Table) -> SetSpec:
     table.finish()
     if not values:
         table.fail("values is empty", hint='for example ["u32:4", "f32:1.0"]')
-    return SetSpec(at, encode_values(values, table.origin), core, table.origin)
+    data = encode_values(values, table.origin)
+    kept = tuple(values) if any(value.startswith("tile:") for value in values) else ()
+    return SetSpec(at, data, core, table.origin, kept)
 
 
 def input_from(table: Table) -> InputSpec:
     """One [[input]]: the file must exist and hold the shape."""
-    at, (dtype, layout) = read_at(table, "at"), _format(table)
+    at = 0 if "dram" in table else read_at(table, "at")
+    dtype, layout = _format(table)
     file, shape = table.file("file"), table.shape("shape")
     convert = table.text("convert", "exact", choices=tensor.CONVERTS)
-    table.finish()
     if file is None:
         table.fail("missing key file")
     shape = _file_shape(table, file, dtype, shape)
-    _check_extent(table, at, shape, dtype, layout)
-    return InputSpec(at, file, dtype, layout, shape, convert, table.origin)
+    dram = dram_from(table, dtype, layout, shape)
+    tiles = tiles_at(table, "tile") if "tile" in table and not dram else ()
+    table.finish()
+    check_extent(table, at, _size(table, shape, dtype, layout), dram)
+    origin = table.origin
+    return InputSpec(at, file, dtype, layout, shape, convert, origin, tiles, dram)
 
 
 def output_from(table: Table) -> OutputSpec:
     """One [[output]]: an expected file must exist and hold the shape."""
-    at, (dtype, layout) = read_at(table, "at"), _format(table)
+    at = 0 if "dram" in table else read_at(table, "at")
+    dtype, layout = _format(table)
     shape, expect = table.shape("shape"), table.file("expect")
     if expect is not None:
         shape = _file_shape(table, expect, dtype, shape)
     if shape is None:
         table.fail("missing key shape", hint="or give expect, whose shape it takes")
+    dram = dram_from(table, dtype, layout, shape)
     spec = OutputSpec(
         name=printable(table.text("name", "output" if expect is None else expect.stem)),
         at=at,
@@ -335,9 +308,11 @@ def output_from(table: Table) -> OutputSpec:
         rtol=table.number("rtol", 0.05),
         atol=table.number("atol", 0.05),
         origin=table.origin,
+        tile=one_tile(table) if "tile" in table and not dram else None,
+        dram=dram,
     )
     table.finish()
-    _check_extent(table, at, shape, dtype, layout)
+    check_extent(table, at, _size(table, shape, dtype, layout), dram)
     return spec
 
 
@@ -365,10 +340,11 @@ def _run(table: Table) -> RunSpec:
 def until_from(table: Table) -> Until:
     """One condition of `until`: a word of L1 and the value it must have."""
     word, equals = read_at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
+    tiles = tiles_at(table, "tile") if "tile" in table else ()
     table.finish()
     if isinstance(word, int) and (word % 4 or word > L1_SIZE - 4):
         table.fail(f"word = 0x{word:X} is not the address of a 32-bit word of L1")
-    return Until(word, equals)
+    return Until(word, equals, tiles)
 
 
 def _format(table: Table) -> tuple[str, str]:
@@ -378,13 +354,11 @@ def _format(table: Table) -> tuple[str, str]:
     return dtype, table.text("layout", default, choices=tensor.LAYOUTS)
 
 
-def _check_extent(table: Table, at: At, shape: tuple[int, ...], dtype: str, layout: str) -> None:
+def _size(table: Table, shape: tuple[int, ...], dtype: str, layout: str) -> int:
     try:
-        size = tensor.encoded_size(shape, dtype, layout)
+        return tensor.encoded_size(shape, dtype, layout)
     except InputError as error:
         table.fail(error.message, hint=error.hint)
-    if isinstance(at, int):
-        check_l1(table.origin, at, size)
 
 
 def _file_shape(

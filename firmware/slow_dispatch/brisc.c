@@ -36,60 +36,60 @@ static void release_others(void) {
 
 static void wait_for_others(void) {
     for (uint32_t n = 0; n < SUBORDINATES; n++) {
-        while (mailbox.sync[n] != SYNC_DONE) {
+        while (mailboxes.subordinate_sync[n] != SYNC_DONE) {
             fence();
         }
     }
 }
 
 /* TRISC0 does it while the host may already look at the signal. */
-static void start_clearing_streams(void) { mailbox.sync[SYNC_TRISC0] = SYNC_INIT_STREAMS; }
+static void start_clearing_streams(void) { mailboxes.subordinate_sync[SYNC_TRISC0] = SYNC_INIT_STREAMS; }
 
 static void launch_kernels(void) {
-    volatile struct launch_message *launch = current_launch();
+    volatile struct kernel_config_msg_t *launch = current_launch();
     uint32_t enables = launch->enables;
     wait_for_others(); /* the streams may still be being cleared */
     cfg_write(RISCV_IC_INVALIDATE_InvalidateAll_ADDR32,
               CFG(RISCV_IC_INVALIDATE_InvalidateAll, 0x1F));
     for (uint32_t n = 0; n < SUBORDINATES; n++) {
         if (enables >> (NCRISC + n) & 1) {
-            mailbox.sync[n] = SYNC_GO;
+            mailboxes.subordinate_sync[n] = SYNC_GO;
         }
     }
     if (enables >> BRISC & 1) {
-        sem_l1_base = launch->config_base[0] + launch->semaphore_offset[0];
+        sem_l1_base = launch->kernel_config_base[0] + launch->sem_offset[0];
         set_up_buffers(launch, 0);
         run_kernel(launch, BRISC);
     }
     wait_for_others();
     start_clearing_streams();
     if (launch->mode != MODE_HOST) {
-        mailbox.read_pointer = (mailbox.read_pointer + 1) % LAUNCHES;
+        mailboxes.launch_msg_rd_ptr = (mailboxes.launch_msg_rd_ptr + 1) % LAUNCHES;
     }
 }
 
 int main(void) {
     for (uint32_t n = 0; n < SUBORDINATES; n++) {
-        mailbox.sync[n] = SYNC_INIT;
+        mailboxes.subordinate_sync[n] = SYNC_INIT;
     }
-    mailbox.read_pointer = 0;
-    mailbox.go_index = 0;
+    mailboxes.launch_msg_rd_ptr = 0;
+    mailboxes.go_message_index = 0;
     prepare_tensix();
     release_others();
     wait_for_others();
     start_clearing_streams();
-    mailbox.go[0].signal = SIGNAL_DONE;
+    mailboxes.go_messages[0].signal = SIGNAL_DONE;
     for (;;) {
-        volatile struct go_message *go = &mailbox.go[mailbox.go_index];
+        volatile struct go_msg_t *go = &mailboxes.go_messages[mailboxes.go_message_index];
         uint32_t signal = go->signal;
         if (signal == SIGNAL_GO) {
             launch_kernels();
             go->signal = SIGNAL_DONE;
         } else if (signal == SIGNAL_RESET_READ_POINTER || signal == SIGNAL_RESET_READ_POINTER_2) {
-            mailbox.read_pointer = 0;
+            mailboxes.launch_msg_rd_ptr = 0;
             go->signal = SIGNAL_DONE;
         } else if (signal == SIGNAL_RESET_READ_POINTER_SILENT) {
-            mailbox.read_pointer = 0;
+            mailboxes.launch_msg_rd_ptr = 0;
         }
         fence();
     }

@@ -33,47 +33,53 @@ typedef __INT32_TYPE__ int32_t;
 #define MODE_HOST 1u
 #define LAUNCHES 8u
 
-struct launch_message {
-    uint32_t config_base[3];
-    uint16_t semaphore_offset[3];
+/* Names and layout are tt-metal's: a host finds every member in the debug information. */
+struct kernel_config_msg_t {
+    uint32_t kernel_config_base[3];
+    uint16_t sem_offset[3];
     uint16_t local_cb_offset;
     uint16_t remote_cb_offset;
     struct {
-        uint16_t rta;
-        uint16_t crta;
-    } args[CORES];
+        uint16_t rta_offset;
+        uint16_t crta_offset;
+    } rta_offset[CORES];
     uint8_t mode;
     uint8_t pad;
-    uint32_t text_offset[CORES];
+    uint32_t kernel_text_offset[CORES];
     uint32_t local_cb_mask;
     uint8_t brisc_noc_id;
-    uint8_t noc_mode;
-    uint8_t min_remote_cb;
+    uint8_t brisc_noc_mode;
+    uint8_t min_remote_cb_start_index;
     uint8_t pad2;
-    uint32_t host_id;
+    uint32_t host_assigned_id;
     uint32_t enables;
     uint32_t watcher_and_rest[4];
 };
-_Static_assert(sizeof(struct launch_message) == 96, "launch message");
+_Static_assert(sizeof(struct kernel_config_msg_t) == 96, "launch message");
 
-struct go_message {
-    uint8_t dispatch_offset;
+struct launch_msg_t {
+    struct kernel_config_msg_t kernel_config;
+};
+
+struct go_msg_t {
+    uint8_t dispatch_message_offset;
     uint8_t master_x;
     uint8_t master_y;
     uint8_t signal;
 };
 
-struct mailbox {
+struct mailboxes_t {
     uint32_t ncrisc_halt[2];
-    uint8_t sync[4]; /* ncrisc, trisc0, trisc1, trisc2 */
-    uint32_t read_pointer;
-    struct launch_message launch[LAUNCHES];
-    struct go_message go[9];
+    uint8_t subordinate_sync[4]; /* ncrisc, trisc0, trisc1, trisc2 */
+    uint32_t launch_msg_rd_ptr;
+    struct launch_msg_t launch[LAUNCHES];
+    struct go_msg_t go_messages[9];
     uint8_t pad[12];
-    uint32_t go_index;
+    uint32_t go_message_index;
 };
-_Static_assert(__builtin_offsetof(struct mailbox, go) == 0x370 - 0x60, "go messages");
-_Static_assert(__builtin_offsetof(struct mailbox, go_index) == 0x3A0 - 0x60, "go index");
+_Static_assert(__builtin_offsetof(struct mailboxes_t, go_messages) == 0x370 - 0x60, "go messages");
+_Static_assert(__builtin_offsetof(struct mailboxes_t, go_message_index) == 0x3A0 - 0x60,
+               "go message index");
 
 /* A circular buffer as the host describes it, bytes, and as a kernel uses it: bytes on BRISC and
  * NCRISC, 16-byte units on the TRISCs. */
@@ -89,6 +95,6 @@ struct cb_interface {
 };
 
 /* The linker scripts give the addresses: L1 for the mailbox, local memory for the others. */
-extern volatile struct mailbox mailbox;
+extern volatile struct mailboxes_t mailboxes;
 extern volatile uint32_t crta_l1_base, rta_l1_base, sem_l1_base;
 extern volatile struct cb_interface cb_interface[32];

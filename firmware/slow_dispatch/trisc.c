@@ -21,7 +21,7 @@ static inline void clear_streams(void) {
 }
 
 int main(void) {
-    volatile uint8_t *sync = &mailbox.sync[1 + THREAD];
+    volatile uint8_t *sync = &mailboxes.subordinate_sync[1 + THREAD];
     for (uint32_t n = 0; n < 64; n++) {
         gpr_write(n, 0);
     }
@@ -29,7 +29,7 @@ int main(void) {
     for (;;) {
         uint32_t wanted = *sync;
         if (wanted == SYNC_GO) {
-            volatile struct launch_message *launch = current_launch();
+            volatile struct kernel_config_msg_t *launch = current_launch();
             if (THREAD != 1) {
                 set_up_buffers(launch, UNITS_OF_16_BYTES);
             }

@@ -120,7 +120,7 @@ def test_nothing_is_written_over(bhemu, tmp_path) -> None:
     [
         (("program.json",), "must end in .toml"),
         (("no/such/folder.toml",), "cannot be written: No such file or directory"),
-        (("p.toml", "--kind", "tt-metal"), "Invalid value for '--kind'"),
+        (("p.toml", "--kind", "metal"), "Invalid value for '--kind'"),
     ],
 )
 def test_bad_input_is_exit_code_2(bhemu, tmp_path, monkeypatch, args, message) -> None:

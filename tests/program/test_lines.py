@@ -14,13 +14,13 @@ from bhemu.program import lines
 from bhemu.program.symbols import Symbols
 
 ROOT = Path(__file__).resolve().parents[2]
-ELFS = sorted((ROOT / "elfs").glob("*/*.elf"))
+ELFS = sorted((ROOT / "elfs").glob("**/*.elf"))
 
 
 def full_reader(data: bytes) -> list[tuple[int, int, str, int]]:
     """Rows by pyelftools."""
     found = []
-    dwarf = ELFFile(io.BytesIO(data)).get_dwarf_info()
+    dwarf = ELFFile(io.BytesIO(data)).get_dwarf_info(relocate_dwarf_sections=False)
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
         entries = program["file_entry"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.errors import InputError, NotModelled
+from bhemu.errors import InputError
 from bhemu.program.address import check_l1, resolve_at
 from bhemu.program.schema import CoreSpec, RunSpec, Until, load_program
 from bhemu.program.tensor import encode
@@ -178,14 +178,6 @@ def test_files_that_are_no_program():
         load_program("PROGRAM.toml")
     assert refusal("") == "missing key bhemu"
     assert refusal("bhemu = 2\n") == "bhemu = 2\nhint: this is schema version 1"
-
-
-@pytest.mark.parametrize("kind", ["tt-metal"])
-def test_kinds_of_a_later_version(kind):
-    Path("PROGRAM.toml").write_text(f'bhemu = 1\nkind = "{kind}"\n')
-    with pytest.raises(NotModelled, match=f'kind = "{kind}" is not implemented yet') as caught:
-        load_program("PROGRAM.toml")
-    assert (caught.value.category, caught.value.exit_code) == ("Unimplemented", 4)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,229 @@
+"""tt-metal firmware on a tile: what its ELFs say about mailboxes, tables and start, and its boot.
+
+Nothing here knows an address: mailboxes are laid out as the debug information says, they lie where
+brisc's pointer to its sync bytes points (or at the symbol `mailboxes`), and initial data and tables
+lie where the start code copies them from.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bhemu.errors import InputError
+from bhemu.metal.copies import Copy, Sized, copies, objects
+from bhemu.metal.record import place
+from bhemu.program import coordinates, types
+from bhemu.program.coordinates import ROWS, XY
+from bhemu.program.loader import Image, read_elf
+from bhemu.program.specs import ChipSpec, FirmwareSpec
+from bhemu.riscv.asm import jal
+
+PROCESSORS = ("brisc", "ncrisc", "trisc0", "trisc1", "trisc2")
+"""The cores in the order of launch messages."""
+
+SIGNAL_INIT, SIGNAL_GO = 0x40, 0x80
+_WATCHER_OFF = 2
+MAILBOXES, _SYNC, BASE = "mailboxes", "subordinate_sync", "kernel_config_base"
+_HINT = "build the firmware with -g and do not strip it"
+
+
+class Write(NamedTuple):
+    """Bytes that a host writes to L1, and what they are."""
+
+    address: int
+    data: bytes
+    name: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What tables say of the chip: tiles in order, DRAM bank -> coordinate on NoC 0 and 1."""
+
+    tiles: tuple[XY, ...]
+    dram: tuple[tuple[XY, XY], ...]
+
+    @classmethod
+    def of(cls, chip: ChipSpec | None) -> Grid:
+        """As software sees a chip; without one, a whole chip of eight banks."""
+        about = chip or ChipSpec()
+        banks = range(about.dram_banks)
+        ports = tuple((coordinates.dram(b, 0), coordinates.dram(b, 1)) for b in banks)
+        return cls(coordinates.tensix(len(about.harvest)), ports)
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """Five checked ELFs of one build; `mailboxes` and `base` are L1 addresses."""
+
+    images: Mapping[str, Image]
+    layout: types.Type
+    mailboxes: int
+    base: int
+    copied: Mapping[str, Sequence[Copy]] = field(repr=False)
+    objects: Mapping[str, Mapping[str, Sized]] = field(repr=False)
+
+    def address(self, *path: str | int) -> int:
+        """The L1 address of a member of the mailboxes."""
+        return self.mailboxes + place(self.layout, *path)[0]
+
+    @property
+    def go(self) -> int:
+        """The address of the first go message, a word with the signal in one of its bytes."""
+        return self.address("go_messages", 0)
+
+    def signal(self, value: int) -> Write:
+        """A go message with this signal."""
+        word = bytearray(place(self.layout, "go_messages", 0)[1])
+        word[self.address("go_messages", 0, "signal") - self.go] = value
+        return Write(self.go, bytes(word), "go message")
+
+    def boot_writes(self, grid: Grid, xy: XY) -> Iterator[Write]:
+        """What a host writes to tile `xy` before it releases brisc."""
+        for name, image in self.images.items():
+            yield from self._loaded(name, image)
+        yield from self._tables(grid)
+        brisc = self.images["brisc"]
+        if not any(s.paddr == 0 for s in brisc.segments):  # brisc starts at 0
+            yield Write(0, jal(0, brisc.entry).to_bytes(4, "little"), "start of brisc")
+        yield Write(self.address("go_message_index"), bytes(4), "go message index")
+        for path, value in _told(grid, xy):
+            if path[0] in self.layout and path[1] in self.layout[path[0]].type:
+                offset, size = place(self.layout, *path)
+                data = value.to_bytes(size, "little")
+                yield Write(self.mailboxes + offset, data, ".".join(path))
+        yield self.signal(SIGNAL_INIT)
+
+    def _loaded(self, name: str, image: Image) -> Iterator[Write]:
+        for segment in image.segments:
+            what = f"{image.path.name} {segment}"
+            if not segment.is_local:
+                yield Write(segment.paddr, segment.data.ljust(segment.memsz, b"\0"), what)
+            elif segment.data:
+                staged = self._staging(name, segment.vaddr)
+                yield Write(staged, segment.data.ljust(segment.memsz, b"\0"), what)
+
+    def _staging(self, name: str, local: int) -> int:
+        for copy in self.copied[name]:
+            if copy.local == local:
+                return copy.source
+        raise InputError(
+            f"{self.images[name].path}: its start code does not say from where it copies its data"
+            f" to {local:#x}",
+            hint="a call of l1_to_local_mem_copy with constant addresses is looked for",
+        )
+
+    def _tables(self, grid: Grid) -> Iterator[Write]:
+        done: set[int] = set()
+        for name in ("brisc", "ncrisc"):
+            named = {sized.address: (n, sized.size) for n, sized in self.objects[name].items()}
+            for copy in self.copied[name]:
+                what, size = named.get(copy.local, ("", 0))
+                if what in TABLES and copy.source not in done:
+                    done.add(copy.source)
+                    yield Write(copy.source, TABLES[what](grid, size), what)
+
+
+def _told(grid: Grid, xy: XY) -> Iterator[tuple[tuple[str, str], int]]:
+    """Single values that a host puts into the mailboxes."""
+    columns = sorted({x for x, _ in grid.tiles})
+    yield ("watcher", "enable"), _WATCHER_OFF
+    yield ("core_info", "absolute_logical_x"), columns.index(xy[0])
+    yield ("core_info", "absolute_logical_y"), ROWS.index(xy[1])
+    yield ("core_info", "worker_grid_size_x"), len(columns)
+    yield ("core_info", "worker_grid_size_y"), len(ROWS)
+
+
+def read_firmware(spec: FirmwareSpec) -> Firmware:
+    """Read and check the five ELFs; InputError when they do not say what a host must know."""
+    images = {name: read_elf(spec.elfs[name]) for name in PROCESSORS}
+    brisc = images["brisc"]
+    layout = types.structure(brisc.path, "mailboxes_t")
+    if layout is None:
+        raise InputError(f"{brisc.path}: no debug information of mailboxes_t", hint=_HINT)
+    copied = {name: copies(image) for name, image in images.items()}
+    base = spec.base
+    if base is None:
+        base = _base(brisc, copied["brisc"])
+    sized = {name: objects(images[name]) for name in ("brisc", "ncrisc")}
+    return Firmware(images, layout, _mailboxes(brisc, layout), base, copied, sized)
+
+
+def _base(brisc: Image, copied: Sequence[Copy]) -> int:
+    """Where kernels go: the symbol kernel_config_base, else behind what firmware occupies.
+
+    tt-metal has kernels begin where brisc's initial data lie while it starts.
+    """
+    if BASE in brisc.symbols.names:
+        return brisc.symbols.address(BASE)
+    if not copied:
+        raise InputError(
+            f"{brisc.path}: neither a symbol {BASE} nor initial data say where kernels go",
+            hint="[firmware] base = 0x... says it",
+        )
+    return copied[0].source
+
+
+def _mailboxes(brisc: Image, layout: types.Type) -> int:
+    if MAILBOXES in brisc.symbols.names:
+        return brisc.symbols.address(MAILBOXES)
+    pointers = [name for name in brisc.symbols.names if _SYNC in name]
+    for name in pointers:
+        at = brisc.symbols.address(name)
+        for segment in brisc.segments:
+            offset = at - segment.vaddr
+            if 0 <= offset <= len(segment.data) - 4:
+                (value,) = struct.unpack_from("<I", segment.data, offset)
+                return int(value) - place(layout, _SYNC)[0]
+    raise InputError(
+        f"{brisc.path}: no symbol {MAILBOXES} and no initialised {_SYNC} say where mailboxes are",
+        hint=_HINT,
+    )
+
+
+# Tables that both data movement cores copy: from logical to NoC coordinates and banks.
+
+
+def noc_word(xy: XY) -> int:
+    """A coordinate as registers and tables hold it: y << 6 | x."""
+    return xy[1] << 6 | xy[0]
+
+
+def _dram_xy(grid: Grid, size: int) -> bytes:
+    """u16[2][banks]: y << 6 | x of each bank on each NoC."""
+    banks = size // 4
+    if banks > len(grid.dram):
+        raise InputError(f"the firmware wants {banks} DRAM banks, the chip has {len(grid.dram)}")
+    words = [noc_word(bank[noc]) for noc in (0, 1) for bank in grid.dram[:banks]]
+    return struct.pack(f"<{len(words)}H", *words)
+
+
+def _l1_xy(grid: Grid, size: int) -> bytes:
+    """u16[2][banks]: y << 6 | x of the tiles that are L1 banks."""
+    banks = size // 4
+    tiles = [grid.tiles[i % len(grid.tiles)] for i in range(banks)]
+    return struct.pack(f"<{2 * banks}H", *(noc_word(xy) for xy in tiles * 2))
+
+
+def _zeros(grid: Grid, size: int) -> bytes:
+    return bytes(size)
+
+
+def _columns(grid: Grid, size: int) -> bytes:
+    return bytes(sorted({x for x, _ in grid.tiles}))[:size].ljust(size, b"\0")
+
+
+def _rows(grid: Grid, size: int) -> bytes:
+    return bytes(ROWS)[:size].ljust(size, b"\0")
+
+
+TABLES = {
+    "dram_bank_to_noc_xy": _dram_xy,
+    "l1_bank_to_noc_xy": _l1_xy,
+    "bank_to_dram_offset": _zeros,
+    "bank_to_l1_offset": _zeros,
+    "worker_logical_col_to_virtual_col": _columns,
+    "worker_logical_row_to_virtual_row": _rows,
+}

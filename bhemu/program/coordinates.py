@@ -1,0 +1,118 @@
+"""Coordinates of Tensix tiles as a program writes them, and what a value may name of a tile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from bhemu.errors import InputError
+
+XY = tuple[int, int]
+COLUMNS = (*range(1, 8), *range(10, 17))  # of Tensix tiles, NoC coordinates
+ROWS = tuple(range(2, 12))
+TILE_VALUES = {
+    "index": "number of the tile among those of its [[tile]], from 0, row by row",
+    "count": "number of tiles of its [[tile]]",
+    "x": "its column on the NoC",
+    "y": "its row on the NoC",
+    "column": "number of its column among those of its [[tile]], from 0",
+    "row": "number of its row, from 0",
+    "columns": "number of columns of its [[tile]]",
+    "rows": "number of rows",
+    "first_x": "smallest column on the NoC of its [[tile]]",
+    "first_y": "smallest row",
+    "last_x": "largest column",
+    "last_y": "largest row",
+    "next_x": "column on the NoC of the tile with the next index, that of the first after the last",
+    "next_y": "its row",
+}
+"""What "tile:NAME" may stand for in values and arguments."""
+
+_RANGE = re.compile(r"\s*(\d{1,2})(?:\s*-\s*(\d{1,2}))?\s*,\s*(\d{1,2})(?:\s*-\s*(\d{1,2}))?\s*")
+_HINT = 'for example "1,2", "1-4,2-5" or a list of those'
+
+
+def parse(texts: Sequence[object], origin: str) -> tuple[XY, ...]:
+    """The tiles that "x,y" and "x-x,y-y" name, by row and column; InputError for any other.
+
+    A range of columns holds the Tensix columns in it: 1-16 is all fourteen.
+    """
+    found: set[XY] = set()
+    for text in texts:
+        for xy in _one(text, origin):
+            if xy in found:
+                raise InputError(f"{origin}: tile {xy[0]},{xy[1]} is named twice")
+            found.add(xy)
+    if not found:
+        raise InputError(f"{origin}: no tile is named", hint=_HINT)
+    return tuple(sorted(found, key=lambda xy: (xy[1], xy[0])))
+
+
+def _one(text: object, origin: str) -> list[XY]:
+    match = _RANGE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(f"{origin}: {text!r} is no coordinate of a tile", hint=_HINT)
+    x, x_end, y, y_end = (None if part is None else int(part) for part in match.groups())
+    columns = _axis("column", x, x_end, COLUMNS, f"{origin}: {text!r}")
+    rows = _axis("row", y, y_end, ROWS, f"{origin}: {text!r}")
+    return [(x, y) for y in rows for x in columns]
+
+
+def _axis(
+    what: str, first: int | None, last: int | None, allowed: Sequence[int], origin: str
+) -> list[int]:
+    assert first is not None
+    last = first if last is None else last
+    hint = "Tensix tiles have columns 1-7 and 10-16, rows 2-11"
+    if first > last:
+        raise InputError(f"{origin}: {what}s {first}-{last} go backwards", hint=hint)
+    if first < allowed[0] or last > allowed[-1] or (first == last and first not in allowed):
+        wrong = first if first < allowed[0] or first == last else last
+        raise InputError(f"{origin}: there is no Tensix tile in {what} {wrong}", hint=hint)
+    found = [n for n in allowed if first <= n <= last]
+    if not found:
+        raise InputError(f"{origin}: there is no Tensix tile in {what}s {first}-{last}", hint=hint)
+    return found
+
+
+def values_of(xy: XY, tiles: Sequence[XY]) -> Mapping[str, int]:
+    """What "tile:NAME" stands for on tile `xy` of `tiles`, by NAME."""
+    index = list(tiles).index(xy)
+    after = tiles[(index + 1) % len(tiles)]
+    columns = sorted({x for x, _ in tiles})
+    rows = sorted({y for _, y in tiles})
+    place = {
+        "index": index,
+        "count": len(tiles),
+        "x": xy[0],
+        "y": xy[1],
+        "column": columns.index(xy[0]),
+        "row": rows.index(xy[1]),
+        "columns": len(columns),
+        "rows": len(rows),
+        "first_x": columns[0],
+        "first_y": rows[0],
+        "last_x": columns[-1],
+        "last_y": rows[-1],
+        "next_x": after[0],
+        "next_y": after[1],
+    }
+    assert place.keys() == TILE_VALUES.keys()
+    return place
+
+
+def text(tiles: Sequence[XY]) -> str:
+    """A few coordinates as text: "1,2", or the first, the last and how many there are."""
+    names = [f"{x},{y}" for x, y in tiles]
+    return " ".join(names) if len(names) <= 4 else f"{names[0]} to {names[-1]} ({len(names)} tiles)"
+
+
+def dram(bank: int, port: int) -> XY:
+    """The NoC coordinate of a port (0-2) of a DRAM bank, as software writes it on either NoC."""
+    return 17 + bank // 4, 12 + 3 * (bank % 4) + port
+
+
+def tensix(harvested: int = 0) -> tuple[XY, ...]:
+    """All Tensix tiles by row and column; harvested columns are missing at the right."""
+    columns = COLUMNS[: len(COLUMNS) - harvested]
+    return tuple((x, y) for y in ROWS for x in columns)

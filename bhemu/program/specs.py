@@ -1,0 +1,263 @@
+"""What a PROGRAM.toml says, as frozen records: cores, values, tensors, tiles, how to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bhemu.errors import InputError
+from bhemu.program import tensor
+from bhemu.program.address import At
+from bhemu.program.datafiles import read_array
+from bhemu.program.loader import Local
+
+XY = tuple[int, int]
+Values = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Dram:
+    """Pages of a tensor over DRAM banks: page i in bank banks[i mod n], at address + i div n pages.
+
+    Each page starts at a multiple of 64 bytes.
+    """
+
+    address: int
+    page: int
+    banks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CoreSpec:
+    """One core to start: the ELF it loads, where its local RAM segments go, its start address.
+
+    `pc` None means the ELF's entry. With `release` False another core releases it. `args` and
+    `common` are the runtime arguments of a kernel (kind "tt-metal"), as written.
+    """
+
+    name: str
+    elf: Path | None = None
+    local: Local = "direct"
+    release: bool = True
+    pc: int | None = None
+    args: Values = ()
+    common: Values = ()
+
+
+@dataclass(frozen=True)
+class SetSpec:
+    """Bytes written before the run; `core` names the ELF whose symbol `at` is, and who writes.
+
+    `values`: as written, where some differ from tile to tile; `data` is then their size in zeros.
+    """
+
+    at: At
+    data: bytes
+    core: str | None = None
+    origin: str = field(default="set", compare=False)
+    values: Values = ()
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """A tensor placed before the run: in L1 at `at` (of each of `tiles`), or in DRAM."""
+
+    at: At
+    file: Path
+    dtype: str
+    layout: str
+    shape: tuple[int, ...]
+    convert: str = "exact"
+    origin: str = field(default="input", compare=False)
+    tiles: tuple[XY, ...] = ()
+    dram: Dram | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return tensor.encoded_size(self.shape, self.dtype, self.layout)
+
+    def data(self) -> bytes:
+        """The bytes in memory; InputError naming the first value that `convert` refuses."""
+        array = read_array(self.file, self.dtype, self.origin)
+        try:
+            return tensor.encode(array, self.dtype, self.layout, self.convert)
+        except InputError as error:
+            raise InputError(f"{self.origin}: {error.message}", hint=error.hint) from error
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """A tensor read after the run, from L1 (of `tile`) or DRAM: saved, compared, or both."""
+
+    name: str
+    at: At
+    dtype: str
+    layout: str
+    shape: tuple[int, ...]
+    save: Path | None = None
+    expect: Path | None = None
+    compare: str = "bits"
+    max_ulp: int = 1
+    rtol: float = 0.05
+    atol: float = 0.05
+    origin: str = field(default="output", compare=False)
+    tile: XY | None = None
+    dram: Dram | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return tensor.encoded_size(self.shape, self.dtype, self.layout)
+
+    def check(self, data: bytes) -> tensor.Report | None:
+        """Compare the bytes in memory with the expected file; None when the program names none."""
+        if self.expect is None:
+            return None
+        return tensor.compare(
+            read_array(self.expect, self.dtype, self.origin),
+            data,
+            self.dtype,
+            self.compare,
+            layout=self.layout,
+            name=self.name,
+            max_ulp=self.max_ulp,
+            rtol=self.rtol,
+            atol=self.atol,
+        )
+
+
+@dataclass(frozen=True)
+class BufferSpec:
+    """Circular buffer `index`: `pages` of `page` bytes from `at` in L1."""
+
+    index: int
+    at: int
+    pages: int
+    page: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in L1."""
+        return self.pages * self.page
+
+
+@dataclass(frozen=True)
+class TileSpec:
+    """What is the same on each tile of `at`; arguments and values may name the tile."""
+
+    at: tuple[XY, ...]
+    cores: Mapping[str, CoreSpec]
+    image: Path | None = None
+    sets: tuple[SetSpec, ...] = ()
+    buffers: tuple[BufferSpec, ...] = ()
+    semaphores: tuple[int, ...] = ()
+    origin: str = field(default="tile", compare=False)
+
+
+@dataclass(frozen=True)
+class FirmwareSpec:
+    """The ELFs that boot a tile and run its kernels; `base`: where kernels go, None to find out."""
+
+    elfs: Mapping[str, Path]
+    base: int | None = None
+
+
+@dataclass(frozen=True)
+class ChipSpec:
+    """What the chip is like and how it runs (see Chip)."""
+
+    harvest: tuple[int, ...] = ()
+    dram_banks: int = 8
+    delivery: str = "round"
+    threads: int = 1
+    l0: str = "off"
+
+
+@dataclass(frozen=True)
+class Until:
+    """The run ends when the 32-bit word of L1 at `word` equals `equals` (on each of `tiles`)."""
+
+    word: At
+    equals: int
+    tiles: tuple[XY, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
+
+    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES.
+    """
+
+    until: tuple[Until, ...] = ()
+    limit: int | None = None
+    timeout_s: float | None = None
+    livelock: int = 2000
+    seed: int = 0
+    ub: str = "error"
+    poison: str = "off"
+    reference: str = "ttsim"
+    stochastic: int | str = "off"
+    engine: str | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole program; `path` is the file it came from, None when made from flags alone.
+
+    `inside`: the files that the file names lie in its folder.
+
+    `tiles` is empty for a program of one tile, whose parts stand in `cores`, `image`, `sets`,
+    `buffers` and `semaphores`; on a chip these are empty and each of `tiles` has its own.
+
+    kind "elf": every core names its ELF. kind "image": `image` is a picture of L1 and cores name
+    the address they start at. kind "llk": brisc and the TRISCs, run as tt-llk does (docs/llk.md).
+    kind "tt-metal": cores name kernels, run by the ELFs of `firmware`, if any (docs/programs.md).
+    """
+
+    name: str
+    kind: str
+    cores: Mapping[str, CoreSpec]
+    path: Path | None = None
+    inside: bool = True
+    image: Path | None = None
+    sets: tuple[SetSpec, ...] = ()
+    inputs: tuple[InputSpec, ...] = ()
+    outputs: tuple[OutputSpec, ...] = ()
+    run: RunSpec = field(default_factory=RunSpec)
+    buffers: tuple[BufferSpec, ...] = ()
+    semaphores: tuple[int, ...] = ()
+    tiles: tuple[TileSpec, ...] = ()
+    firmware: FirmwareSpec | None = None
+    chip: ChipSpec | None = None
+
+    @property
+    def is_chip(self) -> bool:
+        """Whether it runs on a chip: it has [[tile]], [chip] or tensors in DRAM."""
+        dram = [spec.dram for spec in self.inputs] + [spec.dram for spec in self.outputs]
+        return bool(self.tiles or self.chip or any(dram))
+
+    def placed(self) -> tuple[TileSpec, ...]:
+        """What stands on which tiles; a program of one tile is one entry at (1, 2)."""
+        own = TileSpec(
+            ((1, 2),), self.cores, self.image, self.sets, self.buffers, self.semaphores, self.name
+        )
+        return self.tiles or (own,)
+
+    @property
+    def home(self) -> Path | None:
+        """The folder that the program must not leave, None when it may."""
+        return self.path.parent if self.inside and self.path is not None else None
+
+    def files(self) -> Iterator[Path]:
+        """Every file the program is made of or reads."""
+        named: list[Path | None] = [self.path]
+        for part in self.placed():
+            named += [part.image, *(core.elf for core in part.cores.values())]
+        if self.firmware is not None:
+            named += self.firmware.elfs.values()
+        named += [source.file for source in self.inputs]
+        named += [output.expect for output in self.outputs]
+        return (path for path in named if path is not None)
