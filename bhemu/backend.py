@@ -22,7 +22,7 @@ from bhemu.riscv.engine import new_engine
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
-from bhemu.tensix.state import State
+from bhemu.tensix.state import CORES, PAGE, State
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
 _RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(
@@ -86,6 +86,14 @@ class Backend:
                 status = int(loop.run_rounds(self._s, n))
         self.surface()
         return status
+
+    def written(self, address: int, size: int) -> None:
+        """These bytes of L1 have changed: what was translated from them must not run again."""
+        pages = self._s.code_page[address // PAGE : (address + size + PAGE - 1) // PAGE]
+        cores = int(np.bitwise_or.reduce(pages))
+        for core in range(CORES):
+            if cores >> core & 1:
+                self.engine.changed(core, address, size)
 
     def read(self, address: int, size: int = 4, core: int = HOST) -> tuple[int, int]:
         """(status, value) of a device load as `core` (default: the host over the NoC)."""

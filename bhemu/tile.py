@@ -33,7 +33,7 @@ from bhemu.program import loader, tensor
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.schema import ENGINES, OutputSpec, Program
 from bhemu.snapshot import Snapshot
-from bhemu.tensix.state import CORES, PAGE, RESET, State, reset
+from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
 
 _INTERNAL = {
@@ -188,16 +188,8 @@ class Tile(Controls):
             raise InputError(f"write takes bytes, not {kind}", hint="put_tensor, write32") from None
         address = self._check_l1(at, len(plain))
         self.state.l1[address : address + len(plain)] = plain
-        self._drop_code(address, len(plain))
+        self.backend.written(address, len(plain))
         self._touched()
-
-    def _drop_code(self, address: int, size: int) -> None:
-        """These bytes have changed: what was translated from them must not run again."""
-        pages = self.state.code_page[address // PAGE : (address + size + PAGE - 1) // PAGE]
-        cores = int(np.bitwise_or.reduce(pages))
-        for core in range(CORES):
-            if cores >> core & 1:
-                self.backend.engine.changed(core, address, size)
 
     def read32(self, at: int | str) -> int:
         """One word as the host over the NoC; InputError where the host may not."""

@@ -24,6 +24,7 @@ def load(s: Any, c: Any, offset: Any) -> Any:
         return DONE
     if waiting == 0:
         return EMPTY
+    s.load_acted[0] = 1
     s.loaded[0] = s.mailbox[n, c, s.mailbox_read[n, c] % _DEPTH]
     s.mailbox_read[n, c] += 1
     return DONE

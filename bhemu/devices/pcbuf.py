@@ -48,6 +48,7 @@ def _load_pcbuf(s: Any, t: Any) -> Any:
     if s.pcbuf_write[t] == s.pcbuf_read[t]:
         s.loaded[0] = _override(s, t) >> 2
         return DONE if _override(s, t) & 1 else PCBUF_EMPTY
+    s.load_acted[0] = 1
     s.loaded[0] = s.pcbuf[t, s.pcbuf_read[t] % _DEPTH]
     s.pcbuf_read[t] += 1
     return DONE

@@ -12,13 +12,13 @@ from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv import csr_file, semantics
+from bhemu.riscv.polling import POLLS
 from bhemu.riscv.refusals import FAULT, WAITS, fail
 from bhemu.riscv.turn import LOOK
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
 
 _NCRISC = CORE_NAMES.index("ncrisc")
-_POLLS = 8  # repeated device loads after which the turn of a polling core is over
 REFUSED = -1  # from `csr`
 
 UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {csr:#x} is not modelled (word {word:#010x})")
@@ -49,9 +49,10 @@ def _poll(s: Any, c: Any) -> None:
     if s.stored[c] == 1 or s.pc[c] != s.poll_pc[c]:
         s.poll_pc[c] = s.pc[c]
         s.poll_count[c] = 0
+        s.poll_began[c] = 1
         s.stored[c] = 2 * min(s.stored[c], 1)
     s.poll_count[c] += 1
-    if s.poll_count[c] >= _POLLS:
+    if s.poll_count[c] >= POLLS:
         s.poll_count[c] = 0
         s.turn_yield[0] = 1
         s.attention[0] |= LOOK
@@ -60,10 +61,12 @@ def _poll(s: Any, c: Any) -> None:
 @njit
 def load(s: Any, c: Any, address: Any, size: Any) -> Any:
     """Status of a device load, its value in s.loaded; unless DONE it did not take place."""
+    s.load_acted[0] = 0
     status = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
     if status != DONE:
         _refused(s, c, status)
     else:
+        s.acted[c] |= s.load_acted[0]
         _poll(s, c)
     return status
 
@@ -106,6 +109,7 @@ def push(s: Any, c: Any, word: Any) -> Any:
 @njit
 def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
     """Execute a CSR instruction, counted, with `a` in rs1: the value for rd, or REFUSED."""
+    s.acted[c] = 1
     writes = semantics.csr_writes(word)
     number = word >> 20 if writes != semantics.NONE else np.int64(0)
     if csr_file.shows_coprocessor(number):

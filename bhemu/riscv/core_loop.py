@@ -12,10 +12,11 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.memory import LOAD, STORE
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import access, core_step
+from bhemu.riscv import access, core_step, polling
 from bhemu.riscv.core_step import JUMP_SELF, LEAVE
 from bhemu.riscv.formats import Atomic, Csr, Load, Store
 from bhemu.riscv.isa import rv32i
+from bhemu.riscv.polling import LOOKING
 from bhemu.riscv.refusals import (
     ASSERT,
     FLUSHES,
@@ -200,12 +201,14 @@ def _fetches(s: Any, c: Any, pc: Any) -> Any:
 @njit
 def _stop(s: Any, c: Any, pc: Any) -> Any:
     """Stop kind before the instruction at `pc`; nothing is translated, so a flush is done here."""
+    if s.attention[0] & LOOKING:
+        polling.look(s, c, pc)
     kind = must_stop(s, c, pc)
     if kind == FLUSHES:
         s.flush[c] = 0
         kind = must_stop(s, c, pc)
     if kind == NONE:
-        s.attention[0] = watchful(s, c)
+        s.attention[0] = watchful(s, c) | (s.attention[0] & LOOKING)
     return kind
 
 
@@ -259,5 +262,9 @@ def run_core(s: Any, c: Any) -> Any:
         s.fresh[c] = 0
         for i in range(32):
             s.regs[c, i] = np.uint32(0)
-    error = _slice(s, c) if begin(s, c) else np.int64(0)
+    error = np.int64(0)
+    if begin(s, c):
+        if polling.due(s, c):
+            polling.begin(s, c)
+        error = _slice(s, c)
     return end(s, c, error, np.int64(s.pc[c]))

@@ -11,9 +11,10 @@ import numpy as np
 from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
-from bhemu.riscv import access, semantics
+from bhemu.riscv import access, polling, semantics
 from bhemu.riscv.formats import Atomic, Csr, Load, Store
 from bhemu.riscv.isa import rv32i
+from bhemu.riscv.polling import LOOKING
 from bhemu.riscv.primitives import (
     REG_PC,
     REG_X0,
@@ -128,11 +129,22 @@ def _misaligned_store(s: Any, c: Any, address: Any, word: Any) -> Any:
 
 
 @njit
+def _copy_registers(s: Any, c: Any) -> None:
+    """To where the record has them while the engine does not keep them."""
+    for i in range(1, 32):
+        s.regs[c, i] = np.uint32(x_register(s, c, i))
+
+
+@njit
 def on_code(s: Any, address: Any) -> None:
     """Before every instruction that the engine can decode."""
     c = s.core[0]
     s.pc[c] = np.uint32(address)
     if s.fuel[c] <= 0 or s.attention[0] != 0:
+        if s.attention[0] & LOOKING:
+            if polling.returns(s, c, address):
+                _copy_registers(s, c)
+            polling.look(s, c, address)
         if s.attention[0] & REWRITTEN:  # begin a new block with this instruction
             s.attention[0] &= ~REWRITTEN
             reg_write(s, c, REG_PC, address)
@@ -243,7 +255,12 @@ def run_core(s: Any, c: Any) -> Any:
     s.translated[c] = 1
     if s.fresh[c]:
         _clear_registers(s, c)
-    error = emu_start(s, c) if begin(s, c) else np.int64(0)
+    error = np.int64(0)
+    if begin(s, c):
+        if polling.due(s, c):
+            _copy_registers(s, c)
+            polling.begin(s, c)
+        error = emu_start(s, c)
     if error == 0 and s.stop_kind[c] == NONE:
         error = np.int64(FETCH_UNMAPPED)  # the pc is the address at which the engine always stops
     return end(s, c, error, reg_read(s, c, REG_PC) if error else np.int64(0))

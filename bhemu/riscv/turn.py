@@ -6,6 +6,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE
+from bhemu.riscv import polling
 from bhemu.riscv.refusals import (
     ASSERT,
     BREAKPOINT,
@@ -140,6 +141,7 @@ def end(s: Any, c: Any, error: Any, pc: Any) -> Any:
         s.pc[c] = np.uint32(pc)
     elif error in _ACCESS_ERRORS:
         s.fuel[c] += 1  # the load or store did not retire
+    polling.end(s, c)
     status = _outcome(s, c, error)
     used = s.fuel_given[c] - s.fuel[c]
     s.fuel[c] = s.fuel_given[c] = 0

@@ -15,6 +15,7 @@ from bhemu.tensix import watch, watchpoints
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY
+from bhemu.tensix.polling_rounds import jump, turn_length
 from bhemu.tensix.route import taker, time_passes, waits
 from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
 from bhemu.tensix.status import DONE, IDLE
@@ -39,7 +40,6 @@ from bhemu.tensix.stops import (
 )
 
 ALL_THREADS = 0b111  # the threads, as a mask
-POLLING_TURN = 64  # instructions of a core that only polls
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _LOG_ROOM = 64
 _NO_LIMIT = 1 << 62
@@ -224,18 +224,9 @@ def until_holds(s: Any) -> Any:
 
 
 @njit
-def _spins(s: Any, c: Any) -> Any:
-    """A core whose last turn stored and pushed nothing while others went on: it polls."""
-    others = s.round_progress[0] - s.turn_used[c]
-    return s.stored[c] == 0 and s.turn_used[c] > 0 and others > 0
-
-
-@njit
 def _open_turn(s: Any, c: Any) -> None:
-    """Give the core its instructions: few when it only polls, so that polling costs little."""
-    given = s.quantum[0]
-    if _spins(s, c):
-        given = min(given, np.int64(POLLING_TURN))
+    """Give the core its instructions."""
+    given = turn_length(s, c)
     s.turn_open[0] = 1
     s.turn_yield[0] = 0
     s.turn_given[0] = s.left[c] = given
@@ -335,9 +326,11 @@ def _coprocessor_turn(s: Any) -> Any:
 @njit
 def rounds_within(s: Any, rounds: Any) -> Any:
     """As run_rounds, within the time slice that its caller has opened."""
-    for i in range(rounds):
-        if i > 0 and s.look_left[0] <= 0 and time_is_over(s):
+    left = rounds
+    while left > 0:
+        if left < rounds and s.look_left[0] <= 0 and time_is_over(s):
             return np.int64(STOP_TIME)
+        whole = s.agent[0] == 0 and s.turn_open[0] == 0
         while s.agent[0] < CORES:
             status = _core_turn(s, s.agent[0])
             if status != 0:
@@ -350,6 +343,9 @@ def rounds_within(s: Any, rounds: Any) -> Any:
         status = _end_round(s)
         if status != 0:
             return status
+        left -= 1
+        if whole and left > 0:
+            left -= jump(s, left)
     return np.int64(0)
 
 

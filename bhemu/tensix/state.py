@@ -277,6 +277,22 @@ MEMBERS = (
     ),
     Member("poll_pc", _u32, (CORES,), "pc of the last device load"),
     Member("poll_count", _i64, (CORES,), "device loads from there with no store in between"),
+    Member("poll_began", _i64, (CORES,), "1 = since `loop_pc` that count has begun again"),
+    # loops without effect, see riscv/polling.py (never architectural)
+    Member("count_passes", _i64, (1,), "1 = their passes are counted instead of executed"),
+    Member("acted", _i64, (CORES,), "1 = an access of the slice did more than load a value"),
+    Member("load_acted", _i64, (1,), "the same, of the last device load"),
+    Member("loop_pc", _u32, (CORES,), "pc where a pass began"),
+    Member("loop_regs", _u32, (CORES, 32), "registers there"),
+    Member("loop_fuel", _i64, (CORES,), "fuel there, -1 = the slice is not looked at"),
+    Member("loop_polls", _i64, (CORES, 2), "poll_pc and poll_count there"),
+    Member("loop_front", _i64, (CORES,), "how far the threads had come"),
+    Member(
+        "loop_length", _i64, (CORES,), "instructions of a pass, 0 = the turn is not such a loop"
+    ),
+    Member("loop_loads", _i64, (CORES,), "device loads that a pass adds to poll_count"),
+    Member("loop_yields", _i64, (CORES,), "1 = device loads ended the turn"),
+    Member("loop_wait", _i64, (CORES, 2), "turns until the next look, and how many they were"),
     Member("turn_used", _i64, (CORES,), "instructions the core retired in its last turn"),
     Member("round_progress", _i64, (1,), "what was retired in the last round"),
     Member("sweep_open", _i64, (1,), "1 = a sweep over the threads was stopped in the middle"),
@@ -367,6 +383,7 @@ class State:
         self.py: Any = None  # interpreted twins of the compiled entries
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
         address.records[self.base] = self
+        self.count_passes[0] = 1
         _set(self)
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
@@ -382,7 +399,15 @@ def reset(s: Any) -> None:
     """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes"),
-        *("quantum", "ub_mode", "reference", "livelock", "time_slice", "look_every"),
+        *(
+            "quantum",
+            "ub_mode",
+            "reference",
+            "livelock",
+            "time_slice",
+            "look_every",
+            "count_passes",
+        ),
         *("stochastic", "stochastic_seed"),
         *("window_at", "window", "window_rule", "noc_data"),
         *POINTERS,

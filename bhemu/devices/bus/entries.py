@@ -79,15 +79,22 @@ class _Text:
             return (f"return np.int64({rules.READ_ONLY if self._store else rules.WRITE_ONLY})",)
         return (self._call(way),)
 
+    def _acts(self, register: Register | None) -> tuple[str, ...]:
+        """What marks a load that does more than load a value."""
+        acts = not self._store and self._window.load_acts(register)
+        return ("s.load_acted[0] = 1",) if acts else ()
+
     def build(self) -> str:
         """The whole module."""
         window = self._window
         for register in window.registers:
             if register.modelled:
-                conditions = self._branches.setdefault(self._statements(register), [])
+                statements = (*self._acts(register), *self._statements(register))
+                conditions = self._branches.setdefault(statements, [])
                 conditions.append(f"{register.offset:#x} <= offset < {register.end:#x}")
         way = window.way(self._store)
         last = f"return np.int64({window.unknown})" if way is None else self._call(way)
+        last = "\n    ".join((*self._acts(None), last))
         lines = []
         for statements, conditions in self._branches.items():
             test = "\n        or ".join(conditions)

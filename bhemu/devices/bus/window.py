@@ -31,7 +31,11 @@ AT_ONCE, AFTER_WORDS, TRACKED_GPRS, TRACKED_TDMA, TRACKED_CONFIG = range(5)
 
 
 class Effect(Enum):
-    """What an access does beyond its value, for an analysis that must not perform it."""
+    """What an access does beyond its value, for an analysis that must not perform it.
+
+    After a load that does something, or gives what changes by itself, `s.load_acted` is 1: the
+    bus sets it where the declaration says so, the function where the effect depends on the state.
+    """
 
     NONE = "nothing else happens"
     VARIES = "a load gives what changes by itself"
@@ -144,6 +148,13 @@ class Window:
             return register.effect
         effect = self.store_effect if store else self.load_effect
         return effect if isinstance(effect, Effect) else effect(s, core, offset)
+
+    def load_acts(self, register: Register | None) -> bool:
+        """True when every load, of a register or else of the window, may do more than load."""
+        effect = self.load_effect
+        if register is not None and (register.inert or register.effect is not Effect.NONE):
+            return True
+        return isinstance(effect, Effect) and effect is not Effect.NONE
 
     def refuses(self, store: bool, agent: int) -> int:
         """The rule that every load or store by an agent breaks, or 0."""
