@@ -33,7 +33,7 @@ HOSTS = (
     *("loop_polls", "loop_front", "loop_length", "loop_loads", "loop_yields", "loop_wait"),
     *("watch_log", "log", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
-    *("time_slice", "look_every", "look_left", "leave_at"),
+    *("time_slice", "look_every", "look_left", "leave_at", "attention"),
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))

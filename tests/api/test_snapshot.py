@@ -13,14 +13,13 @@ import bhemu as package
 from bhemu import Assert, InputError, NoProgress, Program, Snapshot, Tile
 from bhemu.devices.bus.address_map import INERT
 from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, lw, tt
+from bhemu.snapshot import HOSTS
 from bhemu.tensix.state import MEMBERS, POINTERS
 
 ROOT = Path(package.__file__).parent.parent
 SYNC = 0xFFE80004
-# Not architectural: which pages the engine was told about, scratch of the vector unit and the log.
-APART = {"log", "log_write", "log_read", "watch_log", "watch_before", "flush", "translated"}
-APART |= {"breakpoint", "breakpoint_count", "breakpoint_skip", "scratch", "limit"}
-APART |= {"until_count", "until_address", "until_value"}
+# Neither architectural: which pages the engine was told about, scratch of the vector unit.
+APART = {*HOSTS, "flush", "scratch"}
 
 
 def state(tile: Tile) -> dict[str, np.ndarray]:
