@@ -15,6 +15,8 @@ from bhemu.errors import Internal
 
 libraries: list[str] = []  # paths of shared libraries whose functions compiled code calls
 _raised = False
+_LINE = 64  # bytes of a cache line
+_next_start = 0
 _alive: list[Any] = []  # what is loaded stays
 # What numba's code calls to raise an exception of Python, for an index or a division by zero.
 _RAISING = ("numba_", "NRT_", "Py")
@@ -32,7 +34,7 @@ class Fix(NamedTuple):
 
 
 class Image(NamedTuple):
-    """`content` is loaded at the start of a page; `entry` is where it is called.
+    """`content` is loaded at a multiple of 64 bytes; `entry` is where it is called.
 
     With an `object_of` it is an object file that defines the function of this name and refers to
     the symbols of `fixes`: LLVM loads it, on processors whose objects link.py does not know.
@@ -109,14 +111,32 @@ def load(image: Image) -> int:
     """Address of the function of an image, which stays in memory as long as the process."""
     if image.object_of:
         return _load_object(image)
-    memory = mmap.mmap(-1, len(image.content))
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    memory[:] = image.content
+    size = len(image.content)
+    start = _start(image)
+    memory = mmap.mmap(-1, size + (mmap.PAGESIZE if start else 0))
+    page = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    base = page + start
+    memory[start : start + size] = image.content
     for fix in image.fixes:
         target = (address(fix.symbol) if fix.symbol else base) + fix.addend
-        memory[fix.place : fix.place + 8] = target.to_bytes(8, "little")
-    length = image.writable or len(image.content)
-    if _library(None).mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), _READ_EXECUTE):
+        memory[start + fix.place : start + fix.place + 8] = target.to_bytes(8, "little")
+    length = len(memory) if start else image.writable or size
+    if _library(None).mprotect(ctypes.c_void_p(page), ctypes.c_size_t(length), _READ_EXECUTE):
         raise Internal("the system does not let compiled code execute")
     _alive.append(memory)
     return base + image.entry
+
+
+def _start(image: Image) -> int:
+    """Where in its first page an image begins: behind the one before, if that were on the page.
+
+    Entries that all began at the start of a page would share the few lines of the processor's
+    instruction cache that belong to it. What is written needs pages of its own.
+    """
+    global _next_start
+    if image.writable < len(image.content):
+        return 0
+    start = _next_start
+    _next_start += -(-len(image.content.rstrip(b"\0")) // _LINE) * _LINE
+    _next_start %= mmap.PAGESIZE
+    return start

@@ -16,8 +16,8 @@ from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.watching import Watchpoints
 from bhemu.parts import TilePart
 from bhemu.tensix import stops, watchpoints
-from bhemu.tensix.loop import ALL_THREADS
 from bhemu.tensix.state import ASSERTED, CORES, RUNNING
+from bhemu.tensix.thread import ALL_THREADS
 
 _ROUNDS = 1 << 40  # of one call: compiled code returns when its time slice is over
 LONGEST_TURN = 10_000_000  # instructions
@@ -142,7 +142,8 @@ class Runner:
             raise
         finally:
             self._running = False
-            self.tile.state.sweep_due[0] = ALL_THREADS  # a host may end what they wait for
+            s = self.tile.state  # a host may end what threads wait for
+            s.sweep_due[0], s.sweep_idle[0] = ALL_THREADS, 0
             if self.observer:
                 self.observer.run_ended()
         return self.last

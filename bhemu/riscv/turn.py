@@ -22,7 +22,6 @@ from bhemu.riscv.refusals import (
 )
 from bhemu.tensix import watchpoints
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.loop import until_holds
 from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
 from bhemu.tensix.stops import (
     INSTRUCTIONS,
@@ -37,6 +36,7 @@ from bhemu.tensix.stops import (
     STOP_UNTIL,
     STOP_WATCH,
 )
+from bhemu.tensix.thread import until_holds
 
 LOOK, STORED = 1, 2  # attention: general; compare the until words after a store
 REWRITTEN = 4  # attention: the Unicorn engine must look at the code again

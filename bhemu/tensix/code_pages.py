@@ -27,7 +27,8 @@ def flush(s: Any, cores: Any) -> None:
 
 @njit
 def written(s: Any, first: Any, size: Any) -> None:
-    """Bytes `first` to `first + size` of L1 have new contents."""
+    """A Tensix word or a device wrote bytes `first` to `first + size` of L1."""
+    s.l1_written[0] = 1
     cores = np.int64(0)
     for page in range(first // PAGE, (first + size + PAGE - 1) // PAGE):
         if page < _PAGES:

@@ -23,6 +23,7 @@ _NAN = _U(0x7FC00000)
 _FRACTION = _U(0x7FFFFF)
 _HIDDEN = _U(0x800000)
 _E255 = _U(255)
+ORDINARY = _U(253)  # see fma_within
 _POINT = _I(127 + 26)  # float32 exponent of a sum whose leading bit is bit 26, the normal place
 
 
@@ -46,7 +47,13 @@ def _product(xm: Any, ym: Any) -> Any:
     middle = _U(_U(xh * yl) + _U(xl * yh) + _U(low >> _U(12)))
     high = _U(_U(_U(xh * yh) << _U(4)) + _U(middle >> _U(8)))
     lost = _U(_U(middle & _U(0xFF)) | _U(low & _U(0xFFF)))
-    return _U(high | (_ONE if lost != _ZERO else _ZERO))
+    return _U(high | _U(_U(lost + _U(0xFFF)) >> _U(12)))
+
+
+@njit(inline="always")
+def _any(x: Any) -> Any:
+    """1 when `x` < 2**29 is not 0; a comparison would have to come back from a mask register."""
+    return _U(_U(x + _U(0x1FFFFFFF)) >> _U(29))
 
 
 @njit(inline="always")
@@ -54,29 +61,39 @@ def _align(m: Any, distance: Any) -> Any:
     """`m` shifted right by `distance` >= 0; lost bits set bit 0 only when something remains."""
     d = _U(min(_U(distance), _U(31)) & _U(31))
     kept = _U(m >> d)
-    lost = (kept != _ZERO) and (_U(kept << d) != m)
-    return _U(kept | (_ONE if lost else _ZERO))
+    lost = _any(_U(m - _U(kept << d)))
+    return _U(kept | _U(lost & _any(kept)))
+
+
+@njit(inline="always")
+def _leading(r: Any) -> Any:
+    """How far the leading bit of `r` < 2**30, not 0, stands above bit 26."""
+    # It alone decides the float's exponent: the bit below it is cleared first.
+    leading = np.float32(_I(r & ~_U(r >> _ONE)))
+    return _I(_I(leading.view(np.int32) >> _I(23)) - _POINT)
+
+
+@njit(inline="always")
+def _rounded(r: Any, n: Any, field: Any) -> Any:
+    """`r` shifted right by `n`, rounded to nearest even, with the exponent `field` above it."""
+    left = _U(_U(max(_I(-n), _I(0))) & _U(31))
+    right = _U(_U(max(n, _I(0))) & _U(3))
+    t = _U(_U(r << left) >> right)
+    # A shift by 3 looks at bits 0 and 1 only; the highest lost bit is not sticky.
+    lost = _U(r & _U(right | _U(right >> _ONE)))
+    t = _U(t | _U(_U(lost | _U(lost >> _ONE)) & _ONE))
+    out = _U(_U(field << _U(23)) + _U(_U(t >> _U(3)) & _FRACTION))
+    return _U(out + _U(_U(_U(_U(t & _U(7)) + _U(out & _ONE)) + _U(3)) >> _U(3)))
 
 
 @njit(inline="always")
 def _pack(r: Any, exponent: Any, sign: Any) -> Any:
     """Normalise a non-zero sum `r` < 2**30 to bit 26, round to nearest even and assemble."""
-    # The leading bit alone decides the float's exponent: the bit below it is cleared first.
-    leading = np.float32(_I(r & ~_U(r >> _ONE)))
-    n = _I(_I(leading.view(np.int32) >> _I(23)) - _POINT)
+    n = _leading(r)
     e = _I(exponent + n)
     tiny = e <= _I(0)
     n = _I(n + _I(1)) if tiny else n
-    left = _U(_U(max(_I(-n), _I(0))) & _U(31))
-    right = _U(_U(max(n, _I(0))) & _U(3))
-    t = _U(_U(r << left) >> right)
-    # A shift by 3 looks at bits 0 and 1 only; the highest lost bit is not sticky.
-    lost = (right != _ZERO) and (_U(r & _U(right | _ONE)) != _ZERO)
-    t = _U(t | (_ONE if lost else _ZERO))
-    field = _U(_I(0) if tiny else min(e, _I(254)))
-    out = _U(_U(field << _U(23)) + _U(_U(t >> _U(3)) & _FRACTION))
-    up = _U(_U(t & _U(7)) + _U(out & _ONE)) > _U(4)
-    out = _U(out + (_ONE if up else _ZERO))
+    out = _rounded(r, n, _U(_I(0) if tiny else min(e, _I(254))))
     out = _ZERO if out < _HIDDEN else out
     return _U(sign | (_INFINITY if e >= _I(255) else out))
 
@@ -124,3 +141,29 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     special = special or (pe >= _I(255))
     other = _special(x, y, z, xm, ym)
     return other if special else result
+
+
+@njit(inline="always")
+def fma_within(x: Any, y: Any, z: Any) -> Any:
+    """As `fma`, with two numbers: where one of them is above ORDINARY the result means nothing.
+
+    They are the largest exponent of all that goes in, and the exponent of the sum less 1.
+    """
+    xm, ym, zm = _mantissa(x), _mantissa(y), _U(_mantissa(z) << _U(3))
+    ps, zs = _U(_U(x ^ y) & _SIGN), _U(z & _SIGN)
+    pm = _product(xm, ym)
+    xe, ye, ze = _I(_exponent(x)), _I(_exponent(y)), _I(_exponent(z))
+    pe = _I(_I(xe + ye) - _I(127))
+    e = max(pe, ze)
+    p, a = _align(pm, _I(e - pe)), _align(zm, _I(e - ze))
+    larger, smaller = max(p, a), min(p, a)
+    r = _U(larger + smaller) if ps == zs else _U(larger - smaller)
+    n = _leading(r)
+    sum_exponent = _I(e + n)
+    result = _U((ps if p >= a else zs) | _rounded(r, n, _U(sum_exponent)))
+    zero = _U(zs & ps)
+    result = zero if r == _ZERO else result
+    dropped = (pm == _ZERO) or (pe < _I(0))
+    result = (z if zm != _ZERO else zero) if dropped else result
+    other = _U(_ZERO if dropped or (r == _ZERO) else _U(sum_exponent - _I(1)))
+    return result, _U(max(e, max(xe, ye))), other

@@ -40,6 +40,7 @@ REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wai
 # opcodes
 MOP, NOP, MOP_CFG, REPLAY, RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05
 _BRISC = 0
+_SLOT = FIFO_DEPTH - 1
 FROM_PUSH, FROM_MOP, FROM_REPLAY = 0, 1, 2  # gate_from; REPLAY adds the slot
 
 
@@ -67,7 +68,7 @@ def mop_drained(s: Any, t: Any) -> Any:
     if s.mop_on[t]:
         return False
     for i in range(s.fifo_read[t], s.fifo_write[t]):
-        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == MOP:
+        if np.int64(s.fifo[t, i & _SLOT]) >> 24 == MOP:
             return False
     return True
 
@@ -75,7 +76,7 @@ def mop_drained(s: Any, t: Any) -> Any:
 @njit
 def put(s: Any, t: Any, core: Any, word: Any, pc: Any) -> None:
     """Append a word; the caller has seen to it that there is room."""
-    i = s.fifo_write[t] % FIFO_DEPTH
+    i = s.fifo_write[t] & _SLOT
     s.fifo[t, i] = np.uint32(word)
     s.fifo_pc[t, i] = np.uint32(pc)
     s.fifo_core[t, i] = core
@@ -197,7 +198,7 @@ def _replay(s: Any, t: Any, word: Any) -> Any:
     return DONE
 
 
-@njit
+@njit(forceinline=True)
 def _play(s: Any, t: Any) -> Any:
     i = s.play_at[t]
     s.play_at[t] = (i + 1) & 31
@@ -205,7 +206,6 @@ def _play(s: Any, t: Any) -> Any:
     word = np.int64(s.replay[t, i])
     s.gate_word[t], s.gate_pc[t] = s.replay[t, i], s.replay_pc[t, i]
     s.gate_from[t] = FROM_REPLAY + i
-    s.gate_full[t] = 1
     return REPLAY_NESTED if word >> 24 == REPLAY else DONE
 
 
@@ -222,7 +222,7 @@ def _take(s: Any, t: Any) -> Any:
         return word
     if queued(s, t) == 0:
         return np.int64(-1)
-    i = s.fifo_read[t] % FIFO_DEPTH
+    i = s.fifo_read[t] & _SLOT
     word = np.int64(s.fifo[t, i])
     s.fifo_read[t] += 1
     s.gate_pc[t], s.gate_core[t] = s.fifo_pc[t, i], s.fifo_core[t, i]
@@ -253,7 +253,7 @@ def _recorded(s: Any, t: Any, word: Any) -> Any:
     return s.record_execute[t] == 0
 
 
-@njit
+@njit(forceinline=True)
 def fetch(s: Any, t: Any) -> Any:
     """Bring the next word of thread `t` to the wait gate: DONE, IDLE (there is none) or error.
 
@@ -269,11 +269,12 @@ def fetch(s: Any, t: Any) -> Any:
             continue
         s.gate_word[t] = np.uint32(word)
         opcode = word >> 24
+        if opcode > RESOURCEDECL and s.record_left[t] == 0:
+            return DONE
         if s.gate_from[t] == FROM_PUSH and (opcode == MOP or opcode == MOP_CFG):
             status = _expander(s, t, word)
         elif s.record_left[t] > 0:
             if not _recorded(s, t, word):
-                s.gate_full[t] = 1
                 return DONE
             s.look_left[0] -= 1
             if s.look_left[0] <= 0:
@@ -285,7 +286,6 @@ def fetch(s: Any, t: Any) -> Any:
             s.sync_declared[t] = 1  # for Auto TTSync (devices/auto_sync.py)
             status = DONE
         else:
-            s.gate_full[t] = 1
             return DONE
         if status != DONE:
             return status

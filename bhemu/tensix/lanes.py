@@ -155,6 +155,16 @@ def all_enabled(s: Any) -> Any:
     return flags != _ZERO
 
 
+@njit(inline="always")
+def chosen(flag: Any, value: Any, old: Any) -> Any:
+    """`value` where `flag` is 1, `old` where it is 0.
+
+    In bits: a condition would become a masked store, and the next word's load would wait for it.
+    """
+    mask = _U(_ZERO - flag)
+    return _U(_U(value & mask) | _U(old & _U(~mask)))
+
+
 @njit
 def write(s: Any, dest: Any) -> None:
     """LReg[dest] = s.lane_tmp[VALUE] in the enabled lanes; `dest` 0-15."""
@@ -163,8 +173,7 @@ def write(s: Any, dest: Any) -> None:
         return
     out, new, flags, on = s.lreg[dest & 15], s.lane_tmp[VALUE], s.cc, unmasked(s)
     for lane in range(LANES):
-        value, old = new[lane], out[lane]  # loads under a condition would not become vectors
-        out[lane] = value if _U(flags[lane] | on) != _ZERO else old
+        out[lane] = chosen(_U(flags[lane] | on), new[lane], out[lane])
 
 
 @njit
@@ -175,8 +184,7 @@ def write_where(s: Any, dest: Any, row: Any) -> None:
         return
     out, new, flag = s.lreg[dest & 15], s.lane_tmp[row], s.lane_tmp[FLAG]
     for lane in range(LANES):
-        value, old = new[lane], out[lane]
-        out[lane] = value if flag[lane] != _ZERO else old
+        out[lane] = chosen(flag[lane], new[lane], out[lane])
 
 
 @njit(inline="always")
@@ -190,8 +198,8 @@ def write_flags(s: Any) -> None:
     """Condition codes = s.lane_tmp[FLAG] (0 or 1) in the enabled lanes."""
     flags, new, on = s.cc, s.lane_tmp[FLAG], unmasked(s)
     for lane in range(LANES):
-        value, old = new[lane], flags[lane]
-        flags[lane] = value if _U(old | on) != _ZERO else old
+        old = flags[lane]
+        flags[lane] = chosen(_U(old | on), new[lane], old)
 
 
 @njit

@@ -1,4 +1,4 @@
-"""The compiled loop: one thread's words, sweeps over the three threads, the scheduler's rounds.
+"""The compiled loop: sweeps over the three threads, the scheduler's rounds.
 
 Order of a round: brisc, trisc0, trisc1, trisc2, ncrisc (each a turn of `quantum` instructions, or
 of POLLING_TURN when its last turn only polled), then the coprocessor until no thread can go on.
@@ -9,152 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_entry, call_step, l1_word
+from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
-from bhemu.tensix import watch, watchpoints
-from bhemu.tensix.frontend import fetch
-from bhemu.tensix.gate import hold, poll
-from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.polling_rounds import jump, turn_length
-from bhemu.tensix.route import taker, time_passes, waits
-from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
-from bhemu.tensix.status import DONE, IDLE
+from bhemu.tensix.route import time_passes
+from bhemu.tensix.state import BLOCKED, CORES, RUNNING, THREADS
 from bhemu.tensix.stops import (
     STOP_DEADLOCK,
     STOP_IDLE,
     STOP_LIMIT,
-    STOP_LOG,
     STOP_QUIET,
-    STOP_STEP,
     STOP_TIME,
     STOP_UNTIL,
-    STOP_WATCH,
     close_time_slice,
     cut_turn,
     leaves,
     near_limit,
     open_time_slice,
     round_passed,
-    stop,
     time_is_over,
 )
+from bhemu.tensix.thread import ALL_THREADS, step_thread, until_holds
 
-ALL_THREADS = 0b111  # the threads, as a mask
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
-_LOG_ROOM = 64
 _NO_LIMIT = 1 << 62
-
-
-@njit
-def _record(s: Any, t: Any) -> None:
-    i = s.log_write[0] % LOG_SIZE
-    s.log[i, 0] = np.uint32(t)
-    s.log[i, 1] = s.gate_word[t]
-    s.log[i, 2] = s.gate_pc[t]
-    s.log[i, 3] = np.uint32(s.gate_from[t])
-    watch.after(s)
-    s.log_write[0] += 1
-
-
-@njit
-def _banks(s: Any) -> Any:
-    """Who owns which Src bank, as one number."""
-    valid = s.src_valid[0, 0] | s.src_valid[0, 1] << 1 | s.src_valid[1, 0] << 2
-    units = s.unpack_bank[0] | s.unpack_bank[1] << 1 | s.matrix_bank[0] << 2
-    return valid | s.src_valid[1, 1] << 3 | units << 4 | s.matrix_bank[1] << 7
-
-
-@njit
-def _woke(s: Any, opcode: Any, banks: Any) -> Any:
-    """True when the word of `opcode` may have ended a wait; `banks` = _banks before it."""
-    kind = s.wakes[opcode]
-    if s.route[0] or kind == WAKES:
-        return True
-    # A word that waits inside the scalar unit looks at L1, where the packer writes.
-    return kind == WAKES_BY_BANK and (banks != _banks(s) or s.thcon[0] != 0)
-
-
-@njit
-def _arrives(s: Any, t: Any) -> Any:
-    """True when a word of thread `t` stands at the gate, which its front end brings there."""
-    if s.gate_full[t]:
-        return True
-    status = fetch(s, t)
-    if status == DONE or status == STOP_TIME:
-        return status == DONE
-    s.gate_blocked[t] = 0
-    s.sweep_due[0] &= ~(1 << t)
-    if status != IDLE:
-        stop(s, t, status)
-    elif s.latch[t]:
-        poll(s, t)  # a latched wait is forgotten even while no word comes
-    return False
-
-
-@njit
-def _executed(s: Any, t: Any, opcode: Any, banks: Any) -> Any:
-    """Count the word that has left the gate; 0, or why everything stops after it."""
-    s.gate_full[t] = 0
-    s.gate_blocked[t] = 0
-    s.executed[t] += 1
-    s.op_count[t, opcode] += 1
-    s.clock[0] += 1
-    s.progress[0] += 1
-    s.sweep_left[0] -= 1
-    s.look_left[0] -= 1
-    if _woke(s, opcode, banks):
-        s.sweep_due[0] = ALL_THREADS
-        s.sweep_left[0] = 0
-    status = 0
-    if s.until_count[0] and s.wakes[opcode] != WAKES_NOBODY and until_holds(s):
-        status = STOP_UNTIL
-    if s.watch_count[0] and watchpoints.changed(s):
-        status = STOP_WATCH
-    if s.trace[0] == 0:
-        return status
-    _record(s, t)
-    full = s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM
-    return STOP_LOG if full and status == 0 else status
-
-
-@njit
-def step_thread(s: Any, t: Any) -> Any:
-    """Execute up to sweep_left words of thread `t`; returns how many.
-
-    Ends after a word that may have ended another thread's wait, and where a look is due; sweep_due
-    then says that all must be tried. Where no word can go on, sweep_due says so and gate_blocked
-    what it waits for. status[0] is set when everything must stop.
-    """
-    n = np.int64(0)
-    while s.sweep_left[0] > 0:
-        if not _arrives(s, t) or s.look_left[0] <= 0:
-            return n
-        if s.executed[t] == s.executed_limit[t]:
-            stop(s, t, STOP_STEP)
-            return n
-        word = s.gate_word[t]
-        opcode = np.int64(word) >> 24
-        status = hold(s, t, opcode) if s.latch[t] or s.thcon[0] else np.int64(DONE)
-        if status == DONE and s.trace[0] and watch.before(s, np.int64(t)):
-            stop(s, t, STOP_STEP)
-            return n
-        banks = _banks(s)
-        if status == DONE:
-            status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
-        elif s.route[0]:
-            status = waits(s, t, status)
-        if status != DONE:
-            s.gate_blocked[t] = max(status, 0)
-            s.sweep_due[0] &= ~(1 << t)
-            if status < 0:
-                stop(s, t, status)
-            return n
-        n += 1
-        status = _executed(s, t, opcode, banks)
-        if status != 0:
-            stop(s, t, status)
-            return n
-    return n
 
 
 @njit
@@ -182,7 +60,7 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
     if s.sweep_open[0] == 0:
         s.sweep_open[0] = s.sweep_left[0] = 1
         s.sweep_thread[0] = s.sweep_count[0] = s.sweep_total[0] = 0
-        s.sweep_due[0] = ALL_THREADS
+        s.sweep_due[0], s.sweep_idle[0] = ALL_THREADS, 0
     total = np.int64(0)
     near_limit(s)
     while True:
@@ -210,17 +88,6 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
 def run_tensix(s: Any, words: Any) -> Any:
     """Sweep until no thread can go on or about `words` were executed; returns how many."""
     return _sweep(s, np.int64(-1), words)
-
-
-@njit
-def until_holds(s: Any) -> Any:
-    """True when every until condition holds."""
-    if s.until_count[0] == 0:
-        return False
-    for i in range(s.until_count[0]):
-        if l1_word(s, s.until_address[i]) != np.int64(s.until_value[i]):
-            return False
-    return True
 
 
 @njit

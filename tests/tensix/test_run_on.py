@@ -17,7 +17,15 @@ from bhemu.tile import Tile
 
 GPR = 0xFFE00000
 # Positions within a sweep, what says how the order was found, addresses of this process.
-NOT_COMPARED = {"wakes", "sweep_due", "sweep_left", "time_slice", "look_every", *POINTERS}
+NOT_COMPARED = {
+    "wakes",
+    "sweep_due",
+    "sweep_left",
+    "sweep_idle",
+    "time_slice",
+    "look_every",
+    *POINTERS,
+}
 WALL_CLOCK = 0xFFB121F0
 
 VECTOR = [

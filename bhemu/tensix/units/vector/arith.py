@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.fma import fma
+from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
@@ -37,8 +37,14 @@ _NO_ZERO = error(
 def fma_rows(s: Any, x: Any, y: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
     """Scratch value = x * y + z, rows of (32,) uint32; the flips are xored into x and z."""
     out = s.lane_tmp[lanes.VALUE]
+    most, most_sum = _U(0), _U(0)
     for lane in range(lanes.LANES):
-        out[lane] = fma(_U(x[lane] ^ flip_x), y[lane], _U(z[lane] ^ flip_z))
+        value, above, sum_above = fma_within(_U(x[lane] ^ flip_x), y[lane], _U(z[lane] ^ flip_z))
+        out[lane] = value
+        most, most_sum = max(most, above), max(most_sum, sum_above)
+    if most > _U(ORDINARY + _U(1)) or most_sum > ORDINARY:
+        for lane in range(lanes.LANES):
+            out[lane] = fma(_U(x[lane] ^ flip_x), y[lane], _U(z[lane] ^ flip_z))
 
 
 @njit
