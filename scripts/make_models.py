@@ -183,6 +183,62 @@ CONFLICTS = [
 ]
 
 
+REACHED = [
+    (
+        "unpackers, matrix unit, packer: StochRndType other than None",
+        "FPU-STOCHASTIC, PACR-ALU_ROUNDING_MODE_Gasket_srnd_en, .._Packer_srnd_en",
+        "refused; stochastic = SEED, up or down models it, not bit-exact",
+    ),
+    (
+        "broadcasts of 32-bit datums unpacked to Dst (llk_math_eltwise_unary_datacopy.h)",
+        "SETDVALID, MOV-LOW-OF-16",
+        'executed with reference = "llk": the bank has no format, which the moves do not need'
+        " (SETDVALID-FORMAT, MOV-LOW-READ noted); refused otherwise",
+    ),
+    (
+        "sums of rows with enforced fp32 accumulation (llk_math_reduce.h, the reduce_custom files)",
+        "FPU-DENORMALS, MOV-LOW-OF-16",
+        'executed with reference = "llk" (DST-LOW-KEPT noted); a result that a denormal of SrcB'
+        " could change is in doubt, see above",
+    ),
+    (
+        "sums of rows of int8 (llk_math_reduce.h, is_int_fpu_en): FP16A_FORCE_Enable",
+        "none",
+        "executed after the ISA text",
+    ),
+    (
+        "transposition of fp32 in Dst (llk_math_transpose_dest.h, is_32bit)",
+        "MOV-LOW-OF-16",
+        "refused: the kernel leaves bit 11 of DBG_FEATURE_DISABLE clear, and tt-llk's own tests say"
+        " that it fails on Blackhole; int32 works",
+    ),
+    (
+        "untilizing packs, strided (llk_pack.h, llk_pack_untilize.h): one or two interfaces",
+        "PACR-STRIDED, PACR-INTERFACES",
+        "executed with remap_addrs and swizzle_32b set, as llk_math_reconfig_remap sets them; else"
+        " refused, because the order of rows is not followed",
+    ),
+    (
+        "tiles of few rows and narrow tiles after other formats: rows that earlier kernels left",
+        "FPU-EXPONENT, PACR-UNWRITTEN",
+        "refused only where such a datum reaches an output",
+    ),
+    (
+        "maxima with an index, L1 as source of the packer, row_pad_zero, INT_DESCALE, MVMUL with"
+        " broadcast, ZEROSRC with minus infinity",
+        "POOL-MODE, PACR-*, MVMUL-MODE, ZEROSRC-VALUE",
+        "refused; no kernel of the checkout issues them (INDEX_DIS, NO_ROW_PAD_ZERO, instr_mod19 0,"
+        " zero_val 0 in all of them)",
+    ),
+    (
+        "ckernel_debug.h: dumps of SrcA, SrcB and Dst through the debug port",
+        "SETDVALID",
+        'executed with reference = "llk" as far as the array read port goes; other ports are'
+        " refused",
+    ),
+]
+
+
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
     """A markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -334,6 +390,13 @@ def text() -> str:
         "ttsim executes none of this, so nothing else decides.",
         "",
         *table(("what", "the ISA text", "production kernels", "bhemu follows"), CONFLICTS),
+        "",
+        "## What kernels of tt-llk reach of the refusals",
+        "",
+        "From the sources of tt_llk_blackhole: each place where a kernel uses what some rule"
+        " refuses by default, and what is done.",
+        "",
+        *table(("kernel", "rule", "decision"), REACHED),
         "",
         "## Rules",
         "",

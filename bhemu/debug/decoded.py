@@ -161,7 +161,8 @@ def _src(s: Snapshot, which: int, fmt: str) -> Iterator[Row]:
         if fmt != "raw" and held not in _INTEGERS:
             # 5-bit exponents are kept as they are where 8 bits have room (Src, Blackhole ISA).
             scale = 2.0**112 if (formats.FIVE_BIT >> held) & 1 else 1.0
-            cells, form = cells.view(np.float32) * np.float64(scale), _FLOAT
+            plain = cells & np.uint32(0xFFFFE000)  # without the marks of doubt
+            cells, form = plain.view(np.float32) * np.float64(scale), _FLOAT
         for row in range(64):
             label = f"bank {bank} row {row:>2}"
             yield Row(label, values(cells[row].tolist()), form, names=False, index=row)

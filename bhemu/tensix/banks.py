@@ -14,10 +14,12 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.formats import BF16, FP16
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import NCB, UNSUPPORTED, condition, error
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
+NO_FORMAT = 16  # a bank that SETDVALID handed over implies no format
 STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/prepare.py
 
 # Condition of [SrcA bank 0, SrcA bank 1, SrcB bank 0, SrcB bank 1]
@@ -199,11 +201,22 @@ def release(s: Any, t: Any, mask: Any) -> Any:
 
 
 @njit
+def fp16_forced(s: Any, t: Any) -> Any:
+    """1 when every operand counts as fp16, and Dst has 16-bit datums (FP16A_FORCE_Enable).
+
+    It goes before implied and configured formats, Fp32_enabled and INT8_math_enabled.
+    """
+    return config.thread(s, t, tf.FP16A_FORCE_Enable)
+
+
+@njit
 def format_a(s: Any, t: Any, which: Any) -> Any:
     """SrcA format of an FPU instruction: implied, from the matrix bank of `which`, or configured.
 
     Moves that read or write SrcB take their SrcA format from the bank of SRCB.
     """
+    if fp16_forced(s, t):
+        return np.int64(FP16)
     if not config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
         return s.src_fmt[which, s.matrix_bank[which] & 1]
     b = config.bank(s, t)
@@ -213,8 +226,20 @@ def format_a(s: Any, t: Any, which: Any) -> Any:
 
 
 @njit
+def moved_format(s: Any, t: Any) -> Any:
+    """SrcA format of a move from or to SrcB.
+
+    A bank without format gives bits back as it got them, whatever it were: bf16, then.
+    """
+    fmt = format_a(s, t, SRCB)
+    return np.int64(BF16) if fmt == NO_FORMAT else fmt
+
+
+@njit
 def format_b(s: Any, t: Any) -> Any:
     """SrcB format of an FPU instruction: implied, from its matrix bank, or ALU_FORMAT_SPEC_REG1."""
+    if fp16_forced(s, t):
+        return np.int64(FP16)
     if not config.thread(s, t, tf.DISABLE_IMPLIED_SRCB_FMT_Base):
         return s.src_fmt[SRCB, s.matrix_bank[SRCB] & 1]
     return config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG1_SrcB)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.effects import Effect, Kind, Values, of_mask
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.handover import hand_over
 
@@ -42,7 +43,14 @@ SETDVALID_FORMAT = error(
     UNSUPPORTED,
     "SETDVALID is unsupported on Blackhole: the format that the bank implies is ill-specified",
     "hand the bank over with UNPACR_NOP, or with set_dat_valid of UNPACR; with undefined behaviour "
-    "tolerated, the bank gets the format that its unpacker handed over last",
+    "tolerated, the bank gets the format that its unpacker handed over last; with reference llk it "
+    "has none, which is enough for the moves of 32-bit broadcasts",
+)
+_NO_FORMAT = error(
+    "SETDVALID-FORMAT",
+    UNSUPPORTED,
+    "SETDVALID handed over Src banks, which imply no format since: MOVD2B and MOVB2D may use them",
+    "the ISA text calls the instruction unsupported on Blackhole, production kernels use it",
 )
 
 
@@ -187,18 +195,21 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
     """Give the unpack banks to the matrix unit (SETDVALID, Wormhole ISA).
 
     Where undefined behaviour is tolerated, a bank gets the format that its unpacker handed over
-    last.
+    last. With reference "llk" it has no format: only moves by bits may use it.
     """
 
     setvalid = bits(1, 0)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = violated(s, SETDVALID_FORMAT)
+        status = np.int64(0) if follows_llk(s) else violated(s, SETDVALID_FORMAT)
         if status:
             return status
+        if follows_llk(s):
+            noted(s, _NO_FORMAT)
         for which in range(2):
             if (f.setvalid >> which) & 1:
                 held = s.src_fmt[which, (s.unpack_bank[which] ^ 1) & 1]
+                held = np.int64(NO_FORMAT) if follows_llk(s) else held
                 status = hand_over(s, t, which, held)
                 if status:
                     return status

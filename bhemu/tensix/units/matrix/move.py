@@ -154,7 +154,8 @@ def _get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
         return refuse(s, _FORMAT, fmt=fmt)
     b = config.bank(s, t)
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
-    if wide | config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
+    wide |= config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled)
+    if wide & ~banks.fp16_forced(s, t):
         if (FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
             return refuse(s, _FROM_32, fmt=fmt, low=low)
         if fmt == TF32:
@@ -209,7 +210,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6", formats
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
             return refuse(s, _MODE, instr_mod=f.instr_mod)
-        kind = _get_kind(s, t, banks.format_a(s, t, SRCB), f.dest_32b_lo, True)
+        kind = _get_kind(s, t, banks.moved_format(s, t), f.dest_32b_lo, True)
         if kind < 0:
             return kind
         first = rwc.dst_row(s, t, f.dst)
@@ -341,7 +342,7 @@ def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
 
     Its SrcA format is that of the SrcB bank.  The tests cover formats with an 8-bit exponent only.
     """
-    kind = _put_kind(s, banks.format_a(s, t, SRCB), low)
+    kind = _put_kind(s, banks.moved_format(s, t), low)
     if kind == transfer.PUT_BF16 and follows_llk(s):
         if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled):
             return transfer.PUT_32

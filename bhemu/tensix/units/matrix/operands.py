@@ -122,10 +122,17 @@ def stochastically(s: Any, t: Any) -> Any:
 
 
 @njit
+def integers(s: Any, t: Any) -> Any:
+    """1 when operands are integers (ALU_ACC_CTRL_INT8_math_enabled)."""
+    int8 = config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled)
+    return int8 & ~banks.fp16_forced(s, t)
+
+
+@njit
 def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> Any:
     """FLOAT, FIVE_BIT or INT8, or the error (< 0) of formats that do not go together."""
     a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
-    if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
+    if integers(s, t):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
         return INT8 if fits else refuse(s, _INT8_FORMATS, fmt_a=a, fmt_b=b)
     if s.stochastic[0] == stochastic.REFUSED and stochastically(s, t):
@@ -158,7 +165,8 @@ def dst_row_refused(s: Any, row: Any, rows: Any) -> Any:
 @njit(forceinline=True)
 def wide_dst(s: Any, t: Any) -> Any:
     """1 when floating-point results go to a 32-bit Dst (ALU_ACC_CTRL_Fp32_enabled)."""
-    return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled)
+    wide = config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled)
+    return wide & ~banks.fp16_forced(s, t)
 
 
 @njit(forceinline=True)

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, doubt, formats, rwc
-from bhemu.tensix import config_fields as cf
+from bhemu.tensix import banks, dest, doubt, formats, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, Word, bits
@@ -56,7 +55,7 @@ _ONE = 0x3F800000
 def _style_of(s: Any, t: Any) -> Any:
     """Style of SrcA (pool_scaled), or the error (< 0) of formats that do not go together."""
     a, b = banks.format_a(s, t, SRCA), banks.format_b(s, t)
-    if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_INT8_math_enabled):
+    if operands.integers(s, t):
         fits = (operands.INT8_ONLY >> a) & 1
         return pool_scaled.INT8 if fits else refuse(s, _MAX_FORMATS, fmt_a=a, fmt_b=b)
     if (formats.FIVE_BIT_DATUMS >> a) & (formats.FIVE_BIT_DATUMS >> b) & 1:
