@@ -1,5 +1,6 @@
 """Damage to the cache of compiled code for hostile_campaign.py: a run must give what it gave."""
 
+import importlib
 import os
 import random
 import shutil
@@ -8,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from hostile_files import mutate
@@ -15,6 +17,7 @@ from hostile_files import mutate
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "elfs" / "hang_flag"  # what it executes is compiled quickly; exit code 3
 LIMIT = 300  # seconds of a run, which compiles what was damaged
+SHARE = 50  # one of so many damaged caches goes through the command line
 
 Damage = Callable[[random.Random, Path, list[Path]], None]
 
@@ -90,27 +93,46 @@ def _run(cache: Path, limit: int | None) -> Ended:
     return Ended(f"exit code {done.returncode}", done.stdout, done.stderr)
 
 
-def damaged_caches(count: int, folder: Path) -> Iterator[tuple[str, float]]:
-    """How runs of PROGRAM ended, with one file damaged each, and their seconds.
+def _damaged(r: random.Random, whole: Path, folder: Path) -> tuple[Path, str]:
+    """One file of a copy of a cache, damaged, and how."""
+    shutil.copytree(whole, folder)
+    files = sorted(folder.iterdir())
+    file = r.choice([path for path in files if path.suffix != ".lock"] + files)
+    damage = r.choice(DAMAGES)
+    damage(r, file, files)
+    return file, damage.__name__.strip("_")
 
-    Each must end and report as the run that filled the cache.
+
+def _read(cache: ModuleType, file: Path, whole: Path) -> str:
+    """What becomes of reading one file: only what was kept may come back."""
+    wanted = cache.read_in(whole, file.name)
+    found = cache.read_in(file.parent, file.name)
+    if found is None:
+        return "refused"
+    return "read" if found == wanted else "other bytes read"
+
+
+def damaged_caches(count: int, folder: Path) -> Iterator[tuple[str, str, float]]:
+    """Kind, end and seconds of damaged caches; one of SHARE is used by a run of PROGRAM.
+
+    Each run must end and report as the one that filled the cache.
     """
+    cache = importlib.import_module("bhemu.jit.cache")
     whole = folder / "whole"
     wanted = _run(whole, None)
     assert wanted.out, wanted.errors
     r = random.Random(count)
     for number in range(count):
-        cache = folder / f"case{number}"
-        shutil.copytree(whole, cache)
-        files = sorted(cache.iterdir())
-        file = r.choice([path for path in files if path.suffix != ".lock"] + files)
-        damage = r.choice(DAMAGES)
-        damage(r, file, files)
+        case = folder / f"case{number}"
+        file, how = _damaged(r, whole, case)
         begin = time.monotonic()
-        ended = _run(cache, LIMIT)
-        end = f"{wanted.end} as without damage"
-        if ended[:2] != wanted[:2] or "Traceback" in ended.errors:
-            told = f"{damage.__name__} {file.name}: {ended.end} {ended.errors[-80:]!r}"
-            end = f"undocumented: {told}"
-        yield end, time.monotonic() - begin
-        shutil.rmtree(cache)
+        end = _read(cache, file, whole)
+        yield "cached code", end, time.monotonic() - begin
+        if number % SHARE == 0:
+            begin = time.monotonic()
+            ended = _run(case, LIMIT)
+            end = f"{wanted.end} as without damage"
+            if ended[:2] != wanted[:2] or "Traceback" in ended.errors:
+                end = f"undocumented: {how} {file.name}: {ended.end} {ended.errors[-80:]!r}"
+            yield "cached code by command", end, time.monotonic() - begin
+        shutil.rmtree(case)

@@ -194,8 +194,9 @@ def interrupts(count: int) -> Iterator[Outcome]:
 def caches(count: int) -> Iterator[Outcome]:
     """A damaged cache of compiled code each: what was damaged is compiled again."""
     with tempfile.TemporaryDirectory() as folder:
-        for end, seconds in damaged_caches(count, Path(folder)):
-            yield Outcome("caches of compiled code", end, seconds)
+        for kind, end, seconds in damaged_caches(count, Path(folder)):
+            yield Outcome(kind, end, seconds)
+            print(f"\r{kind}: {end:40}", end="", file=sys.stderr, flush=True)
 
 
 # Report
@@ -281,7 +282,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--interrupts", type=int, default=50)
-    parser.add_argument("--caches", type=int, default=200)
+    parser.add_argument("--caches", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=ROOT / "out" / "hostile")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")

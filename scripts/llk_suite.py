@@ -1,7 +1,7 @@
 """Runs a seeded sample of tt-llk's Blackhole tests on bhemu and tabulates the outcomes by file.
 
 python scripts/llk_suite.py run CHECKOUT RESULTS [FILE...]   append records to RESULTS/<file>.jsonl
-python scripts/llk_suite.py table CHECKOUT RESULTS [--write] the table; --write: into docs/llk.md
+python scripts/llk_suite.py table CHECKOUT RESULTS [--write NAME]  the table; or into docs/llk.md
 python scripts/llk_suite.py orders CHECKOUT RESULTS      some of these tests again, in other orders
 CHECKOUT is one of tt-llk or of tt-metal.
 """
@@ -20,7 +20,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 DOC = ROOT / "docs" / "llk.md"
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 COLUMNS = ("pass", "refused", "mismatch", "assert", "timeout", "compile", "error", "host", "skip")
 
 
@@ -143,15 +142,18 @@ def table(results: list[Result]) -> str:
 
 
 def tabulate(options: argparse.Namespace) -> None:
-    """Print the table, or put it between the marks in docs/llk.md."""
+    """Print the table, or put it between its marks in docs/llk.md; files without a run are out."""
     results = [read(path) for path in sorted(options.results.glob("test_*.jsonl"))]
-    text = table(results)
+    text = table([result for result in results if result.ran])
     if not options.write:
         print(text)
         return
     page = DOC.read_text()
-    pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
-    DOC.write_text(re.sub(pattern, lambda _: f"{BEGIN}\n{text}\n{END}", page, flags=re.S))
+    begin, end = (f"<!-- {options.write}: {part} -->" for part in ("begin", "end"))
+    if begin not in page:
+        sys.exit(f"{DOC} has no line {begin}")
+    pattern = re.escape(begin) + ".*?" + re.escape(end)
+    DOC.write_text(re.sub(pattern, lambda _: f"{begin}\n{text}\n{end}", page, flags=re.S))
 
 
 def main() -> None:
@@ -178,7 +180,7 @@ def main() -> None:
     runs.add_argument("files", nargs="*")
     runs.add_argument("--together", type=int, default=1, help="files in one pytest, on one tile")
     orders.add_argument("--orders", type=int, default=3)
-    tables.add_argument("--write", action="store_true", help="into docs/llk.md")
+    tables.add_argument("--write", metavar="NAME", help="between the marks NAME of docs/llk.md")
     options = parser.parse_args()
     options.action(options)
 

@@ -174,6 +174,12 @@ CONFLICTS = [
         " (VECTOR-MACRO-SWAP-LOAD)",
     ),
     (
+        "MOP template 1: outer and inner count",
+        "low seven bits",
+        "tt-llk's test of tensix_sync() and MOP has 1000 by 1000: fields of 10 bits",
+        'with reference = "llk" up to 1023, else up to 127 (MOP-COUNT)',
+    ),
+    (
         "UNPACR_NOP that clears both banks (bank_clr_ctrl)",
         "unsupported: waits for one bank and clears both",
         "tt-llk's custom matmul: waits for both banks, then clears both",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from elf_builder import Elf, Sec, Seg
 from llk_host import BRISC, SOFT_RESET, THREE, Suite, addition
 from llk_runner import ELFS, PARAMS, UNPACK_A
 
@@ -189,6 +190,33 @@ def test_every_worker_of_the_suite_finds_a_tile(lib: ModuleType) -> None:
         device.get_block_locations("dram")
     with pytest.raises(NotModelled, match="noc0 coordinates"):
         lib.convert_coordinate("0,0").to_str("noc0")
+
+
+def test_brisc_that_waits_for_a_command_is_no_livelock(
+    lib: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One instruction a turn: the 5000 clock units of a read are more rounds than livelock has."""
+    monkeypatch.setenv(device.OPTIONS, "quantum=1,livelock=200")
+    suite = Suite(lib)
+    assert suite.run(addition()) == THREE
+    assert lib.read_word_from_device("0,0", 0x1FFCC) == 2
+    emulated = lib.check_context().devices[0].emulated((0, 0))
+    assert emulated.tile.state.livelock[0] == 200
+
+
+def test_what_only_the_host_reads_of_an_elf_is_not_loaded(lib: ModuleType, tmp_path: Path) -> None:
+    """tt-llk's linker script gives such sections addresses that no tile has (sections.ld)."""
+    path = tmp_path / "trisc1.elf"
+    segments = [Seg(0xB000), Seg(0x6600000)]
+    path.write_bytes(
+        bytes(Elf(segments, [Sec(".text", 0xB000), Sec(".profiler_meta", 0x6600000)], entry=0xB000))
+    )
+    assert lib.load_elf(str(path), "0,0", "trisc1", return_start_address=True) == 0xB000
+    path.write_bytes(
+        bytes(Elf(segments, [Sec(".text", 0xB000), Sec(".data", 0x6600000)], entry=0xB000))
+    )
+    with pytest.raises(InputError, match="outside L1"):
+        lib.load_elf(str(path), "0,0", "trisc1")
 
 
 def test_locations_are_tiles_of_their_own(lib: ModuleType) -> None:

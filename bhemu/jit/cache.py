@@ -69,9 +69,14 @@ def _sealed(name: str, data: bytes) -> bytes:
 
 def read(name: str) -> bytes | None:
     """What was kept under a name; None for what is absent, damaged or not certainly ours."""
+    return read_in(root(), name)
+
+
+def read_in(folder: Path, name: str) -> bytes | None:
+    """As `read`, from a folder."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe does not wait
-        with open(os.open(root() / name, flags), "rb") as opened:
+        with open(os.open(folder / name, flags), "rb") as opened:
             state = os.fstat(opened.fileno())
             if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid():
                 return None

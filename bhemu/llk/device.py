@@ -6,7 +6,7 @@ clock units and never by wall time, so a run gives the same values on any machin
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from bhemu.tile import Tile
 OPTIONS: Final = "BHEMU_LLK"  # name=value,...: as Tile takes them
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC
 BUDGET: Final = 5_000_000  # clock units a read waits for what it reads to change
+_FOR_HOST: Final = (".device_print_strings", ".device_print_strings_info", ".profiler_meta")
 _DEFAULTS: Final = {"reference": "llk"}
 _NUMBERS: Final = ("quantum", "seed", "livelock")
 _QUIET: Final = ("parked", "reset", "assert")
@@ -134,8 +135,14 @@ class Device:
     # Programs
 
     def load_elf(self, path: str | Path, core: str) -> int:
-        """Load as the test suite does, over what was there; returns the start address."""
+        """Load as the test suite does, over what was there; returns the start address.
+
+        Sections that only the host reads, from the file, stand at addresses that no tile has.
+        """
         image = loader.read_elf(path)
+        for_host = {image.sections[name] for name in _FOR_HOST if name in image.sections}
+        segments = tuple(part for part in image.segments if part.vaddr not in for_host)
+        image = replace(image, segments=segments)
         for placed in loader.place(image, local="loader_init", core=core):
             self.tile.write(placed.address, placed.data)
         chosen = self.tile.core[core]
@@ -166,9 +173,17 @@ class Device:
         self._run(over, BUDGET)
 
     def _run(self, until: Any, limit: int) -> None:
+        livelock = self.tile.state.livelock
+        rounds = int(livelock[0])
+
+        def over(tile: Tile) -> bool:
+            # When no kernel runs, brisc polls for the next command, which the host may give.
+            livelock[0] = 0 if self._quiet() else rounds
+            return bool(until(tile))
+
         try:
             if not self._failed:
-                self.tile.run(until, limit=limit)
+                self.tile.run(over, limit=limit)
         except BhemuError as problem:
             self._failed = True
             self._check_starts(problem)
@@ -176,6 +191,8 @@ class Device:
                 raise
         else:
             self._check_starts(None)
+        finally:
+            livelock[0] = rounds
 
     def _check_starts(self, problem: BhemuError | None) -> None:
         """GuestFault when a kernel runs from elsewhere than where its ELF starts.

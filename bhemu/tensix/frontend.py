@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.quirks import follows_llk, refuse
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE, IDLE, UB, condition, error
 from bhemu.tensix.stops import STOP_TIME
@@ -25,8 +25,8 @@ MOP_RESERVED = error("MOP-RESERVED", UB, "MOP template 1 with non-zero bits {bit
 MOP_COUNT = error(
     "MOP-COUNT",
     UB,
-    "MOP outer count {outer}, inner count {inner}: both must be 1 to 127",
-    "set MOP words",
+    "MOP outer count {outer}, inner count {inner}: both must be 1 to {most}",
+    "set MOP words; reference llk takes counts of 10 bits, as tt-llk's tests do",
 )
 MOP_STEPS = error(
     "MOP-FLAGS", UB, "MOP template 0 with flag word {flags:#x}: only bits 0 and 1 exist"
@@ -41,6 +41,7 @@ REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wai
 MOP, NOP, MOP_CFG, REPLAY, RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05
 _BRISC = 0
 _SLOT = FIFO_DEPTH - 1
+COUNT_MAX, LLK_COUNT_MAX = 127, 1023  # of template 1: in the ISA text, in tt-llk's tests
 FROM_PUSH, FROM_MOP, FROM_REPLAY = 0, 1, 2  # gate_from; REPLAY adds the slot
 
 
@@ -99,8 +100,9 @@ def _begin_mop(s: Any, t: Any, word: Any) -> Any:
     if (word >> 23) & 1:
         if word & 0x7FFFFF:
             return refuse(s, MOP_RESERVED, bits=word & 0x7FFFFF)
-        if first < 1 or first > 127 or second < 1 or second > 127:
-            return refuse(s, MOP_COUNT, outer=first, inner=second)
+        most = LLK_COUNT_MAX if follows_llk(s) else COUNT_MAX
+        if first < 1 or first > most or second < 1 or second > most:
+            return refuse(s, MOP_COUNT, outer=first, inner=second, most=most)
         s.mop_on[t] = 2
         return DONE
     if second > 3:

@@ -19,9 +19,11 @@ def marker(n: int) -> int:
     return assemble("SETDMAREG", payload_sig_sel=n, reg_index_16b=126)
 
 
-def executed(words: list[int], mop: list[int], thread: int = 1) -> list[int]:
+def executed(
+    words: list[int], mop: list[int], thread: int = 1, reference: str = "ttsim"
+) -> list[int]:
     """Words that pass the wait gate of `thread`, in order."""
-    tile = Tile()
+    tile = Tile(reference=reference)
     tile.state.trace[0] = 1
     setup = [w for i, v in enumerate(mop) for w in (*li(A1, MOP_CFG_BASE + 4 * i), *li(A0, v),
                                                     sw(A0, A1))]  # fmt: skip
@@ -90,6 +92,24 @@ def test_a_mop_uses_the_configuration_it_began_with() -> None:
     """Two MOPs of the largest counts give every word, with a configuration of 127 x 127."""
     words = [127, 127, NOP, NOP, NOP, marker(1), NOP, marker(2), marker(3)]
     assert executed([assemble("MOP", mop_type=1)], words) == list(template1(words))
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(128, 2), (1, 128), (1023, 2), (2, 1023)])
+def test_counts_of_10_bits_where_tt_llk_decides(outer: int, inner: int) -> None:
+    """tt-llk's test of tensix_sync() has a MOP of 1000 x 1000; the text has seven bits."""
+    words = [outer, inner, NOP, NOP, NOP, marker(1), NOP, marker(2), marker(3)]
+    mop = [assemble("MOP", mop_type=1)]
+    assert executed(mop, words, reference="llk") == list(template1(words))
+    with pytest.raises(Undefined, match="must be 1 to 127"):
+        executed(mop, words)
+
+
+@pytest.mark.parametrize("count", [0, 1024])
+def test_other_counts_are_refused_there_too(count: int) -> None:
+    with pytest.raises(Undefined, match="must be 1 to 1023"):
+        executed(
+            [assemble("MOP", mop_type=1)], [1, count, *(NOP for _ in range(7))], reference="llk"
+        )
 
 
 @pytest.mark.parametrize("seed", range(12))
