@@ -16,8 +16,9 @@ from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.polling_rounds import jump, turn_length
+from bhemu.tensix.recording import nearly_full, record_word
 from bhemu.tensix.route import taker, time_passes, waits
-from bhemu.tensix.state import BLOCKED, CORES, LOG_SIZE, RUNNING, THREADS
+from bhemu.tensix.state import BLOCKED, CORES, RUNNING, THREADS
 from bhemu.tensix.status import DONE, IDLE
 from bhemu.tensix.stops import (
     STOP_DEADLOCK,
@@ -41,19 +42,7 @@ from bhemu.tensix.stops import (
 
 ALL_THREADS = 0b111  # the threads, as a mask
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
-_LOG_ROOM = 64
 _NO_LIMIT = 1 << 62
-
-
-@njit
-def _record(s: Any, t: Any) -> None:
-    i = s.log_write[0] % LOG_SIZE
-    s.log[i, 0] = np.uint32(t)
-    s.log[i, 1] = s.gate_word[t]
-    s.log[i, 2] = s.gate_pc[t]
-    s.log[i, 3] = np.uint32(s.gate_from[t])
-    watch.after(s)
-    s.log_write[0] += 1
 
 
 @njit
@@ -112,9 +101,8 @@ def _executed(s: Any, t: Any, opcode: Any, banks: Any) -> Any:
         status = STOP_WATCH
     if s.trace[0] == 0:
         return status
-    _record(s, t)
-    full = s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM
-    return STOP_LOG if full and status == 0 else status
+    record_word(s, t)
+    return STOP_LOG if nearly_full(s) and status == 0 else status
 
 
 @njit
