@@ -50,7 +50,8 @@ class Where:
     Tensix thread 0-2, `pc` a byte address, `symbol` a text such as "main+0x24", `file` and `line`
     a source position, `word` a 32-bit instruction word and `decoded` its disassembly. Where the
     compiler has inlined, `function` is the function of that source position and `inlined` the
-    calls that led to it, the inner ones first.
+    calls that led to it, the inner ones first. `operands` says what the operands of a Tensix word
+    stand for: addresses, formats, rows, names.
     """
 
     tile: tuple[int, int] | str | None = None
@@ -64,6 +65,7 @@ class Where:
     decoded: str | None = None
     function: str | None = None
     inlined: tuple[Call, ...] = ()
+    operands: str | None = None
 
     def _agent(self) -> str:
         parts = []
@@ -83,7 +85,8 @@ class Where:
 
     def _instruction(self) -> str:
         word = "" if self.word is None else f"word 0x{self.word:08X}"
-        return " ".join(part for part in (word, self.decoded or "") if part)
+        text = " ".join(part for part in (word, self.decoded or "") if part)
+        return f"{text} ({self.operands})" if self.operands else text
 
     def __repr__(self) -> str:
         return f"<Where {self}>"

@@ -13,19 +13,22 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError
 if TYPE_CHECKING:
     from bhemu.debug.trace import Tracer
     from bhemu.machine.stop import Stop
-    from bhemu.machine.traced import TracedWord
+    from bhemu.machine.traced import TracedStore, TracedWord
 
 
 @click.command("trace")
 @program_options
 @click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="only words of thread N")
 @click.option("--limit-words", type=click.IntRange(1), metavar="N", help="stop after N words")
+@click.option("--words", is_flag=True, help="words alone: no stores of cores, no meanings")
 @run_options
 def command(**values: Any) -> int:
     """Run a program and print every Tensix word as it was executed.
 
     A line is number, thread, pc that pushed the word, MOP or REPLAY slot it came through, the word
-    in assembly, function and source line. With --json one object per line. Outputs are not
+    in assembly, function and source line, then what the operands stand for: of UNPACR and PACR
+    the L1 addresses, formats and rows, and who set them. Stores of cores to devices (Config, GPRs,
+    NIUs, streams, ...) stand between the words. With --json one object per line. Outputs are not
     compared; exit codes are those of run.
     """
     chosen = settings(values)
@@ -37,7 +40,7 @@ def command(**values: Any) -> int:
         chosen.check_save()
         target = Target(chosen, progress)
 
-    def show(word: "TracedWord") -> None:
+    def show(word: "TracedWord | TracedStore") -> None:
         output.say(json.dumps(word.as_dict()) if chosen.as_json else word.as_text(chosen.verbose))
 
     tracer = Tracer(
@@ -47,6 +50,7 @@ def command(**values: Any) -> int:
         thread=values["thread"],
         most=values["limit_words"],
         chip=target.chip,
+        stores=None if values["words"] else show,
     )
     stop: Stop | None = None
     error: BhemuError | None = None

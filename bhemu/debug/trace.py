@@ -5,11 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from bhemu.chip import Chip
+from bhemu.debug.operands import Operands
 from bhemu.errors import BhemuError
 from bhemu.launch import until_words
+from bhemu.machine.operands import effective
 from bhemu.machine.stop import Stop
-from bhemu.machine.traced import Entry, Places, TracedWord
+from bhemu.machine.traced import Entry, Places, TracedStore, TracedWord
 from bhemu.program.schema import Program
+from bhemu.tensix.recording import FIRST_CORE, WORDS, WORDS_AND_STORES
 from bhemu.tile import Tile
 
 
@@ -31,8 +34,9 @@ class Tracer:
     """Runs a launched program and gives each executed word to `show` as soon as a round is over.
 
     thread: only the words of that thread; most: end after that many words; chip: that of the tile,
-    which runs all of its tiles. The schedule is that of
-    a run without trace.
+    which runs all of its tiles. The schedule is that of a run without trace. stores: gets the
+    stores of cores to devices, in their places between the words; the words then tell their
+    meaning too.
     """
 
     def __init__(
@@ -44,11 +48,15 @@ class Tracer:
         thread: int | None = None,
         most: int | None = None,
         chip: Chip | None = None,
+        stores: Callable[[TracedStore], None] | None = None,
     ) -> None:
         self._tile, self._program, self._show, self._chip = tile, program, show, chip
         self._thread, self._most = thread, most
         self._places = Places(tile)
         self._sink = _Sink(self._take)
+        self._stores = stores
+        self._operands = None if stores is None else Operands(tile)
+        self._words = 0
         self._first = int(tile.state.log_write[0])
         self.shown = 0
 
@@ -64,7 +72,7 @@ class Tracer:
         """
         tile, spec = self._tile, self._program.run
         kept, tile.log = tile.log, self._sink
-        tile.state.trace[0] = 1
+        tile.state.trace[0] = WORDS if self._stores is None else WORDS_AND_STORES
         try:
             run = tile.run if self._chip is None else self._chip.run
             stop = run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
@@ -86,9 +94,16 @@ class Tracer:
         thread = None if error.where is None else error.where.thread
         if thread is None or self._thread not in (None, thread):
             return
+        if error.where is not None and error.where.tile != self._tile.xy:
+            return
         s = self._tile.state
         at_gate = int(s.gate_word[thread]), int(s.gate_pc[thread]), int(s.gate_from[thread])
-        self._show(self._places.word(self._sink.taken, (thread, *at_gate), error.rule or "error"))
+        word = self._places.word(self._words, (thread, *at_gate), error.rule or "error")
+        self._show(word if self._operands is None else self._told(word))
+
+    def _told(self, word: TracedWord) -> TracedWord:
+        """The word at its gate, with what it would do."""
+        return replace(word, meaning=effective(self._tile.state, word.thread, word.word))
 
     def _ask(self, _: Any) -> bool:
         self._drain()
@@ -108,7 +123,24 @@ class Tracer:
         self._tile.drain_log()
 
     def _take(self, entry: Entry) -> None:
+        if entry[0] >= FIRST_CORE:
+            self._take_store(entry)
+            return
+        self._words += 1
+        word = self._places.word(self._words - 1, entry)
+        if self._operands is not None:
+            place = f"T{word.thread} {word.place or hex(word.pc)}"
+            meaning, set_by = self._operands.next(place)
+            word = replace(word, meaning=meaning, set_by=set_by)
         if self.full or self._thread not in (None, entry[0]):
             return
         self.shown += 1
-        self._show(self._places.word(self._sink.taken - 1, entry))
+        self._show(word)
+
+    def _take_store(self, entry: Entry) -> None:
+        assert self._stores is not None and self._operands is not None
+        store = self._places.store(entry)
+        self._operands.stored(store.address, f"{store.core} {store.place or hex(store.pc)}")
+        own = self._thread is None or store.core == f"trisc{self._thread}"
+        if own and not self.full:
+            self._stores(store)

@@ -5,6 +5,7 @@ import itertools
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from bhemu import arguments, interrupts, report
@@ -44,11 +45,22 @@ def _look_for_hang(tile: TilePart, status: int) -> None:
         raise no_progress(tile, loops)
 
 
+def _with_operands(tile: TilePart, error: BhemuError) -> BhemuError:
+    """The error of a Tensix word, its place with what the word would have done."""
+    where = error.where
+    if where is not None and where.thread is not None and where.word is not None:
+        from bhemu.machine.operands import effective
+
+        told = effective(tile.state, where.thread, where.word)
+        error.where = replace(where, operands=told or None)
+    return error
+
+
 def resolve(tile: TilePart, status: int) -> Stop | None:
     """Act on a status: None to go on, a Stop, or an exception."""
     s, engine = tile.state, tile.backend.engine
     if status < 0:
-        raise report.rule_error(tile, status)
+        raise _with_operands(tile, report.rule_error(tile, status))
     c = int(s.core[0])
     if status == stops.STOP_FLUSH:
         engine.flush(c)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from bhemu.machine import operands
+from bhemu.machine.meaning import meaning
 from bhemu.memmap import CORE_NAMES
 from bhemu.parts import CorePart, TilePart
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
@@ -54,11 +56,15 @@ def thread(tile: TilePart, t: int) -> str:
     symbol = tile.core[CORE_NAMES[core]].locate(pc)[0]
     text += f", at the gate: {disassemble(int(s.gate_word[t]))}{origin(int(s.gate_from[t]))}"
     text += f" from {CORE_NAMES[core]} pc {pc:#x}" + (f" {symbol}" if symbol else "")
+    told = operands.effective(s, t, int(s.gate_word[t]))
+    text += f" ({told})" if told else ""
     condition = CONDITIONS.get(int(s.gate_blocked[t]))
     if condition is not None:
         text += f", waits for {condition.text}"
     if s.latch[t]:
         text += f", held by {disassemble(int(s.latch_word[t]))}"
+        held = meaning(int(s.latch_word[t]), t)
+        text += f" ({held})" if held else ""
     return text
 
 

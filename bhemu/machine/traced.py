@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+from bhemu.devices.bus.naming import device_name
 from bhemu.errors import Call, source_text
+from bhemu.memmap import CORE_NAMES
 from bhemu.parts import Source, TilePart
 from bhemu.program.dwarf import Inlined
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import decode, disassemble
+from bhemu.tensix.recording import FIRST_CORE
 
 _TEXT_WIDTH = 72
 Entry = tuple[int, int, int, int]
@@ -20,7 +23,9 @@ class TracedWord:
     recorded word `pc` is where the recorded one came from. `function`, `file` and `line` belong to
     `pc` and are None where no ELF knows them. Where the compiler has inlined, `inlined` holds the
     calls that led to that source line, which is in `inlined_function`. `refused` is the rule that
-    refused the word: it stands at its gate, not executed.
+    refused the word: it stands at its gate, not executed. `meaning` says what the operands stand
+    for, with addresses, rows and formats, and `set_by` who set the formats and addresses; only
+    `bhemu trace` looks at that.
     """
 
     number: int
@@ -35,6 +40,8 @@ class TracedWord:
     inlined_function: str | None = None
     inlined: tuple[Call, ...] = ()
     refused: str | None = None
+    meaning: str = ""
+    set_by: str = ""
 
     @property
     def text(self) -> str:
@@ -53,7 +60,9 @@ class TracedWord:
         shown = f"{self.word:08x}  " if bits else ""
         text = f"{self.number:>7}  T{self.thread}  0x{self.pc:08X}  {origin:<9}  {shown}{self.text}"
         text += f"  refused: [{self.refused}]" if self.refused else ""
-        return f"{text:<{_TEXT_WIDTH + len(shown)}}  {self.place}" if self.place else text
+        text = f"{text:<{_TEXT_WIDTH + len(shown)}}  {self.place}" if self.place else text
+        told = "; ".join(part for part in (self.meaning, self.set_by) if part)
+        return f"{text}  ; {told}" if told else text
 
     def __repr__(self) -> str:
         return f"<TracedWord {' '.join(self.as_text().split())}>"
@@ -64,6 +73,47 @@ class TracedWord:
         """JSON-ready values; what is unknown is left out."""
         cls = decode(self.word)
         known = {**vars(self), "mnemonic": None if cls is None else cls.name, "text": self.text}
+        known["meaning"], known["set_by"] = self.meaning or None, self.set_by or None
+        known["inlined"] = [call._asdict() for call in self.inlined] or None
+        return {name: value for name, value in known.items() if value is not None}
+
+
+@dataclass(frozen=True, repr=False)
+class TracedStore:
+    """A store of a core to a device: value, address, what stands there, and where from."""
+
+    core: str
+    pc: int
+    address: int
+    value: int
+    name: str
+    function: str | None
+    file: str | None
+    line: int | None
+    inlined_function: str | None = None
+    inlined: tuple[Call, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """For example "main+0x4 math.c:22", "" where unknown."""
+        source = source_text(self.file, self.line, self.inlined_function, self.inlined)
+        return " ".join(part for part in (self.function or "", source) if part)
+
+    def as_text(self, bits: bool = False) -> str:
+        """One line of text, in the columns of a word."""
+        what = f"[0x{self.address:08X}] = {self.value:#x}"
+        text = f"{self.core:>7}  st  0x{self.pc:08X}  {'store':<9}  {what}"
+        text = f"{text:<{_TEXT_WIDTH}}  {self.place}" if self.place else text
+        return f"{text}  ; {self.name}"
+
+    def __repr__(self) -> str:
+        return f"<TracedStore {' '.join(self.as_text().split())}>"
+
+    __str__ = as_text
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values; what is unknown is left out."""
+        known: dict[str, object] = {**vars(self), "origin": "store"}
         known["inlined"] = [call._asdict() for call in self.inlined] or None
         return {name: value for name, value in known.items() if value is not None}
 
@@ -97,3 +147,11 @@ class Places:
         return TracedWord(
             number, thread, bits, pc, kind, slot, *source, function, calls, refused=refused
         )
+
+    def store(self, entry: Entry) -> TracedStore:
+        """The store of a core behind an entry of the trace ring (tensix/recording.py)."""
+        core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:]
+        source, (function, calls) = self._at(pc)
+        name = device_name(address, core)
+        function = function if calls else None
+        return TracedStore(CORE_NAMES[core], pc, address, value, name, *source, function, calls)

@@ -15,6 +15,7 @@ from bhemu.riscv import csr_file, semantics
 from bhemu.riscv.polling import POLLS
 from bhemu.riscv.refusals import FAULT, WAITS, fail
 from bhemu.riscv.turn import LOOK
+from bhemu.tensix.recording import WORDS_AND_STORES, record_store
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
 
@@ -87,6 +88,8 @@ def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
         status = _push_by_store(s, c, at, value)
     else:
         status = call_access(s.bus_write[0], s, c, at, size, value)
+        if s.trace[0] == WORDS_AND_STORES and status == DONE:
+            record_store(s, c, at, value)
     if status != DONE:
         _refused(s, c, status)
     return status

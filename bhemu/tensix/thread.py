@@ -14,8 +14,8 @@ from bhemu.tensix import watch, watchpoints
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY
+from bhemu.tensix.recording import nearly_full, record_word
 from bhemu.tensix.route import taker, waits
-from bhemu.tensix.state import LOG_SIZE
 from bhemu.tensix.status import DONE, IDLE
 from bhemu.tensix.stops import (
     STOP_LOG,
@@ -27,7 +27,6 @@ from bhemu.tensix.stops import (
 )
 
 ALL_THREADS = 0b111  # the threads, as a mask
-_LOG_ROOM = 64
 
 
 @njit
@@ -39,17 +38,6 @@ def until_holds(s: Any) -> Any:
         if l1_word(s, s.until_address[i]) != np.int64(s.until_value[i]):
             return False
     return True
-
-
-@njit
-def _record(s: Any, t: Any) -> None:
-    i = s.log_write[0] % LOG_SIZE
-    s.log[i, 0] = np.uint32(t)
-    s.log[i, 1] = s.gate_word[t]
-    s.log[i, 2] = s.gate_pc[t]
-    s.log[i, 3] = np.uint32(s.gate_from[t])
-    watch.after(s)
-    s.log_write[0] += 1
 
 
 @njit
@@ -147,8 +135,8 @@ def _word(s: Any, t: Any) -> Any:
     if s.watch_count[0] and watchpoints.changed(s):
         status = STOP_WATCH
     if s.trace[0]:
-        _record(s, t)
-        if s.log_write[0] - s.log_read[0] > LOG_SIZE - _LOG_ROOM and status == 0:
+        record_word(s, t)
+        if nearly_full(s) and status == 0:
             status = STOP_LOG
     if status != 0:
         stop(s, t, status)

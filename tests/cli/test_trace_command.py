@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, jal, tt
+from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, sw, tt
 
 ADD1 = Path(package.__file__).parent.parent / "elfs" / "add1"
 WORDS = [tt("SEMINIT", sem_sel=1, max_value=1), tt("NOP"), PARK]
@@ -17,7 +17,10 @@ def test_a_line_has_thread_pc_and_assembly(write, bhemu) -> None:
     result = bhemu("trace", write(*WORDS))
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
-        ["0", "T0", "0x00010000", "SEMINIT", "sem_sel=0x1", "max_value=0x1"],
+        [
+            *("0", "T0", "0x00010000", "SEMINIT", "sem_sel=0x1", "max_value=0x1", ";"),
+            *("semaphore", "0", "(FPU_SFPU)", "=", "0,", "maximum", "1"),
+        ],
         ["1", "T0", "0x00010004", "NOP"],
     ]
     assert "2 words; everything is idle or parked" in result.stderr
@@ -42,7 +45,7 @@ def test_json_is_one_object_per_line(write, bhemu) -> None:
 
 
 def test_an_elf_gives_functions_lines_and_the_words_of_a_mop(bhemu) -> None:
-    lines = bhemu("trace", ADD1, "--thread", 1, "--json").stdout.splitlines()
+    lines = bhemu("trace", ADD1, "--thread", 1, "--words", "--json").stdout.splitlines()
     words = [json.loads(line) for line in lines]
     assert {word["thread"] for word in words} == {1}
     assert {word["file"] for word in words} == {"math.c"}
@@ -50,6 +53,59 @@ def test_an_elf_gives_functions_lines_and_the_words_of_a_mop(bhemu) -> None:
     moves = [w for w in words if w["origin"] == "mop" and w["mnemonic"] == "MOVA2D"]
     assert len(moves) == 8, "four faces of 16 rows, 8 rows each"
     assert len({move["pc"] for move in moves}) == 1
+
+
+def test_unpacr_and_pacr_tell_addresses_formats_rows_and_who_set_them(bhemu) -> None:
+    """As elfs/add1 configures it: 256 datums of a face, rows of 16 to SrcA, 4 rows a PACR."""
+    words = [json.loads(line) for line in bhemu("trace", ADD1, "--json").stdout.splitlines()]
+    unpacks = [w for w in words if w.get("mnemonic") == "UNPACR"]
+    assert [w["meaning"].partition(" (")[0] for w in unpacks[:2]] == [
+        "unpacker 0 context 0, reads L1 0x40000..0x40200, 256 datums of bf16,"
+        " to SrcA bank 0 rows 0-15 as bf16, hands the bank over",
+        "unpacker 0 context 0, reads L1 0x40200..0x40400, 256 datums of bf16,"
+        " to SrcA bank 1 rows 0-15 as bf16, hands the bank over",
+    ]
+    assert "TileDescriptor by trisc0 main+0x28 tensix.h:56 store" in unpacks[0]["set_by"]
+    packs = [w["meaning"] for w in words if w.get("mnemonic") == "PACR"]
+    assert packs[0].startswith("packs Dst rows 0-3 as bf16, to L1 0xc0000..0xc0080, 64 datums")
+    assert packs[-1].startswith("packs Dst rows 60-63 as bf16, to L1 0xc0780..0xc0800, 64 datums")
+
+
+def test_stores_of_cores_stand_between_the_words_they_belong_to(bhemu) -> None:
+    entries = [json.loads(line) for line in bhemu("trace", ADD1, "--json").stdout.splitlines()]
+    stores = [e for e in entries if e["origin"] == "store"]
+    assert {"brisc", "trisc0", "trisc1", "trisc2"} == {store["core"] for store in stores}
+    at = {store["name"]: entries.index(store) for store in stores}
+    release = at["RISCV_DEBUG_REG_SOFT_RESET_0"]
+    assert release < at["Config bank 0 word 64 THCON_SEC0_REG0_TileDescriptor"]
+    numbers = [e["number"] for e in entries if e["origin"] != "store"]
+    assert numbers == list(range(221)), "the words are numbered as without the stores"
+    plain = bhemu("trace", ADD1, "--words", "--json").stdout.splitlines()
+    words = [json.loads(line) for line in plain]
+    assert [e["pc"] for e in entries if e["origin"] != "store"] == [w["pc"] for w in words]
+    assert all("meaning" not in word for word in words)
+
+
+@pytest.mark.usefixtures("both_engines")
+def test_more_stores_than_the_ring_holds_are_all_shown(write, bhemu) -> None:
+    """20000 stores to a GPR in one turn of the core."""
+    count = 20_000
+    loop = [sw(A0, A1, 4), addi(A0, A0, 1), bne(A0, A2, -8), PARK]
+    program = write(li(A1, 0xFFE00000), li(A2, count), addi(A0, ZERO, 0), loop)
+    result = bhemu("trace", program, "--quantum", 1_000_000, "--json")
+    assert result.exit_code == 0
+    stores = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [store["value"] for store in stores] == list(range(count))
+    assert {store["name"] for store in stores} == {"GPR 1 of T0"}
+
+
+def test_a_refused_word_ends_the_trace_with_what_it_would_have_done(write, bhemu) -> None:
+    result = bhemu("trace", write(tt("NOP"), tt("PACR"), PARK))
+    assert result.exit_code == 4
+    last = result.stdout.splitlines()[-1]
+    assert "PACR  refused: [PACR-FORMATS]" in last
+    assert "packs Dst rows 0-3 as fp32" in last
+    assert "(packs Dst rows 0-3 as fp32" in result.stderr
 
 
 def test_limit_words_ends_with_exit_code_0_whatever_comes_later(write, bhemu) -> None:

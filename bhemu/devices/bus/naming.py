@@ -1,0 +1,146 @@
+"""What a device address is called: a register, a Config field, a GPR, a counter of a stream."""
+
+from bhemu import memmap as mm
+from bhemu.devices.bus.address_map import NAMED, block_name
+from bhemu.tensix import config_fields, streams, thread_fields
+from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
+from bhemu.tensix.config_fields import Field
+
+_STREAM_NAMES = """REMOTE_SRC REMOTE_SRC_PHASE REMOTE_DEST REMOTE_DEST_BUF_START
+    REMOTE_DEST_BUF_SIZE REMOTE_DEST_WR_PTR BUF_START BUF_SIZE RD_PTR WR_PTR CURR_PHASE_BASE
+    CURR_PHASE PHASE_AUTO_CFG_PTR_BASE PHASE_AUTO_CFG_PTR PHASE_AUTO_CFG_HEADER NUM_MSGS_RECEIVED
+    REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE REMOTE_DEST_BUF_SPACE_AVAILABLE"""
+STREAM_REGISTERS: dict[int, str] = {getattr(streams, n): n for n in _STREAM_NAMES.split()}
+"""Registers of an overlay stream by number."""
+
+_ROLES = {"REMOTE_DEST_BUF_START": "tiles acked", "REMOTE_DEST_BUF_SIZE": "tiles received"}
+
+INITIATOR_REGISTERS = {
+    mm.NOC_TARG_ADDR_LO: "NOC_TARG_ADDR_LO",
+    mm.NOC_TARG_ADDR_LO + 4: "NOC_TARG_ADDR_MID",
+    mm.NOC_TARG_ADDR_LO + 8: "NOC_TARG_ADDR_HI",
+    mm.NOC_RET_ADDR_LO: "NOC_RET_ADDR_LO",
+    mm.NOC_RET_ADDR_LO + 4: "NOC_RET_ADDR_MID",
+    mm.NOC_RET_ADDR_LO + 8: "NOC_RET_ADDR_HI",
+    mm.NOC_PACKET_TAG: "NOC_PACKET_TAG",
+    mm.NOC_CTRL: "NOC_CTRL",
+    mm.NOC_AT_LEN_BE: "NOC_AT_LEN_BE",
+    mm.NOC_AT_LEN_BE + 4: "NOC_AT_LEN_BE_1",
+    mm.NOC_AT_DATA: "NOC_AT_DATA",
+    mm.NOC_BRCST_EXCLUDE: "NOC_BRCST_EXCLUDE",
+    mm.NOC_L1_ACC_AT_INSTRN: "NOC_L1_ACC_AT_INSTRN",
+    mm.NOC_SEC_CTRL: "NOC_SEC_CTRL",
+    mm.NOC_CMD_CTRL: "NOC_CMD_CTRL",
+    mm.NOC_NODE_ID: "NOC_NODE_ID",
+    mm.NOC_ENDPOINT_ID: "NOC_ENDPOINT_ID",
+}
+"""Registers of a request initiator of a NIU by offset."""
+
+_NIU = {
+    mm.NOC_CLEAR_OUTSTANDING_REQ_CNT: "NOC_CLEAR_OUTSTANDING_REQ_CNT",
+    mm.NIU_CFG_0: "NIU_CFG_0",
+    **{mm.NIU_CFG_0 + 4 + 4 * i: f"ROUTER_CFG_{i}" for i in range(5)},
+    **{mm.NOC_X_ID_TRANSLATE_TABLE_0 + 4 * i: f"NOC_X_ID_TRANSLATE_TABLE_{i}" for i in range(6)},
+    **{
+        mm.NOC_X_ID_TRANSLATE_TABLE_0 + 24 + 4 * i: f"NOC_Y_ID_TRANSLATE_TABLE_{i}"
+        for i in range(6)
+    },
+    mm.NOC_ID_LOGICAL: "NOC_ID_LOGICAL",
+    mm.DEBUG_COUNTER_RESET: "DEBUG_COUNTER_RESET",
+    mm.NIU_TRANS_COUNT_RTZ_CFG: "NIU_TRANS_COUNT_RTZ_CFG",
+    mm.NIU_TRANS_COUNT_RTZ_CLR: "NIU_TRANS_COUNT_RTZ_CLR",
+    mm.NIU_TRANS_COUNT_RTZ_NUM: "NIU_TRANS_COUNT_RTZ_NUM",
+    mm.NIU_TRANS_COUNT_RTZ_SOURCE: "NIU_TRANS_COUNT_RTZ_SOURCE",
+}
+
+
+def niu_register(offset: int) -> str:
+    """A register of a NIU by offset, "" for one without a name."""
+    initiator, at = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
+    if initiator < 4 and at in INITIATOR_REGISTERS:
+        return f"initiator {initiator} {INITIATOR_REGISTERS[at]}"
+    if mm.NIU_COUNTERS <= offset < mm.NIU_COUNTERS_END:
+        return f"counter {(offset - mm.NIU_COUNTERS) >> 2}"
+    return _NIU.get(offset, "")
+
+
+def fields_of(module: object) -> dict[str, Field]:
+    """The named fields of config_fields or thread_fields."""
+    return {name: field for name, field in vars(module).items() if isinstance(field, Field)}
+
+
+_CONFIG, _THREAD = fields_of(config_fields), fields_of(thread_fields)
+
+
+def config_fields_at(word: int, mask: int = 0xFFFFFFFF) -> list[str]:
+    """Config fields of a word that have bits in `mask`."""
+    return _at(_CONFIG, word, mask)
+
+
+def thread_fields_at(word: int, mask: int = 0xFFFFFFFF) -> list[str]:
+    """ThreadConfig fields of a word that have bits in `mask`."""
+    return _at(_THREAD, word, mask)
+
+
+def _at(named: dict[str, Field], word: int, mask: int) -> list[str]:
+    return [n for n, f in named.items() if f.word == word and f.mask << f.shift & mask]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def config_word(index: int) -> str:
+    """A word of the configuration space: bank, index, fields."""
+    if index < 3 * CONFIG_WORDS:
+        bank, word = divmod(index, CONFIG_WORDS)
+        part = "Config of both banks" if bank == 2 else f"Config bank {bank}"
+        return f"{part} word {word} {_listed(config_fields_at(word))}".rstrip()
+    thread, word = divmod(index - 3 * CONFIG_WORDS, THREAD_WORDS)
+    return f"ThreadConfig T{thread} word {word} {_listed(thread_fields_at(word))}".rstrip()
+
+
+def _gpr(core: int | None, offset: int) -> str:
+    if core in (None, 0):
+        return f"GPR {offset >> 2 & 63} of T{offset >> 8}"
+    return f"GPR {offset >> 2} of T{core - 1}"
+
+
+def _stream(offset: int) -> str:
+    n, register = offset >> 12, (offset & 0xFFF) >> 2
+    name = STREAM_REGISTERS.get(register, f"register {register}")
+    role = _ROLES.get(name)
+    return f"stream {n} {name}" + (f" ({role})" if role else "")
+
+
+def _pcbuf(core: int | None, offset: int) -> str:
+    thread = offset >> 16 if core in (None, 0) else (core or 1) - 1
+    at = offset & 0xFFFF
+    if 0x20 <= at < 0x40:
+        return f"semaphore {(at - 0x20) >> 2}"
+    return {0: f"PCBuf of T{thread}", 4: "TTSync", 8: "MOP sync"}.get(at, f"PCBuf +{at:#x}")
+
+
+def device_name(address: int, core: int | None = None) -> str:
+    """What stands at a device address, as `core` (0-4) sees it; its block where it has no name."""
+    register = NAMED.get(address & ~3)
+    if register is not None:
+        return register.name
+    if mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
+        return config_word((address - mm.TENSIX_CFG_BASE) >> 2)
+    if mm.GPR_BASE <= address < mm.GPR_END:
+        return _gpr(core, address - mm.GPR_BASE)
+    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
+        return _stream(address - mm.OVERLAY_BASE)
+    for noc, base in enumerate((mm.NOC0_BASE, mm.NOC1_BASE)):
+        if base <= address < base + mm.NOC_SIZE:
+            name = niu_register(address - base)
+            return f"NoC {noc} {name or f'offset {address - base:#x}'}"
+    if mm.PC_BUF_BASE <= address < mm.PC_BUF_BASE + 0x30000:
+        return _pcbuf(core, address - mm.PC_BUF_BASE)
+    if mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+        return f"MOP word {(address - mm.MOP_CFG_BASE) >> 2}"
+    if mm.MAILBOX_BASE <= address < mm.MAILBOX_END:
+        n = (address - mm.MAILBOX_BASE) >> 12
+        return f"mailbox {mm.CORE_NAMES[n]}" if n < 4 else "mailbox"
+    return block_name(address)

@@ -1,0 +1,143 @@
+"""What UNPACR and PACR really do in the state of a tile: addresses, formats, rows, banks, ReLU.
+
+The same functions compute it that execute the word (tensix/units), as plain Python.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.plain import plain
+from bhemu.machine.meaning import meaning
+from bhemu.tensix import config, config_fields, formats
+from bhemu.tensix.insn import decode
+from bhemu.tensix.state import State
+from bhemu.tensix.status import RULES
+from bhemu.tensix.units.pack import downsample, modes
+from bhemu.tensix.units.pack import input_address as pack_input
+from bhemu.tensix.units.pack import output_address as pack_output
+from bhemu.tensix.units.pack.word import PackWord
+from bhemu.tensix.units.unpack import input_address, output_address
+from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
+
+_RELU = {1: "ReLU: negative to 0", 2: "ReLU: below the threshold to 0", 3: "ReLU: capped"}
+
+
+def _format(code: int) -> str:
+    return formats.NAMES.get(code, f"format {code}")
+
+
+def _span(first: int, end: int) -> str:
+    return f"L1 {first:#x}..{end:#x}"
+
+
+def _fields(cls: Any, word: int) -> Any:
+    return cls.Fields(*(field.get(word) for field in cls.fields), word)
+
+
+def effective(s: State, thread: int, word: int) -> str:
+    """What a word that is about to execute would do, in words; "" where its numbers say all."""
+    cls = decode(word)
+    if cls is None:
+        return ""
+    shown = {"UNPACR": _unpacr, "PACR": _pacr}.get(cls.name)
+    if shown is None:
+        return meaning(word, thread)
+    kept = s.detail.copy()
+    try:
+        with np.errstate(over="ignore"):
+            return shown(s, thread, word)
+    finally:
+        s.detail[:] = kept
+
+
+def _unpacr(s: State, t: int, word: int) -> str:
+    f = _fields(UnpackWord, word)
+    u = f.unpack_block_selection
+    if f.cfg_context_cnt_inc:
+        return f"unpacker {u}: counts its context on, unpacks nothing"
+    if f.search_cache_flush:
+        return f"unpacker {u}: flushes its cache, unpacks nothing"
+    m = plain(mode_of_word)(s, t, f)
+    count = int(s.adc[m.counters, u, 1, 0]) - int(s.adc[m.counters, u, 0, 0]) + 1
+    read = plain(input_address.source)(s, t, m)
+    rows = max((count - 1) // read.row, 0)
+    start = int(read.data)
+    bits = 8 * int(read.step) * rows + read.bits * (count - rows * read.row)
+    first, end = start >> 3, (start + bits + 7) >> 3
+    parts = [f"unpacker {u}" + (f" context {int(m.context)}" if m.multi else "")]
+    if f.zero_write2:
+        parts.append("writes zeros")
+    else:
+        parts.append(f"reads {_span(first, end)}, {count} datums of {_format(int(m.fmt))}")
+    parts.append(f"to {_target(s, t, m, count)} as {_format(int(m.out))}")
+    parts += [name for name, on in (("tilizes", m.tileize), ("transposes", m.haloize)) if on]
+    if f.set_dat_valid:
+        parts.append("hands the bank over")
+    return f"{', '.join(parts)} (Config bank {int(m.bank)})"
+
+
+def _target(s: State, t: int, m: Any, count: int) -> str:
+    first = int(plain(output_address.first_cell)(s, t, m))
+    if first < 0:
+        return f"nowhere: [{RULES[first].rule}]" if first in RULES else "nowhere"
+    first -= 0 if m.unpacker else output_address.FIRST_CELL
+    first += int(plain(output_address.set_cells)(s, t, m))
+    low, high = first >> 4, (first + max(count, 1) - 1) >> 4
+    if m.to_dst:
+        return f"Dst rows {low}-{high}"
+    bank = int(s.unpack_bank[m.unpacker]) & 1
+    return f"Src{'AB'[m.unpacker]} bank {bank} rows {low}-{high}"
+
+
+def _pacr(s: State, t: int, word: int) -> str:
+    f = _fields(PackWord, word)
+    m = plain(modes.mode_of)(s, t)
+    if f.flush:
+        return "ends the tile, packs nothing"
+    a = f.addr_cnt_context if f.ovrd_thread_id else t
+    rows = plain(pack_input.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
+    numbers = [int(plain(pack_input.row_of)(rows, k)) for k in range(rows.number)]
+    place = plain(pack_output.place_of)(s, a, m)
+    datums = int(plain(downsample.count_of)(s, m, rows))
+    data, bits = int(place.data), int(plain(formats.datum_bits)(m.out))
+    source = "zeros" if f.zero_write else f"Dst rows {_listed(numbers)} as {_format(int(m.fmt))}"
+    wide = " (32 bits)" if m.wide and not f.zero_write else ""
+    parts = [
+        f"packs {source}{wide}",
+        f"to {_span(data, data + (datums * bits + 7 >> 3))}",
+        f"{datums} datums of {_format(int(m.out))}",
+    ]
+    if plain(formats.is_bfp)(m.out):
+        parts.append(f"exponents at {int(place.exponent):#x}")
+    if m.relu:
+        parts.append(_RELU.get(int(m.relu), f"ReLU mode {int(m.relu)}"))
+    parts += ["adds to what is there"] if m.accumulate else []
+    parts += ["ends the tile"] if f.last else []
+    return f"{', '.join(parts)} (Config bank {int(m.bank)})"
+
+
+def _listed(rows: list[int]) -> str:
+    if len(rows) > 1 and rows == list(range(rows[0], rows[0] + len(rows))):
+        return f"{rows[0]}-{rows[-1]}"
+    return ", ".join(map(str, rows))
+
+
+def format_fields(s: State, thread: int, word: int) -> dict[str, int]:
+    """The Config words that the formats and addresses of an UNPACR or PACR come from, by name."""
+    cls = decode(word)
+    names: tuple[str, ...] = ()
+    if cls is not None and cls.name == "PACR":
+        names = (
+            *("THCON_SEC0_REG1_In_data_format", "THCON_SEC0_REG1_Out_data_format"),
+            *("THCON_SEC0_REG1_L1_Dest_addr", "STACC_RELU_ApplyRelu"),
+        )
+    elif cls is not None and cls.name == "UNPACR":
+        u = UnpackWord.unpack_block_selection.get(word)
+        names = (
+            *(f"THCON_SEC{u}_REG0_TileDescriptor", f"THCON_SEC{u}_REG2_Out_data_format"),
+            f"THCON_SEC{u}_REG3_Base_address",
+        )
+    fields = vars(config_fields)
+    bank = int(plain(config.bank)(s, thread))
+    return {name: 224 * bank + fields[name].word for name in names if name in fields}
