@@ -1,23 +1,20 @@
 """The chip: Tensix tiles on their NoCs, banks of DRAM, and what a host reaches besides."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
-import numpy.typing as npt
-
 from bhemu import arguments, chip_snapshot
+from bhemu.chip_parts import Bank, DramBank, Tiles, plain_bytes
 from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
 from bhemu.machine.stop import Stop
-from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
-from bhemu.noc.grid import BANKS, COLUMNS, TILES, XY, Grid, tile_at, tile_number
+from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
+from bhemu.noc.grid import BANKS, COLUMNS, XY, Grid, tile_at, tile_number
 from bhemu.noc.network import Network, memory_of
-from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
 from bhemu.options import POISON, coordinate, engine_name, silent
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult, collect
@@ -25,6 +22,7 @@ from bhemu.program.specs import OutputSpec, Program
 from bhemu.tile import Tile
 
 _INTERNAL = {"launched", "end", "network", "made", "numbered", "number_of", "runner"}
+_INTERNAL |= {"hand_out", "handed_out"}
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
 _L0 = {"off": 0}
 _BANK_SIZE = 0xFF000000
@@ -45,85 +43,6 @@ class ChipEnd:
     words: tuple[tuple[XY, int, int], ...] = ()
     clock: int | None = None
     timeout_s: float | None = None
-
-
-class Bank:
-    """One memory: a bank of DRAM, or what lies behind PCIe, ARC or Ethernet; sparse."""
-
-    def __init__(self, chip: "Chip", which: int, size: int, name: str) -> None:
-        self._chip, self._which, self.size, self.name = chip, which, size, name
-
-    def _check(self, address: int, n: int) -> None:
-        self._chip.check_thread()
-        if address < 0 or address + n > self.size:
-            raise InputError(
-                f"{address:#x}..{address + n:#x} is outside {self.name} (0..{self.size:#x})"
-            )
-
-    def read(self, address: int, n: int) -> bytes:
-        """`n` bytes; what nothing has written holds what `poison` says."""
-        address, n = arguments.integer("address", address), arguments.integer("n", n)
-        self._check(address, n)
-        return self._chip.network.read(self._which, address, n)
-
-    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Store bytes."""
-        plain, address = _plain(data), arguments.integer("address", address)
-        self._check(address, len(plain))
-        self._chip.network.write(self._which, address, plain)
-
-    @property
-    def pages(self) -> list[int]:
-        """The addresses of the pages that exist, each of 256 KiB."""
-        made = self._chip.network.pages
-        return sorted(page << MEMORY_SHIFT for which, page in made if which == self._which)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {len(self.pages)} pages of {MEMORY_PAGE >> 10} KiB>"
-
-
-class DramBank(Bank):
-    """A bank of DRAM; of its tile's registers a host finds the soft reset, which stays held."""
-
-    def read(self, address: int, n: int) -> bytes:
-        """As of every memory."""
-        if (address, n) == (_DRAM_RESET, 4):
-            return SOFT_RESET_ALL.to_bytes(4, "little")
-        return super().read(address, n)
-
-    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """As to every memory."""
-        if address != _DRAM_RESET:
-            super().write(address, data)
-        elif bytes(data) != SOFT_RESET_ALL.to_bytes(4, "little"):
-            hint = f"soft reset takes {SOFT_RESET_ALL:#x} only"
-            raise InputError(f"the RISC-V core of {self.name} is not modelled", hint=hint)
-
-
-class Tiles(Mapping[XY, Tile]):
-    """The Tensix tiles by coordinate; one that was never touched is made when it is asked for."""
-
-    def __init__(self, chip: "Chip") -> None:
-        self._chip = chip
-
-    def __getitem__(self, xy: XY) -> Tile:
-        return self._chip.numbered(self._chip.number_of(xy))
-
-    def __contains__(self, xy: object) -> bool:
-        try:
-            self._chip.number_of(xy)
-        except InputError:
-            return False
-        return True
-
-    def __iter__(self) -> Iterator[XY]:
-        return (tile_at(t) for t in range(TILES) if self._chip.network.state.column[t] >= 0)
-
-    def __len__(self) -> int:
-        return int((self._chip.network.state.column >= 0).sum())
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} Tensix tiles, {len(self._chip.made())} of them touched>"
 
 
 class Chip:
@@ -178,6 +97,7 @@ class Chip:
         self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
+        self._handed_out: set[int] = set()
         self.runner = ChipRunner(self, quiet, self.threads)
         self._program: Program | None = None
         self._end = ChipEnd()
@@ -211,7 +131,16 @@ class Chip:
     @property
     def tiles(self) -> tuple[Tile, ...]:
         """The tiles that exist: those that something has touched, row by row."""
-        return tuple(self.made())
+        return tuple(self.hand_out(t) for t in sorted(self._tiles))
+
+    def hand_out(self, t: int) -> Tile:
+        """Tile `t`, for a user: from now on each run expects any change of it."""
+        self._handed_out.add(t)
+        return self.numbered(t)
+
+    def handed_out(self) -> Sequence[Tile]:
+        """The tiles that a user may hold."""
+        return [self._tiles[t] for t in sorted(self._handed_out)]
 
     def number_of(self, xy: object) -> int:
         """The number of the Tensix tile at a translated coordinate; InputError elsewhere."""
@@ -241,7 +170,7 @@ class Chip:
         self, xy: XY, address: int, data: bytes | bytearray | memoryview, noc: int = 0
     ) -> None:
         """Bytes to an endpoint, as the host over a NoC; registers in whole words."""
-        plain, address = _plain(data), arguments.integer("address", address)
+        plain, address = plain_bytes(data), arguments.integer("address", address)
         place = self._reach(xy, noc)
         if isinstance(place, Bank):
             place.write(address - _base(place, address), plain.data)
@@ -414,14 +343,6 @@ _OTHERS = {
 def _base(place: Bank, address: int) -> int:
     """What is subtracted of an address: the host's memory begins at bit 60 for PCIe."""
     return _PCIE_BASE if place.size == _PCIE_SIZE and address >= _PCIE_BASE else 0
-
-
-def _plain(data: Any) -> npt.NDArray[np.uint8]:
-    """Data that is written, as bytes."""
-    try:
-        return np.frombuffer(data, np.uint8)
-    except (TypeError, ValueError, AttributeError, BufferError):
-        raise InputError(f"write takes bytes, not {type(data).__name__}") from None
 
 
 def _words(xy: XY, address: int, n: int) -> range:

@@ -131,8 +131,13 @@ class Tile(Controls):
         if not fresh or POISON[self._poison]:
             self.state.l1[:] = POISON[self._poison]
         if self._poison == "random":
-            random = np.random.default_rng(self.seed)
-            self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
+            self._scramble_l1()
+
+    def _scramble_l1(self) -> None:
+        """Fill L1 as the seed says, differently on each tile of a chip."""
+        number = [] if self._chip is None else [self._chip[1]]
+        random = np.random.default_rng([self.seed, *number])
+        self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
 
     def reset(self) -> None:
         """Power-up again: memory, registers, clock; programs are forgotten."""
@@ -354,6 +359,8 @@ class Tile(Controls):
     def joined(self, network: Network, number: int) -> None:
         """The tile is tile `number` of a chip, which runs it."""
         self._chip = network, number
+        if self._poison == "random":
+            self._scramble_l1()
 
     def _touched(self) -> None:
         """The host has changed something."""

@@ -23,7 +23,7 @@ LAYERS = (
     ("history",),
     ("controls",),
     ("tile",),
-    ("chip_snapshot",),
+    ("chip_snapshot", "chip_parts"),
     ("chip",),
     ("llk", "placing"),
     ("metal",),

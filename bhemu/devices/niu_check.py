@@ -111,7 +111,7 @@ def _own(s: Any, row: Any) -> Any:
     n, at = request.size(row), row[request.LOCAL]
     if request.has_enables(control):
         at &= ~15
-    if at < 0 or at + n > mm.L1_SIZE:
+    if at < 0 or at > mm.L1_SIZE - n:
         return np.int64(refuse(s, rules.LOCAL, address=at, length=n))
     return np.int64(DONE)
 
@@ -152,7 +152,7 @@ def _remote(s: Any, row: Any) -> Any:
     if request.has_enables(row[request.CONTROL]):
         at &= ~15
     low, high = _remote_end(row)
-    if at < low or at + n > high:
+    if at < low or at > high - n:
         return np.int64(refuse(s, rules.REMOTE, address=at, length=n))
     return np.int64(DONE)
 

@@ -55,6 +55,9 @@ class ChipPart(Protocol):
     def made(self) -> Sequence[ChipTile]:
         """The tiles that are made, in the order of their numbers."""
 
+    def handed_out(self) -> Sequence[ChipTile]:
+        """The tiles that a user may hold, and may have changed in any way."""
+
     def number_of(self, xy: object) -> int:
         """The number of the Tensix tile at a coordinate; InputError elsewhere."""
 
@@ -80,7 +83,7 @@ class ChipRunner:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
         self._livelock = livelock
-        self._activity = 0, 0  # requests delivered, Tensix words executed
+        self._delivered = self._executed = 0  # requests, Tensix words: at `_quiet_since`
         self._quiet_since, self._next_look = 0, livelock
 
     @property
@@ -175,7 +178,7 @@ class ChipRunner:
 
     def _leave_breakpoints(self) -> None:
         """Everything may have changed; a core that was seen on a breakpoint leaves it."""
-        for tile in self._chip.made():
+        for tile in self._chip.handed_out():
             tile.before_run()
             watchpoints.refresh(tile.state)
             self._network.wake(self._chip.number_of(tile.xy), tile.state)
@@ -328,16 +331,15 @@ class ChipRunner:
     def _look_for_livelock(self) -> None:
         """After many rounds in which nothing was delivered: NoProgress when no tile can go on."""
         c = self._network.state
-        activity = (
-            int(c.delivered[0]),
-            sum(int(tile.state.executed.sum()) for tile in self._chip.made()),
-        )
-        if activity != self._activity:
-            self._activity, self._quiet_since = activity, int(c.round[0])
-            self._next_look = self._livelock
-            return
         quiet = int(c.round[0]) - self._quiet_since
-        if not self._livelock or quiet < self._next_look or self._network.under_way():
+        if c.delivered[0] == self._delivered and (not self._livelock or quiet < self._next_look):
+            return
+        executed = sum(int(tile.state.executed.sum()) for tile in self._chip.made())
+        if (c.delivered[0], executed) != (self._delivered, self._executed):
+            self._delivered, self._executed = int(c.delivered[0]), executed
+            self._quiet_since, self._next_look = int(c.round[0]), self._livelock
+            return
+        if self._network.under_way():
             return
         self._next_look = 2 * quiet
         from bhemu.hang.explore import livelock

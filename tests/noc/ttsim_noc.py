@@ -1,0 +1,117 @@
+"""Random NoC programs on a libttsim.so and on bhemu: python tests/noc/ttsim_noc.py N [FIRST].
+
+Prints each seed whose memory differs. The library can be used once in a process: each program runs
+in a fork. $BHEMU_TTSIM names it.
+"""
+
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+import random_noc as r  # noqa: E402
+from ttsim_chip import Simulator  # noqa: E402
+
+from bhemu.chip import Chip  # noqa: E402
+from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL  # noqa: E402
+from bhemu.noc.grid import XY, Grid  # noqa: E402
+
+_SOFT_RESET, _NCRISC_PC, _NCRISC_ENABLE = 0xFFB121B0, 0xFFB12238, 0xFFB1223C
+_RUNS = SOFT_RESET_ALL & ~0x800 & ~0x40000
+_PORTS = {place.index: place.translated for place in reversed(Grid().places()) if place.kind == 2}
+_WINDOW = r.CHUNK * 10
+
+Memory = dict[Any, bytes]
+
+
+def start(target: Any, made: r.Generator) -> None:
+    """Load and release."""
+    for xy, parts in made.images.items():
+        for at, data in parts.items():
+            target.write(xy, at, data)
+    for bank in made.banks:
+        target.write(_PORTS[bank], r.DRAM_SOURCE, made.data)
+    for xy in made.images:
+        for at, value in ((_NCRISC_PC, r.NCRISC_START), (_NCRISC_ENABLE, 1), (_SOFT_RESET, _RUNS)):
+            target.write(xy, at, value.to_bytes(4, "little"))
+
+
+def collect(target: Any, made: r.Generator, tiles: list[XY]) -> Memory:
+    """L1 of every tile, and what the programs wrote to DRAM."""
+    found: Memory = {xy: target.read(xy, 0, L1_SIZE) for xy in tiles}
+    for bank in made.banks:
+        found[bank] = target.read(_PORTS[bank], r.DRAM_TARGET, _WINDOW)
+    return found
+
+
+def on_chip(made: r.Generator, **options: Any) -> tuple[Memory, list[XY]]:
+    """The memory at the end on bhemu, and the tiles that anything has touched."""
+    chip = Chip(**options)
+    start(chip, made)
+    done = [(xy, r.DONE, r.DONE_WORD) for xy in made.images]
+    assert chip.run(done, limit=50_000_000).reason == "until"
+    assert chip.run().reason == "idle"  # what is posted arrives
+    tiles = [tile.xy for tile in chip.tiles]
+    return collect(chip, made, tiles), tiles
+
+
+def on_ttsim(made: r.Generator, tiles: list[XY]) -> Memory:
+    """The same on the library, in a process of its own."""
+    take, give = os.pipe()
+    child = os.fork()
+    if child == 0:
+        simulator = Simulator(os.environ["BHEMU_TTSIM"])
+        start(simulator, made)
+        for _ in range(100_000):
+            simulator.lib.libttsim_clock(500)
+            if all(
+                simulator.read(xy, r.DONE, 4) == r.DONE_WORD.to_bytes(4, "little")
+                for xy in made.images
+            ):
+                break
+        simulator.lib.libttsim_clock(500)
+        with os.fdopen(give, "wb") as pipe:
+            pickle.dump(collect(simulator, made, tiles), pipe)
+        os._exit(0)
+    os.close(give)
+    with os.fdopen(take, "rb") as pipe:
+        data = pipe.read()
+    os.waitpid(child, 0)
+    return pickle.loads(data) if data else {}  # the child's own words
+
+
+def differences(seed: int, **options: Any) -> list[str]:
+    """Places that differ, at most four."""
+    made = r.Generator(seed)
+    ours, tiles = on_chip(made, **options)
+    theirs = on_ttsim(made, tiles)
+    if not theirs:
+        return ["the library stopped"]
+    found = []
+    for place, data in ours.items():
+        for at in range(0, len(data), 4) if data != theirs[place] else ():
+            if data[at : at + 4] != theirs[place][at : at + 4]:
+                got, want = data[at : at + 4].hex(), theirs[place][at : at + 4].hex()
+                found.append(f"{place} {at:#x}: {got}, the library {want}")
+                break
+    return found[:4]
+
+
+def main() -> int:
+    """How many of the programs differ."""
+    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    wrong = 0
+    for seed in range(first, first + count):
+        found = differences(seed)
+        if found:
+            wrong += 1
+            print(seed, *found, sep="\n  ", flush=True)
+    print(f"{count} programs, {wrong} differ")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
