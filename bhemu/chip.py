@@ -249,10 +249,10 @@ class Chip:
         """Run all tiles until `until`, until nothing can move, or until a limit.
 
         until: a callable (chip) -> bool, asked once per round, or words of L1 that must all hold at
-        the end of a round, as [((x, y), address, value), ...], or "idle"; limit in units of the
+        the end of a round, as [((x, y), address, value), ...], or "idle", or "polling": every core
+        that runs only polls, so that nothing changes until a host writes; limit in units of the
         chip's clock; rounds: at most so many. Without `until` a launched program says how its runs
-        end. Errors: BhemuError; again raised until
-        run(resume=True).
+        end. Errors: BhemuError; again raised until run(resume=True).
         """
         self.check_thread()
         if until is None:

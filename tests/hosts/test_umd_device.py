@@ -45,10 +45,13 @@ def test_the_chip_runs_before_a_read_and_at_no_other_time() -> None:
     assert chip.rounds == []
     for _ in range(6):
         at.read(CORE, 0, 4)
-    assert chip.rounds == [10, 10, 10], "an idle chip is left alone"
+    assert chip.rounds == [10, 10, 10], "a chip whose cores only poll is left alone"
     first = chip.log.index(("run", 10))
     order = ["run", "read", "run", "read", "run", "read", "read", "read", "read"]
     assert [entry[0] for entry in chip.log[first:]] == order
+    at.write(CORE, 0, b"1234")
+    at.read(CORE, 0, 4)
+    assert chip.rounds == [10, 10, 10, 10], "it goes on when a host has written"
 
 
 @pytest.mark.parametrize("command", [Command.SMN_READ, Command.NEO_DM_RESET_ASSERT, 99, -1])
