@@ -9,7 +9,7 @@ from bhemu import memmap as mm
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.hosts.wire import Command, Message
 
-ROUNDS = 1000
+ROUNDS = 200
 _STANDS = ("idle", "polling")  # the reasons for which a run ends where only a host can go on
 _SMALL = 1 << 20  # bytes that no limit forbids
 _LOOKS = 100  # at one place of a chip that stopped: more of them are a wait for what cannot come
