@@ -12,7 +12,9 @@ from bhemu.hosts.wire import Command, Message
 ROUNDS = 200
 _STANDS = ("idle", "polling")  # the reasons for which a run ends where only a host can go on
 _SMALL = 1 << 20  # bytes that no limit forbids
-_LOOKS = 100  # at one place of a chip that stopped: more of them are a wait for what cannot come
+# Reads of one place with no write between: more are a wait for what cannot come.
+_LOOKS = 100  # of a chip that an error stopped
+_WAITS = 5000  # of one whose cores only poll
 _SOFT_RESET = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
 _BRISC_RUNS = mm.SOFT_RESET_ALL & ~(1 << mm.SOFT_RESET_BITS[0])
 
@@ -39,6 +41,9 @@ class ChipPart(Protocol):
     def run(self, until: str, *, rounds: int) -> StopPart:
         """Run, at most so many rounds."""
 
+    def standstill(self, xy: XY) -> NoProgress:
+        """What the cores of a tile wait for, as an error."""
+
 
 class Device:
     """What UMD asks of a device, on a chip; `core` is (x, y) as in the soc descriptor.
@@ -56,23 +61,23 @@ class Device:
         self.failure: BhemuError | None = None
         self.on_failure: Callable[[BhemuError], object] = lambda error: None
         self._rounds = rounds
-        self._moves = False  # something may change before a host writes
+        self._ended = "idle"  # how the last run did; "" when the host has written since
         self._looks: Counter[tuple[XY, int]] = Counter()
 
     def write(self, core: XY, address: int, data: bytes) -> None:
         """Store `data`; InputError where the host may not."""
         self._looks.clear()
-        self._moves = True
+        self._ended = ""
         self.chip.write(core, address, data)
 
     def read(self, core: XY, address: int, size: int) -> bytes:
         """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
         if size > _SMALL:
             limits.check("MESSAGE_BYTES", size, "bytes to read")
-        if self.failure is not None:
-            self._check_wait(core, address)
-        elif self._moves:
+        if self.failure is None and self._ended not in _STANDS:
             self._run()
+        else:
+            self._check_wait(core, address)
         return self.chip.read(core, address, size)
 
     def _run(self) -> None:
@@ -82,16 +87,21 @@ class Device:
             self.failure = error
             self.on_failure(error)
             raise
-        self._moves = stop.reason not in _STANDS
+        self._ended = stop.reason
 
     def _check_wait(self, core: XY, address: int) -> None:
+        """NoProgress for a host that reads one place again and again, where nothing can change."""
         self._looks[core, address] += 1
-        if self._looks[core, address] > _LOOKS:
+        looks = self._looks[core, address]
+        if self.failure is not None and looks > _LOOKS:
             raise NoProgress(
                 f"the chip has stopped: {address:#x} of ({core[0]},{core[1]}) will not change",
                 rule="STOPPED",
                 hint="start the host again",
             )
+        if self._ended == "polling" and looks > _WAITS:
+            self._looks.clear()
+            raise self.chip.standstill(core)
 
     def deassert_reset(self, core: XY) -> None:
         """UMD says all of Tensix; hosts mean BRISC, whose firmware releases the other cores."""

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from bhemu.errors import BhemuError, InputError, NotModelled
+from bhemu.errors import BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.umd import Device
 
 XY = tuple[int, int]
@@ -40,6 +40,9 @@ class FakeChip:
             raise failure()
         self._left -= rounds
         return SimpleNamespace(reason="rounds" if self._left > 0 else "polling")
+
+    def standstill(self, xy: XY) -> NoProgress:
+        return NoProgress(f"tile {xy} waits", rule="LIVELOCK")
 
     def _check(self, xy: XY, n: int) -> None:
         if not (0 <= xy[0] < WIDTH and 0 <= xy[1] < HEIGHT):

@@ -104,3 +104,22 @@ def test_a_host_that_waits_for_a_stopped_chip_is_told() -> None:
         at.read(CORE, 0, 4)
     at.write(CORE, 4, b"1234")
     assert at.read(CORE, 0, 4) == bytes(4)
+
+
+def test_a_host_that_waits_for_cores_that_only_poll_is_told_what_they_wait_for() -> None:
+    _, at = device(moves=1)
+    at.write(CORE, 0, b"1234")
+    for _ in range(5000):
+        at.read(CORE, 0, 4)
+        at.read((2, 2), 0, 4)
+    at.read(CORE, 0, 4)  # the first read ran the chip
+    with pytest.raises(NoProgress, match=r"tile \(1, 2\) waits"):
+        at.read(CORE, 0, 4)
+    assert at.failure is None
+    assert at.read(CORE, 0, 4) == b"1234"
+
+
+def test_an_idle_chip_may_be_read_for_ever() -> None:
+    _, at = device()
+    for _ in range(5100):
+        at.read(CORE, 0, 4)

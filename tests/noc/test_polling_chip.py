@@ -76,3 +76,14 @@ def test_a_chip_whose_cores_are_held_is_idle() -> None:
 def test_other_words_are_refused() -> None:
     with pytest.raises(InputError, match="until = 'poling' is not known"):
         Chip().run("poling")
+
+
+def test_a_standstill_says_what_a_tile_waits_for() -> None:
+    chip = started(wait_then_store(FLAG), wait_then_store(FLAG))
+    chip.run("polling", rounds=100)
+    error = chip.standstill(TILES[1])
+    assert "tile (16,11) waits" in error.message
+    assert "(16,11) brisc waits for L1 word 0x20000 to change" in str(error)
+    assert "(1,2)" not in str(error)
+    with pytest.raises(InputError, match="is no Tensix tile"):
+        chip.standstill((17, 12))
