@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all test-pythons reliability lint format bench firmware vectors vectors-check coverage \
+.PHONY: setup run test test-all test-pythons test-hosts reliability lint format bench firmware vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
@@ -33,6 +33,10 @@ test-all: setup
 # PYTHONS="python3.12 /path/to/python3.13": those instead of the supported ones at hand
 test-pythons: $(RUNTIME)
 	$(BIN)/python scripts/test_pythons.py $(PYTHONS)
+
+# Stock ttnn from its registry drives the chip; what it needs is kept in .hosts (about 900 MB).
+test-hosts: setup
+	$(BIN)/python scripts/test_hosts.py
 
 reliability: setup
 	nice $(BIN)/python scripts/hostile_campaign.py --workers 2 --write

@@ -9,7 +9,7 @@ from bhemu import arguments, chip_snapshot
 from bhemu.chip_parts import Bank, DramBank, Tiles, plain_bytes
 from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.devices import noc_map
-from bhemu.errors import BhemuError, InputError, UnknownName
+from bhemu.errors import BhemuError, InputError, NoProgress, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
 from bhemu.machine.stop import Stop
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
@@ -249,10 +249,10 @@ class Chip:
         """Run all tiles until `until`, until nothing can move, or until a limit.
 
         until: a callable (chip) -> bool, asked once per round, or words of L1 that must all hold at
-        the end of a round, as [((x, y), address, value), ...], or "idle"; limit in units of the
+        the end of a round, as [((x, y), address, value), ...], or "idle", or "polling": every core
+        that runs only polls, so that nothing changes until a host writes; limit in units of the
         chip's clock; rounds: at most so many. Without `until` a launched program says how its runs
-        end. Errors: BhemuError; again raised until
-        run(resume=True).
+        end. Errors: BhemuError; again raised until run(resume=True).
         """
         self.check_thread()
         if until is None:
@@ -261,6 +261,12 @@ class Chip:
                 limit = max(self._end.clock - self.clock, 1)
             timeout_s = self._end.timeout_s if timeout_s is None else timeout_s
         return self.runner.run(until, limit, timeout_s, resume, rounds)
+
+    def standstill(self, xy: XY) -> NoProgress:
+        """The error of a host that waits in vain: what the cores of the tile at `xy` wait for."""
+        from bhemu.hang.network import standstill
+
+        return standstill(self, self.numbered(self.number_of(xy)))
 
     @property
     def clock(self) -> int:

@@ -110,7 +110,13 @@ def command(**values: Any) -> int:
     if not address:
         hint = "a host sets it and starts the run.sh that `bhemu simulator` writes"
         raise InputError(f"{ADDRESS} is not set", hint=hint)
-    check_packages()
+    try:
+        check_packages()
+    except InputError:
+        from bhemu.hosts.decline import decline
+
+        decline(address)
+        raise
     from bhemu.hosts.guard import guarded
 
     connect = functools.partial(_connect, address, values["remote"])

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from bhemu.devices import niu_counters, niu_issue
 from bhemu.devices import niu_request as request
 from bhemu.errors import NoProgress
-from bhemu.hang.explore import Loop
+from bhemu.hang.explore import Loop, livelock
 from bhemu.hang.release import Releaser
 from bhemu.hang.waitgraph import Waiter, WaitGraph, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
@@ -16,6 +16,7 @@ from bhemu.noc.grid import tile_number
 from bhemu.parts import TilePart
 from bhemu.tensix.state import NOC_ARRIVED
 
+_BUDGET = 10_000  # steps of a look at what a core can still do
 _MOST = 4  # senders named for one wait
 # What the number of answers is compared with: (answers, requests sent that are answered, in words)
 _ANSWERS = {
@@ -163,6 +164,17 @@ def no_progress(chip: ChipPart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProg
     theirs = "their loops" if len(going) > 1 else "its loop"
     text = f"livelock: {_listed(going)} can never leave {theirs}, and nothing is under way"
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=hint)
+
+
+def standstill(chip: ChipPart, tile: TilePart) -> NoProgress:
+    """What the cores of one tile wait for, where every core of the chip that runs only polls."""
+    graph = wait_for_graph(tile, livelock(tile, _BUDGET))
+    waiters = tuple(_waiter(chip, tile, waiter) for waiter in graph.waiters)
+    text = f"tile {_name(tile)} waits, every core that runs only polls, and nothing is under way"
+    hint = "; ".join(linked(chip)) or "only the host can go on; what it waits for never comes"
+    return NoProgress(
+        text, graph=WaitGraph(waiters), category="Livelock", rule="LIVELOCK", hint=hint
+    )
 
 
 def _listed(names: list[Any]) -> str:

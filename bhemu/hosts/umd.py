@@ -9,21 +9,28 @@ from bhemu import memmap as mm
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.hosts.wire import Command, Message
 
-ROUNDS = 20
+ROUNDS = 200
+_STANDS = ("idle", "polling")  # the reasons for which a run ends where only a host can go on
 _SMALL = 1 << 20  # bytes that no limit forbids
-_LOOKS = 100  # at one place of a chip that stopped: more of them are a wait for what cannot come
+# Reads of one place with no write between: more are a wait for what cannot come.
+_LOOKS = 100  # of a chip that an error stopped
+_WAITS = 5000  # of one whose cores only poll
 _SOFT_RESET = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
 _BRISC_RUNS = mm.SOFT_RESET_ALL & ~(1 << mm.SOFT_RESET_BITS[0])
 
 XY = tuple[int, int]
 
 
-class ChipPart(Protocol):
-    """What a device asks of a chip."""
+class StopPart(Protocol):
+    """What a device asks of the end of a run."""
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing can move before a host writes."""
+    def reason(self) -> str:
+        """Why it ended."""
+
+
+class ChipPart(Protocol):
+    """What a device asks of a chip."""
 
     def read(self, xy: XY, address: int, n: int) -> bytes:
         """`n` bytes at `address` of the endpoint `xy`."""
@@ -31,19 +38,19 @@ class ChipPart(Protocol):
     def write(self, xy: XY, address: int, data: bytes) -> None:
         """The reverse."""
 
-    def write32(self, xy: XY, address: int, value: int) -> None:
-        """One word."""
-
-    def run(self, *, rounds: int) -> object:
+    def run(self, until: str, *, rounds: int) -> StopPart:
         """Run, at most so many rounds."""
+
+    def standstill(self, xy: XY) -> NoProgress:
+        """What the cores of a tile wait for, as an error."""
 
 
 class Device:
     """What UMD asks of a device, on a chip; `core` is (x, y) as in the soc descriptor.
 
-    The chip runs before a read, at most `rounds` rounds, and at no other time: what a host sees
-    depends on what it sent and never on when. A host waits by reading, so the chip moves on for as
-    long as anybody waits for it.
+    The chip runs before a read, until nothing can change that no host writes, at most `rounds`
+    rounds, and at no other time: what a host sees depends on what it sent and never on when. A host
+    waits by reading, so the chip moves on for as long as anybody waits for it.
 
     `failure` is the error that stopped the chip, `on_failure` is called with it. The chip still
     answers then, for whoever wants to look, but not a host that waits.
@@ -54,44 +61,55 @@ class Device:
         self.failure: BhemuError | None = None
         self.on_failure: Callable[[BhemuError], object] = lambda error: None
         self._rounds = rounds
+        self._ended = "idle"  # how the last run did; "" when the host has written since
         self._looks: Counter[tuple[XY, int]] = Counter()
 
     def write(self, core: XY, address: int, data: bytes) -> None:
         """Store `data`; InputError where the host may not."""
         self._looks.clear()
+        self._ended = ""
         self.chip.write(core, address, data)
 
     def read(self, core: XY, address: int, size: int) -> bytes:
         """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
         if size > _SMALL:
             limits.check("MESSAGE_BYTES", size, "bytes to read")
-        if self.failure is not None:
+        if self.failure is None and self._ended not in _STANDS:
+            self._run()
+        else:
             self._check_wait(core, address)
-        elif not self.chip.idle:
-            try:
-                self.chip.run(rounds=self._rounds)
-            except BhemuError as error:
-                self.failure = error
-                self.on_failure(error)
-                raise
         return self.chip.read(core, address, size)
 
+    def _run(self) -> None:
+        try:
+            stop = self.chip.run("polling", rounds=self._rounds)
+        except BhemuError as error:
+            self.failure = error
+            self.on_failure(error)
+            raise
+        self._ended = stop.reason
+
     def _check_wait(self, core: XY, address: int) -> None:
+        """NoProgress for a host that reads one place again and again, where nothing can change."""
         self._looks[core, address] += 1
-        if self._looks[core, address] > _LOOKS:
+        looks = self._looks[core, address]
+        if self.failure is not None and looks > _LOOKS:
             raise NoProgress(
                 f"the chip has stopped: {address:#x} of ({core[0]},{core[1]}) will not change",
                 rule="STOPPED",
                 hint="start the host again",
             )
+        if self._ended == "polling" and looks > _WAITS:
+            self._looks.clear()
+            raise self.chip.standstill(core)
 
     def deassert_reset(self, core: XY) -> None:
         """UMD says all of Tensix; hosts mean BRISC, whose firmware releases the other cores."""
-        self.chip.write32(core, _SOFT_RESET, _BRISC_RUNS)
+        self.write(core, _SOFT_RESET, _BRISC_RUNS.to_bytes(4, "little"))
 
     def assert_reset(self, core: XY) -> None:
         """Hold all five cores in reset."""
-        self.chip.write32(core, _SOFT_RESET, mm.SOFT_RESET_ALL)
+        self.write(core, _SOFT_RESET, mm.SOFT_RESET_ALL.to_bytes(4, "little"))
 
     def answer(self, message: Message) -> bytes | None:
         """Do what a message asks; the data of its reply, None where it gets none.

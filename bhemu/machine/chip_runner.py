@@ -33,9 +33,13 @@ UntilWords = Sequence[tuple[XY, int, int]]
 Until = Callable[[Any], bool] | UntilWords | str | None
 
 _CALL_SECONDS = 0.02  # how long compiled code may run before Python looks at the clock
-_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit"}
+_ENDS = {
+    rounds.CHIP_UNTIL: "until",
+    rounds.CHIP_LIMIT: "limit",
+    rounds.CHIP_POLLING: "polling",
+}
 _CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
-_FORMS = 'triples as in [((1, 2), 0x100, 0xD0E0)], a callable, or "idle"'
+_FORMS = 'triples as in [((1, 2), 0x100, 0xD0E0)], a callable, "idle" or "polling"'
 
 
 class ChipTile(TilePart, Protocol):
@@ -157,10 +161,13 @@ class ChipRunner:
         """Put word conditions into the record; a callable is returned."""
         c = self._network.state
         c.until_count[0] = 0
-        if until is None or callable(until) or until == "idle":
-            return until if callable(until) else None
+        c.until_polling[0] = 1 if isinstance(until, str) and until == "polling" else 0
+        if until is None or callable(until):
+            return until
         if isinstance(until, str):
-            raise InputError(f'until = {until!r}: only "idle", words or a callable are known')
+            if until not in ("idle", "polling"):
+                raise InputError(f"until = {until!r} is not known", hint=_FORMS)
+            return None
         try:
             conditions = [(self._chip.number_of(xy), at, value) for xy, at, value in until]
         except (TypeError, ValueError):

@@ -11,8 +11,8 @@ from bhemu.tensix.state import State
 
 @dataclass(frozen=True, repr=False)
 class Stop:
-    """Why a run ended: "until", "idle", "limit", "timeout", "breakpoint", "watchpoint", "step" or
-    "interrupt".
+    """Why a run ended: "until", "idle", "limit", "timeout", "breakpoint", "watchpoint", "step",
+    "interrupt", of a chip "rounds" or "polling" too.
 
     `where` is the place of the core that stopped (None when no single core did), `clock` the
     tile's clock, `breakpoint` the number of the breakpoint that was reached, `change` what a

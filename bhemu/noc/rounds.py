@@ -13,6 +13,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import delivery
 from bhemu.noc.delivery import tile_of
 from bhemu.noc.grid import TILES
+from bhemu.tensix.polling_rounds import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE
 
 # Why `run_rounds` returned before the last of its rounds
@@ -23,6 +24,7 @@ CHIP_UNTIL = 2004
 CHIP_LIMIT = 2005
 CHIP_IDLE = 2006
 CHIP_DEADLOCK = 2007
+CHIP_POLLING = 2008  # every core that runs only polls, and `until_polling` asks for that
 
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase
 
@@ -105,6 +107,15 @@ def idle_or_deadlock(chip: Any) -> Any:
 
 
 @njit
+def _only_polls(chip: Any) -> Any:
+    """Whether every tile that is awake would do its last round again, for ever."""
+    for t in range(TILES):
+        if chip.awake[t] and period(tile_of(chip, t)) == 0:
+            return False
+    return not delivery.under_way(chip)
+
+
+@njit
 def _close(chip: Any) -> Any:
     """End the round; 0, or why the run is over."""
     chip.phase[0] = BETWEEN
@@ -112,6 +123,8 @@ def _close(chip: Any) -> Any:
     if _until(chip):
         return np.int64(CHIP_UNTIL)
     status = idle_or_deadlock(chip)
+    if status == 0 and chip.until_polling[0] and _only_polls(chip):
+        return np.int64(CHIP_POLLING)
     if status == 0 and chip.limit[0] >= 0 and chip.clock[0] >= chip.limit[0]:
         return np.int64(CHIP_LIMIT)
     return status

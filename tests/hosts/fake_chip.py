@@ -1,6 +1,8 @@
 """A chip that is memory only, with the part of Chip's interface that hosts use."""
 
-from bhemu.errors import BhemuError, InputError, NotModelled
+from types import SimpleNamespace
+
+from bhemu.errors import BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.umd import Device
 
 XY = tuple[int, int]
@@ -9,7 +11,7 @@ BROKEN = 0xBAD0000  # the first run after a write here fails
 
 
 class FakeChip:
-    """Keeps what is written; `moves` rounds after a reset was released it is idle again."""
+    """Keeps what is written; `moves` rounds after a write all its cores only poll."""
 
     def __init__(self, moves: int = 0, **options: object) -> None:
         self.options = options
@@ -17,10 +19,6 @@ class FakeChip:
         self.rounds: list[int] = []
         self.log: list[tuple[object, ...]] = []
         self._moves, self._left, self._error = moves, 0, False
-
-    @property
-    def idle(self) -> bool:
-        return self._left <= 0 and not self._error
 
     def read(self, xy: XY, address: int, n: int) -> bytes:
         self._check(xy, n)
@@ -31,18 +29,20 @@ class FakeChip:
         self._check(xy, len(data))
         self.log.append(("write", xy, address, len(data)))
         self._error |= address == BROKEN
+        self._left = self._moves
         self.memory.update({(xy, address + i): byte for i, byte in enumerate(data)})
 
-    def write32(self, xy: XY, address: int, value: int) -> None:
-        self.write(xy, address, value.to_bytes(4, "little"))
-        self._left = self._moves
-
-    def run(self, *, rounds: int) -> None:
+    def run(self, until: str, *, rounds: int) -> SimpleNamespace:
+        assert until == "polling"
         self.rounds.append(rounds)
         self.log.append(("run", rounds))
         if self._error:
             raise failure()
         self._left -= rounds
+        return SimpleNamespace(reason="rounds" if self._left > 0 else "polling")
+
+    def standstill(self, xy: XY) -> NoProgress:
+        return NoProgress(f"tile {xy} waits", rule="LIVELOCK")
 
     def _check(self, xy: XY, n: int) -> None:
         if not (0 <= xy[0] < WIDTH and 0 <= xy[1] < HEIGHT):

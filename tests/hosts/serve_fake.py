@@ -1,7 +1,9 @@
 """`bhemu` with a fake chip in place of bhemu.chip: what a test starts in a process of its own."""
 
 import sys
+import time
 import types
+from types import SimpleNamespace
 
 from hosts.fake_chip import FakeChip
 
@@ -9,23 +11,15 @@ from bhemu.__main__ import main
 
 
 class Slow(FakeChip):
-    """Never idle; a write to SLEEP makes every later run take seconds; a snapshot is a file."""
+    """A write to SLEEP makes the next run last for ever; a snapshot is a text."""
 
     SLEEP = 0x51EE9000
 
-    @property
-    def idle(self) -> bool:
-        return super().idle and not self._sleeps()
-
-    def _sleeps(self) -> bool:
-        return any(address == self.SLEEP for _, address in self.memory)
-
-    def run(self, *, rounds: int) -> None:
-        super().run(rounds=rounds)
-        if self._sleeps():
-            import time
-
+    def run(self, until: str, *, rounds: int) -> SimpleNamespace:
+        stop = super().run(until, rounds=rounds)
+        if any(address == self.SLEEP for _, address in self.memory):
             time.sleep(3600)
+        return stop
 
     def snapshot(self) -> "Slow":
         return self

@@ -245,6 +245,20 @@ def test_an_address_that_is_none_of_ours(address: str, message: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_host_hears_that_packages_are_missing(host: Host) -> None:
+    program = (
+        "import importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'pynng' else real(name, *more)\n"
+        "from bhemu.cli import main; main(['serve'])"
+    )
+    there = dict(os.environ, NNG_SOCKET_ADDR=host.address)
+    process = subprocess.Popen([sys.executable, "-c", program], env=there, stderr=subprocess.PIPE)
+    with pytest.raises(RuntimeError):  # how pynng receives a message of no bytes
+        host.socket.recv()
+    assert process.communicate(timeout=10)[1].startswith(b"error: the package pynng is not")
+    assert process.returncode == 2
+
+
 def test_a_unix_socket(tmp_path: Path) -> None:
     local = Host(tmp_path)
     local.address = f"ipc://{tmp_path}/line"

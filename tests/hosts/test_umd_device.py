@@ -45,10 +45,13 @@ def test_the_chip_runs_before_a_read_and_at_no_other_time() -> None:
     assert chip.rounds == []
     for _ in range(6):
         at.read(CORE, 0, 4)
-    assert chip.rounds == [10, 10, 10], "an idle chip is left alone"
+    assert chip.rounds == [10, 10, 10], "a chip whose cores only poll is left alone"
     first = chip.log.index(("run", 10))
     order = ["run", "read", "run", "read", "run", "read", "read", "read", "read"]
     assert [entry[0] for entry in chip.log[first:]] == order
+    at.write(CORE, 0, b"1234")
+    at.read(CORE, 0, 4)
+    assert chip.rounds == [10, 10, 10, 10], "it goes on when a host has written"
 
 
 @pytest.mark.parametrize("command", [Command.SMN_READ, Command.NEO_DM_RESET_ASSERT, 99, -1])
@@ -101,3 +104,22 @@ def test_a_host_that_waits_for_a_stopped_chip_is_told() -> None:
         at.read(CORE, 0, 4)
     at.write(CORE, 4, b"1234")
     assert at.read(CORE, 0, 4) == bytes(4)
+
+
+def test_a_host_that_waits_for_cores_that_only_poll_is_told_what_they_wait_for() -> None:
+    _, at = device(moves=1)
+    at.write(CORE, 0, b"1234")
+    for _ in range(5000):
+        at.read(CORE, 0, 4)
+        at.read((2, 2), 0, 4)
+    at.read(CORE, 0, 4)  # the first read ran the chip
+    with pytest.raises(NoProgress, match=r"tile \(1, 2\) waits"):
+        at.read(CORE, 0, 4)
+    assert at.failure is None
+    assert at.read(CORE, 0, 4) == b"1234"
+
+
+def test_an_idle_chip_may_be_read_for_ever() -> None:
+    _, at = device()
+    for _ in range(5100):
+        at.read(CORE, 0, 4)

@@ -1,0 +1,106 @@
+"""Drives the emulator with stock packages, each in an environment of its own.
+
+    python scripts/test_hosts.py [PART...]
+
+Parts: ttnn (default: all). What is installed is kept in .hosts, or in the folder that BHEMU_HOSTS
+names. A part that cannot be had on this machine is named and left out; one that fails is exit
+code 1.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TTNN = ROOT / "scripts" / "stock_ttnn"
+SECONDS = 900  # for all operations, their kernels' compilation and ours included
+TEST_SECONDS = 6  # in which a simulator whose host has ended must end
+
+sys.path.insert(0, str(TTNN))
+
+import install  # noqa: E402 - from the folder above
+
+
+def simulator(folder: Path) -> Path:
+    """A simulator folder of this checkout."""
+    line = [sys.executable, "-m", "bhemu", "simulator", folder / "simulator", "-v"]
+    subprocess.run(line, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return folder / "simulator"
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What ttnn needs beside the simulator; its caches stay in the folder."""
+    there = {name: value for name, value in os.environ.items() if name[:3] != "TT_"}
+    for name in ("home", "cache"):
+        (folder / name).mkdir(exist_ok=True)
+    chosen = {"TT_METAL_SIMULATOR": simulator(folder), "TT_METAL_CACHE": folder / "cache"}
+    settings = {"TT_METAL_SLOW_DISPATCH_MODE": "1", "TT_SIMULATOR_LOCALHOST": "1"}
+    return {**there, **{k: str(v) for k, v in chosen.items()}, **settings, "HOME": f"{folder}/home"}
+
+
+def servers() -> set[str]:
+    """The processes that serve a chip now."""
+    found = set()
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = line.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"serve" in words and b"bhemu" in words:
+            found.add(line.parent.name)
+    return found
+
+
+def ttnn(folder: Path) -> str:
+    """Stock ttnn: every operation equal, on a device opened and closed for each."""
+    python = install.install(folder)
+    before, begin = servers(), time.monotonic()
+    log = folder / "ttnn.log"
+    with log.open("w") as output:
+        done = subprocess.run(
+            [python, TTNN / "operations.py"],
+            env=environment(folder),
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            check=False,
+        )
+    seconds = time.monotonic() - begin
+    lines = log.read_text(errors="replace").splitlines()
+    results = [line for line in lines if line.endswith((" equal", " differ"))]
+    if done.returncode or not results:
+        shown = [line for line in lines if " | info " not in line][-20:]
+        raise RuntimeError("\n".join([f"exit code {done.returncode}", *shown, f"see {log}"]))
+    end = time.monotonic() + TEST_SECONDS
+    while servers() - before:
+        if time.monotonic() > end:
+            raise RuntimeError("a simulator is left behind")
+        time.sleep(0.1)
+    return f"{'; '.join(results)}; {seconds:.1f} s"
+
+
+PARTS: dict[str, Callable[[Path], str]] = {"ttnn": ttnn}
+
+
+def main(names: Sequence[str]) -> int:
+    """Every part in turn."""
+    folder = Path(os.environ.get("BHEMU_HOSTS", ROOT / ".hosts")).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    code = 0
+    for name in names or PARTS:
+        try:
+            print(f"{name}: {PARTS[name](folder / name)}", flush=True)
+        except install.Missing as what:
+            print(f"{name}: left out: {what}", flush=True)
+        except (RuntimeError, OSError, subprocess.SubprocessError) as problem:
+            print(f"{name}: FAILED\n{problem}", flush=True)
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
