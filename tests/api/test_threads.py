@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +15,10 @@ from bhemu.errors import InputError
 from bhemu.jit import build, machine_code
 from bhemu.jit.build import Entry
 from bhemu.program.schema import ENGINES
+from bhemu.riscv.asm import A0, A1, PARK, ZERO, beq, code, li, lw, sw
 
 ELFS = Path(__file__).parents[2] / "elfs"
+START, FLAG, DONE = 0x10000, 0x8000, 0x8004
 engines = pytest.mark.parametrize("engine", ENGINES)
 
 
@@ -32,6 +35,31 @@ def test_tiles_in_threads_give_what_they_give_alone(engine: str) -> None:
     alone = [result(name, engine) for name in names]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(result, names, [engine] * 4)) == alone
+
+
+@engines
+def test_compiled_rounds_leave_python_to_other_threads(engine: str) -> None:
+    """A core polls, in one call that only another thread can end, by what it stores."""
+    begun, tiles = threading.Event(), []
+
+    def work() -> str:
+        tile = Tile(engine=engine, livelock=0)
+        tile.state.time_slice[0] = 1 << 60  # compiled code does not return by itself
+        tile.state.count_passes[0] = 0
+        poll = [*li(A1, FLAG), lw(A0, A1), beq(A0, ZERO, -4), *li(A1, DONE), sw(A0, A1), PARK]
+        tile.write(START, code(poll))
+        tile.core["trisc0"].set_reset_pc(START)
+        tile.core["trisc0"].release()
+        tiles.append(tile)
+        begun.set()
+        return tile.run([(DONE, 1)], limit=2_000_000_000).reason
+
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(work)
+        assert begun.wait(60)
+        time.sleep(0.05)
+        tiles[0].state.l1[FLAG] = 1
+        assert ended.result() == "until"
 
 
 FIRST_USE = """
