@@ -110,6 +110,7 @@ def look(s: Any, c: Any, address: Any) -> None:
 @njit
 def end(s: Any, c: Any) -> None:
     """The slice is over: whether every later turn repeats it, and when to look again."""
+    s.attention[0] &= ~LOOKING
     if s.loop_fuel[c] < 0:
         return
     if s.loop_length[c] == 0:
