@@ -73,6 +73,11 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
     found out without running: ELFs that overlap, unknown symbols, addresses outside memory, outputs
     that cannot be written.
     """
+    if program.is_chip:
+        raise InputError(
+            f"{program.name} is a program of a chip, and this is for programs of one tile",
+            hint="run, step, trace, dump and check take both",
+        )
     check_saves(program)
     part = program.placed()[0]
     elfs = read_elfs([part])

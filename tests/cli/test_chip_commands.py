@@ -101,7 +101,8 @@ def test_the_stepper_steps_one_tile_while_all_run(bhemu) -> None:
     assert any("stopped: until" in line for line in shown)
 
 
-def test_numerics_is_of_one_tile(bhemu) -> None:
-    result = bhemu("numerics", ADD1)
+@pytest.mark.parametrize("command", ["numerics", "why"])
+def test_commands_for_one_tile_say_so(bhemu, command: str) -> None:
+    result = bhemu(command, ADD1)
     assert result.exit_code == 2
-    assert "numerics measures programs of one tile" in result.stderr
+    assert "add1_chip is a program of a chip, and this is for programs of one tile" in result.stderr
