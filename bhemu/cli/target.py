@@ -74,9 +74,13 @@ class Target:
         return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
 
     def save(self) -> None:
-        """Write the state to the file of --save, if any."""
-        if self.chosen.save is not None:
+        """Write the state, of the chip or the tile, to the file of --save, if any."""
+        if self.chosen.save is None:
+            return
+        if self.chip is None:
             self.tile.snapshot().save(self.chosen.save)
+        else:
+            self.chip.snapshot().save(self.chosen.save)
 
     def unfinished(self, stop: Stop) -> BhemuError | None:
         """The error of a run that ended before its end condition, None when it did not."""
