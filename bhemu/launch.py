@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from bhemu import ahead
-from bhemu.errors import InputError
+from bhemu.errors import InputError, NoProgress
 from bhemu.llk import harness
 from bhemu.machine.stop import Stop
 from bhemu.machine.until import End
@@ -154,7 +154,8 @@ def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware
 
         def wait(conditions: Sequence[tuple[Tile, int, int]], limit: int) -> Stop:
             words = [(address, value) for _, address, value in conditions]
-            return tile.run(words or "idle", limit=limit)
+            resume = isinstance(tile.error, NoProgress)
+            return tile.run(words or "idle", limit=limit, resume=resume)
 
         host.boot([tile], firmware, grid, wait)
     else:
