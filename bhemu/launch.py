@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from bhemu import ahead
-from bhemu.errors import InputError
+from bhemu.errors import InputError, NoProgress
 from bhemu.llk import harness
 from bhemu.machine.stop import Stop
 from bhemu.machine.until import End
@@ -22,8 +22,18 @@ from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.specs import OutputSpec, TileSpec
 from bhemu.tile import Tile
 
-if TYPE_CHECKING:
-    from bhemu.chip import Chip
+
+class LaunchOptions(TileOptions, total=False):
+    """The keyword arguments of Tile and of Chip."""
+
+    harvest: Sequence[int]
+    dram_banks: int
+    delivery: str
+    threads: int
+    l0: str
+
+
+_OF_CHIPS = frozenset({"harvest", "dram_banks", "delivery", "threads", "l0"})
 
 
 class Program(schema.Program):
@@ -37,18 +47,24 @@ class Program(schema.Program):
         """
         return cls(**vars(schema.load_program(path, allow_outside=allow_outside)))
 
-    def launch(self, **options: Any) -> Tile | Chip:
-        """A tile or chip with the program on it, its cores released, nothing executed yet.
+    def launch(self, **options: Unpack[LaunchOptions]) -> Any:
+        """A Tile or Chip with the program on it, its cores released, nothing executed yet.
 
-        A chip for a program with [[tile]], [chip] or tensors in DRAM. options: as in Tile or Chip;
-        what is not given is as the program says. run() then ends where the program ends, check()
-        compares its outputs. InputError for everything that can be found out without running.
+        A Chip for a program with [[tile]], [chip] or tensors in DRAM, as `is_chip` tells: the
+        caller knows which, hence no type. options: as in Tile or Chip; what is not given is as the
+        program says. run() then ends where the program ends, check() compares its outputs.
+        InputError for everything that can be found out without running.
         """
+        given: Any = options
         if not self.is_chip:
-            return launch(self, **options)
+            for name in options.keys() & _OF_CHIPS:
+                raise InputError(f"{name}: {self.name} is a program of one tile")
+            return launch(self, **given)
         from bhemu import launch_chip  # much code that a program of one tile does not need
 
-        return launch_chip.launch(self, **options)
+        if "xy" in options:
+            raise InputError(f"xy: {self.name} is a program of a chip, which says where it is")
+        return launch_chip.launch(self, **given)
 
     def __repr__(self) -> str:
         if self.tiles:
@@ -73,6 +89,11 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
     found out without running: ELFs that overlap, unknown symbols, addresses outside memory, outputs
     that cannot be written.
     """
+    if program.is_chip:
+        raise InputError(
+            f"{program.name} is a program of a chip, and this is for programs of one tile",
+            hint="run, step, trace, dump and check take both",
+        )
     check_saves(program)
     part = program.placed()[0]
     elfs = read_elfs([part])
@@ -133,7 +154,8 @@ def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware
 
         def wait(conditions: Sequence[tuple[Tile, int, int]], limit: int) -> Stop:
             words = [(address, value) for _, address, value in conditions]
-            return tile.run(words or "idle", limit=limit)
+            resume = isinstance(tile.error, NoProgress)
+            return tile.run(words or "idle", limit=limit, resume=resume)
 
         host.boot([tile], firmware, grid, wait)
     else:

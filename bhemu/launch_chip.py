@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 from bhemu import ahead
 from bhemu.chip import Chip, ChipEnd
-from bhemu.errors import InputError
+from bhemu.errors import InputError, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
@@ -129,7 +129,8 @@ def waiter(chip: Chip) -> host.Wait:
 
     def wait(conditions: Sequence[tuple[Tile, int, int]], limit: int) -> Stop:
         words = [(tile.xy, address, value) for tile, address, value in conditions]
-        return chip.run(words or "idle", limit=limit)
+        resume = isinstance(chip.error, NoProgress)
+        return chip.run(words or "idle", limit=limit, resume=resume)
 
     return wait
 

@@ -165,7 +165,7 @@ def theirs(image: bytes) -> tuple[float, float]:
 
     from bhemu.oracle import libttsim
 
-    simulator = libttsim._Simulator(Path(os.environ["BHEMU_TTSIM"]))
+    simulator = libttsim.Simulator(Path(os.environ["BHEMU_TTSIM"]))
     device: Any = _Simulated(simulator)
 
     def boot() -> None:

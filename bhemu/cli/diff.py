@@ -115,7 +115,12 @@ def _compare(library: "Library", reference: str, program: str, allow_outside: bo
     path = Path(program)
     if path.suffix == ".npz":
         return programs.compare_case(Judge(library, reference), programs.read_case(path))
-    return programs.compare_program(library, load_program(path, allow_outside=allow_outside))
+    loaded = load_program(path, allow_outside=allow_outside)
+    if loaded.is_chip:
+        from bhemu.oracle.chips import compare_chip
+
+        return compare_chip(library, loaded)
+    return programs.compare_program(library, loaded)
 
 
 def _report(verdict: "Verdict", as_json: bool) -> int:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import failure, output
-from bhemu.cli.options import FLAGS, outside_option, run_options, settings, tile_option
+from bhemu.cli.options import FLAGS, outside_option, run_options, settings, tile_of, tile_option
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
+from bhemu.program.coordinates import XY
+from bhemu.program.coordinates import text as text_of
 
 if TYPE_CHECKING:
     from bhemu.snapshot import Snapshot
@@ -94,7 +96,6 @@ def _show(
 
 def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
     """A saved state, or that of a program where it ended: with its error and exit code."""
-    from bhemu.snapshot import Snapshot
 
     path = Path(what)
     if files.is_folder(path) or path.suffix == ".toml":
@@ -105,7 +106,33 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | N
     if given is not None:
         flag = f"--{given.removesuffix('_s')}"
         raise click.UsageError(f"{flag} goes with a program", click.get_current_context())
-    return Snapshot.load(path), None, EXIT_OK
+    return _saved(path, tile_of(values)), None, EXIT_OK
+
+
+def _saved(path: Path, xy: XY | None) -> "Snapshot":
+    """The state in a file: of a tile, or of one tile of a chip."""
+    from bhemu.program import arrays
+    from bhemu.snapshot import Snapshot
+
+    data = files.read_bytes(path, "ARCHIVE_BYTES")
+    try:
+        with arrays.Archive(data) as archive:
+            of_chip = "chip_clock" in archive
+    except arrays.UnreadableError:
+        of_chip = False  # a tile's state says what is wrong with it
+    if not of_chip:
+        if xy is not None:
+            raise InputError(f"{path}: --tile goes with the state of a chip")
+        return Snapshot.load(path)
+    from bhemu.chip_snapshot import ChipSnapshot
+    from bhemu.noc.grid import tile_at
+
+    tiles = {tile_at(t): tile for t, tile in ChipSnapshot.load(path).tiles.items()}
+    if xy is None:
+        xy = min(tiles, key=lambda at: (at[1], at[0]))
+    if xy not in tiles:
+        raise InputError(f"{path} has no tile {xy[0]},{xy[1]}", hint=text_of(sorted(tiles)))
+    return tiles[xy]
 
 
 def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":

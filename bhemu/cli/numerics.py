@@ -56,9 +56,7 @@ def command(**values: Any) -> int:
         def fresh() -> "Tile":
             return launch(chosen.program, quantum=chosen.quantum, progress=progress)
 
-        if chosen.program.is_chip:
-            raise InputError("numerics measures programs of one tile", hint="bhemu run compares")
-        target = Target(chosen, progress)
+        target = Target(chosen, progress, one_tile=True)
     return _run(target, fresh, exact, values["tiles"], progress)
 
 

@@ -23,23 +23,21 @@ _HINT = "raise it, or look where it is with bhemu step"
 class Target:
     """A launched program: `chip` is None for one of one tile, `tile` the one that is shown."""
 
-    def __init__(self, chosen: Settings, progress: Progress, *, boot: bool = True) -> None:
+    def __init__(self, chosen: Settings, progress: Progress, *, one_tile: bool = False) -> None:
         self.chosen, self.program = chosen, chosen.program
         self.chip: Chip | None = None
         named = [xy for part in self.program.placed() for xy in part.at]
-        if self.program.is_chip:
+        if self.program.is_chip and not one_tile:
             from bhemu import launch_chip
 
             _check_tile(chosen, named)
-            self.chip = launch_chip.launch(
-                self.program, boot=boot, quantum=chosen.quantum, progress=progress
-            )
+            self.chip = launch_chip.launch(self.program, quantum=chosen.quantum, progress=progress)
             self.tile: Tile = self.chip.tile[chosen.tile or named[0]]
         else:
             from bhemu.launch import launch
 
             _check_tile(chosen, named)
-            self.tile = launch(self.program, boot=boot, quantum=chosen.quantum, progress=progress)
+            self.tile = launch(self.program, quantum=chosen.quantum, progress=progress)
 
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
@@ -76,9 +74,13 @@ class Target:
         return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
 
     def save(self) -> None:
-        """Write the state to the file of --save, if any."""
-        if self.chosen.save is not None:
+        """Write the state, of the chip or the tile, to the file of --save, if any."""
+        if self.chosen.save is None:
+            return
+        if self.chip is None:
             self.tile.snapshot().save(self.chosen.save)
+        else:
+            self.chip.snapshot().save(self.chosen.save)
 
     def unfinished(self, stop: Stop) -> BhemuError | None:
         """The error of a run that ended before its end condition, None when it did not."""

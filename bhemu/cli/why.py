@@ -8,7 +8,7 @@ import click
 from bhemu.cli import output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError, InputError
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
     from bhemu.tile import Tile
@@ -34,9 +34,7 @@ def command(**values: Any) -> int:
     with progress.starting():
         from bhemu.cli.target import Target
 
-        if chosen.program.is_chip:
-            raise InputError("why follows programs of one tile", hint="bhemu step, trace, dump")
-        target = Target(chosen, progress)
+        target = Target(chosen, progress, one_tile=True)
         tile = target.tile
         tile.keep_history()
     error: BhemuError | None = None

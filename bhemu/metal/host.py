@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
-from bhemu.errors import InputError, Limit
+from bhemu.errors import InputError, Limit, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.metal.firmware import Firmware, Grid, Write
 from bhemu.metal.kernels import Kernels, Texts, arrange, launch_message
@@ -15,11 +16,14 @@ from bhemu.program.specs import TileSpec
 from bhemu.tile import Tile
 
 BOOT_LIMIT = 10_000_000  # clock units; firmware needs some ten thousand
-_AFTER_DONE = 20_000  # clock units in which brisc tells trisc0 to clear the stream counters
+_AFTER_DONE = 7_500  # clock units in which brisc tells trisc0 to clear the stream counters
 _BRISC_ONLY = memmap.SOFT_RESET_ALL & ~(1 << memmap.SOFT_RESET_BITS[0])
 
 Wait = Callable[[Sequence[tuple[Tile, int, int]], int], Stop]
-"""Run until every (tile, address, word) holds (without any: until idle), or a clock limit."""
+"""Run until every (tile, address, word) holds (without any: until idle), or a clock limit.
+
+It goes on after a NoProgress: what firmware waits for is its host.
+"""
 
 
 def write(tile: Tile, writes: Iterable[Write]) -> None:
@@ -70,7 +74,8 @@ def boot(tiles: Sequence[Tile], firmware: Firmware, grid: Grid, wait: Wait) -> N
         release(tile)
     _await(tiles, firmware.go, "go message", wait)
     # trisc0 clears the stream counters after DONE: values that a host writes there must last.
-    wait([], _AFTER_DONE)
+    with suppress(NoProgress):  # it has, and all wait for the host
+        wait([], _AFTER_DONE)
     _await(tiles, firmware.address("subordinate_sync"), "sync bytes", wait)
 
 

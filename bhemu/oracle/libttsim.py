@@ -11,7 +11,7 @@ import struct
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -34,7 +34,9 @@ CLOCKS = 1_000_000  # without an end and without an error: a deadlock looks like
 _BAR0, _WINDOW = 0x1_0000_0000, 0x200000  # libttsim_api: windows of 2 MiB
 _WINDOW_CONFIG = _BAR0 + 0x1FC00000
 _BLACKHOLE = 0xB1401E52  # vendor and device id in PCI configuration word 0
-_TILE = (1, 2)
+_WINDOWS = 200
+XY = tuple[int, int]
+_TILE: XY = (1, 2)
 _RESET_PCS = ("TRISC0_RESET_PC", "TRISC1_RESET_PC", "TRISC2_RESET_PC", "NCRISC_RESET_PC")
 _EXIT_DONE, _EXIT_UNFINISHED, _EXIT_FOREIGN = 0, 3, 4
 _GOAL_TURNS = 50  # polls between two comparisons of all of L1
@@ -43,8 +45,10 @@ _LINE = re.compile(r"ERROR: (\w+): (.*)")
 _FUNCTIONS = ("init", "clock", "pci_config_rd32", "pci_mem_rd_bytes", "pci_mem_wr_bytes")
 
 
-class _Simulator:
+class Simulator:
     """The library inside a process of its own: init once, no reset, no second case."""
+
+    seconds = 0.0  # that a job spent on running
 
     def __init__(self, path: Path) -> None:
         self.lib = ctypes.CDLL(str(path))
@@ -60,31 +64,49 @@ class _Simulator:
         names["pci_config_rd32"].restype = ctypes.c_uint32
         names["init"]()
         self.device = int(names["pci_config_rd32"](0, 0))
-        self._windows: dict[int, int] = {}
+        self._windows: dict[tuple[int, XY], int] = {}
 
-    def _host_address(self, address: int) -> int:
-        page = address // _WINDOW
-        if page not in self._windows:
-            index = self._windows[page] = len(self._windows)
-            x, y = _TILE
-            for i, word in enumerate((page & 0xFFFFFFFF, x << 11 | y << 17, 0)):
+    def _host_address(self, address: int, xy: XY) -> int:
+        where = address // _WINDOW, xy
+        if where not in self._windows:
+            if len(self._windows) == _WINDOWS:
+                self._windows.clear()
+            index = self._windows[where] = len(self._windows)
+            for i, word in enumerate((where[0] & 0xFFFFFFFF, xy[0] << 11 | xy[1] << 17, 0)):
                 data = struct.pack("<I", word)
                 self._write(_WINDOW_CONFIG + 12 * index + 4 * i, data, 4)
-        return _BAR0 + self._windows[page] * _WINDOW + address % _WINDOW
+        return _BAR0 + self._windows[where] * _WINDOW + address % _WINDOW
 
-    def write(self, address: int, data: bytes) -> None:
-        """Bytes into L1, or one word into a register."""
-        self._write(self._host_address(address), data, len(data))
+    def write(self, address: int, data: bytes, xy: XY = _TILE) -> None:
+        """Bytes into L1 or DRAM at a coordinate, or one word into a register of a tile."""
+        for at, low, high in _by_window(address, len(data)):
+            self._write(self._host_address(at, xy), data[low:high], high - low)
 
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of L1."""
-        buffer = ctypes.create_string_buffer(size)
-        self._read(self._host_address(address), buffer, size)
-        return buffer.raw
+    def read(self, address: int, size: int, xy: XY = _TILE) -> bytes:
+        """Bytes of L1 or DRAM at a coordinate."""
+        found = []
+        for at, low, high in _by_window(address, size):
+            buffer = ctypes.create_string_buffer(high - low)
+            self._read(self._host_address(at, xy), buffer, high - low)
+            found.append(buffer.raw)
+        return b"".join(found)
 
     def store(self, register: str, value: int) -> None:
         """One word into a tile control register, by name."""
         self.write(REGISTERS[register], struct.pack("<I", value))
+
+
+Job = Callable[[Simulator], bytes | None]
+"""What is done with the library in its process: what came out of it, None when it did not end."""
+
+
+def _by_window(address: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """(address, first, behind the last) of the pieces of an access that lie in one window each."""
+    low = 0
+    while low < size:
+        high = min(size, low + _WINDOW - (address + low) % _WINDOW)
+        yield address + low, low, high
+        low = high
 
 
 class Library:
@@ -103,7 +125,7 @@ class Library:
                 f"{self.path}: no such library",
                 hint=f"--ttsim or {ENVIRONMENT} names the libttsim.so of a ttsim release",
             )
-        outcome = _fork(self.path, None, clocks=0, seconds=SECONDS)
+        outcome = _fork(self.path, lambda _: b"", 0, SECONDS)
         if not outcome.done:
             raise InputError(
                 f"{self.path} is not a libttsim.so of Blackhole: {outcome.text or outcome.kind}",
@@ -112,7 +134,11 @@ class Library:
 
     def run(self, case: Case, *, clocks: int = CLOCKS, seconds: float = SECONDS) -> Outcome:
         """The case's outcome; `clocks` of the library and wall-clock `seconds` are hard limits."""
-        return _fork(self.path, case, clocks=clocks, seconds=seconds)
+        return _fork(self.path, lambda library: _run(library, case, clocks), L1_SIZE, seconds)
+
+    def do(self, job: Job, size: int, *, seconds: float = SECONDS) -> Outcome:
+        """The outcome of any job that gives `size` bytes; `seconds` of the clock on the wall."""
+        return _fork(self.path, job, size, seconds)
 
 
 def find(path: str | os.PathLike[str] | None) -> Library:
@@ -126,9 +152,9 @@ def find(path: str | os.PathLike[str] | None) -> Library:
     return Library(chosen)
 
 
-def _fork(path: Path, case: Case | None, *, clocks: int, seconds: float) -> Outcome:
-    """Run `case` (None: only look whether the library is one) in a child process."""
-    shared = mmap.mmap(-1, L1_SIZE + _RESULT.size)
+def _fork(path: Path, job: Job, size: int, seconds: float) -> Outcome:
+    """Do `job` in a child process."""
+    shared = mmap.mmap(-1, size + _RESULT.size)
     sys.stdout.flush()
     with TemporaryFile() as log:
         with warnings.catch_warnings():
@@ -136,21 +162,21 @@ def _fork(path: Path, case: Case | None, *, clocks: int, seconds: float) -> Outc
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
-            _child(path, case, clocks, shared, log.fileno())
+            _child(path, job, shared, log.fileno())
         code = _wait(child, seconds)
         log.seek(0)
         text = log.read(1 << 16).decode(errors="replace").strip()
-    outcome = _outcome(code, text, shared, whole=case is not None)
+    outcome = _outcome(code, text, shared, size)
     shared.close()
     return outcome
 
 
-def _outcome(code: int | None, text: str, shared: mmap.mmap, *, whole: bool) -> Outcome:
+def _outcome(code: int | None, text: str, shared: mmap.mmap, size: int) -> Outcome:
     if code is None:
         return Outcome("timeout", text="the wall-clock limit came first")
     if code == _EXIT_DONE:
-        l1 = np.frombuffer(shared[:L1_SIZE], np.uint8) if whole else None
-        return Outcome("done", l1, seconds=_RESULT.unpack(shared[L1_SIZE:])[0])
+        memory = np.frombuffer(shared[:size], np.uint8) if size else None
+        return Outcome("done", memory, seconds=_RESULT.unpack(shared[size:])[0])
     if code == _EXIT_UNFINISHED:
         return Outcome("unfinished", text="no end and no error")
     found = _LINE.search(text)
@@ -184,26 +210,33 @@ def _end(child: int) -> None:
     os.waitpid(child, 0)
 
 
-def _child(path: Path, case: Case | None, clocks: int, shared: mmap.mmap, log: int) -> None:
+def _child(path: Path, job: Job, shared: mmap.mmap, log: int) -> None:
     """Never returns; the library prints to file descriptor 1."""
     code = _EXIT_FOREIGN
     try:
         os.dup2(log, 1)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        simulator = _Simulator(path)
+        simulator = Simulator(path)
         if simulator.device != _BLACKHOLE:
             os.write(1, f"its device is {simulator.device:#010x}".encode())
-        elif case is None:
-            code = _EXIT_DONE
         else:
-            code = _run(simulator, case, clocks, shared)
-    except (OSError, AttributeError) as problem:
+            code = _do(simulator, job, shared)
+    except (OSError, AttributeError, InputError) as problem:
         os.write(1, str(problem).encode())
     finally:
         os._exit(code)
 
 
-def _run(simulator: _Simulator, case: Case, clocks: int, shared: mmap.mmap) -> int:
+def _do(simulator: Simulator, job: Job, shared: mmap.mmap) -> int:
+    data = job(simulator)
+    if data is None:
+        return _EXIT_UNFINISHED
+    shared[: len(data)] = data
+    shared[len(data) :] = _RESULT.pack(simulator.seconds)
+    return _EXIT_DONE
+
+
+def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
     simulator.write(0, case.image)
     _set_starts(simulator, case)
     held = SOFT_RESET_ALL
@@ -221,13 +254,12 @@ def _run(simulator: _Simulator, case: Case, clocks: int, shared: mmap.mmap) -> i
         if ended:
             break
     if case.until and not ended:
-        return _EXIT_UNFINISHED
-    shared[L1_SIZE:] = _RESULT.pack(time.perf_counter() - begin)
-    shared[:L1_SIZE] = simulator.read(0, L1_SIZE)
-    return _EXIT_DONE
+        return None
+    simulator.seconds = time.perf_counter() - begin
+    return simulator.read(0, L1_SIZE)
 
 
-def _set_starts(simulator: _Simulator, case: Case) -> None:
+def _set_starts(simulator: Simulator, case: Case) -> None:
     triscs = 0
     for i, register in enumerate(_RESET_PCS):
         core = CORE_NAMES[i + 1]
@@ -242,7 +274,7 @@ def _set_starts(simulator: _Simulator, case: Case) -> None:
     simulator.store("TRISC_RESET_PC_OVERRIDE", triscs)
 
 
-def _finished(simulator: _Simulator, until: Sequence[tuple[int, int]]) -> bool:
+def _finished(simulator: Simulator, until: Sequence[tuple[int, int]]) -> bool:
     return all(
         simulator.read(address, 4) == struct.pack("<I", value & 0xFFFFFFFF)
         for address, value in until

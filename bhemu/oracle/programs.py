@@ -136,11 +136,12 @@ def _output_lines(program: Program, case: Case, pair: Pair) -> list[str]:
         ours = pair.bhemu.l1[address : address + size].tobytes()
         theirs = pair.ttsim.l1[address : address + size].tobytes()
         if ours != theirs:
-            lines.append(_first(spec, ours, theirs))
+            lines.append(first_difference(spec, ours, theirs))
     return lines
 
 
-def _first(spec: OutputSpec, ours: bytes, theirs: bytes) -> str:
+def first_difference(spec: OutputSpec, ours: bytes, theirs: bytes) -> str:
+    """One line: how many elements of an output differ, and the first one."""
     form = (spec.shape, spec.dtype, spec.layout)
     words = [tensor.element_bits(data, *form) for data in (ours, theirs)]
     values = [tensor.decode(data, *form) for data in (ours, theirs)]

@@ -96,8 +96,8 @@ class Debug:
         self._left = limits.limit("DWARF_ENTRIES")
         try:
             self._table = elf.sections(data, path)
-            _check_sizes(data, self._table, path)
-            self.info = _read(data)
+            check_sizes(data, self._table, path)
+            self.info = reader(data)
             if self.info is None:
                 self.problem = f"{path}: no .debug_info; compile with -g"
                 return
@@ -207,7 +207,7 @@ def _depth(block: Block) -> int:
     return depth
 
 
-def _check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
+def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
     """InputError when the debug sections, unpacked, are more than the limit."""
     total = 0
     for section in table:
@@ -222,7 +222,7 @@ def _check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
     limits.check("DWARF_BYTES", total, f"{path}: bytes of debug sections")
 
 
-def _read(data: bytes) -> Any:
+def reader(data: bytes) -> Any:
     """pyelftools' reader, None without .debug_info."""
     from elftools.elf.elffile import ELFFile  # imported late: bhemu must start fast
 

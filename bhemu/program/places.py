@@ -14,6 +14,7 @@ L0 = ("off", "model")
 MOST_THREADS = 64
 BANKS = 8
 BANK_SIZE = 1 << 32
+_MOST_PAGES = 1 << 20
 HARVESTED_MOST = len(coordinates.COLUMNS) - 1
 _DRAM_HINT = "for example dram = { address = 0x100080, page = 2048 }"
 
@@ -98,6 +99,8 @@ def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> N
     """InputError when `size` bytes at `at`, or over banks, do not fit into memory."""
     if dram is not None:
         limits.check("ARRAY_BYTES", size, f"{table.origin}: bytes of the tensor")
+        if size > _MOST_PAGES * dram.page:
+            table.fail(f"{size} bytes in pages of {dram.page} are more than {_MOST_PAGES} pages")
         last = interleave.end(dram, size)
         if last > BANK_SIZE:
             table.fail(f"{size} bytes at {dram.address:#x} end behind the bank ({last:#x})")

@@ -76,7 +76,8 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     if version != SCHEMA:
         top.fail(f"bhemu = {version}", hint=f"this is schema version {SCHEMA}")
     kind = top.text("kind", "elf", choices=KINDS)
-    own, tiles = _tile(top, kind, ((1, 2),)), _tiles(top, kind)
+    tiles = _tiles(top, kind)
+    own = TileSpec((), {}) if tiles else _tile(top, kind, ((1, 2),))
     program = Program(
         name=printable(top.text("name", path.resolve().parent.name)),
         kind=kind,

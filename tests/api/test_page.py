@@ -14,7 +14,8 @@ PAGE = ROOT / "docs" / "api.md"
 
 
 def test_the_session_gives_what_the_page_shows(tmp_path, monkeypatch) -> None:
-    shutil.copytree(ROOT / "elfs" / "add1", tmp_path / "elfs" / "add1")
+    for name in ("add1", "add1_chip"):
+        shutil.copytree(ROOT / "elfs" / name, tmp_path / "elfs" / name)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```pycon\n(.*?)```", PAGE.read_text(), re.S)
     session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, PAGE.name, str(PAGE), 0)

@@ -81,6 +81,17 @@ def test_dump_is_of_one_tile(bhemu) -> None:
     assert "sem1  value 0  max 2" in result.stdout
 
 
+def test_the_state_of_a_chip_is_saved_and_shown_by_tile(bhemu, tmp_path: Path) -> None:
+    path = tmp_path / "chip.npz"
+    assert bhemu("run", ADD1, "--save", path, "-q").exit_code == 0
+    first, other = bhemu("dump", path, "sem"), bhemu("dump", path, "sem", "--tile", "2,3")
+    assert first.exit_code == other.exit_code == 0, other.stderr
+    assert "sem1  value 0  max 2" in other.stdout
+    missing = bhemu("dump", path, "--tile", "5,5")
+    assert missing.exit_code == 2
+    assert "has no tile 5,5\n  hint: 1,2 1,3 2,2 2,3" in missing.stderr
+
+
 def test_check_shows_tiles_and_banks(bhemu) -> None:
     result = bhemu("check", ADD1)
     assert result.exit_code == 0, result.stderr
@@ -95,13 +106,14 @@ def test_the_stepper_steps_one_tile_while_all_run(bhemu) -> None:
     result = bhemu("step", ADD1, "--tile", "2,2", "-x", commands)
     assert result.exit_code == 0, result.stderr
     shown = result.stdout.splitlines()
-    assert shown[0].startswith("breakpoint 1: trisc1 0x00008")
+    assert any("hit: trisc1 0x00008" in line for line in shown), "the kernel's main"
     assert any("math.c" in line for line in shown)
     assert any(line.startswith("  T1 SEMINIT") for line in shown)
     assert any("stopped: until" in line for line in shown)
 
 
-def test_numerics_is_of_one_tile(bhemu) -> None:
-    result = bhemu("numerics", ADD1)
+@pytest.mark.parametrize("command", ["numerics", "why"])
+def test_commands_for_one_tile_say_so(bhemu, command: str) -> None:
+    result = bhemu(command, ADD1)
     assert result.exit_code == 2
-    assert "numerics measures programs of one tile" in result.stderr
+    assert "add1_chip is a program of a chip, and this is for programs of one tile" in result.stderr

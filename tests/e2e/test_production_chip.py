@@ -25,7 +25,7 @@ def ran(path: Path, **options: object) -> Chip:
     return chip
 
 
-@pytest.mark.parametrize("count", [1, 4, 64])
+@pytest.mark.parametrize("count", [1, 4, 64, 140])
 def test_add1_from_dram_to_dram(tmp_path: Path, count: int) -> None:
     every = 140 // count
     tiles = [f"{x},{y}" for x, y in tensix()[::every][:count]]

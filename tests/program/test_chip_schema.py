@@ -257,5 +257,11 @@ def test_a_page_is_a_tile_a_face_or_a_row(more: str, page: int) -> None:
     assert program.inputs[0].dram.page == page
 
 
+def test_millions_of_pages_are_refused() -> None:
+    np.save("a.npy", np.zeros((1024, 1056), np.uint8))
+    text = INPUT.replace("bf16", "uint8") + "dram = { address = 64, page = 1 }\n"
+    assert "1081344 bytes in pages of 1 are more than 1048576 pages" in refusal(HEAD + TILE + text)
+
+
 def test_raw_bytes_need_a_page() -> None:
     assert "missing key page" in refusal(HEAD + TILE + INPUT.replace("bf16", "raw") + DRAM)
