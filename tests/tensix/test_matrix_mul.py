@@ -228,8 +228,6 @@ def test_refused_configuration() -> None:
     s.cfg[0, 0] = 1 << 4
     assert refused(s) == "FPU-OVERRIDE"
     for pair, number in (
-        ((BFP2, BF16), "FPU-FORMATS"),
-        ((BF16, BFP2), "FPU-FORMATS"),
         ((BF16, FP16), "FPU-FORMATS"),
         ((UINT16, BF16), "FPU-FORMATS"),
         ((FP16, BF16), "FPU-FIVE-BIT"),

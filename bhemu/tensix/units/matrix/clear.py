@@ -9,7 +9,7 @@ from bhemu.tensix import banks, config, dest, doubt, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 
 ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
@@ -117,7 +117,11 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
     block = _block(s, t, where, wide)
     blocks = 32 if wide else 64
     if block >= blocks:
-        status = violated(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+        status = np.int64(0)
+        if follows_llk(s):  # production kernels name no block at all, by 255
+            noted(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+        else:
+            status = violated(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
         if status or (block & 0xFF) >= blocks:  # the silicon does nothing there
             return status
         block &= 0xFF
