@@ -11,6 +11,7 @@ from matrix_reference import (
     FP16,
     FP32,
     INT8,
+    INT32,
     TF32,
     UINT16,
     A,
@@ -33,6 +34,8 @@ PAIRS = [
     (FP32, TF32),
     (FP16, FP16),
     (FP8, FP8),
+    (BFP2, BF16),  # as tt-llk's matmul of compressed tiles
+    (BF16, BFP2),
 ]
 
 
@@ -228,8 +231,8 @@ def test_refused_configuration() -> None:
     s.cfg[0, 0] = 1 << 4
     assert refused(s) == "FPU-OVERRIDE"
     for pair, number in (
-        ((BFP2, BF16), "FPU-FORMATS"),
-        ((BF16, BFP2), "FPU-FORMATS"),
+        ((INT32, BF16), "FPU-FORMATS"),
+        ((BF16, INT32), "FPU-FORMATS"),
         ((BF16, FP16), "FPU-FORMATS"),
         ((UINT16, BF16), "FPU-FORMATS"),
         ((FP16, BF16), "FPU-FIVE-BIT"),

@@ -23,10 +23,11 @@ PRODUCT_A = (
     | 1 << formats.BF16
     | 1 << formats.BFP8
     | 1 << formats.BFP4
+    | 1 << formats.BFP2
 )
 PRODUCT_B = PRODUCT_A | 1 << formats.UINT16
-ELEMENT_A = PRODUCT_A | 1 << formats.BFP2
-ELEMENT_B = PRODUCT_B | 1 << formats.INT32 | 1 << formats.BFP2
+ELEMENT_A = PRODUCT_A
+ELEMENT_B = PRODUCT_B | 1 << formats.INT32
 INT8_ONLY = 1 << formats.INT8
 INT8_OR_BFP2 = 1 << formats.INT8 | 1 << formats.BFP2
 
