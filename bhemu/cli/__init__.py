@@ -15,7 +15,7 @@ from bhemu.errors import InputError
 from bhemu.riscv import memory_check
 
 COMMANDS = (
-    *("run", "step", "dump", "trace", "numerics", "why", "disasm", "isa"),
+    *("run", "step", "dump", "trace", "numerics", "why", "explain", "disasm", "isa"),
     *("gdb", "simulator", "serve", "check", "new", "warm", "diff", "bench", "llk"),
 )
 

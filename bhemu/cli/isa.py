@@ -151,8 +151,18 @@ def named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]
         if cls.name == name:
             return cls
     near = suggestion(name, [cls.name for cls in known]).partition(" allowed:")[0]
-    hint = near if near.startswith("did you mean") else "bhemu isa lists all of them"
+    hint = near if near.startswith("did you mean") else _elsewhere(mnemonic)
     raise InputError(f"no Tensix instruction is called {mnemonic!r}", hint=hint)
+
+
+def _elsewhere(name: str) -> str:
+    """Where a name that is no instruction may be known."""
+    from bhemu.debug.explain import near_names
+
+    near = near_names(name) if len(name) > 2 else []
+    if not near:
+        return "bhemu isa lists all of them"
+    return f"bhemu explain {near[0]}" + (f"; there are {', '.join(near)}" if near[1:] else "")
 
 
 def _explain(cls: "type[Instruction]") -> list[str]:

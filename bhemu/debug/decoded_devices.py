@@ -1,7 +1,6 @@
 """The rows of the devices and of memory: one function per name of `views.NAMED`."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +8,8 @@ import numpy.typing as npt
 from bhemu.debug.rows import Row, Value, values
 from bhemu.debug.view import View, eights, ints
 from bhemu.devices.bus.address_map import INERT, NAMED
-from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.devices.bus.naming import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_register
+from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
 from bhemu.snapshot import Snapshot
 
 _BYTES = 32  # of memory in a row
@@ -53,11 +53,15 @@ def inert(s: Snapshot, view: View) -> Iterator[Row]:
 
 
 def niu(s: Snapshot, view: View) -> Iterator[Row]:
-    """Registers of both NoCs, eight to a row."""
-    parts = {"initiators": s.niu_command, "config": s.niu_config, "counters": s.niu_counter}
+    """Registers of both NoCs: those with a name one by one, the others eight to a row."""
     for noc in range(2):
-        for label, words in parts.items():
-            yield from eights(f"NoC {noc} {label}", words[noc].reshape(-1), index=noc)
+        for i, words in enumerate(s.niu_command[noc]):
+            cells = {INITIATOR_REGISTERS[4 * r]: int(word) for r, word in enumerate(words)}
+            yield Row(f"NoC {noc} initiator {i}", cells, "#x", index=noc)
+        for r, word in enumerate(ints(s.niu_config[noc])):
+            name = niu_register(NIU_CFG_0 + 4 * r) or f"config {r}"
+            yield Row(f"NoC {noc} {name}", {"value": word}, "#x", names=False, index=noc)
+        yield from eights(f"NoC {noc} counters", s.niu_counter[noc], index=noc)
 
 
 def tdma(s: Snapshot, view: View) -> Iterator[Row]:
@@ -68,10 +72,11 @@ def tdma(s: Snapshot, view: View) -> Iterator[Row]:
 
 
 def stream(s: Snapshot, view: View) -> Iterator[Row]:
-    """The registers of every stream, eight to a row."""
+    """The registers of every stream that bhemu models, by name."""
     for n, registers in enumerate(s.stream):
-        for row in eights(f"stream {n:>2}", registers, index=n):
-            yield replace(row, span=1)
+        for number, name in STREAM_REGISTERS.items():
+            label = f"stream {n:>2} {number:>3} {name}"
+            yield Row(label, {"value": int(registers[number])}, "#x", names=False, index=n)
 
 
 def memory(

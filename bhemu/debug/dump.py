@@ -1,23 +1,25 @@
 """Named state as rows: which name stands for what, chosen by range, and compared with another."""
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bhemu.arguments import did_you_mean
 from bhemu.debug.decoded import ROWS
 from bhemu.debug.registers import fields
 from bhemu.debug.rows import Row, differences, values
 from bhemu.debug.view import View
 from bhemu.errors import InputError
-from bhemu.program.table import suggestion
 from bhemu.snapshot import SAVED, Snapshot
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.views import NAMED
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(?:-(0[xX][0-9a-fA-F]+|\d+))?")
 _PER_ROW = 8
+_SURE = 0.8  # likeness of a part of a name
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,22 @@ def _select(text: str) -> list[Selection]:
     ]
     if len(part) > 2 and found:
         return found
-    known = [*ROWS, *fields(config_fields), *fields(thread_fields)]
-    near = suggestion(text, known).partition(" allowed:")[0]
-    hint = near if near.startswith("did you mean") else f"names: {', '.join(ROWS)}"
+    hint = _near(text.partition(":")[0]) or f"names: {', '.join(ROWS)}"
     raise InputError(f"no state is called {text!r}", hint=hint)
+
+
+def _near(text: str) -> str:
+    """What may have been meant: a field by a part of its name, a name, a name by what it holds."""
+    named = [*fields(config_fields), *fields(thread_fields)]
+    parts = {part.lower(): field for field in named for part in field.split("_")}
+    part = difflib.get_close_matches(text.lower(), parts, n=1, cutoff=_SURE)
+    if part and not difflib.get_close_matches(text.lower(), ROWS, n=1, cutoff=_SURE):
+        return f"did you mean {parts[part[0]]}?"
+    holding = [n for n in NAMED if text.lower().rstrip("s") in n.doc.lower()]
+    near = did_you_mean(text, [*ROWS, *_members(), *named])
+    if holding and not near:
+        return "; ".join(f"{n.name}: {n.doc}" for n in holding)
+    return near
 
 
 def _range(text: str, span: str) -> tuple[int, int]:

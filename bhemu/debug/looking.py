@@ -102,7 +102,7 @@ class Looking:
         self._need(args, 1, 2, "read32 ADDRESS [CORE]")
         core = self._one_core(args[1:], "read32 ADDRESS [CORE]")
         at = address(self.tile, core, args[0])
-        self._out(f"  {at:08x}:  {core.read32(at):08x}{word_of(at)}")
+        self._out(f"  {at:08x}:  {core.read32(at):08x}{word_of(at, core.index)}")
 
     def do_dump(self, args: list[str]) -> None:
         """dump NAME[:RANGE]...: any state as bhemu dump shows it (stream:8, niu, dst:0-3)."""

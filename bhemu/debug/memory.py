@@ -1,7 +1,8 @@
 """Memory as a core sees it, looked at without any effect."""
 
 from bhemu.core import Core
-from bhemu.devices.bus.address_map import NAMED, block_name
+from bhemu.devices.bus.address_map import block_name, find
+from bhemu.devices.bus.naming import device_name
 from bhemu.errors import InputError
 from bhemu.hang import device_access
 from bhemu.hang.device_access import Escape, Waits
@@ -50,7 +51,6 @@ class Memory:
         return value
 
 
-def word_of(address: int) -> str:
-    """The name of the register at a device address, with blanks before it; "" without one."""
-    register = NAMED.get(address)
-    return "" if register is None else f"  {register.name}"
+def word_of(address: int, core: int | None = None) -> str:
+    """The name of what stands at a device address, with blanks before it; "" for memory."""
+    return f"  {device_name(address, core)}" if find(address) is not None else ""

@@ -2,6 +2,7 @@
 
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import NAMED, block_name
+from bhemu.devices.niu_counters import NAMES as COUNTERS
 from bhemu.tensix import config_fields, streams, thread_fields
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.config_fields import Field
@@ -60,7 +61,7 @@ def niu_register(offset: int) -> str:
     if initiator < 4 and at in INITIATOR_REGISTERS:
         return f"initiator {initiator} {INITIATOR_REGISTERS[at]}"
     if mm.NIU_COUNTERS <= offset < mm.NIU_COUNTERS_END:
-        return f"counter {(offset - mm.NIU_COUNTERS) >> 2}"
+        return COUNTERS[(offset - mm.NIU_COUNTERS) >> 2]
     return _NIU.get(offset, "")
 
 

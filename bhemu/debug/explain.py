@@ -1,0 +1,285 @@
+"""What anything with a name is: words, instructions, fields, addresses, registers, rules, state.
+
+Nothing is written here: the text comes from the declarations, and which part uses a field or raises
+a rule from the sources, whose first lines name the chapter.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+from bhemu import devices, memmap, riscv, tensix
+from bhemu.arguments import did_you_mean
+from bhemu.devices.bus.address_map import MODULE_OF, find
+from bhemu.devices.bus.naming import (
+    STREAM_REGISTERS,
+    config_fields_at,
+    device_name,
+    fields_of,
+    thread_fields_at,
+)
+from bhemu.errors import InputError
+from bhemu.machine.meaning import BLOCKS, CONDITIONS, GPRS, meaning
+from bhemu.names import registers
+from bhemu.riscv import csr
+from bhemu.riscv.disasm import disassemble as riscv_text
+from bhemu.tensix import config_fields, formats, thread_fields, views
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.insn import REGISTRY, decode, disassemble
+from bhemu.tensix.status import RULES
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
+_SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
+_MOST_USERS = 6
+_MOST_NEAR = 8
+_GPR_THREADS = ("unpack", "math", "pack")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One thing that the name stands for: its kind, and lines about it."""
+
+    kind: str
+    name: str
+    lines: tuple[str, ...]
+
+    def as_text(self) -> list[str]:
+        """The heading and the lines, indented."""
+        return [f"{self.name}: {self.kind}", *(f"  {line}" for line in self.lines)]
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values."""
+        return {"kind": self.kind, "name": self.name, "lines": list(self.lines)}
+
+
+def explain(text: str) -> list[Explanation]:
+    """Everything that `text` stands for; InputError with near names for nothing."""
+    wanted = text.strip()
+    if _NUMBER.fullmatch(wanted):
+        return list(_number(int(wanted, 16 if wanted[:2] in ("0x", "0X") else 10)))
+    found = [one for look in _LOOKS for one in look(wanted)]
+    if found:
+        return found
+    raise InputError(f"nothing is called {wanted!r}", hint=_near(wanted))
+
+
+def near_names(text: str) -> list[str]:
+    """Names that hold `text`, whatever its case."""
+    wanted = text.lower()
+    return [name for name in _all_names() if wanted in name.lower()][:_MOST_NEAR]
+
+
+def _near(text: str) -> str:
+    held = near_names(text) if len(text) > 2 else []
+    if held:
+        return f"there are {', '.join(held)}"
+    return did_you_mean(text, _all_names()) or "an instruction, field, register, rule or number"
+
+
+@cache
+def _all_names() -> tuple[str, ...]:
+    _sources()
+    rules = [rule.rule for rule in list(RULES.values())]
+    fields = (*fields_of(config_fields), *fields_of(thread_fields))
+    named = [cls.name for cls in REGISTRY.values()]
+    state = [one.name for one in views.NAMED]
+    streams = STREAM_REGISTERS.values()
+    known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
+    return tuple(dict.fromkeys(known))
+
+
+# Numbers
+
+
+def _number(value: int) -> Iterator[Explanation]:
+    if value >= 1 << 32:
+        raise InputError(f"{value:#x} has more than 32 bits")
+    window = find(value)
+    if window is not None or value < memmap.L1_SIZE or _local(value):
+        yield _address(value)
+    if decode(value) is not None:
+        yield Explanation("a Tensix word", f"{value:#010x}", tuple(_word(value)))
+    text = riscv_text(value, 0, None, disassemble)
+    if value & 3 != 3 and decode(value >> 2 | (value & 3) << 30) is not None:
+        pushed = value >> 2 | (value & 3) << 30
+        about = (f"pushes {pushed:#010x}", *_word(pushed))
+        yield Explanation("a .ttinsn word of a core", f"{value:#010x}", about)
+    elif value & 3 == 3 and not text.startswith((".word", "unknown")):
+        yield Explanation("a RISC-V instruction", f"{value:#010x}", (text,))
+
+
+def _local(address: int) -> bool:
+    return 0 <= address - memmap.LOCAL_BASE < max(memmap.LOCAL_SIZES)
+
+
+def _word(word: int) -> Iterator[str]:
+    cls = decode(word)
+    assert cls is not None
+    yield disassemble(word)
+    told = meaning(word)
+    if told:
+        yield told
+    yield f"{cls.unit} unit: {cls.summary()}"
+    for field in cls.fields:
+        yield f"  [{field.hi:>2}:{field.lo:>2}] {field.name} = {field.get(word):#x}"
+
+
+def _address(address: int) -> Explanation:
+    window = find(address)
+    if window is None:
+        what = "L1" if address < memmap.L1_SIZE else "local data RAM, each core its own"
+        end = f"0 to {memmap.L1_SIZE:#x}" if address < memmap.L1_SIZE else "0xFFB00000 on"
+        return Explanation("an address", f"{address:#010x}", (f"{what} ({end})",))
+    lines = [device_name(address), f"block {window.name} ({window.low:#010x}..{window.high:#010x})"]
+    who = [memmap.CORE_NAMES[c] if c < 5 else "the host" for c in window.who if c <= memmap.HOST]
+    lines.append(f"accessed by {', '.join(who)}")
+    register = window.register(address - window.low)
+    if register is not None:
+        lines.append(f"access: {register.access}")
+        if register.inert:
+            lines.append(f"inert: {register.inert}")
+    if memmap.TENSIX_CFG_BASE <= address < memmap.TENSIX_CFG_END:
+        lines += _config_address((address - memmap.TENSIX_CFG_BASE) >> 2)
+    lines += _documented(importlib.import_module(MODULE_OF[window]))
+    return Explanation("an address", f"{address:#010x}", tuple(lines))
+
+
+def _config_address(index: int) -> Iterator[str]:
+    for name in config_fields_at(index % CONFIG_WORDS) if index < 3 * CONFIG_WORDS else ():
+        field = getattr(config_fields, name)
+        yield f"  bits {field.shift}..{field.shift + field.mask.bit_length() - 1}: {name}"
+
+
+# Names
+
+
+def _instruction(name: str) -> Iterator[Explanation]:
+    for cls in REGISTRY.values():
+        if cls.name == name.upper():
+            lines = [f"opcode {cls.opcode:#04x}, {cls.unit} unit, held by {cls.stall}"]
+            lines += [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
+            lines += [f"[{f.hi:>2}:{f.lo:>2}] {f.name}" for f in reversed(cls.fields)]
+            lines += [f"refused: {cls.refused}"] if cls.refused else []
+            lines += _documented(importlib.import_module(cls.__module__))
+            yield Explanation("a Tensix instruction", cls.name, tuple(lines))
+
+
+def _field(name: str) -> Iterator[Explanation]:
+    for kind, module in (("Config", config_fields), ("ThreadConfig", thread_fields)):
+        for known, field in fields_of(module).items():
+            if known.lower() == name.lower():
+                yield Explanation(f"a {kind} field", known, tuple(_field_lines(kind, known, field)))
+
+
+def _field_lines(kind: str, name: str, field: config_fields.Field) -> Iterator[str]:
+    width = field.mask.bit_length()
+    yield f"word {field.word}, bits {field.shift}..{field.shift + width - 1} ({width})"
+    if kind == "Config":
+        base = memmap.TENSIX_CFG_BASE + 4 * field.word
+        other = "" if field.word >= SHARED else f", bank 1 {base + 4 * CONFIG_WORDS:#010x}"
+        yield f"at {base:#010x}{other}"
+        beside = [n for n in config_fields_at(field.word) if n != name]
+    else:
+        yield f"one per thread; written by SETC16 {field.word}"
+        beside = [n for n in thread_fields_at(field.word) if n != name]
+    if beside:
+        yield f"in the same word: {', '.join(beside)}"
+    yield from _used_by(rf"\b{name}\b", re.sub(r"SEC1|UNP1", "SEC0", name))
+
+
+def _register(name: str) -> Iterator[Explanation]:
+    for known, address in registers().items():
+        if known.lower() == name.lower():
+            yield _address(address)
+            return
+    for number, known in STREAM_REGISTERS.items():
+        if known.lower() == name.lower():
+            place = f"0xFFB40000 + 0x1000 * stream + {4 * number:#x}"
+            yield Explanation("a stream register", known, (f"register {number}, at {place}",))
+    for number, known in csr.NAMES.items():
+        if known.lower() == name.lower():
+            yield Explanation("a CSR", known, (f"number {number:#x} (CSRs, Blackhole ISA)",))
+
+
+def _rule(name: str) -> Iterator[Explanation]:
+    _sources()  # importing them registers the rules
+    for rule in list(RULES.values()):
+        if rule.rule.lower() == name.lower():
+            lines = [f"{rule.category}: {rule.text}"]
+            lines += [f"hint: {rule.hint}"] if rule.hint else []
+            lines += _used_by(re.escape(f'"{rule.rule}"'), "", "declared in")
+            yield Explanation("a rule", rule.rule, tuple(lines))
+
+
+def _state(name: str) -> Iterator[Explanation]:
+    for one in views.NAMED:
+        if one.name == name.lower():
+            shown = f"bhemu dump PROGRAM {one.name}; in step: dump {one.name}"
+            yield Explanation("state", one.name, (one.doc, f"shown by {shown}"))
+
+
+def _other(name: str) -> Iterator[Explanation]:
+    wanted = name.upper()
+    for code, known in formats.NAMES.items():
+        if known == name.lower():
+            yield Explanation("a data format", known, (f"code {code}",))
+    for i, block in enumerate(BLOCKS):
+        if wanted in (block, f"STALL_{block}", f"B{i}"):
+            held = [cls.name for cls in REGISTRY.values() if cls.stall_mask >> i & 1][:10]
+            about = f"bit {i} of stall_res: holds {', '.join(held)} ... (STALLWAIT, Blackhole ISA)"
+            yield Explanation("a class of instructions that STALLWAIT holds", block, (about,))
+    for i, condition in enumerate(CONDITIONS):
+        if wanted in (condition.upper(), condition.upper().removesuffix(" IDLE"), f"C{i}"):
+            about = f"bit {i} of wait_res (STALLWAIT, Blackhole ISA)"
+            yield Explanation("a condition of STALLWAIT", condition, (about,))
+    for thread, names in enumerate(GPRS):
+        for index, known in names.items():
+            if known == wanted:
+                about = f"GPR {index} of T{thread} in tt-llk's p_gpr_{_GPR_THREADS[thread]}"
+                yield Explanation("a Tensix GPR", known, (about,))
+
+
+_LOOKS = (_instruction, _field, _register, _rule, _state, _other)
+
+
+# Sources
+
+
+@cache
+def _sources() -> Mapping[str, tuple[ModuleType, str]]:
+    found = {}
+    for package in (tensix, devices, riscv):
+        for about in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not about.ispkg and not about.name.endswith(("config_fields", "thread_fields")):
+                module = importlib.import_module(about.name)
+                found[about.name.removeprefix("bhemu.")] = (module, inspect.getsource(module))
+    return found
+
+
+def _used_by(pattern: str, otherwise: str = "", verb: str = "used by") -> Iterator[str]:
+    """The modules whose code holds a pattern, with the chapters they name."""
+    for wanted in (pattern, rf"\b{otherwise}\b" if otherwise else ""):
+        users = [m for m, text in _sources().values() if wanted and re.search(wanted, text)]
+        for module in users[:_MOST_USERS]:
+            lines = list(_documented(module))
+            yield f"{verb} {lines[0]}"
+            yield from lines[1:]
+        if users:
+            return
+    if verb == "used by":
+        yield "used by nothing that bhemu models: storage"
+
+
+def _documented(module: ModuleType) -> Iterable[str]:
+    """The module's name and first sentence, and the chapters it is written after."""
+    document = inspect.getdoc(module) or ""
+    first = document.partition("\n\n")[0].replace("\n", " ")
+    yield f"{module.__name__.removeprefix('bhemu.')}: {first}"
+    source = _SOURCE.search(document)
+    if source:
+        yield f"source: {' '.join(source[1].split())}"

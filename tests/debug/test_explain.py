@@ -1,0 +1,85 @@
+"""`bhemu explain`: everything that has a name, from its declaration, with its chapter."""
+
+import pytest
+
+from bhemu.debug.explain import explain
+from bhemu.debug.registers import fields
+from bhemu.errors import InputError
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.status import RULES
+
+
+def lines(text: str) -> str:
+    return "\n".join(line for one in explain(text) for line in one.as_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("UNPACR", ["opcode 0x42, unpack unit", "Blackhole ISA", "[ 6: 6] set_dat_valid"]),
+        ("unpacr", ["opcode 0x42"]),
+        (
+            "THCON_SEC0_REG1_Out_data_format",
+            ["word 70, bits 4..7", "0xffef0118, bank 1 0xffef0498", "tensix.units.pack", "PACR"],
+        ),
+        ("THCON_SEC1_REG2_Out_data_format", ["word 120", "tensix.units.unpack.modes"]),
+        ("CFG_STATE_ID_StateID", ["one per thread; written by SETC16"]),
+        ("0xFFEF0130", ["Config bank 0 word 76 THCON_SEC0_REG3_Base_address", "trisc0"]),
+        ("0xFFE80034", ["semaphore 5", "PCBuf"]),
+        ("0xFFB48028", ["stream 8 REMOTE_DEST_BUF_SIZE (tiles received)"]),
+        ("0xFFB20840", ["NoC 0 initiator 1 NOC_CMD_CTRL"]),
+        ("0x20000", ["L1 (0 to 0x180000)"]),
+        (
+            "PACR-FORMATS",
+            ["Unsupported: packing", "hint:", "declared in tensix.units.pack.formats"],
+        ),
+        ("SOFT_RESET_0", ["0xffb121b0", "access: load, store"]),
+        ("sem", ["semaphores: value and maximum", "dump sem"]),
+        ("mhartid", ["number 0xf14"]),
+        ("SRCA_VLD", ["bit 7 of wait_res"]),
+        ("STALL_MATH", ["bit 6 of stall_res: holds"]),
+        ("OUTPUT_ADDR", ["GPR 12 of T2"]),
+        ("bf16", ["code 5"]),
+        ("0x00a50513", ["addi a0,a0,10"]),
+    ],
+)
+def test_what_has_a_name_is_explained(name: str, said: list[str]) -> None:
+    shown = lines(name)
+    assert all(part in shown for part in said), shown
+
+
+def test_a_word_is_taken_apart() -> None:
+    word = assemble("STALLWAIT", wait_res=1 << 3 | 1 << 7, stall_res=1 << 6)
+    shown = lines(f"{word:#x}")
+    assert "holds MATH until PACK idle, SRCA_VLD" in shown
+    assert "[12: 0] wait_res = 0x88" in shown
+    rotated = (word << 2 | word >> 30) & 0xFFFFFFFF
+    assert f"pushes {word:#010x}" in lines(f"{rotated:#x}")
+
+
+def test_every_instruction_field_and_rule_is_known() -> None:
+    every = [cls.name for cls in REGISTRY.values()]
+    every += [*fields(config_fields), *fields(thread_fields)]
+    every += [rule.rule for rule in list(RULES.values())]
+    for name in every:
+        assert explain(name)[0].lines, name
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Zstride", "PCK0_ADDR_CTRL_ZW_REG_0_Zstride"),
+        ("UNPCR", "did you mean UNPACR?"),
+        ("PACR-FORMAT", "there are PACR-FORMATS"),
+    ],
+)
+def test_an_unknown_name_has_near_ones(name: str, hint: str) -> None:
+    with pytest.raises(InputError, match="nothing is called") as caught:
+        explain(name)
+    assert hint in caught.value.hint
+
+
+def test_a_number_of_more_than_32_bits_is_refused() -> None:
+    with pytest.raises(InputError, match="more than 32 bits"):
+        explain("0x123456789")
