@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import itertools
 import pkgutil
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import bhemu.devices  # noqa: E402
 import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import modes_of, row  # noqa: E402
 from bhemu.devices.bus.address_map import BLOCKS, INERT, NAMED, find  # noqa: E402
@@ -302,15 +304,21 @@ def severity(number: int) -> str:
 
 @cache
 def handed_to(function: str) -> frozenset[int]:
-    """Numbers of the rules that some unit hands to a function of quirks.py, directly."""
+    """Numbers of the rules that some unit or device hands to a function of quirks.py, directly."""
     found = set()
-    for module in pkgutil.walk_packages(bhemu.tensix.__path__, "bhemu.tensix."):
+    rooms = ((bhemu.tensix, "bhemu.tensix."), (bhemu.devices, "bhemu.devices."))
+    for module in itertools.chain(*(pkgutil.walk_packages(r.__path__, name) for r, name in rooms)):
         loaded = importlib.import_module(module.name)
         for node in ast.walk(ast.parse(inspect.getsource(loaded))):
             named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             if named and node.func.id == function:
                 names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
                 values = {vars(loaded).get(name) for name in names}
+                values |= {
+                    getattr(vars(loaded).get(n.value.id), n.attr, None)
+                    for n in ast.walk(node)
+                    if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+                }
                 found |= {v for v in values if isinstance(v, int) and v in RULES}
     return frozenset(found)
 
