@@ -52,6 +52,14 @@ SHORT = """## Where the model falls short
   of the translation tables, interrupts, router debug; requests to L2CPU, security and router-only
   tiles. The data of a write are taken when it is sent, so that counters 32-47 stay 0; data words
   are lengths divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
+* NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
+  after another; `delivery="late"` lets any pass that hardware does not keep in order, whole. Unlike
+  ttsim: whether a tile receives a multicast is for its own opt-out masks to say (ttsim asks the
+  sender's), spans may wrap around, every counter exists, NIU_CFG_0 of a chip's tile reads bit 14
+  as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates. As ttsim,
+  unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), a posted
+  atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns and rows
+  of NoC 0. A harvested DRAM bank is bank 7. No L0 data cache: loads are coherent.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
 * A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
