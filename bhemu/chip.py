@@ -22,7 +22,7 @@ from bhemu.program.specs import OutputSpec, Program
 from bhemu.tile import Tile
 
 _INTERNAL = {"launched", "end", "network", "made", "numbered", "number_of", "runner"}
-_INTERNAL |= {"hand_out", "handed_out"}
+_INTERNAL |= {"hand_out", "handed_out", "check_thread"}
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
 _L0 = {"off": 0}
 _BANK_SIZE = 0xFF000000

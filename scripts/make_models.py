@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import itertools
 import pkgutil
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import bhemu.devices  # noqa: E402
 import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import modes_of, row  # noqa: E402
 from bhemu.devices.bus.address_map import BLOCKS, INERT, NAMED, find  # noqa: E402
@@ -50,6 +52,14 @@ SHORT = """## Where the model falls short
   of the translation tables, interrupts, router debug; requests to L2CPU, security and router-only
   tiles. The data of a write are taken when it is sent, so that counters 32-47 stay 0; data words
   are lengths divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
+* NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
+  after another; `delivery="late"` lets any pass that hardware does not keep in order, whole. Unlike
+  ttsim: whether a tile receives a multicast is for its own opt-out masks to say (ttsim asks the
+  sender's), spans may wrap around, every counter exists, NIU_CFG_0 of a chip's tile reads bit 14
+  as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates. As ttsim,
+  unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), a posted
+  atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns and rows
+  of NoC 0. A harvested DRAM bank is bank 7. No L0 data cache: loads are coherent.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
 * A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
@@ -327,15 +337,21 @@ def severity(number: int) -> str:
 
 @cache
 def handed_to(function: str) -> frozenset[int]:
-    """Numbers of the rules that some unit hands to a function of quirks.py, directly."""
+    """Numbers of the rules that some unit or device hands to a function of quirks.py, directly."""
     found = set()
-    for module in pkgutil.walk_packages(bhemu.tensix.__path__, "bhemu.tensix."):
+    rooms = ((bhemu.tensix, "bhemu.tensix."), (bhemu.devices, "bhemu.devices."))
+    for module in itertools.chain(*(pkgutil.walk_packages(r.__path__, name) for r, name in rooms)):
         loaded = importlib.import_module(module.name)
         for node in ast.walk(ast.parse(inspect.getsource(loaded))):
             named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             if named and node.func.id == function:
                 names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
                 values = {vars(loaded).get(name) for name in names}
+                values |= {
+                    getattr(vars(loaded).get(n.value.id), n.attr, None)
+                    for n in ast.walk(node)
+                    if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+                }
                 found |= {v for v in values if isinstance(v, int) and v in RULES}
     return frozenset(found)
 

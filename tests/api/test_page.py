@@ -32,8 +32,15 @@ def test_the_page_names_everything_a_tile_has() -> None:
     assert [name for name in public if not re.search(rf"\b{name}\b", page)] == []
 
 
-@pytest.mark.parametrize("cls", [bhemu.Tile, bhemu.Snapshot])
+def test_the_page_names_everything_a_chip_has() -> None:
+    page = PAGE.read_text()
+    public = [name for name in dir(bhemu.Chip()) if not name.startswith("_")]
+    assert len(public) > 15
+    assert [name for name in public if not re.search(rf"\b{name}\b", page)] == []
+
+
+@pytest.mark.parametrize("cls", [bhemu.Tile, bhemu.Snapshot, bhemu.Chip, bhemu.ChipSnapshot])
 def test_every_public_method_has_a_sentence(cls) -> None:
     for name in dir(cls):
-        if not name.startswith("_"):
+        if not name.startswith("_") and name not in getattr(cls, "__dataclass_fields__", ()):
             assert (getattr(cls, name).__doc__ or "").strip(), name

@@ -1,11 +1,8 @@
 """Random NoC programs on a libttsim.so and on bhemu: python tests/noc/ttsim_noc.py N [FIRST].
 
-Prints each seed whose memory differs. The library can be used once in a process: each program runs
-in a fork. $BHEMU_TTSIM names it.
+Prints each seed whose memory differs. $BHEMU_TTSIM names the library.
 """
 
-import os
-import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,11 +10,11 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import random_noc as r  # noqa: E402
-from ttsim_chip import Simulator  # noqa: E402
 
 from bhemu.chip import Chip  # noqa: E402
 from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL  # noqa: E402
 from bhemu.noc.grid import XY, Grid  # noqa: E402
+from bhemu.oracle.libttsim import Library, Simulator, find  # noqa: E402
 
 _SOFT_RESET, _NCRISC_PC, _NCRISC_ENABLE = 0xFFB121B0, 0xFFB12238, 0xFFB1223C
 _RUNS = SOFT_RESET_ALL & ~0x800 & ~0x40000
@@ -58,36 +55,49 @@ def on_chip(made: r.Generator, **options: Any) -> tuple[Memory, list[XY]]:
     return collect(chip, made, tiles), tiles
 
 
-def on_ttsim(made: r.Generator, tiles: list[XY]) -> Memory:
-    """The same on the library, in a process of its own."""
-    take, give = os.pipe()
-    child = os.fork()
-    if child == 0:
-        simulator = Simulator(os.environ["BHEMU_TTSIM"])
-        start(simulator, made)
+class _OnLibrary:
+    """The library with a chip's ways to its memory."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+
+    def write(self, xy: XY, at: int, data: bytes) -> None:
+        self._simulator.write(at, data, xy)
+
+    def read(self, xy: XY, at: int, n: int) -> bytes:
+        return self._simulator.read(at, n, xy)
+
+
+def on_ttsim(library: Library, made: r.Generator, tiles: list[XY]) -> Memory:
+    """The same on the library, in a process of its own; {} where it stopped."""
+
+    def job(simulator: Simulator) -> bytes | None:
+        target = _OnLibrary(simulator)
+        start(target, made)
+        word = r.DONE_WORD.to_bytes(4, "little")
         for _ in range(100_000):
-            simulator.lib.libttsim_clock(500)
-            if all(
-                simulator.read(xy, r.DONE, 4) == r.DONE_WORD.to_bytes(4, "little")
-                for xy in made.images
-            ):
-                break
-        simulator.lib.libttsim_clock(500)
-        with os.fdopen(give, "wb") as pipe:
-            pickle.dump(collect(simulator, made, tiles), pipe)
-        os._exit(0)
-    os.close(give)
-    with os.fdopen(take, "rb") as pipe:
-        data = pipe.read()
-    os.waitpid(child, 0)
-    return pickle.loads(data) if data else {}  # the child's own words
+            simulator.clock(500)
+            if all(target.read(xy, r.DONE, 4) == word for xy in made.images):
+                simulator.clock(500)
+                return b"".join(collect(target, made, tiles).values())
+        return None
+
+    sizes = {**dict.fromkeys(tiles, L1_SIZE), **dict.fromkeys(made.banks, _WINDOW)}
+    outcome = library.do(job, sum(sizes.values()))
+    if outcome.l1 is None:
+        return {}
+    found, at, whole = {}, 0, outcome.l1.tobytes()
+    for place, size in sizes.items():
+        found[place] = whole[at : at + size]
+        at += size
+    return found
 
 
-def differences(seed: int, **options: Any) -> list[str]:
+def differences(library: Library, seed: int, **options: Any) -> list[str]:
     """Places that differ, at most four."""
     made = r.Generator(seed)
     ours, tiles = on_chip(made, **options)
-    theirs = on_ttsim(made, tiles)
+    theirs = on_ttsim(library, made, tiles)
     if not theirs:
         return ["the library stopped"]
     found = []
@@ -103,9 +113,9 @@ def differences(seed: int, **options: Any) -> list[str]:
 def main() -> int:
     """How many of the programs differ."""
     count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    wrong = 0
+    wrong, library = 0, find(None)
     for seed in range(first, first + count):
-        found = differences(seed)
+        found = differences(library, seed)
         if found:
             wrong += 1
             print(seed, *found, sep="\n  ", flush=True)
