@@ -18,6 +18,7 @@ from bhemu.parts import TilePart
 from bhemu.program import arrays as archives
 from bhemu.program import files
 from bhemu.program.symbols import Move, Symbols
+from bhemu.riscv import polling
 from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS, Member
 from bhemu.text import printable
 
@@ -29,8 +30,7 @@ HOSTS = (
     *("breakpoint", "breakpoint_count", "breakpoint_skip", "retired_limit", "executed_limit"),
     *("until_count", "until_address", "until_value", "limit", "trace", "watch", "watch_before"),
     *("watch_count", "watchpoint", "watch_mask", "watched", "watch_hit", "watch_old", "watch_pc"),
-    *("count_passes", "acted", "load_acted", "poll_began", "loop_pc", "loop_regs", "loop_fuel"),
-    *("loop_polls", "loop_front", "loop_length", "loop_loads", "loop_yields", "loop_wait"),
+    *polling.MEMBERS,
     *("watch_log", "log", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
     *("time_slice", "look_every", "look_left", "leave_at", "attention"),

@@ -11,9 +11,32 @@ from pathlib import Path
 
 import numpy as np
 
-from bhemu.memmap import PC_BUF_BASE
+from bhemu.memmap import (
+    CORE_NAMES,
+    DEBUG_BASE,
+    LOCAL_BASE,
+    OVERLAY_BASE,
+    PC_BUF_BASE,
+    RISCV_DEBUG_REG_WALL_CLOCK_0,
+)
 from bhemu.oracle.case import DONE, TRISC_STARTS, Case
-from bhemu.riscv.asm import A0, A1, A2, PARK, PUSH, T1, ZERO, addi, bne, code, li, lw, sw, ttinsn
+from bhemu.riscv.asm import (
+    A0,
+    A1,
+    A2,
+    PARK,
+    PUSH,
+    T1,
+    ZERO,
+    addi,
+    bne,
+    branch,
+    code,
+    li,
+    lw,
+    sw,
+    ttinsn,
+)
 from bhemu.tensix.insn import assemble
 from bhemu.tile import Tile
 
@@ -23,6 +46,8 @@ _THREAD_SYNC = PC_BUF_BASE + 4  # a load waits until the thread's words are exec
 _OPERAND_AT, _OPERANDS = 0x40000, 0x80000  # bytes of random bf16
 _MVMUL, _ELWADD, _SFPMAD, _CHAIN, _UNPACK, _PACK = range(6)  # firmware/bench/args.h
 _ROUNDS = 8
+_RECEIVED = 0x28  # of a stream: messages received
+_BLTU = 6
 
 
 @dataclass(frozen=True)
@@ -65,6 +90,26 @@ def _push_ttinsn(times: int) -> Case:
     return _loop([], [ttinsn(assemble("SETC16", setc16_reg=67))] * 64, times)
 
 
+def _cold(words: int) -> Case:
+    """Straight-line code: every instruction is executed once."""
+    done = [*li(A1, _DONE[0]), *li(A2, _DONE[1]), sw(A2, A1)]
+    program = code([addi(A0, A0, 1)] * words, done, PARK)
+    return Case(bytes(_START) + program, {"trisc0": _START}, (_DONE,))
+
+
+def _polling(time: int) -> Case:
+    """brisc waits for the wall clock, the others poll L1 and registers; then the done word."""
+    clock, until = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0, li(A2, time)
+    wait = [*li(A1, clock), *until, lw(T1, A1), branch(_BLTU, T1, A2, -4)]
+    texts = {"brisc": code(wait, li(A1, _DONE[0]), li(A2, _DONE[1]), sw(A2, A1), PARK)}
+    polled = (0x8000, OVERLAY_BASE + _RECEIVED, LOCAL_BASE, OVERLAY_BASE + 0x1000 + _RECEIVED)
+    for core, address in zip(CORE_NAMES[1:], polled, strict=True):
+        texts[core] = code(li(A1, address), lw(T1, A1), bne(A1, ZERO, -4))
+    starts = {core: 0x1000 * i for i, core in enumerate(CORE_NAMES)}
+    image = b"".join(text.ljust(0x1000, b"\0") for text in texts.values())
+    return Case(image, starts, (_DONE,))
+
+
 def _kernel(folder: Path, *arguments: int) -> Case:
     """A kernel of elfs/ with its runtime arguments; operands are normally distributed bf16."""
     tile = Tile()
@@ -105,6 +150,15 @@ def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
             *("push_ttinsn", *m_s, 64 * 150_000, partial(_push_ttinsn, 150_000)),
             "SETC16 words as `.ttinsn`, executed",
             compared=False,  # nor does it have that register
+        ),
+        Benchmark(
+            *("cold", "MIPS", 1e-6, 250_000, partial(_cold, 250_000)),
+            "one core, straight-line code of 1 MB",
+        ),
+        Benchmark(
+            *("polling", *m_s, 20_000_000, partial(_polling, 20_000_000)),
+            "clock units while one core polls the clock, four poll L1, local memory and streams",
+            compared=False,  # its clock counts something else
         ),
         Benchmark(
             *("mvmul", *k_s, _ROUNDS * 16 * 800, _unit(elfs, _MVMUL, 800)),

@@ -13,6 +13,12 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import THREADS
 
+MEMBERS = (
+    *("count_passes", "acted", "load_acted", "poll_began", "loop_pc", "loop_regs", "loop_fuel"),
+    *("loop_polls", "loop_front", "loop_length", "loop_loads", "loop_yields", "loop_wait"),
+)
+"""Members of the record that say how a poller is run, and nothing about the tile."""
+
 LOOKING = 8  # attention: is this slice a polling loop?
 POLLS = 8  # repeated device loads after which the turn of a polling core is over
 LONGEST_PASS = 64  # instructions

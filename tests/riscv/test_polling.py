@@ -11,12 +11,39 @@ import numpy as np
 import pytest
 from fuzz.campaign import LONG
 from riscv.lockstep.pair import OWN, outcome
-from riscv.polling_programs import CLOCK, DATA, FENCE, FLAGS, SEMAPHORES, START, STREAM, programs
+from riscv.polling_programs import (
+    CLOCK,
+    DATA,
+    FENCE,
+    FLAGS,
+    MCYCLE,
+    SEMAPHORES,
+    START,
+    STREAM,
+    programs,
+)
 
 from bhemu import memmap as mm
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, A2, PARK, T0, T1, ZERO, addi, bne, code, li, lw, sw, tt, word
+from bhemu.riscv.asm import (
+    A0,
+    A1,
+    A2,
+    PARK,
+    T0,
+    T1,
+    ZERO,
+    addi,
+    beq,
+    bne,
+    code,
+    li,
+    lw,
+    sw,
+    tt,
+    word,
+)
 from bhemu.tensix.state import MEMBERS
 from bhemu.tile import Tile
 
@@ -176,6 +203,36 @@ def test_a_core_wakes_when_another_stores(engine: str, delay: int) -> None:
     tiles = loaded(engine, texts | {"trisc1": code(count, change, post, PARK)})
     assert equal(tiles).startswith("idle")
     assert [int(tiles[0].core[core].regs[A2]) for core in wait] == [FLAGS] * 3
+
+
+INERT = mm.DEBUG_BASE + 0x70  # accesses to it are counted
+ACTING = {
+    "a counted register": [*li(A1, INERT), lw(A0, A1), bne(A1, ZERO, -4)],
+    "the top of a clock": [*li(A1, CLOCK), lw(A0, A1), word("srli", A0, A0, 31), beq(A0, ZERO, -8)],
+    "the top of mcycle": [
+        word("csrrs", A0, MCYCLE, ZERO),
+        word("srli", A0, A0, 31),
+        beq(A0, ZERO, -8),
+    ],
+    "equal messages": [*li(A1, mm.MAILBOX_BASE), lw(A0, A1), bne(A0, ZERO, -4)],
+}
+
+
+@engines
+@pytest.mark.parametrize("what", ACTING)
+def test_a_load_that_acts_is_executed_though_the_registers_come_back(
+    engine: str, what: str
+) -> None:
+    """What is counted, what tells the time, what takes an entry: nobody sleeps over it."""
+    tiles = loaded(engine, {"trisc0": code(ACTING[what], PARK)}, livelock=0)
+    for tile in tiles:
+        tile.state.clock[0] = 2**31 - 5000
+        tile.state.mailbox[0, 1], tile.state.mailbox_write[0, 1] = 7, 4
+    outcomes = [equal(tiles, limit=100), equal(tiles, limit=20_000)]
+    if what != "equal messages":
+        assert outcomes[0].startswith("limit")
+    if "top" in what:
+        assert outcomes[1].startswith("idle")
 
 
 @engines
