@@ -112,6 +112,13 @@ def test_the_stepper_steps_one_tile_while_all_run(bhemu) -> None:
     assert any("stopped: until" in line for line in shown)
 
 
+def test_disasm_shows_the_kernel_of_a_core(bhemu) -> None:
+    result = bhemu("disasm", ADD1, "--core", "trisc1", "--symbol", "main")
+    assert result.exit_code == 0, result.stderr
+    assert "SFPADD" in result.stdout
+    assert "--core brisc" in bhemu("disasm", ADD1).stderr
+
+
 @pytest.mark.parametrize("command", ["numerics", "why"])
 def test_commands_for_one_tile_say_so(bhemu, command: str) -> None:
     result = bhemu(command, ADD1)
