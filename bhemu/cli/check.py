@@ -12,6 +12,7 @@ from bhemu.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from bhemu.debug.plan import Part
+    from bhemu.program.schema import Program
 
 
 @click.command("check")
@@ -40,11 +41,7 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
 
         plan.check_expected(program)
         if program.is_chip:
-            from bhemu.debug import chip_plan
-            from bhemu.launch_chip import launch as launch_chip
-
-            report = chip_plan.report(launch_chip(program, boot=False), program)
-            return _show_chip(report, as_json=as_json, quiet=quiet)
+            return _chip(program, as_json=as_json, quiet=quiet)
         from bhemu.launch import launch
 
         tile = launch(program, boot=False)
@@ -68,7 +65,11 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     return EXIT_OK
 
 
-def _show_chip(report: dict[str, Any], *, as_json: bool, quiet: bool) -> int:
+def _chip(program: "Program", *, as_json: bool, quiet: bool) -> int:
+    from bhemu.debug import chip_plan
+    from bhemu.launch_chip import launch
+
+    report = chip_plan.report(launch(program, boot=False), program)
     if as_json:
         output.say(json.dumps({**report, "exit_code": EXIT_OK}, indent=2))
     elif not quiet:

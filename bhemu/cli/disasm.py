@@ -73,13 +73,20 @@ def _elf_path(path: Path, core: str | None, allow_outside: bool) -> Path:
     from bhemu.program.schema import load_program
 
     program = load_program(path, allow_outside=allow_outside)
-    elves = {spec.name: spec.elf for spec in program.cores.values() if spec.elf}
+    elves: dict[str, set[Path]] = {}
+    for part in program.placed():
+        for spec in part.cores.values():
+            if spec.elf:
+                elves.setdefault(spec.name, set()).add(spec.elf)
     if core is None and len(elves) == 1:
         core = next(iter(elves))
     if core is None or core not in elves:
         problem = "name a core" if core is None else f"{core} has no ELF"
         raise InputError(f"{path}: {problem}", hint=f"--core {' | '.join(elves)}")
-    return elves[core]
+    if len(elves[core]) > 1:
+        hint = ", ".join(sorted(printable(str(elf)) for elf in elves[core]))
+        raise InputError(f"{path}: {core} has several ELFs on its tiles; name one", hint=hint)
+    return elves[core].pop()
 
 
 def _elf(path: Path, symbol: str | None) -> Iterator[str]:

@@ -44,7 +44,7 @@ trisc2 = { elf = "pack.elf" }
     "tt-metal": """\
 
 [chip]                          # what it is like, and how it runs
-dram_banks = 8                  # 1 to 8
+dram_banks = 8                  # 7 or 8
 harvest = []                    # harvested Tensix columns
 delivery = "round"              # when NoC transfers arrive: round (at its end) late (any order)
 threads = 1                     # processor threads that tiles are spread over; same results

@@ -142,7 +142,6 @@ class _Job:
 
     def __call__(self, simulator: Simulator) -> bytes | None:
         tiles = {xy: _SimulatedTile(simulator, xy) for xy in self._tiles}
-        begin = time.perf_counter()
         if self._firmware is None:
             for before in self._before:
                 before.put(tiles[before.xy])
@@ -152,6 +151,7 @@ class _Job:
             interleave.write(
                 place, data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0))
             )
+        begin = time.perf_counter()
         for xy, tile in tiles.items():
             if self._firmware is None:
                 tile.write32(REGISTERS["SOFT_RESET_0"], self._before[self._tiles.index(xy)].reset)

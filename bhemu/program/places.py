@@ -42,7 +42,7 @@ def chip_from(table: Table) -> ChipSpec:
         table.fail(f"harvest = {harvest} is no list of Tensix columns", hint="1-7 and 10-16")
     spec = ChipSpec(
         harvest=tuple(harvest),
-        dram_banks=table.integer("dram_banks", BANKS, lo=1, hi=BANKS),
+        dram_banks=table.integer("dram_banks", BANKS, lo=BANKS - 1, hi=BANKS),
         delivery=table.text("delivery", DELIVERIES[0], choices=DELIVERIES),
         threads=table.integer("threads", 1, lo=1, hi=MOST_THREADS),
         l0=table.text("l0", L0[0], choices=L0),

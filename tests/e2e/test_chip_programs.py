@@ -151,3 +151,16 @@ def test_the_data_is_what_the_script_makes() -> None:
     for name, values in script("scripts/make_chip_data.py").data(1).items():
         stored = np.load(ROOT / "elfs" / f"{name}.npy")
         assert np.array_equal(stored, values), name
+
+
+def test_a_harvested_chip_of_seven_banks(tmp_path: Path) -> None:
+    """Software sees the columns that are left, and bank numbers without a hole."""
+    path = edited(
+        copied(tmp_path, "copy_dram"),
+        (r"\[\[tile\]\]", "[chip]\nharvest = [2, 15]\ndram_banks = 7\n[[tile]]"),
+        (r'"u32:8"', '"u32:7"'),
+        (r"dram = \{ address = (\w+) \}", r"dram = { address = \1, banks = 7 }"),
+    )
+    chip = ran(path)
+    assert (len(chip.tile), len(chip.dram)) == (120, 7)
+    assert all(result.equal for result in chip.check())
