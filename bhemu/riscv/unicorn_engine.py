@@ -3,7 +3,6 @@
 Sources: measured behaviour of unicorn 2.1.4, which is pinned; the self-test refuses any other.
 """
 
-import contextlib
 import ctypes
 import functools
 import hashlib
@@ -226,10 +225,17 @@ class UnicornEngine:
         self._s.flush[core] = self._s.translated[core] = 0
 
     def changed(self, core: int, address: int, size: int) -> None:
-        """Drop translated code of these bytes of L1, of one page or all of the core's."""
-        if address & -PAGE == (address + size - 1) & -PAGE:
-            with contextlib.suppress(unicorn.UcError):  # the page holds no code of this core
-                self._uc[core].ctl_remove_cache(address, address + size)
+        """Drop translated code of these bytes of L1, of one page or all of the core's.
+
+        The engine does not count a word that traps as part of its block: the word before is
+        dropped as well, so that the block that ends in front of the first one goes.
+        """
+        first = address - 4
+        if address & -PAGE == (address + size - 1) & -PAGE == first & -PAGE:
+            try:
+                self._uc[core].ctl_remove_cache(first, address + size)
+            except unicorn.UcError:
+                self.flush(core)
         else:
             self.flush(core)
 

@@ -151,7 +151,8 @@ def test_a_write_beside_code_in_its_page_keeps_the_translation_and_one_over_it_d
     engine, dropped = tile.backend.engine, []
     changed = engine.changed
     monkeypatch.setattr(engine, "changed", lambda *a: (dropped.append(a), changed(*a)))
-    monkeypatch.setattr(engine, "flush", lambda core: dropped.append(core))
+    flush = engine.flush
+    monkeypatch.setattr(engine, "flush", lambda core: (dropped.append(core), flush(core)))
     tile.write(FUNCTION + PAGE, bytes(256))
     assert dropped == []
     tile.write(FUNCTION + 0x100, bytes(64))
@@ -183,3 +184,20 @@ def test_code_of_several_cores_changes_for_all_that_have_executed_it(size: int) 
     tile.write(FUNCTION, page)
     tile.run(limit=5000)
     assert [int(tile.core[core].regs[A2]) for core in cores] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("at", [FUNCTION, FUNCTION + 4, FUNCTION + 0x100])
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_a_pushed_word_that_the_host_replaces(at: int, before: int) -> None:
+    """The engine traps at the word, which is no part of its block: the block must go too."""
+    tile = Tile()
+    lead = [addi(T1, T1, 1)] * before
+    tile.write(at, code(lead, tt("NOP"), RETURN))
+    program = code(
+        addi(A0, ZERO, 1), li(T0, at), jalr(RA, T0), addi(A2, A0, 0), addi(A3, A0, 0), PARK
+    )
+    released(tile, "trisc0", START, program)
+    assert results(tile) == (1, 1)
+    tile.write(at + 4 * before, code(NEW))
+    assert again(tile) == (2, 2)
+    assert tile.state.executed[0] == 1
