@@ -235,9 +235,9 @@ class UnicornEngine:
             try:
                 self._uc[core].ctl_remove_cache(first, address + size)
             except unicorn.UcError:
-                self.flush(core)
+                self._uc[core].ctl_flush_tb()
         else:
-            self.flush(core)
+            self._uc[core].ctl_flush_tb()
 
     def make_executable(self, core: int, address: int) -> bool:
         """Allow execution of the page that holds `address`; False outside L1."""
