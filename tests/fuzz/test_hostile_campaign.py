@@ -10,7 +10,7 @@ files = importlib.import_module("hostile_files")
 
 
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
-    outcomes = campaign.campaign(600, 0, 0, tmp_path / "keep", 1)
+    outcomes = campaign.campaign(600, 0, 0, 0, tmp_path / "keep", 1)
     assert {o.kind for o in outcomes} >= {kind.name for kind in files.kinds(tmp_path)}
     assert [o for o in outcomes if not campaign.good(o)] == []
     assert any(o.end == "read" for o in outcomes) and any(o.end == "refused" for o in outcomes)
@@ -23,6 +23,6 @@ def test_a_case_that_ends_otherwise_is_bad(tmp_path: Path) -> None:
     kind = files.kinds(tmp_path)[0]._replace(read=fail)
     outcome = campaign.one(kind, tmp_path)
     assert (outcome.end, campaign.good(outcome)) == ("IndexError: out of range", False)
-    page = campaign.page([outcome], 60)
+    page = campaign.page([outcome], "")
     assert "not documented 1" in page
     assert "1 of them bad" in page
