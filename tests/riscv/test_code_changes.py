@@ -7,6 +7,7 @@ host or the coprocessor writes, before the next instruction.
 import numpy as np
 import pytest
 
+from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -201,3 +202,22 @@ def test_a_pushed_word_that_the_host_replaces(at: int, before: int) -> None:
     tile.write(at + 4 * before, code(NEW))
     assert again(tile) == (2, 2)
     assert tile.state.executed[0] == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("behind", [0, 1, 3])
+def test_a_pushed_word_that_its_own_core_replaces(engine: str, before: int, behind: int) -> None:
+    """A word that traps is no part of the block in front of it, which still must be dropped."""
+    head = [addi(A0, ZERO, 0), *li(A2, addi(A0, A0, 1)), addi(A3, ZERO, 2)]
+    word = len(head) + 2 + before
+    loop = [*[addi(T1, T1, 1)] * before, tt("NOP"), *[addi(T1, T1, 1)] * behind]
+    loop += [sw(A2, A1, 0), addi(A3, A3, -1)]
+    program = [*head, *li(A1, START + 4 * word), *loop, bne(A3, ZERO, -4 * len(loop)), PARK]
+    tile = Tile(engine=engine)
+    released(tile, "trisc0", START, code(program))
+    assert tile.run(timeout_s=20).reason == "idle"
+    core = tile.core["trisc0"]
+    assert int(core.regs[A0]) == 1
+    assert int(tile.state.executed[0]) == 1
+    assert core.retired == len(head) + 2 + 2 * (len(loop) + 1)
