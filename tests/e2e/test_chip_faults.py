@@ -4,7 +4,7 @@ The kernels are compiled anew from edited sources, so the compiler must be there
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,14 +22,15 @@ Change = tuple[str, str, str]  # source, text, replacement
 
 
 @pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """firmware/build.py over a copy of the sources, the generated header beside them."""
     build = toolchain()
     root = tmp_path_factory.mktemp("sources")
     shutil.copytree(ROOT / "firmware", root / "firmware")
     build.write_header(root / "firmware")
-    build.ROOT = root
-    return build
+    own, build.ROOT = build.ROOT, root  # the module is that of every other test, too
+    yield build
+    build.ROOT = own
 
 
 @pytest.fixture
