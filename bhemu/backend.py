@@ -14,6 +14,7 @@ from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.callback import callback
+from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
 from bhemu.riscv import csr_file
@@ -22,7 +23,7 @@ from bhemu.riscv.engine import new_engine
 from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
-from bhemu.tensix.state import CORES, PAGE, State
+from bhemu.tensix.state import CORES, State
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
 _RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(

@@ -9,11 +9,12 @@ from bhemu import arguments, chip_snapshot
 from bhemu.chip_parts import Bank, DramBank, Tiles, plain_bytes
 from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.devices import noc_map
+from bhemu.devices.noc_map import COLUMNS, tile_number
 from bhemu.errors import BhemuError, InputError, NoProgress, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
 from bhemu.machine.stop import Stop
-from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
-from bhemu.noc.grid import BANKS, COLUMNS, XY, Grid, tile_at, tile_number
+from bhemu.memmap import L1_SIZE
+from bhemu.noc.grid import BANKS, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.options import POISON, coordinate, engine_name, silent
 from bhemu.program import interleave
@@ -25,10 +26,6 @@ _INTERNAL = {"launched", "end", "network", "made", "numbered", "number_of", "run
 _INTERNAL |= {"hand_out", "handed_out", "check_thread"}
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
 _L0 = {"off": 0}
-_BANK_SIZE = 0xFF000000
-_DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
-_PCIE_BASE, _PCIE_SIZE = 1 << 60, 1 << 32
-_ETHERNET_L1 = 0x80000
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
 
 
@@ -113,7 +110,7 @@ class Chip:
     def dram(self) -> tuple[Bank, ...]:
         """The banks of DRAM."""
         banks = range(self.network.grid.banks)
-        return tuple(DramBank(self, b, _BANK_SIZE, f"DRAM bank {b}") for b in banks)
+        return tuple(DramBank(self, b, noc_map.DRAM_SIZE, f"DRAM bank {b}") for b in banks)
 
     def numbered(self, t: int) -> Tile:
         """Tile `t`, made when it is not there yet."""
@@ -340,7 +337,7 @@ class Chip:
 
 
 _OTHERS = {
-    noc_map.PCIE: _PCIE_SIZE,
+    noc_map.PCIE: noc_map.PCIE_SIZE,
     noc_map.ARC: 1 << 32,
     noc_map.ETHERNET: 1 << 32,
 }
@@ -348,7 +345,9 @@ _OTHERS = {
 
 def _base(place: Bank, address: int) -> int:
     """What is subtracted of an address: the host's memory begins at bit 60 for PCIe."""
-    return _PCIE_BASE if place.size == _PCIE_SIZE and address >= _PCIE_BASE else 0
+    return (
+        noc_map.PCIE_HOST if place.size == noc_map.PCIE_SIZE and address >= noc_map.PCIE_HOST else 0
+    )
 
 
 def _words(xy: XY, address: int, n: int) -> range:

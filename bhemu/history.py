@@ -16,11 +16,12 @@ import numpy.typing as npt
 from bhemu import arguments, snapshot
 from bhemu.core import Core
 from bhemu.errors import BhemuError, InputError
+from bhemu.jit.record import PAGE
 from bhemu.machine.stepping import Machine, is_call
 from bhemu.machine.stop import Stop, now
 from bhemu.parts import TilePart
 from bhemu.program.symbols import Symbols
-from bhemu.tensix.state import DTYPE, PAGE
+from bhemu.tensix.state import DTYPE
 
 EVERY = 1 << 20  # clock units between two marks, at first
 MOST = 64  # marks; beyond that every second one is dropped

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bhemu import __version__, arguments, errors, limits
 from bhemu.errors import BhemuError, InputError
+from bhemu.jit.record import Member
 from bhemu.machine.runner import Runner
 from bhemu.machine.until import End
 from bhemu.parts import TilePart
@@ -19,7 +20,7 @@ from bhemu.program import arrays as archives
 from bhemu.program import files
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import polling
-from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS, Member
+from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS
 from bhemu.text import printable
 
 REGS = next(member for member in MEMBERS if member.name == "regs")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_issue, rules
+from bhemu.devices import niu_issue, noc_map, rules
 from bhemu.devices import niu_rules as noc_rules
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.subset import njit
@@ -19,7 +19,6 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.state import State
 from bhemu.tensix.status import DONE
 
-_COLUMNS, _ROWS = 17, 12
 _X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first
 _NO_TENSIX_COLUMNS, _NO_TENSIX_ROWS = 0x301, 0x3  # opted out of broadcasts
 _TAG_MASK = 0xFFFF
@@ -34,12 +33,13 @@ _TENSIX_TYPE = 0x0100 << 8
 def _power_up(noc: int, s: State, xy: tuple[int, int]) -> None:
     """What firmware finds: the tile's coordinates and the broadcast masks."""
     x, y = xy
-    first = _X_FIRST if noc == 0 else 0
-    at = (x, y) if noc == 0 else (_COLUMNS - 1 - x, _ROWS - 1 - y)
-    s.niu_node[noc] = at[0] & 63 | (at[1] & 63) << 6 | _COLUMNS << 12 | _ROWS << 19 | first
-    s.niu_endpoint[noc] = (
-        (14 * (y - 2) + (x - 1 if x <= 7 else x - 3)) & 0xFF | _TENSIX_TYPE | noc << 24
-    )
+    at, first = noc_map.on_noc(noc, xy), _X_FIRST if noc == 0 else 0
+    size = noc_map.WIDTH << 12 | noc_map.HEIGHT << 19
+    s.niu_node[noc] = at[0] & 63 | (at[1] & 63) << 6 | size | first
+    # A tile may be put where no chip has one: it is number 0 then.
+    on_chip = x in noc_map.COLUMNS and y in noc_map.ROWS
+    number = noc_map.tile_number(x, y) if on_chip else 0
+    s.niu_endpoint[noc] = number | _TENSIX_TYPE | noc << 24
     s.niu_config[noc, (mm.NOC_ID_LOGICAL - _CONFIG) >> 2] = x | y << 6
     s.niu_config[noc, (mm.ROUTER_CFG_1 - _CONFIG) >> 2] = _NO_TENSIX_COLUMNS
     s.niu_config[noc, (mm.ROUTER_CFG_3 - _CONFIG) >> 2] = _NO_TENSIX_ROWS

@@ -16,15 +16,14 @@ from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE
 
-_LONGEST = 16384
 _OVERLAY = 1 << 6 | 1 << 9  # delivery to the overlay, header store
-_DRAM_END = 0xFF000000  # the tile's own registers are behind
-_ETHERNET_L1 = 0x80000
-_PCIE_HOST = 1 << 60  # to the host's memory, which begins there
-_PCIE_SIZE = _ADDRESSES = 1 << 32
+_ADDRESSES = 1 << 32
 _READ_MODULO = 64  # of DRAM and PCIe
 _EXCLUDE, _CTRL, _TAG = mm.NOC_BRCST_EXCLUDE >> 2, mm.NOC_CTRL >> 2, mm.NOC_PACKET_TAG >> 2
-_SWAP, _CAS, _SWAP_INDEX_6, _SWAP_INDEX_7, _INCREMENT = 3, 4, 6, 7, 1
+_ATOMICS = (
+    *(request.INCREMENT, request.SWAP, request.COMPARE_AND_SWAP),
+    *(request.SWAP_INDEX_LOW, request.SWAP_INDEX_HIGH),
+)
 
 
 @njit
@@ -105,7 +104,9 @@ def _own(s: Any, row: Any) -> Any:
     if noc_map.kind(word) == noc_map.NOTHING:
         return _nowhere(s, row, given)
     if noc_map.place(word) != np.int64(s.niu_node[noc]) & 0xFFF:
-        register = np.int64(mm.NOC_TARG_ADDR_LO if request.takes_data(control) else 12) + 8
+        register = (
+            np.int64(mm.NOC_TARG_ADDR_LO if request.takes_data(control) else mm.NOC_RET_ADDR_LO) + 8
+        )
         x, y = given & 63, (given >> 6) & 63
         return np.int64(refuse(s, rules.THIRD_TILE, x=x, y=y, register=register))
     n, at = request.size(row), row[request.LOCAL]
@@ -132,11 +133,11 @@ def _remote_end(row: Any) -> Any:
     if request.is_multicast(row[request.CONTROL]) or kind == noc_map.TENSIX:
         return np.int64(0), np.int64(mm.L1_SIZE)
     if kind == noc_map.DRAM:
-        return np.int64(0), np.int64(_DRAM_END)
+        return np.int64(0), np.int64(noc_map.DRAM_SIZE)
     if kind == noc_map.PCIE:
-        return np.int64(_PCIE_HOST), np.int64(_PCIE_HOST + _PCIE_SIZE)
+        return np.int64(noc_map.PCIE_HOST), np.int64(noc_map.PCIE_HOST + noc_map.PCIE_SIZE)
     if kind == noc_map.ETHERNET:
-        return np.int64(0), np.int64(_ETHERNET_L1)
+        return np.int64(0), np.int64(noc_map.ETHERNET_L1_SIZE)
     return np.int64(0), np.int64(_ADDRESSES)
 
 
@@ -193,8 +194,8 @@ def _atomic(s: Any, row: Any) -> Any:
     if is_register(row) or not (known or request.is_multicast(row[request.CONTROL])):
         return np.int64(refuse(s, rules.ATOMIC_ENDPOINT, address=at))
     operands = row[request.LENGTH]
-    opcode = (operands >> 12) & 15
-    if opcode not in (_INCREMENT, _SWAP, _CAS, _SWAP_INDEX_6, _SWAP_INDEX_7):
+    opcode = request.atomic_opcode(operands)
+    if opcode not in _ATOMICS:
         return np.int64(refuse(s, rules.ATOMIC_OPCODE, opcode=opcode, operands=operands))
     if row[request.LOCAL] & 3:
         return np.int64(refuse(s, rules.ATOMIC_ANSWER, address=row[request.LOCAL]))
@@ -208,7 +209,7 @@ def _length(s: Any, row: Any) -> Any:
     given = request.kind(control) == request.READ or request.takes_data(control)
     if given and not request.has_enables(control):
         n = row[request.LENGTH]
-        if n < 1 or n > _LONGEST:
+        if n < 1 or n > request.LONGEST:
             return np.int64(refuse(s, rules.LENGTH, length=n))
     return np.int64(DONE)
 

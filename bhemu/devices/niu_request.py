@@ -29,6 +29,10 @@ _TARG, _RET = mm.NOC_TARG_ADDR_LO >> 2, mm.NOC_RET_ADDR_LO >> 2
 _TAG, _CTRL = mm.NOC_PACKET_TAG >> 2, mm.NOC_CTRL >> 2
 _LEN, _OPERAND = mm.NOC_AT_LEN_BE >> 2, mm.NOC_AT_DATA >> 2
 BE_BYTES = 64  # that a write with byte enables may touch
+LONGEST = 16384  # bytes of one transfer
+GONE = -1  # SEQUENCE of a row that was delivered
+# What an atomic does: bits 15:12 of NOC_AT_LEN_BE
+INCREMENT, SWAP, COMPARE_AND_SWAP, SWAP_INDEX_LOW, SWAP_INDEX_HIGH = 1, 3, 4, 6, 7
 
 
 @njit
@@ -124,6 +128,12 @@ def decode(s: Any, c: Any, noc: Any, i: Any, row: Any) -> None:
     row[OPERAND] = np.int64(registers[_OPERAND])
     row[CORE], row[PC] = c, np.int64(s.pc[c]) if c < mm.HOST else np.int64(0)
     row[SEQUENCE], row[DUE], row[DATA] = s.noc_issued[0], 0, s.noc_data_used[0]
+
+
+@njit
+def atomic_opcode(operands: Any) -> Any:
+    """What an atomic does, of its NOC_AT_LEN_BE."""
+    return (operands >> 12) & 15
 
 
 @njit

@@ -12,6 +12,14 @@ from bhemu.jit.address import load_word
 from bhemu.jit.subset import njit
 
 COORDINATES = 1 << 12  # y << 6 | x
+WIDTH, HEIGHT = 17, 12  # of both NoCs
+COLUMNS = (*range(1, 8), *range(10, 17))  # of Tensix tiles
+ROWS = range(2, 12)
+
+# What answers behind endpoints that are no Tensix tile
+DRAM_SIZE = 0xFF000000  # of a bank; the tile's own registers are behind
+ETHERNET_L1_SIZE = 0x80000
+PCIE_HOST, PCIE_SIZE = 1 << 60, 1 << 32  # the host's memory, which begins at bit 60
 
 # Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; behind SECURITY nothing answers.
 NOTHING, TENSIX, DRAM, PCIE, ARC, ETHERNET, L2CPU, SECURITY, ROUTER, HARVESTED = range(10)
@@ -20,6 +28,16 @@ KIND_NAMES = (
     *("L2CPU tile", "security tile", "router-only tile", "harvested Tensix tile"),
 )
 MEMORIES = (DRAM, PCIE, ARC, ETHERNET)
+
+
+def tile_number(x: int, y: int) -> int:
+    """Index of a Tensix tile by its coordinate."""
+    return len(COLUMNS) * (y - ROWS[0]) + COLUMNS.index(x)
+
+
+def on_noc(noc: int, xy: tuple[int, int]) -> tuple[int, int]:
+    """A physical coordinate as this NoC counts it."""
+    return xy if noc == 0 else (WIDTH - 1 - xy[0], HEIGHT - 1 - xy[1])
 
 
 def endpoint(kind: int, index: int, x: int, y: int) -> int:

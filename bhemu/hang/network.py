@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from bhemu.devices import niu_counters, niu_issue
 from bhemu.devices import niu_request as request
+from bhemu.devices.noc_map import tile_number
 from bhemu.errors import NoProgress
 from bhemu.hang.explore import Loop, livelock
 from bhemu.hang.release import Releaser
 from bhemu.hang.waitgraph import Waiter, WaitGraph, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
-from bhemu.noc.grid import tile_number
 from bhemu.parts import TilePart
 from bhemu.tensix.state import NOC_ARRIVED
 

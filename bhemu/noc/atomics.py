@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import niu_request as request
 from bhemu.jit.address import load_word, store_word
 from bhemu.jit.subset import njit
-
-_INCREMENT, _SWAP, _CAS, _INDEX_HIGH = 1, 3, 4, 7
 
 
 @njit
@@ -27,18 +26,18 @@ def _swap(line: Any, mask: Any, operand: Any) -> None:
 @njit
 def perform(line: Any, at: Any, operands: Any, operand: Any) -> Any:
     """Change the line at a host address; `at`: the byte of it that was addressed. The old word."""
-    opcode = (operands >> 12) & 15
-    if opcode == _SWAP:
+    opcode = request.atomic_opcode(operands)
+    if opcode == request.SWAP:
         old = load_word(line + (at & 12))
         _swap(line, (operands >> 2) & 0xFF, operand)
         return old
-    which = (operands >> 2) & 3 if opcode == _INDEX_HIGH else operands & 3
+    which = (operands >> 2) & 3 if opcode == request.SWAP_INDEX_HIGH else operands & 3
     word = line + 4 * which
     old = load_word(word)
-    if opcode == _INCREMENT:
+    if opcode == request.INCREMENT:
         kept = np.int64(0xFFFFFFFF) << (((operands >> 2) & 31) + 1)
         store_word(word, (old & kept) | ((old + operand) & ~kept))
-    elif opcode == _CAS:
+    elif opcode == request.COMPARE_AND_SWAP:
         if old == (operands >> 2) & 15:
             store_word(word, (operands >> 6) & 15)
     else:

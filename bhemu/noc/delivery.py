@@ -11,12 +11,13 @@ import numpy as np
 from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_issue as niu
 from bhemu.devices import niu_request as request
+from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.jit.address import move, record_at
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.noc import atomics, late, memory
-from bhemu.noc.grid import HEIGHT, TILES, WIDTH
+from bhemu.noc.grid import TILES
 from bhemu.tensix import code_pages
 from bhemu.tensix.state import DTYPE, NOC_ARRIVED, NOC_FIELDS, OFFSET
 from bhemu.tensix.status import DONE
@@ -24,7 +25,6 @@ from bhemu.tensix.status import DONE
 STAYS, MAKE, REFUSED = 1, 2, 3  # why a request was not delivered
 _DATA = OFFSET["noc_data"]
 _COLUMNS, _ROWS = (ROUTER_CFG_1 - NIU_CFG_0) >> 2, (ROUTER_CFG_3 - NIU_CFG_0) >> 2
-_GONE = -1  # SEQUENCE of a row that was delivered
 
 _record = record_at(DTYPE)
 
@@ -257,7 +257,7 @@ def _compact(s: Any) -> None:
     base = np.int64(s.host[0]) + _DATA
     for i in range(s.noc_requests[0]):
         row = s.noc_request[i]
-        if row[request.SEQUENCE] == _GONE:
+        if row[request.SEQUENCE] == request.GONE:
             continue
         if request.takes_data(row[request.CONTROL]):
             n = request.size(row)
@@ -285,7 +285,7 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
             return status
         if status == STAYS:
             break
-        row[request.SEQUENCE] = _GONE
+        row[request.SEQUENCE] = request.GONE
         chip.delivered[0] += 1
         wake(chip, t, s)
         chip.at[1] += 1

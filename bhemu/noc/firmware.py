@@ -7,7 +7,8 @@ tt-umd (ARC registers, telemetry tags, boot results of Ethernet tiles), values o
 from collections.abc import Iterator
 
 from bhemu import memmap as mm
-from bhemu.noc.grid import ETHERNET_COLUMNS, Grid, on_noc
+from bhemu.devices.noc_map import on_noc
+from bhemu.noc.grid import ETHERNET_COLUMNS, Grid
 from bhemu.noc.record import ARC_MEMORY, ETHERNET_MEMORY
 
 _SCRATCH = 0x80030400

@@ -14,23 +14,26 @@ import numpy.typing as npt
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import (
     ARC,
+    COLUMNS,
     COORDINATES,
     DRAM,
     ETHERNET,
     HARVESTED,
+    HEIGHT,
     L2CPU,
     PCIE,
     ROUTER,
+    ROWS,
     SECURITY,
     TENSIX,
+    WIDTH,
     endpoint,
+    on_noc,
+    tile_number,
 )
 
 XY = tuple[int, int]
 
-WIDTH, HEIGHT = 17, 12
-COLUMNS = (*range(1, 8), *range(10, 17))  # of Tensix tiles
-ROWS = range(2, 12)
 TILES = len(COLUMNS) * len(ROWS)
 BANKS, PORTS = 8, 3
 _DRAM_ROWS = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))  # of the ports of banks 0-3 and 4-7
@@ -46,19 +49,9 @@ _L2CPU = ((8, 3), (8, 5), (8, 7), (8, 9))
 _MIRROR = (39, 35)  # NoC 1 coordinates of DRAM that a host computes from a grid of 40 x 36
 
 
-def tile_number(x: int, y: int) -> int:
-    """Index of a Tensix tile by its coordinate."""
-    return len(COLUMNS) * (y - ROWS[0]) + COLUMNS.index(x)
-
-
 def tile_at(t: int) -> XY:
     """The coordinate of Tensix tile `t`."""
     return COLUMNS[t % len(COLUMNS)], ROWS[0] + t // len(COLUMNS)
-
-
-def on_noc(noc: int, xy: XY) -> XY:
-    """A physical coordinate as this NoC counts it."""
-    return xy if noc == 0 else (WIDTH - 1 - xy[0], HEIGHT - 1 - xy[1])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from bhemu.devices import niu_request as request
 from bhemu.jit.subset import njit
 
 _CHANNEL = 7 << 13 | request.STATIC_CHANNEL
-_GONE = -1
 
 
 @njit
@@ -49,6 +48,6 @@ def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
         return False
     for k in range(i):
         earlier = s.noc_request[k]
-        if earlier[request.SEQUENCE] != _GONE and _in_order(earlier, row):
+        if earlier[request.SEQUENCE] != request.GONE and _in_order(earlier, row):
             return False
     return True

@@ -17,7 +17,6 @@ from bhemu.noc.record import (
 )
 
 WANT_TILE, WANT_PAGE = 0, 1
-_PCIE_BASE = 1 << 60
 
 
 @njit
@@ -35,7 +34,7 @@ def number(endpoint: Any) -> Any:
 @njit
 def offset(endpoint: Any, address: Any) -> Any:
     """Where an address of the endpoint stands in its memory."""
-    return address - _PCIE_BASE if noc_map.kind(endpoint) == noc_map.PCIE else address
+    return address - noc_map.PCIE_HOST if noc_map.kind(endpoint) == noc_map.PCIE else address
 
 
 @njit

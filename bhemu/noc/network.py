@@ -7,11 +7,12 @@ import numpy.typing as npt
 
 from bhemu import memmap as mm
 from bhemu.devices import noc_map
+from bhemu.devices.noc_map import ROWS, on_noc
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
 from bhemu.noc import firmware, memory, rounds
-from bhemu.noc.grid import ROWS, TILES, XY, Grid, on_noc, tile_at
+from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.record import (
     ARC_MEMORY,
     CHIP_STEP,

@@ -4,16 +4,12 @@ It holds the addresses of the tiles' records and of the pages of memory, so that
 them; which tiles run, how far the round and its delivery have come, and what ends a run.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from bhemu.devices.noc_map import COORDINATES
-from bhemu.jit import address
+from bhemu.jit.record import Member, Record, layout, offsets_of
 from bhemu.jit.subset import signature
 from bhemu.noc.grid import BANKS, ETHERNET_COLUMNS, TILES
-from bhemu.tensix.state import PAGE, Member, layout
 
 _i64, _u32, _u64 = np.int64, np.uint32, np.uint64
 
@@ -61,26 +57,17 @@ MEMBERS = (
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
 )
 DTYPE = layout(MEMBERS)
-FIELDS = DTYPE.fields
-assert FIELDS is not None
-OFFSET: dict[str, int] = {m.name: int(FIELDS[m.name][1]) for m in MEMBERS}
+OFFSET = offsets_of(DTYPE)
 CHIP_STEP = signature("int64", DTYPE, "int64")  # run rounds, or one share of the tiles
 
 
-class ChipState:
-    """A chip's record, page-aligned, with a NumPy view per member as attribute."""
+class ChipState(Record):
+    """A chip's record, with a view per member."""
+
+    MEMBERS = MEMBERS
+    DTYPE = DTYPE
 
     def __init__(self) -> None:
-        self._raw = np.zeros(DTYPE.itemsize + PAGE, np.uint8)
-        start = -self._raw.ctypes.data % PAGE
-        self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + DTYPE.itemsize]
-        self.base: int = self.buffer.ctypes.data
-        record = self.buffer.view(DTYPE)
-        for member in MEMBERS:
-            setattr(self, member.name, record[member.name][0])
+        super().__init__()
         self.limit[0] = -1
         self.begun[:] = -1
-        address.records[self.base] = self
-
-    def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        raise AttributeError(f"the chip's record has no member {name}")

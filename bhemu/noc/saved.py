@@ -17,7 +17,6 @@ SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
 _LINE = 16
 _ADDRESSES = 1 << 32
-_PCIE_HOST = 1 << 60
 
 
 def _size(control: int, length: int) -> int:
@@ -33,7 +32,7 @@ def _remote(row: list[int], n: int, multicast: bool) -> bool:
     at, kind = row[request.REMOTE], row[request.ENDPOINT] & 15
     if multicast or kind == noc_map.TENSIX:
         return 0 <= at <= L1_SIZE - n or LOCAL_BASE <= at < _ADDRESSES
-    at -= _PCIE_HOST if kind == noc_map.PCIE else 0
+    at -= noc_map.PCIE_HOST if kind == noc_map.PCIE else 0
     return kind in noc_map.MEMORIES and 0 <= at <= _ADDRESSES - n - _LINE
 
 
@@ -46,7 +45,7 @@ def _fine(row: list[int], endpoints: set[int]) -> bool:
         and 0 <= row[request.INITIATOR] < 4
         and 0 <= control < _ADDRESSES
         and control & 3 != request.ILLEGAL
-        and 1 <= n <= 16384
+        and 1 <= n <= request.LONGEST
         and 0 <= row[request.LOCAL] <= L1_SIZE - n
         and 0 <= row[request.DATA] <= NOC_DATA - n
         and (multicast or row[request.ENDPOINT] in endpoints)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu.jit.calls import l1_word
 from bhemu.jit.memory import LOAD, STORE
+from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import access, core_step, polling
@@ -42,7 +43,7 @@ from bhemu.riscv.turn import (
     still_waits,
     watchful,
 )
-from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PAGE, PARKED
+from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED
 from bhemu.tensix.status import DONE
 
 _EBREAK = rv32i.EBREAK.match

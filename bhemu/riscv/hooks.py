@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.calls import l1_word
+from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
 from bhemu.riscv import access, polling, semantics
@@ -46,7 +47,7 @@ from bhemu.riscv.turn import (
     must_stop,
     still_waits,
 )
-from bhemu.tensix.state import ASSERTED, PAGE, PARKED
+from bhemu.tensix.state import ASSERTED, PARKED
 from bhemu.tensix.status import DONE
 from bhemu.tensix.stops import STOP_FLUSH
 

@@ -19,10 +19,11 @@ from bhemu import memmap as mm
 from bhemu.errors import Internal
 from bhemu.jit import cache, machine_code
 from bhemu.jit.build import function, load
+from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
 from bhemu.riscv import callbacks, memory_check, primitives, register_file
 from bhemu.tensix.record import STEP
-from bhemu.tensix.state import CORES, DTYPE, PAGE, State
+from bhemu.tensix.state import CORES, DTYPE, State
 
 _LIBRARY = os.path.join(os.path.dirname(unicorn.__file__), "lib", "libunicorn.so.2")
 machine_code.libraries.append(_LIBRARY)  # compiled code finds uc_* by name

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix.state import CORES, PAGE
+from bhemu.tensix.state import CORES
 
 _PAGES = L1_SIZE // PAGE
 _LOOK = 1  # attention: the cores stop before their next instruction

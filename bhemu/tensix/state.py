@@ -1,26 +1,21 @@
 """The architectural state of a tile: one structured record.
 
-Longer than 400 lines because it is one table of members.
-
 The record is the argument of all compiled code, the user pointer of the engine's callbacks and the
 snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters are
 int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so that
 it can be mapped into the engine; so are the five local memories.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bhemu.jit import address
+from bhemu.jit.record import PAGE, Member, Record, layout, offsets_of
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.stops import LOOK_EVERY, TIME_SLICE
 
 LOCAL_SIZE = 0x2000
-PAGE = 4096
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
 THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
@@ -38,15 +33,6 @@ NOC_DATA = 1 << 18  # bytes of writes that may be under way
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
-
-
-class Member(NamedTuple):
-    """One named array of the record: element type, shape and what it holds."""
-
-    name: str
-    dtype: type[np.generic]
-    shape: tuple[int, ...]
-    doc: str
 
 
 MEMBERS = (
@@ -344,75 +330,34 @@ MEMBERS = (
 )
 
 
-def layout(members: tuple[Member, ...]) -> np.dtype[np.void]:
-    """The structured type of a record; members that an engine maps begin at a page."""
-    names, formats, offsets, at = [], [], [], 0
-    for member in members:
-        align = PAGE if member.name in ("l1", "local") else 64
-        at = (at + align - 1) & -align
-        names.append(member.name)
-        formats.append((member.dtype, member.shape))
-        offsets.append(at)
-        at += int(np.dtype(member.dtype).itemsize * np.prod(member.shape))
-    size = (at + PAGE - 1) & -PAGE
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
-
-
 POINTERS = (
     *("host", "engine", "registers", "table", "second", "noc_map", "run_rounds", "run_core"),
     *("run_tensix", "run_thread", "bus_read", "bus_write", "window_entry", "sync_entry"),
     "profile_table",
 )
-DTYPE = layout(MEMBERS)
-FIELDS = DTYPE.fields
-assert FIELDS is not None
-OFFSET: dict[str, int] = {m.name: int(FIELDS[m.name][1]) for m in MEMBERS}
+DTYPE = layout(MEMBERS, ("l1", "local"))
+OFFSET = offsets_of(DTYPE)
 
 
-class State:
-    """One tile's record, page-aligned, with a NumPy view per member as attribute.
+class State(Record):
+    """One tile's record: `s.sem`, `s.dst`, ... are views of its members."""
 
-    `base` is the record's host address, `buffer` its bytes (uint8); `s.sem`, `s.dst`, ... are
-    writable views.  The same object is the `s` of interpreted code.
-    """
+    MEMBERS = MEMBERS
+    DTYPE = DTYPE
 
     def __init__(self) -> None:
-        self._raw = np.zeros(DTYPE.itemsize + PAGE, np.uint8)
-        start = -self._raw.ctypes.data % PAGE
-        self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + DTYPE.itemsize]
-        self.base: int = self.buffer.ctypes.data
-        record = self.buffer.view(DTYPE)
-        for member in MEMBERS:
-            setattr(self, member.name, record[member.name][0])
+        super().__init__()
         self.py: Any = None  # interpreted twins of the compiled entries
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
-        address.records[self.base] = self
         self.count_passes[0] = 1
         _set(self)
-
-    def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        raise AttributeError(f"the state record has no member {name}")
-
-    def members(self) -> Iterator[tuple[Member, npt.NDArray[Any]]]:
-        """(member, view) pairs in record order."""
-        for member in MEMBERS:
-            yield member, getattr(self, member.name)
 
 
 def reset(s: Any) -> None:
     """Power-up values of everything but L1 and the pointers (SoftReset; numerics of LReg 8-15)."""
     keep = (
-        *("l1", "code_page", "translated", "stall", "wakes"),
-        *(
-            "quantum",
-            "ub_mode",
-            "reference",
-            "livelock",
-            "time_slice",
-            "look_every",
-            "count_passes",
-        ),
-        *("stochastic", "stochastic_seed"),
+        *("l1", "code_page", "translated", "stall", "wakes", "quantum", "ub_mode", "reference"),
+        *("livelock", "time_slice", "look_every", "count_passes", "stochastic", "stochastic_seed"),
         *("window_at", "window", "window_rule", "noc_data"),
         *POINTERS,
     )

@@ -6,7 +6,7 @@ import pytest
 from bhemu.devices.bus.address_map import WINDOWS
 from bhemu.devices.bus.window import Effect, Window
 from bhemu.memmap import HOST, MAILBOX_BASE, PC_BUF_BASE
-from bhemu.tensix.state import FIELDS
+from bhemu.tensix.state import DTYPE
 from bhemu.tile import Tile
 
 SCRATCH = {"loaded", "detail", "core_address", "load_acted", "window_entry", "sync_entry"}
@@ -27,7 +27,7 @@ def changed(before: bytes, after: np.ndarray) -> set[str]:
     """Members that differ, scratch excepted."""
     places = np.flatnonzero(np.frombuffer(before, np.uint8) != after)
     found = set()
-    for name, (kind, offset) in ((n, f[:2]) for n, f in FIELDS.items()):
+    for name, (kind, offset) in ((n, f[:2]) for n, f in (DTYPE.fields or {}).items()):
         if ((places >= offset) & (places < offset + kind.itemsize)).any():
             found.add(name)
     return found - SCRATCH

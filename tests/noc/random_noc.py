@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import noc_program as p
 import numpy as np
 
-from bhemu.noc.grid import COLUMNS, ROWS, XY
+from bhemu.devices.noc_map import COLUMNS, ROWS
+from bhemu.noc.grid import XY
 from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, addi, bne, code, jal, li, lw, sw
 
 SOURCE, SOURCES = 0x40000, 0x8000  # random bytes that nobody changes

@@ -7,8 +7,9 @@ import noc_program as p
 import pytest
 
 from bhemu import Chip
+from bhemu.devices.noc_map import COLUMNS, on_noc, tile_number
 from bhemu.errors import BhemuError, InputError, UnknownName
-from bhemu.noc.grid import COLUMNS, Grid, on_noc, tile_at, tile_number
+from bhemu.noc.grid import Grid, tile_at
 from bhemu.riscv.asm import A0, A1, PARK, code, li, sw
 
 OWN, OTHER = (1, 2), (3, 4)

@@ -7,6 +7,7 @@ host or the coprocessor writes, before the next instruction.
 import numpy as np
 import pytest
 
+from bhemu.jit.record import PAGE
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import (
     A0,
@@ -28,7 +29,7 @@ from bhemu.riscv.asm import (
     sw,
     tt,
 )
-from bhemu.tensix.state import PAGE, RUNNING
+from bhemu.tensix.state import RUNNING
 from bhemu.tile import Tile
 
 START, FUNCTION, FLAG, OTHER = 0x10000, 0x11000, 0x8000, 0x20000

@@ -6,7 +6,7 @@ import numpy as np
 import pack_runner
 from pack_model import Pack
 
-from bhemu.tensix.state import PAGE
+from bhemu.jit.record import PAGE
 
 
 def packed(mark: Callable[[np.ndarray, int], None]) -> list[int]:

@@ -38,7 +38,6 @@ assert len(WINDOWS) < GAP < WINDOW_ROWS
 _HEAD = '''"""Generated from the window {name} by bhemu/devices/bus/entries.py; do not edit."""
 
 import numpy as np
-import numpy.typing as npt
 
 {imports}
 
