@@ -1,9 +1,8 @@
 """The chip: Tensix tiles on their NoCs, banks of DRAM, and what a host reaches besides."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from bhemu import arguments, chip_snapshot
 from bhemu.chip_parts import Bank, DramBank, Tiles, plain_bytes
@@ -16,14 +15,17 @@ from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import BANKS, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
+from bhemu.one_thread import OneThread
 from bhemu.options import POISON, coordinate, engine_name, silent
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.tile import Tile
 
-_INTERNAL = {"launched", "end", "network", "made", "numbered", "number_of", "runner"}
-_INTERNAL |= {"hand_out", "handed_out", "check_thread"}
+_INTERNAL = frozenset(
+    """launched end network made numbered number_of runner hand_out handed_out check_thread
+    NOUN INTERNAL""".split()
+)
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
 _L0 = {"off": 0}
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
@@ -42,7 +44,7 @@ class ChipEnd:
     timeout_s: float | None = None
 
 
-class Chip:
+class Chip(OneThread):
     """One Blackhole chip, powered up with all cores in reset.
 
     harvest: physical columns of Tensix tiles that are fused off; dram_banks: 7 or 8; delivery:
@@ -52,6 +54,8 @@ class Chip:
     Coordinates are the translated ones; (x, y) of a Tensix tile is that of its NOC_ID_LOGICAL. A
     chip belongs to the thread that made it.
     """
+
+    NOUN, INTERNAL = "chip", _INTERNAL
 
     def __init__(
         self,
@@ -71,7 +75,7 @@ class Chip:
         livelock: int = 2000,
         progress: Callable[[str, float], None] = silent,
     ) -> None:
-        self._thread = threading.get_ident()
+        super().__init__()
         seed = arguments.integer("seed", seed)
         arguments.choice("poison", poison, POISON)
         arguments.choice("l0", l0, _L0)
@@ -314,18 +318,6 @@ class Chip:
         chip_snapshot.restore(self.network, self._tiles, self.runner, saved)
 
     # What a chip is to Python
-
-    def check_thread(self) -> None:
-        """InputError in another thread than the one that made the chip."""
-        if threading.get_ident() != self._thread:
-            raise InputError("a chip belongs to the thread that made it")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise InputError("a chip cannot be copied or pickled", hint="chip.snapshot() can")
-
-    def __dir__(self) -> list[str]:
-        names = super().__dir__()
-        return sorted(n for n in names if n not in _INTERNAL and (n[:1] != "_" or n[:2] == "__"))
 
     def __repr__(self) -> str:
         awake = int(self.network.state.awake.sum())

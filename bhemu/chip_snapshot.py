@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import __version__, arguments, errors, limits, snapshot
+from bhemu import __version__, arguments, errors, snapshot
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.keys import layout
 from bhemu.machine.chip_runner import ChipRunner
@@ -22,10 +22,8 @@ from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES
 from bhemu.program import arrays as archives
 from bhemu.program import files
-from bhemu.program.symbols import Move, Symbols
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import DTYPE
-from bhemu.text import printable
 from bhemu.tile import Tile
 
 _LAYOUT = hashlib.sha256(layout(DTYPE).encode()).hexdigest()[:20]
@@ -102,7 +100,8 @@ def _read(archive: archives.Archive, origin: str) -> ChipSnapshot:
         if buffer.shape != (DTYPE.itemsize,):
             raise InputError(f"{origin}: tile{t} has another size", hint=_HINT)
         error = errors.from_dict(about["error"]) if about.get("error") else None
-        tiles[t] = snapshot.of_record(buffer, about, _images(archive, t, about), error)
+        images = snapshot.images_of(archive, f"elf{t}_", about)
+        tiles[t] = snapshot.of_record(buffer, about, images, error)
         snapshot.check_values(tiles[t].arrays, Path(origin))
     arrays = {}
     for member in saved.SAVED:
@@ -116,19 +115,6 @@ def _read(archive: archives.Archive, origin: str) -> ChipSnapshot:
         pages[which, page] = data.reshape(MEMORY_PAGE)
     error = errors.from_dict(meta["error"]) if meta.get("error") else None
     return ChipSnapshot(tiles, arrays, pages, meta, origin, error)
-
-
-def _images(archive: archives.Archive, t: int, about: Mapping[str, Any]) -> tuple[Symbols, ...]:
-    most = limits.limit("ELF_BYTES")
-    return tuple(
-        Symbols(
-            archive.array(f"elf{t}_{i}", most).tobytes(),
-            printable(elf["path"]),
-            elf["offset"],
-            [Move(*move) for move in elf["moves"]],
-        )
-        for i, elf in enumerate(about.get("images", ()))
-    )
 
 
 def take(network: Network, tiles: Mapping[int, Tile], runner: ChipRunner) -> ChipSnapshot:

@@ -15,25 +15,14 @@ from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
 from bhemu.metal.kernels import Texts
 from bhemu.names import resolve
-from bhemu.options import TileOptions
+from bhemu.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.placing import l1_address, place, place_values, release
 from bhemu.program import coordinates, loader, schema
 from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.specs import OutputSpec, TileSpec
 from bhemu.tile import Tile
 
-
-class LaunchOptions(TileOptions, total=False):
-    """The keyword arguments of Tile and of Chip."""
-
-    harvest: Sequence[int]
-    dram_banks: int
-    delivery: str
-    threads: int
-    l0: str
-
-
-_OF_CHIPS = frozenset({"harvest", "dram_banks", "delivery", "threads", "l0"})
+_OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
 
 
 class Program(schema.Program):
@@ -97,7 +86,8 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
     check_saves(program)
     part = program.placed()[0]
     elfs = read_elfs([part])
-    tile = Tile(**merged(program, options))
+    given: TileOptions = {**of_run(program.run), **options}
+    tile = Tile(**given)
     firmware = None
     if program.kind == "tt-metal":
         firmware = _place_metal(tile, program, boot=boot)
@@ -126,20 +116,6 @@ def read_elfs(parts: Sequence[TileSpec]) -> dict[str, loader.Image]:
     elfs = {n: loader.read_elf(spec.elf) for n, spec in parts[0].cores.items() if spec.elf}
     ahead.start(ahead.missing(ahead.opcodes(elfs.values()), elfs.values()))
     return elfs
-
-
-def merged(program: schema.Program, options: TileOptions) -> TileOptions:
-    """What the program says of its tile, and `options` on top."""
-    own: TileOptions = {
-        "seed": program.run.seed,
-        "ub": program.run.ub,
-        "poison": program.run.poison,
-        "reference": program.run.reference,
-        "stochastic": program.run.stochastic,
-        "engine": program.run.engine,
-        "livelock": program.run.livelock,
-    }
-    return {**own, **options}
 
 
 def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from bhemu import ahead
 from bhemu.chip import Chip, ChipEnd
@@ -13,6 +13,7 @@ from bhemu.machine.stop import Stop
 from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
 from bhemu.metal.kernels import Texts
+from bhemu.options import ChipOptions, of_run
 from bhemu.placing import l1_address, place, place_values, release
 from bhemu.program import interleave
 from bhemu.program.coordinates import XY
@@ -23,43 +24,17 @@ from bhemu.tile import Tile
 Word = tuple[XY, int, int]
 
 
-class ChipOptions(TypedDict, total=False):
-    """The keyword arguments of Chip."""
-
-    harvest: Sequence[int]
-    dram_banks: int
-    seed: int
-    quantum: int
-    ub: str
-    poison: str | None
-    reference: str
-    stochastic: int | str | None
-    engine: str | None
-    delivery: str
-    threads: int
-    l0: str
-    livelock: int
-    progress: Callable[[str, float], None]
-
-
-def merged(program: Program, options: ChipOptions) -> ChipOptions:
-    """What the program says of its chip, and `options` on top."""
+def _own(program: Program) -> ChipOptions:
+    """What the program says of its chip."""
     about = program.chip or ChipSpec()
-    own: ChipOptions = {
+    return {
+        **of_run(program.run),
         "harvest": about.harvest,
         "dram_banks": about.dram_banks,
         "delivery": about.delivery,
         "threads": about.threads,
         "l0": about.l0,
-        "seed": program.run.seed,
-        "ub": program.run.ub,
-        "poison": program.run.poison,
-        "reference": program.run.reference,
-        "stochastic": program.run.stochastic,
-        "engine": program.run.engine,
-        "livelock": program.run.livelock,
     }
-    return {**own, **options}
 
 
 def launch(program: Program, *, boot: bool = True, **options: Unpack[ChipOptions]) -> Chip:
@@ -73,7 +48,8 @@ def launch(program: Program, *, boot: bool = True, **options: Unpack[ChipOptions
     texts = Texts()
     elfs = [texts.image(path) for path in _paths(program)]
     ahead.start(ahead.missing(ahead.opcodes(elfs), elfs))
-    chip = Chip(**merged(program, options))
+    given: ChipOptions = {**_own(program), **options}
+    chip = Chip(**given)
     firmware = _place(chip, program, texts, boot=boot)
     words = _words(chip, program)
     _check_outputs(chip, program)

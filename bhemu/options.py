@@ -1,12 +1,13 @@
 """What a tile and a chip are made with: the options, checked."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program.schema import ENGINES
+from bhemu.program.specs import RunSpec
 from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 
 UB = {"error": 0, "warn": 1, "silicon": 2}
@@ -20,10 +21,9 @@ def silent(name: str, seconds: float) -> None:
     """Default of `progress`: say nothing."""
 
 
-class TileOptions(TypedDict, total=False):
-    """The keyword arguments of Tile."""
+class Options(TypedDict, total=False):
+    """The keyword arguments that Tile and Chip share."""
 
-    xy: tuple[int, int]
     seed: int
     quantum: int
     ub: str
@@ -33,6 +33,39 @@ class TileOptions(TypedDict, total=False):
     engine: str | None
     livelock: int
     progress: Callable[[str, float], None]
+
+
+class TileOptions(Options, total=False):
+    """The keyword arguments of Tile."""
+
+    xy: tuple[int, int]
+
+
+class ChipOptions(Options, total=False):
+    """The keyword arguments of Chip."""
+
+    harvest: Sequence[int]
+    dram_banks: int
+    delivery: str
+    threads: int
+    l0: str
+
+
+class LaunchOptions(TileOptions, ChipOptions, total=False):
+    """The keyword arguments of Tile and of Chip."""
+
+
+def of_run(run: RunSpec) -> Options:
+    """What the [run] table of a program says of its tile or chip."""
+    return {
+        "seed": run.seed,
+        "ub": run.ub,
+        "poison": run.poison,
+        "reference": run.reference,
+        "stochastic": run.stochastic,
+        "engine": run.engine,
+        "livelock": run.livelock,
+    }
 
 
 def engine_name(name: str | None, otherwise: str) -> str:

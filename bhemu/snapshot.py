@@ -143,17 +143,23 @@ def _about(archive: archives.Archive) -> tuple[dict[str, Any], tuple[Symbols, ..
     if "meta" not in archive:
         return {}, ()
     about = json.loads(str(archive.array("meta", _META_BYTES)))
+    return about, images_of(archive, "elf", about)
+
+
+def images_of(
+    archive: archives.Archive, prefix: str, about: Mapping[str, Any]
+) -> tuple[Symbols, ...]:
+    """The loaded ELFs that a saved tile names, from the arrays `prefix`0, `prefix`1, ..."""
     most = limits.limit("ELF_BYTES")
-    images = tuple(
+    return tuple(
         Symbols(
-            archive.array(f"elf{i}", most).tobytes(),
+            archive.array(f"{prefix}{i}", most).tobytes(),
             printable(elf["path"]),
             elf["offset"],
             [Move(*move) for move in elf["moves"]],
         )
         for i, elf in enumerate(about.get("images", ()))
     )
-    return about, images
 
 
 def take(tile: TilePart, run: Runner, more: Mapping[str, Any]) -> Snapshot:

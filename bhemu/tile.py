@@ -1,8 +1,7 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop, now
 from bhemu.machine.until import End, Until
 from bhemu.noc.network import Network
+from bhemu.one_thread import OneThread
 from bhemu.options import (
     POISON,
     REFERENCE,
@@ -36,34 +36,14 @@ from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
 
-_INTERNAL = {
-    *(
-        "state",
-        "bus",
-        "backend",
-        "inert",
-        "log",
-        "ranges",
-        "placed",
-        "add_image",
-        "locate",
-        "place",
-    ),
-    *(
-        "before_run",
-        "drain_log",
-        "launched",
-        "loaded",
-        "check_thread",
-        "machine",
-        "joined",
-        "restored",
-    ),
-}
+_INTERNAL = frozenset(
+    """state bus backend inert log ranges placed add_image locate place before_run drain_log
+    launched loaded check_thread machine joined restored NOUN INTERNAL""".split()
+)
 """What the packages own and no user needs; left out of dir(tile)."""
 
 
-class Tile(Controls):
+class Tile(OneThread, Controls):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
@@ -77,6 +57,8 @@ class Tile(Controls):
     Addresses are integers or names of registers and symbols, as in "main+4". A tile belongs to the
     thread that made it.
     """
+
+    NOUN, INTERNAL = "tile", _INTERNAL
 
     def __init__(
         self,
@@ -92,7 +74,7 @@ class Tile(Controls):
         livelock: int = 2000,
         progress: Callable[[str, float], None] = silent,
     ) -> None:
-        self._thread = threading.get_ident()
+        super().__init__()
         self.xy, self.seed = coordinate(xy), arguments.integer("seed", seed)
         self.state = State()
         self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
@@ -373,24 +355,6 @@ class Tile(Controls):
         self._alone(what)
 
     # What a tile is to Python
-
-    def check_thread(self) -> None:
-        """InputError in another thread than the one that made the tile."""
-        if threading.get_ident() != self._thread:
-            raise InputError(
-                "a tile belongs to the thread that made it",
-                hint="make a tile in each thread, or run tiles in processes",
-            )
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise InputError(
-            "a tile cannot be copied or pickled",
-            hint="tile.snapshot() can, and another tile can restore() it",
-        )
-
-    def __dir__(self) -> list[str]:
-        names = super().__dir__()
-        return sorted(n for n in names if n not in _INTERNAL and (n[:1] != "_" or n[:2] == "__"))
 
     def __repr__(self) -> str:
         x, y = self.xy

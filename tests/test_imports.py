@@ -19,7 +19,7 @@ LAYERS = (
     ("ahead", "entries"),
     ("names", "hang"),
     ("core", "machine"),
-    ("snapshot", "options"),
+    ("snapshot", "options", "one_thread"),
     ("history",),
     ("controls",),
     ("tile",),

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices import rules
 from bhemu.devices.bus.window import TENSIX_CORES, Effect, Window
 from bhemu.jit.subset import njit
-from bhemu.memmap import PC_BUF_BASE, PC_BUF_END, RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import drained, mop_drained
 from bhemu.tensix.state import BLOCKED
@@ -20,10 +20,9 @@ PCBUF_FULL = condition("room in the PCBuf")
 PCBUF_BUSY = condition("the TRISC to empty its PCBuf and its Tensix thread to become idle")
 
 _DEPTH = 16
-_OVERRIDE = RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
+_OVERRIDE = mm.RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 _ENABLED_BUSY = 3
-_OTHERS = 0x10000  # from here on PCBuf 1 and 2, which are brisc's alone
-_DISCARDED = (0, 4, 8)  # stores of a TRISC to PCBuf and TTSync
+_DISCARDED = (0, mm.PC_BUF_TTSYNC, mm.PC_BUF_MOP_SYNC)  # stores of a TRISC to PCBuf and TTSync
 
 
 @njit
@@ -58,15 +57,15 @@ def _load_pcbuf(s: Any, t: Any) -> Any:
 def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
     if offset == 0:
         return _load_pcbuf(s, t)
-    if 0x20 <= offset < 0x40:
-        s.loaded[0] = s.sem[(offset - 0x20) >> 2]
+    if mm.PC_BUF_SEMAPHORES <= offset < mm.PC_BUF_SEMAPHORES_END:
+        s.loaded[0] = s.sem[(offset - mm.PC_BUF_SEMAPHORES) >> 2]
         return DONE
-    if offset != 4 and offset != 8:
+    if offset != mm.PC_BUF_TTSYNC and offset != mm.PC_BUF_MOP_SYNC:
         return rules.UNMAPPED
     s.loaded[0] = 0
     if _override(s, t) & 3 == _ENABLED_BUSY:
         return DONE
-    if offset == 4:
+    if offset == mm.PC_BUF_TTSYNC:
         return DONE if drained(s, t) else DRAIN
     return DONE if mop_drained(s, t) else MOP_DRAIN
 
@@ -76,7 +75,7 @@ def load(s: Any, c: Any, offset: Any) -> Any:
     """A TRISC pops, syncs or reads a semaphore; for brisc a load is a barrier."""
     if c == 0:
         return _load_brisc(s, offset >> 16)
-    return _load_trisc(s, c - 1, offset) if offset < _OTHERS else rules.WRONG_CORE
+    return _load_trisc(s, c - 1, offset) if offset < mm.PC_BUF_OTHERS else rules.WRONG_CORE
 
 
 @njit
@@ -93,10 +92,10 @@ def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """brisc pushes; a TRISC's store posts (even) or takes (odd) a semaphore, else is discarded."""
     if c == 0:
         return _store_brisc(s, offset >> 16, value)
-    if offset >= _OTHERS:
+    if offset >= mm.PC_BUF_OTHERS:
         return rules.WRONG_CORE
-    if 0x20 <= offset < 0x40:
-        i = (offset - 0x20) >> 2
+    if mm.PC_BUF_SEMAPHORES <= offset < mm.PC_BUF_SEMAPHORES_END:
+        i = (offset - mm.PC_BUF_SEMAPHORES) >> 2
         status = semaphores.store(s, i, value)
         if status == DONE:
             semaphores.note(s, i, value & 1, np.int64(3), c, s.pc[c])
@@ -115,7 +114,7 @@ def _store_effect(s: Any, core: int, offset: int) -> Effect:
 
 
 WINDOW = Window(
-    *("PCBuf, TTSync, semaphores", PC_BUF_BASE, PC_BUF_END, load, store),
+    *("PCBuf, TTSync, semaphores", mm.PC_BUF_BASE, mm.PC_BUF_END, load, store),
     who=TENSIX_CORES,
     load_effect=_load_effect,
     store_effect=_store_effect,

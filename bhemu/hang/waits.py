@@ -20,7 +20,9 @@ from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel
 from bhemu.tensix.units.sync import WAIT_MUTEX
 
 _SRC = ("SrcA", "SrcB")
-_SEMAPHORES = range(mm.PC_BUF_BASE + 0x20, mm.PC_BUF_BASE + 0x40)
+_SEMAPHORES = range(
+    mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES, mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES_END
+)
 _BY_STORE = 3  # semaphores.note: a store of a core
 # Conditions of the wait gate: SRCA or SRCB, whether the bank is to become valid
 _GATE_BANKS = {
@@ -259,13 +261,13 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, shown: str) -> Wait:
 
 def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Wait:
     if number == pcbuf.PCBUF_EMPTY:
-        window = mm.PC_BUF_BASE + 0x10000 * (c - 1)
+        window = mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1)
         stores = agents.stores(0).storing(window)
         releasers = [agents.store(0, store) for store in stores][:1]
         releasers = releasers or [agents.core(0, f"has no store to {window:#x}", able=False)]
         return Wait(Resource("pcbuf", {"trisc": c - 1}), text, shown, releasers)
     if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
-        t = (address - mm.PC_BUF_BASE) >> 16
+        t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
         held = int(agents.s.pcbuf_write[t] - agents.s.pcbuf_read[t])
         releasers = [agents.core(t + 1, "reads that PCBuf")]
         if number == pcbuf.PCBUF_BUSY and agents.s.gate_full[t]:

@@ -115,11 +115,12 @@ def _stream(offset: int) -> str:
 
 
 def _pcbuf(core: int | None, offset: int) -> str:
-    thread = offset >> 16 if core in (None, 0) else (core or 1) - 1
-    at = offset & 0xFFFF
-    if 0x20 <= at < 0x40:
-        return f"semaphore {(at - 0x20) >> 2}"
-    return {0: f"PCBuf of T{thread}", 4: "TTSync", 8: "MOP sync"}.get(at, f"PCBuf +{at:#x}")
+    thread = offset // mm.PC_BUF_OTHERS if core in (None, 0) else (core or 1) - 1
+    at = offset % mm.PC_BUF_OTHERS
+    if mm.PC_BUF_SEMAPHORES <= at < mm.PC_BUF_SEMAPHORES_END:
+        return f"semaphore {(at - mm.PC_BUF_SEMAPHORES) >> 2}"
+    named = {0: f"PCBuf of T{thread}", mm.PC_BUF_TTSYNC: "TTSync", mm.PC_BUF_MOP_SYNC: "MOP sync"}
+    return named.get(at, f"PCBuf +{at:#x}")
 
 
 def device_name(address: int, core: int | None = None) -> str:
@@ -137,7 +138,7 @@ def device_name(address: int, core: int | None = None) -> str:
         if base <= address < base + mm.NOC_SIZE:
             name = niu_register(address - base)
             return f"NoC {noc} {name or f'offset {address - base:#x}'}"
-    if mm.PC_BUF_BASE <= address < mm.PC_BUF_BASE + 0x30000:
+    if mm.PC_BUF_BASE <= address < mm.PC_BUF_END:
         return _pcbuf(core, address - mm.PC_BUF_BASE)
     if mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         return f"MOP word {(address - mm.MOP_CFG_BASE) >> 2}"
