@@ -90,3 +90,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
         return ""
     near = difflib.get_close_matches(name.lower(), exact, n=1)
     return f"did you mean {exact[near[0]]}?" if near else ""
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    """`shape` as a tuple of integers."""
+    try:
+        return tuple(integer("shape", n, 1) for n in shape)
+    except (TypeError, InputError):
+        raise InputError(f"shape = {shape!r} is no shape", hint="for example (32, 32)") from None

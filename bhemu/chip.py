@@ -129,7 +129,6 @@ class Chip(OneThread):
         """The tiles that are made, in the order of their numbers."""
         return [self._tiles[t] for t in sorted(self._tiles)]
 
-    @property
     def tiles(self) -> tuple[Tile, ...]:
         """The tiles that exist: those that something has touched, row by row."""
         return tuple(self.hand_out(t) for t in sorted(self._tiles))
@@ -155,10 +154,10 @@ class Chip(OneThread):
 
     # What a host reaches
 
-    def read(self, xy: XY, address: int, n: int, noc: int = 0) -> bytes:
-        """`n` bytes at an endpoint, as the host over a NoC; registers in whole words."""
+    def read(self, x: int, y: int, address: int, n: int, noc: int = 0) -> bytes:
+        """`n` bytes at endpoint (x, y), as the host over a NoC; registers in whole words."""
         address, n = arguments.integer("address", address), arguments.integer("n", n)
-        place = self._reach(xy, noc)
+        place = self._reach(x, y, noc)
         if isinstance(place, Bank):
             return place.read(address - _base(place, address), n)
         if address < L1_SIZE:
@@ -168,11 +167,11 @@ class Chip(OneThread):
         )
 
     def write(
-        self, xy: XY, address: int, data: bytes | bytearray | memoryview, noc: int = 0
+        self, x: int, y: int, address: int, data: bytes | bytearray | memoryview, noc: int = 0
     ) -> None:
-        """Bytes to an endpoint, as the host over a NoC; registers in whole words."""
+        """Bytes to endpoint (x, y), as the host over a NoC; registers in whole words."""
         plain, address = plain_bytes(data), arguments.integer("address", address)
-        place = self._reach(xy, noc)
+        place = self._reach(x, y, noc)
         if isinstance(place, Bank):
             place.write(address - _base(place, address), plain.data)
         elif address < L1_SIZE:
@@ -181,18 +180,19 @@ class Chip(OneThread):
             for i, at in enumerate(_words(place.xy, address, len(plain))):
                 place.write32(at, int.from_bytes(plain[4 * i : 4 * i + 4].tobytes(), "little"))
 
-    def read32(self, xy: XY, address: int, noc: int = 0) -> int:
+    def read32(self, x: int, y: int, address: int, noc: int = 0) -> int:
         """One word at an endpoint."""
-        return int.from_bytes(self.read(xy, address, 4, noc), "little")
+        return int.from_bytes(self.read(x, y, address, 4, noc), "little")
 
-    def write32(self, xy: XY, address: int, value: int, noc: int = 0) -> None:
+    def write32(self, x: int, y: int, address: int, value: int, noc: int = 0) -> None:
         """Store one word at an endpoint."""
-        self.write(xy, address, arguments.word("value", value).to_bytes(4, "little"), noc)
+        data = arguments.word("value", value).to_bytes(4, "little")
+        self.write(x, y, address, data, noc)
 
-    def _reach(self, xy: XY, noc: int) -> "Tile | Bank":
+    def _reach(self, x: int, y: int, noc: int) -> "Tile | Bank":
         """The tile or memory at a coordinate; InputError where nothing answers a host."""
         self.check_thread()
-        x, y = coordinate(xy)
+        x, y = coordinate((x, y))
         word = self.network.endpoint(arguments.integer("noc", noc, 0, 1), (x, y))
         kind, index = word & 15, word >> 4 & 0xFF
         if kind == noc_map.TENSIX:
@@ -316,6 +316,13 @@ class Chip(OneThread):
         for t in saved.tiles:
             self.numbered(t)
         chip_snapshot.restore(self.network, self._tiles, self.runner, saved)
+
+    def reset(self) -> None:
+        """Power-up again: memory, registers, clock; programs are forgotten."""
+        self.check_thread()
+        self.runner.check_idle("reset")
+        chip_snapshot.reset(self.network, self._tiles, self.runner)
+        self._program, self._end = None, ChipEnd()
 
     # What a chip is to Python
 

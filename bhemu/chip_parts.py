@@ -12,6 +12,7 @@ from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_AL
 from bhemu.noc.grid import TILES, XY, tile_at
 from bhemu.noc.network import Network
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
+from bhemu.program.tensor_memory import Tensors
 from bhemu.tile import Tile
 
 _DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
@@ -43,7 +44,7 @@ def plain_bytes(data: Any) -> npt.NDArray[np.uint8]:
         raise InputError(f"write takes bytes, not {type(data).__name__}") from None
 
 
-class Bank:
+class Bank(Tensors):
     """One memory: a bank of DRAM, or what lies behind PCIe, ARC or Ethernet; sparse."""
 
     def __init__(self, chip: ChipPart, which: int, size: int, name: str) -> None:

@@ -19,7 +19,7 @@ from bhemu.machine.chip_runner import ChipRunner
 from bhemu.noc import saved
 from bhemu.noc.grid import TILES
 from bhemu.noc.network import Network, Pages
-from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES
+from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import arrays as archives
 from bhemu.program import files
 from bhemu.snapshot import Snapshot
@@ -167,3 +167,10 @@ def restore(
         getattr(network.state, name)[...] = value
     network.replace_pages(snap.pages)
     runner.restored(snap.error, snap.about["broken"])
+
+
+def reset(network: Network, tiles: Mapping[int, Tile], runner: ChipRunner) -> None:
+    """Put the chip back to power-up."""
+    fresh = ChipState()
+    arrays = {m.name: getattr(fresh, m.name) for m in saved.SAVED}
+    restore(network, tiles, runner, ChipSnapshot({}, arrays, {}, {"broken": None}))

@@ -87,11 +87,3 @@ def coordinate(xy: Any) -> tuple[int, int]:
             hint="for example (1, 2)",
         ) from None
     return x, y
-
-
-def shape_of(shape: Any) -> tuple[int, ...]:
-    """`shape` as a tuple of integers."""
-    try:
-        return tuple(arguments.integer("shape", n, 1) for n in shape)
-    except (TypeError, InputError):
-        raise InputError(f"shape = {shape!r} is no shape", hint="for example (32, 32)") from None

@@ -1,7 +1,6 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +24,13 @@ from bhemu.options import (
     UB,
     coordinate,
     engine_name,
-    shape_of,
     silent,
 )
 from bhemu.parts import Loaded
-from bhemu.program import loader, tensor
+from bhemu.program import loader
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.schema import ENGINES, OutputSpec, Program
+from bhemu.program.tensor_memory import Tensors
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
@@ -43,7 +42,7 @@ _INTERNAL = frozenset(
 """What the packages own and no user needs; left out of dir(tile)."""
 
 
-class Tile(OneThread, Controls):
+class Tile(OneThread, Controls, Tensors):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
@@ -224,25 +223,6 @@ class Tile(OneThread, Controls):
                 f"{who} cannot {verb} {address:#010x} ({block_name(address)}): "
                 + (text or CONDITIONS[status].text)
             )
-
-    def tensor(
-        self, at: int | str, shape: Sequence[int], dtype: str, layout: str = "tile32"
-    ) -> npt.NDArray[Any]:
-        """A tensor of L1, decoded (float32, or int32 for integer formats)."""
-        shape = shape_of(shape)
-        size = tensor.encoded_size(shape, dtype, layout)
-        return tensor.decode(self.read(at, size), shape, dtype, layout)
-
-    def put_tensor(
-        self,
-        at: int | str,
-        array: npt.ArrayLike,
-        dtype: str,
-        layout: str = "tile32",
-        convert: str = "exact",
-    ) -> None:
-        """Encode an array into L1."""
-        self.write(at, tensor.encode(array, dtype, layout, convert))
 
     # Programs
 

@@ -68,7 +68,7 @@ def _working(n: int, others: str) -> float:
     def make() -> Chip:
         chip = Chip()
         for xy in _tiles(n)[1:]:
-            chip.write(xy, 0, b"\0" * 4)
+            chip.write(*xy, 0, b"\0" * 4)
             if others == "polling":
                 p.put(chip, xy, _poll())
         done = [*li(A1, _DONE), *li(A0, 1), sw(A0, A1)]
@@ -100,7 +100,7 @@ def _transfers(n: int, words: Callable[[XY], list[int]], times: int, size: int) 
     def make() -> Chip:
         chip = Chip()
         for xy in chip.tile:
-            chip.write(xy, 0, bytes(4))  # it exists
+            chip.write(*xy, 0, bytes(4))  # it exists
         for xy in _tiles(n):
             p.put(chip, xy, [*words(xy), *_loop(_again(), times - 1)])
         return chip
@@ -137,8 +137,8 @@ def memory(n: int) -> dict[str, float]:
     _all(chip)
     before = _resident()
     for xy in _tiles(n):
-        chip.write(xy, 0x40000, b"\1" * 0x10000)
-        chip.write((17, 12), 0x10000 * (xy[0] + 16 * xy[1]), b"\1" * 0x10000)
+        chip.write(*xy, 0x40000, b"\1" * 0x10000)
+        chip.write(17, 12, 0x10000 * (xy[0] + 16 * xy[1]), b"\1" * 0x10000)
         p.put(chip, xy, [*_compute(1000), *_write_next(xy)])
     _all(chip)
     return {"grown": (_resident() - before) / 1e6, "whole": _resident() / 1e6}

@@ -76,7 +76,7 @@ def put(case: Case, chip: Chip) -> None:
     for i, xy in enumerate(case.tiles):
         chip.tile[xy].write(0, case.before[i].data)
     for i, (xy, _, address, _) in enumerate(case.dram):
-        chip.write(xy, address, case.before[_WINDOW + i].data)
+        chip.write(*xy, address, case.before[_WINDOW + i].data)
 
 
 def release(case: Case, chip: Chip) -> None:
@@ -84,15 +84,15 @@ def release(case: Case, chip: Chip) -> None:
     for xy, cores in case.start:
         if any(core.startswith("trisc") for core in cores):
             for i, pc in enumerate((0x10000, 0x20000, 0x30000)):
-                chip.write32(xy, _TRISC_PC + 4 * i, pc)
-            chip.write32(xy, _TRISC_ENABLE, 7)
+                chip.write32(*xy, _TRISC_PC + 4 * i, pc)
+            chip.write32(*xy, _TRISC_ENABLE, 7)
         if "ncrisc" in cores:
-            chip.write32(xy, _NCRISC_PC, 0x8000)
-            chip.write32(xy, _NCRISC_ENABLE, 1)
+            chip.write32(*xy, _NCRISC_PC, 0x8000)
+            chip.write32(*xy, _NCRISC_ENABLE, 1)
         held = SOFT_RESET_ALL
         for core in cores:
             held &= ~(1 << SOFT_RESET_BITS[CORE_NAMES.index(core)])
-        chip.write32(xy, _SOFT_RESET, held)
+        chip.write32(*xy, _SOFT_RESET, held)
 
 
 def differences(case: Case, chip: Chip) -> list[str]:
@@ -103,13 +103,13 @@ def differences(case: Case, chip: Chip) -> list[str]:
             name, got = str(case.tiles[place]), chip.tile[case.tiles[place]].read(0, L1_SIZE)
         else:
             xy, _, address, n = case.dram[place - _WINDOW]
-            name, got = f"DRAM {xy} {address:#x}", chip.read(xy, address, n)
+            name, got = f"DRAM {xy} {address:#x}", chip.read(*xy, address, n)
         seen = np.frombuffer(got, np.uint8)
         for at in np.flatnonzero(want != seen)[:8].tolist():
             if place >= _WINDOW or at & ~3 not in case.delay_words:
                 found.append(f"{name} + {at:#x}: want {want[at]:02x} got {seen[at]:02x}")
     listed = set(case.tiles)
-    found += [f"{tile}" for tile in chip.tiles if tile.xy not in listed and tile.l1.any()]
+    found += [f"{tile}" for tile in chip.tiles() if tile.xy not in listed and tile.l1.any()]
     return found[:8]
 
 
@@ -119,7 +119,7 @@ def run(case: Case, delays: dict[XY, tuple[int, int]] | None = None, **options: 
     put(case, chip)
     for xy, words in (delays or {}).items():
         for at, word in zip(case.delay_words, words, strict=True):
-            chip.write32(xy, at, word)
+            chip.write32(*xy, at, word)
     release(case, chip)
     stop = chip.run(case.done, limit=20_000_000)
     assert stop.reason == "until", stop

@@ -74,13 +74,13 @@ def test_an_elf_on_two_tiles_with_inputs_values_and_outputs_of_each(program) -> 
     assert chip.run().reason == "until"
     assert len(chip.check()) == 2
     assert [int(np.load(f"out{i}.npy")[0, 0]) for i in (0, 1)] == [5 + 3, 5 + 4]
-    assert [tile.xy for tile in chip.tiles] == [(3, 5), (4, 5)]
+    assert [tile.xy for tile in chip.tiles()] == [(3, 5), (4, 5)]
 
 
 def test_without_a_condition_it_ends_when_all_are_parked(program) -> None:
     chip = program(TILES)
     assert chip.run().reason == "idle"
-    assert struct.unpack("<I", chip.read((4, 5), 0x20100, 4)) == (9,)
+    assert struct.unpack("<I", chip.read(4, 5, 0x20100, 4)) == (9,)
 
 
 def test_an_image_on_each_tile(program) -> None:

@@ -66,7 +66,7 @@ class Target:
         if self.chip is None:
             return (self.tile,)
         named = {xy for part in self.program.placed() for xy in part.at}
-        return tuple(tile for tile in self.chip.tiles if tile.xy in named)
+        return tuple(tile for tile in self.chip.tiles() if tile.xy in named)
 
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""

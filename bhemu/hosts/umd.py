@@ -32,10 +32,10 @@ class StopPart(Protocol):
 class ChipPart(Protocol):
     """What a device asks of a chip."""
 
-    def read(self, xy: XY, address: int, n: int) -> bytes:
+    def read(self, x: int, y: int, address: int, n: int) -> bytes:
         """`n` bytes at `address` of the endpoint `xy`."""
 
-    def write(self, xy: XY, address: int, data: bytes) -> None:
+    def write(self, x: int, y: int, address: int, data: bytes) -> None:
         """The reverse."""
 
     def run(self, until: str, *, rounds: int) -> StopPart:
@@ -68,7 +68,7 @@ class Device:
         """Store `data`; InputError where the host may not."""
         self._looks.clear()
         self._ended = ""
-        self.chip.write(core, address, data)
+        self.chip.write(*core, address, data)
 
     def read(self, core: XY, address: int, size: int) -> bytes:
         """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
@@ -78,7 +78,7 @@ class Device:
             self._run()
         else:
             self._check_wait(core, address)
-        return self.chip.read(core, address, size)
+        return self.chip.read(*core, address, size)
 
     def _run(self) -> None:
         try:

@@ -32,7 +32,7 @@ def test_add1_from_dram_to_dram(tmp_path: Path, count: int) -> None:
     chip = ran(add1(tmp_path, tiles))
     (result,) = chip.check()
     assert result.equal, result
-    assert len(chip.tiles) == count
+    assert len(chip.tiles()) == count
 
 
 @pytest.mark.parametrize("options", [{"delivery": "late", "seed": 3}, {"threads": 2}])

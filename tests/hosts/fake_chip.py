@@ -20,12 +20,14 @@ class FakeChip:
         self.log: list[tuple[object, ...]] = []
         self._moves, self._left, self._error = moves, 0, False
 
-    def read(self, xy: XY, address: int, n: int) -> bytes:
+    def read(self, x: int, y: int, address: int, n: int) -> bytes:
+        xy = x, y
         self._check(xy, n)
         self.log.append(("read", xy, address, n))
         return bytes(self.memory.get((xy, address + i), 0) for i in range(n))
 
-    def write(self, xy: XY, address: int, data: bytes) -> None:
+    def write(self, x: int, y: int, address: int, data: bytes) -> None:
+        xy = x, y
         self._check(xy, len(data))
         self.log.append(("write", xy, address, len(data)))
         self._error |= address == BROKEN

@@ -93,9 +93,9 @@ def test_the_descriptor_s_dram_is_where_the_chip_has_it() -> None:
     assert len(ports) == 24
     for number, (x, y) in enumerate(ports):
         chip.dram[number // 3].write(64 * number, bytes([number]))
-        assert chip.read((x, y), 64 * number, 1) == bytes([number])
+        assert chip.read(x, y, 64 * number, 1) == bytes([number])
         mirrored = (width - 1 - x, height - 1 - y)
-        assert chip.read(mirrored, 64 * number, 1, noc=1) == bytes([number])
+        assert chip.read(*mirrored, 64 * number, 1, noc=1) == bytes([number])
 
 
 def test_dram_s_own_core_stays_in_reset() -> None:
@@ -103,10 +103,10 @@ def test_dram_s_own_core_stays_in_reset() -> None:
     from bhemu.errors import InputError
 
     chip = Chip()
-    chip.write32((17, 12), 0xFFB121B0, 0x47800)
-    assert chip.read32((17, 12), 0xFFB121B0) == 0x47800
+    chip.write32(17, 12, 0xFFB121B0, 0x47800)
+    assert chip.read32(17, 12, 0xFFB121B0) == 0x47800
     with pytest.raises(InputError, match="the RISC-V core of DRAM bank 0 is not modelled"):
-        chip.write32((17, 12), 0xFFB121B0, 0x47000)
+        chip.write32(17, 12, 0xFFB121B0, 0x47000)
 
 
 class Started(Host):

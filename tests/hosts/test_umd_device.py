@@ -29,9 +29,9 @@ def test_a_size_shorter_than_the_data_counts_and_0_means_all() -> None:
 def test_deassert_releases_brisc_alone_and_assert_holds_all() -> None:
     chip, at = device()
     at.answer(Message(Command.ALL_TENSIX_RESET_DEASSERT, CORE))
-    assert chip.read(CORE, SOFT_RESET, 4) == (0x47000).to_bytes(4, "little")
+    assert chip.read(*CORE, SOFT_RESET, 4) == (0x47000).to_bytes(4, "little")
     at.answer(Message(Command.ALL_TENSIX_RESET_ASSERT, CORE))
-    assert chip.read(CORE, SOFT_RESET, 4) == (0x47800).to_bytes(4, "little")
+    assert chip.read(*CORE, SOFT_RESET, 4) == (0x47800).to_bytes(4, "little")
 
 
 def test_the_chip_runs_before_a_read_and_at_no_other_time() -> None:

@@ -70,7 +70,7 @@ def test_a_tile_that_is_still_at_work_is_no_hang() -> None:
     chip = Chip(livelock=5, quantum=100)
     p.put(chip, OTHER, poll(FLAG, 7))
     count = [*li(A0, 0), *li(A2, 30_000), 0x00150513, bne(A0, A2, -4)]  # addi a0, a0, 1
-    chip.write32(OWN, L1, 7)
+    chip.write32(*OWN, L1, 7)
     p.put(chip, OWN, count, p.send(p.WRITE, (L1, HOME), (FLAG, AWAY), 4))
     assert chip.run(timeout_s=60).reason == "idle"
 
@@ -91,7 +91,7 @@ def test_a_deadlock_of_one_tile_is_one_of_the_chip() -> None:
     chip.tile[THIRD].core["trisc1"].set_reset_pc(0x10000)
     from bhemu.riscv.asm import PARK, code
 
-    chip.write(THIRD, 0x10000, code(li(A1, 0xFFEC0000), lw(A0, A1), PARK))
+    chip.write(*THIRD, 0x10000, code(li(A1, 0xFFEC0000), lw(A0, A1), PARK))
     chip.tile[THIRD].core["trisc1"].release()
     text = lines(hang(chip))
     assert "DEADLOCK" in text
@@ -109,7 +109,7 @@ def test_without_livelock_a_polling_chip_runs_to_its_limit() -> None:
 def read_without_barrier(delivery: str, seed: int) -> Chip:
     """(1,2) reads 4 bytes and passes them on at once, without waiting for the answer."""
     chip = Chip(delivery=delivery, seed=seed, quantum=20)
-    chip.write32(OTHER, L1, 0x1234)
+    chip.write32(*OTHER, L1, 0x1234)
     read = p.send(p.READ, (L1, AWAY), (FLAG, HOME), 4)
     p.put(chip, OWN, read, p.send(p.WRITE, (FLAG, HOME), (FLAG, p.hi(THIRD)), 4))
     chip.run()

@@ -16,7 +16,7 @@ DELAYED = "random_4"
 def under_way(chip: Chip) -> bool:
     """Whether a request waits for its delivery, where any ever does at the end of a round."""
     late = bool(chip.network.state.late[0])
-    return not late or any(tile.state.noc_requests[0] for tile in chip.tiles)
+    return not late or any(tile.state.noc_requests[0] for tile in chip.tiles())
 
 
 def begun(rounds: int, **options: object) -> tuple[golden_noc.Case, Chip]:
@@ -66,7 +66,7 @@ def test_a_file_holds_it_all(tmp_path: Path) -> None:
 
 def test_the_error_that_stopped_the_chip_is_part_of_it() -> None:
     chip = Chip()
-    chip.write32((1, 2), 0, 0xFFFFFFFF)  # no instruction
+    chip.write32(1, 2, 0, 0xFFFFFFFF)  # no instruction
     chip.tile[1, 2].core["brisc"].release()
     with pytest.raises(Exception, match="RV-ILLEGAL"):
         chip.run()
@@ -128,3 +128,27 @@ def test_a_damaged_file_is_an_input_error(tmp_path: Path) -> None:
     np.savez(path, meta=np.array("{}"))
     with pytest.raises(InputError):
         ChipSnapshot.load(path)
+
+
+def test_reset_is_power_up_again() -> None:
+    case, chip = begun(3)
+    chip.dram[0].write(0x100, b"\x55")
+    chip.reset()
+    assert (chip.clock, chip.round, chip.idle, chip.error, chip.stop) == (0, 0, True, None, None)
+    assert not any(tile.l1.any() for tile in chip.tiles())
+    assert [chip.dram[b].pages for b in range(8)] == [[]] * 8
+    golden_noc.put(case, chip)
+    golden_noc.release(case, chip)
+    again = finish(case, chip)
+    fresh = Chip(quantum=50)
+    golden_noc.put(case, fresh)
+    golden_noc.release(case, fresh)
+    assert again == finish(case, fresh)
+
+
+def test_a_bank_of_dram_holds_tensors() -> None:
+    bank = Chip().dram[2]
+    values = np.arange(2048, dtype=np.float32).reshape(32, 64)
+    bank.put_tensor(0x1000, values, "fp32")
+    assert (bank.tensor(0x1000, (32, 64), "fp32") == values).all()
+    assert bank.tensor(0x1000, (1, 4), "fp32", layout="raw")[0, 1] == 1

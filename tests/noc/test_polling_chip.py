@@ -25,8 +25,8 @@ def wait_then_store(polled: int) -> bytes:
 def started(*programs: bytes) -> Chip:
     chip = Chip(livelock=0)
     for xy, program in zip(TILES, programs, strict=False):
-        chip.write(xy, 0, program)
-        chip.write32(xy, SOFT_RESET, BRISC)
+        chip.write(*xy, 0, program)
+        chip.write32(*xy, SOFT_RESET, BRISC)
     return chip
 
 
@@ -35,26 +35,26 @@ def test_a_chip_that_only_polls_stops_and_goes_on_when_a_host_writes() -> None:
     assert chip.run("polling", rounds=100).reason == "polling"
     assert chip.round < 10
     assert not chip.idle, "the cores run"
-    chip.write32(TILES[1], FLAG, 1)
+    chip.write32(*TILES[1], FLAG, 1)
     assert chip.run("polling", rounds=100).reason == "polling"
-    assert [chip.read32(xy, DONE) for xy in TILES] == [0, 1]
-    chip.write32(TILES[1], FLAG, 0)
-    chip.write32(TILES[0], FLAG, 1)
+    assert [chip.read32(*xy, DONE) for xy in TILES] == [0, 1]
+    chip.write32(*TILES[1], FLAG, 0)
+    chip.write32(*TILES[0], FLAG, 1)
     chip.run("polling", rounds=100)
-    assert [chip.read32(xy, DONE) for xy in TILES] == [1, 1]
+    assert [chip.read32(*xy, DONE) for xy in TILES] == [1, 1]
     assert chip.tile[TILES[1]].core["brisc"].state == "parked"
 
 
 def test_what_more_rounds_would_change_is_counts_alone() -> None:
     chip = started(wait_then_store(FLAG), wait_then_store(FLAG))
     chip.run("polling", rounds=100)
-    before = [chip.read(xy, 0, 0x30000) for xy in TILES]
+    before = [chip.read(*xy, 0, 0x30000) for xy in TILES]
     chip.run(rounds=500)
-    assert [chip.read(xy, 0, 0x30000) for xy in TILES] == before
+    assert [chip.read(*xy, 0, 0x30000) for xy in TILES] == before
     assert chip.round > 500
-    chip.write32(TILES[0], FLAG, 1)
+    chip.write32(*TILES[0], FLAG, 1)
     chip.run(rounds=5)
-    assert chip.read32(TILES[0], DONE) == 1
+    assert chip.read32(*TILES[0], DONE) == 1
 
 
 def test_a_core_that_works_keeps_the_chip_running() -> None:

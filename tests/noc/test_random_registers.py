@@ -90,15 +90,15 @@ def test_a_request_is_refused_or_changes_what_it_names() -> None:
     base = chip.tile[TILES[0]]
     noise = np.random.default_rng(1).integers(0, 256, L1_SIZE, np.uint8)
     for xy in TILES:
-        chip.write(xy, 0, noise.data)
+        chip.write(*xy, 0, noise.data)
     before = {xy: kept(chip.tile[xy]) for xy in TILES}
     done = 0
     for _ in range(COUNT):
         noc, i, found = dice.randrange(2), dice.randrange(4), registers(dice)
         for at, word in found.items():
-            chip.write32(TILES[0], p.NIU[noc] + 0x800 * i + at, word)
+            chip.write32(*TILES[0], p.NIU[noc] + 0x800 * i + at, word)
         try:
-            chip.write32(TILES[0], p.NIU[noc] + 0x800 * i + p.CMD, 1)
+            chip.write32(*TILES[0], p.NIU[noc] + 0x800 * i + p.CMD, 1)
             chip.run(rounds=1)
             done += 1
         except InputError:
@@ -107,7 +107,7 @@ def test_a_request_is_refused_or_changes_what_it_names() -> None:
             chip = Chip()
             base = chip.tile[TILES[0]]
             for xy in TILES:
-                chip.write(xy, 0, noise.data)
+                chip.write(*xy, 0, noise.data)
             before = {xy: kept(chip.tile[xy]) for xy in TILES}
             continue
         base.state.niu_linked[:] = 0

@@ -20,7 +20,7 @@ both_nocs = pytest.mark.parametrize("noc", [0, 1])
 def counters(chip: Chip, xy: XY, noc: int = 0) -> dict[int, int]:
     """The counters that are not 0."""
     base = p.NIU[noc] + 0x200
-    values = {n: chip.read32(xy, base + 4 * n) for n in range(62)}
+    values = {n: chip.read32(*xy, base + 4 * n) for n in range(62)}
     return {n: value for n, value in values.items() if value}
 
 
@@ -28,7 +28,7 @@ def run(*words: Any, data: bytes = DATA, **options: Any) -> Chip:
     """brisc of (1,2) runs these words, with `data` at L1 of its tile and of (3,4)."""
     chip = Chip(**options)
     for xy in (OWN, OTHER):
-        chip.write(xy, L1, data)
+        chip.write(*xy, L1, data)
     p.put(chip, OWN, *words)
     assert chip.run(limit=1_000_000).reason == "idle"
     return chip
@@ -37,7 +37,7 @@ def run(*words: Any, data: bytes = DATA, **options: Any) -> Chip:
 @both_nocs
 def test_a_read_and_all_its_counters(noc: int) -> None:
     chip = run(p.send(p.READ, (L1 + 3, AWAY), (FAR + 3, HOME), 130, noc=noc))
-    assert chip.read(OWN, FAR, 140) == bytes(3) + DATA[3:133] + bytes(7)
+    assert chip.read(*OWN, FAR, 140) == bytes(3) + DATA[3:133] + bytes(7)
     assert counters(chip, OWN, noc) == {2: 1, 3: 3, 4: 1, 5: 1, 14: 1}
     assert counters(chip, OTHER, noc) == {50: 1, 51: 3, 52: 1, 53: 1}
     assert counters(chip, OWN, 1 - noc) == counters(chip, OTHER, 1 - noc) == {}
@@ -46,28 +46,28 @@ def test_a_read_and_all_its_counters(noc: int) -> None:
 @both_nocs
 def test_a_write_and_all_its_counters(noc: int) -> None:
     chip = run(p.send(p.WRITE, (L1, HOME), (FAR, AWAY), 65, noc=noc))
-    assert chip.read(OTHER, FAR, 70) == DATA[:65] + bytes(5)
+    assert chip.read(*OTHER, FAR, 70) == DATA[:65] + bytes(5)
     assert counters(chip, OWN, noc) == {1: 1, 4: 1, 8: 2, 10: 1, 12: 1}
     assert counters(chip, OTHER, noc) == {49: 1, 52: 1, 56: 2, 58: 1, 60: 1}
 
 
 def test_a_posted_write_has_no_acknowledgement() -> None:
     chip = run(p.send(p.POSTED, (L1, HOME), (FAR, AWAY), 64, tag=3 << 10))
-    assert chip.read(OTHER, FAR, 64) == DATA[:64]
+    assert chip.read(*OTHER, FAR, 64) == DATA[:64]
     assert counters(chip, OWN) == {4: 1, 9: 1, 11: 1, 13: 1}
     assert counters(chip, OTHER) == {52: 1, 57: 1, 59: 1, 61: 1}
 
 
 def test_an_inline_write_goes_to_a_register_whatever_its_length() -> None:
     chip = run(p.send(p.INLINE, (0xFFB48020, AWAY), (0, HOME), 0, data=0x12345))
-    assert chip.read32(OTHER, 0xFFB48020) == 0x12345
+    assert chip.read32(*OTHER, 0xFFB48020) == 0x12345
     assert counters(chip, OWN) == {1: 1, 4: 1, 10: 1, 12: 1}
     assert counters(chip, OTHER) == {49: 1, 52: 1, 56: 1, 58: 1, 60: 1}
 
 
 def test_an_atomic_and_all_its_counters() -> None:
     chip = run(p.send(p.ATOMIC, (FAR, AWAY), (L1, HOME), p.INCREMENT, data=5), data=b"\x09" * 16)
-    assert (chip.read32(OTHER, FAR), chip.read32(OWN, L1)) == (5, 0)
+    assert (chip.read32(*OTHER, FAR), chip.read32(*OWN, L1)) == (5, 0)
     assert counters(chip, OWN) == {0: 1, 4: 1, 6: 1, 15: 1}
     assert counters(chip, OTHER) == {48: 1, 52: 1, 54: 1}
 
@@ -90,9 +90,9 @@ def test_atomics_of_the_isa_text(operands: int, operand: int, old: int, new: str
         p.send(p.ATOMIC, (L1, AWAY), (FAR, HOME), operands, data=operand),
         data=np.array(line, "<u4").tobytes(),
     )
-    after = np.frombuffer(chip.read(OTHER, L1, 16), "<u4")
+    after = np.frombuffer(chip.read(*OTHER, L1, 16), "<u4")
     assert [f"{word:08X}" for word in after] == new.split()
-    assert chip.read32(OWN, FAR) == line[old]
+    assert chip.read32(*OWN, FAR) == line[old]
 
 
 def test_byte_enables_choose_among_64_bytes_of_whole_lines() -> None:
@@ -101,7 +101,7 @@ def test_byte_enables_choose_among_64_bytes_of_whole_lines() -> None:
     want = bytearray(64)
     for i in (0, 17, 63):
         want[i] = DATA[i]
-    assert chip.read(OTHER, FAR, 64) == want
+    assert chip.read(*OTHER, FAR, 64) == want
 
 
 def test_byte_enables_do_not_count_for_a_register() -> None:
@@ -110,19 +110,19 @@ def test_byte_enables_do_not_count_for_a_register() -> None:
         run(send)
     send = p.send(p.WRITE | p.ENABLES, (L1, HOME), (0xFFB48020, AWAY), 0)
     chip = run(send, data=(0x1234).to_bytes(4, "little"))
-    assert chip.read32(OTHER, 0xFFB48020) == 0x1234
+    assert chip.read32(*OTHER, 0xFFB48020) == 0x1234
 
 
 def receivers(start: XY, end: XY, noc: int = 0, control: int = 0, **setup: int) -> set[XY]:
     """Who gets a multicast from (1,2) to a rectangle."""
     chip = Chip()
     for register, value in setup.items():
-        chip.write32(OTHER, p.NIU[noc] + int(register[1:], 16), value)
-    chip.write(OWN, L1, DATA)
+        chip.write32(*OTHER, p.NIU[noc] + int(register[1:], 16), value)
+    chip.write(*OWN, L1, DATA)
     control |= p.WRITE | p.MULTICAST
     p.put(chip, OWN, p.send(control, (L1, HOME), (FAR, p.box(start, end)), 16, noc=noc))
     chip.run()
-    got = {tile.xy for tile in chip.tiles if tile.read(FAR, 16) == DATA[:16]}
+    got = {tile.xy for tile in chip.tiles() if tile.read(FAR, 16) == DATA[:16]}
     sent = counters(chip, OWN, noc)
     assert sent.get(1, 0) == len(got)
     assert sent.get(16, 0) == (1 - len(got)) % 256
@@ -162,14 +162,14 @@ def test_a_multicast_atomic_happens_at_every_receiver() -> None:
     control = p.ATOMIC | p.MULTICAST
     send = p.send(control, (FAR, p.box((2, 3), (3, 4))), (L1, HOME), p.INCREMENT, data=2)
     chip = run(send)
-    assert [chip.read32(xy, FAR) for xy in ((2, 3), (3, 3), (2, 4), (3, 4))] == [2] * 4
+    assert [chip.read32(*xy, FAR) for xy in ((2, 3), (3, 3), (2, 4), (3, 4))] == [2] * 4
     assert counters(chip, OWN) == {0: 4, 4: 1, 6: 1, 15: 1, 16: 253}
 
 
 def test_a_multicast_inline_write_goes_to_registers() -> None:
     control = p.INLINE | p.MULTICAST
     chip = run(p.send(control, (0xFFB48020, p.box((2, 3), (3, 3))), (0, HOME), data=9))
-    assert [chip.read32(xy, 0xFFB48020) for xy in ((2, 3), (3, 3))] == [9, 9]
+    assert [chip.read32(*xy, 0xFFB48020) for xy in ((2, 3), (3, 3))] == [9, 9]
 
 
 def test_the_ports_of_a_bank_are_one_memory_by_every_coordinate() -> None:
@@ -183,18 +183,18 @@ def test_the_ports_of_a_bank_are_one_memory_by_every_coordinate() -> None:
     p.put(chip, OWN, words)
     chip.run()
     for i in range(len(coordinates)):
-        assert chip.read(OWN, FAR + 0x40 * i, 32) == DATA[:32], coordinates[i]
+        assert chip.read(*OWN, FAR + 0x40 * i, 32) == DATA[:32], coordinates[i]
 
 
 def test_without_translation_each_noc_has_its_own_physical_coordinates() -> None:
     """NIU_CFG_0 bit 14 clear: NoC 1 counts both ways backwards, row and column."""
     chip = Chip()
-    chip.write(OTHER, L1, DATA)
-    chip.write32(OWN, p.NIU[1] + 0x100, 0)
+    chip.write(*OTHER, L1, DATA)
+    chip.write32(*OWN, p.NIU[1] + 0x100, 0)
     mirrored = (p.hi((16 - 3, 11 - 4)), p.hi((16 - 1, 11 - 2)))
     p.put(chip, OWN, p.send(p.READ, (L1, mirrored[0]), (FAR, mirrored[1]), 16, noc=1))
     chip.run()
-    assert chip.read(OWN, FAR, 16) == DATA[:16]
+    assert chip.read(*OWN, FAR, 16) == DATA[:16]
 
 
 @pytest.mark.parametrize("poison", [None, "ff", "random"])
@@ -203,7 +203,7 @@ def test_untouched_dram_holds_the_poison(poison: str | None) -> None:
     before = chip.dram[5].read(0x3FFF0, 64)
     p.put(chip, OWN, p.send(p.READ, (0x3FFC0, p.hi((18, 15))), (FAR, HOME), 128))
     chip.run()
-    assert chip.read(OWN, FAR + 48, 64) == before
+    assert chip.read(*OWN, FAR + 48, 64) == before
     assert before == {None: bytes(64), "ff": b"\xff" * 64}.get(poison, before)
     assert len(set(before)) > 10 or poison != "random"
     assert bool(chip.dram[5].pages) == (poison == "random")
@@ -212,10 +212,10 @@ def test_untouched_dram_holds_the_poison(poison: str | None) -> None:
 def test_host_memory_behind_pcie() -> None:
     chip = Chip()
     place = 1 << 60 | 0x1000
-    chip.write((19, 24), place, DATA)
+    chip.write(19, 24, place, DATA)
     p.put(chip, OWN, p.send(p.READ, (place, p.hi((19, 24))), (FAR, HOME), 64))
     chip.run()
-    assert chip.read(OWN, FAR, 64) == DATA[:64]
+    assert chip.read(*OWN, FAR, 64) == DATA[:64]
 
 
 def test_a_remote_niu_sends_what_its_registers_are_made_to_hold() -> None:
@@ -227,7 +227,7 @@ def test_a_remote_niu_sends_what_its_registers_are_made_to_hold() -> None:
         at = p.NIU[0] + 0x800 + register
         words += p.send(p.INLINE, (at, AWAY), (0, HOME), data=value)
     chip = run(words)
-    assert chip.read((5, 6), FAR, 32) == DATA[:32]
+    assert chip.read(5, 6, FAR, 32) == DATA[:32]
     assert counters(chip, OTHER)[1] == counters(chip, OTHER)[10] == 1
 
 
@@ -243,5 +243,5 @@ def test_a_full_queue_makes_the_store_wait_and_loses_nothing() -> None:
 def test_the_source_may_change_once_the_request_is_sent() -> None:
     words = p.send(p.WRITE, (L1, HOME), (FAR, AWAY), 16)
     chip = run([*words, *li(A1, L1), *li(A0, 0), sw(A0, A1)])
-    assert chip.read(OTHER, FAR, 16) == DATA[:16]
-    assert chip.read32(OWN, L1) == 0
+    assert chip.read(*OTHER, FAR, 16) == DATA[:16]
+    assert chip.read32(*OWN, L1) == 0

@@ -51,7 +51,7 @@ def on_chip(made: r.Generator, **options: Any) -> tuple[Memory, list[XY]]:
     done = [(xy, r.DONE, r.DONE_WORD) for xy in made.images]
     assert chip.run(done, limit=50_000_000).reason == "until"
     assert chip.run().reason == "idle"  # what is posted arrives
-    tiles = [tile.xy for tile in chip.tiles]
+    tiles = [tile.xy for tile in chip.tiles()]
     return collect(chip, made, tiles), tiles
 
 
