@@ -22,7 +22,11 @@ PCBUF_BUSY = condition("the TRISC to empty its PCBuf and its Tensix thread to be
 _DEPTH = 16
 _OVERRIDE = mm.RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 _ENABLED_BUSY = 3
-_DISCARDED = (0, mm.PC_BUF_TTSYNC, mm.PC_BUF_MOP_SYNC)  # stores of a TRISC to PCBuf and TTSync
+_DISCARDED = (
+    0,
+    mm.PC_BUF_TTSYNC_OFFSET,
+    mm.PC_BUF_MOP_SYNC_OFFSET,
+)  # stores of a TRISC to PCBuf and TTSync
 
 
 @njit
@@ -57,15 +61,15 @@ def _load_pcbuf(s: Any, t: Any) -> Any:
 def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
     if offset == 0:
         return _load_pcbuf(s, t)
-    if mm.PC_BUF_SEMAPHORES <= offset < mm.PC_BUF_SEMAPHORES_END:
-        s.loaded[0] = s.sem[(offset - mm.PC_BUF_SEMAPHORES) >> 2]
+    if mm.PC_BUF_SEMAPHORES_OFFSET <= offset < mm.PC_BUF_SEMAPHORES_END_OFFSET:
+        s.loaded[0] = s.sem[(offset - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2]
         return DONE
-    if offset != mm.PC_BUF_TTSYNC and offset != mm.PC_BUF_MOP_SYNC:
+    if offset != mm.PC_BUF_TTSYNC_OFFSET and offset != mm.PC_BUF_MOP_SYNC_OFFSET:
         return rules.UNMAPPED
     s.loaded[0] = 0
     if _override(s, t) & 3 == _ENABLED_BUSY:
         return DONE
-    if offset == mm.PC_BUF_TTSYNC:
+    if offset == mm.PC_BUF_TTSYNC_OFFSET:
         return DONE if drained(s, t) else DRAIN
     return DONE if mop_drained(s, t) else MOP_DRAIN
 
@@ -94,8 +98,8 @@ def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
         return _store_brisc(s, offset >> 16, value)
     if offset >= mm.PC_BUF_OTHERS:
         return rules.WRONG_CORE
-    if mm.PC_BUF_SEMAPHORES <= offset < mm.PC_BUF_SEMAPHORES_END:
-        i = (offset - mm.PC_BUF_SEMAPHORES) >> 2
+    if mm.PC_BUF_SEMAPHORES_OFFSET <= offset < mm.PC_BUF_SEMAPHORES_END_OFFSET:
+        i = (offset - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2
         status = semaphores.store(s, i, value)
         if status == DONE:
             semaphores.note(s, i, value & 1, np.int64(3), c, s.pc[c])

@@ -21,7 +21,7 @@ from bhemu.tensix.units.sync import WAIT_MUTEX
 
 _SRC = ("SrcA", "SrcB")
 _SEMAPHORES = range(
-    mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES, mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES_END
+    mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES_OFFSET, mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES_END_OFFSET
 )
 _BY_STORE = 3  # semaphores.note: a store of a core
 # Conditions of the wait gate: SRCA or SRCB, whether the bank is to become valid

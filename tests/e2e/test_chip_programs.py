@@ -64,7 +64,7 @@ def test_the_length_of_a_turn_changes_nothing(name: str, quantum: int) -> None:
 def test_two_threads_give_the_same_bytes_and_clock(name: str) -> None:
     one, two = (ran(ROOT / "elfs" / name, threads=n) for n in (1, 2))
     assert one.clock == two.clock
-    for a, b in zip(one.tiles, two.tiles, strict=True):
+    for a, b in zip(one.tiles(), two.tiles(), strict=True):
         assert a.xy == b.xy
         assert a.clock == b.clock
         assert a.read(0, 0x180000) == b.read(0, 0x180000)

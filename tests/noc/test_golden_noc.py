@@ -57,7 +57,7 @@ def test_threads_change_neither_bytes_nor_clocks(name: str) -> None:
     one, two = (golden_noc.run(case, quantum=200, threads=n) for n in (1, 2))
     assert golden_noc.differences(case, two) == []
     assert (one.clock, one.round) == (two.clock, two.round)
-    for a, b in zip(one.tiles, two.tiles, strict=True):
+    for a, b in zip(one.tiles(), two.tiles(), strict=True):
         for member, value in a.state.members():
             if member.name not in OWN:
                 assert (value == getattr(b.state, member.name)).all(), (a, member.name)

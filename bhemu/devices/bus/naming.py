@@ -117,9 +117,13 @@ def _stream(offset: int) -> str:
 def _pcbuf(core: int | None, offset: int) -> str:
     thread = offset // mm.PC_BUF_OTHERS if core in (None, 0) else (core or 1) - 1
     at = offset % mm.PC_BUF_OTHERS
-    if mm.PC_BUF_SEMAPHORES <= at < mm.PC_BUF_SEMAPHORES_END:
-        return f"semaphore {(at - mm.PC_BUF_SEMAPHORES) >> 2}"
-    named = {0: f"PCBuf of T{thread}", mm.PC_BUF_TTSYNC: "TTSync", mm.PC_BUF_MOP_SYNC: "MOP sync"}
+    if mm.PC_BUF_SEMAPHORES_OFFSET <= at < mm.PC_BUF_SEMAPHORES_END_OFFSET:
+        return f"semaphore {(at - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2}"
+    named = {
+        0: f"PCBuf of T{thread}",
+        mm.PC_BUF_TTSYNC_OFFSET: "TTSync",
+        mm.PC_BUF_MOP_SYNC_OFFSET: "MOP sync",
+    }
     return named.get(at, f"PCBuf +{at:#x}")
 
 
