@@ -13,6 +13,7 @@ from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why.findings import Finding
+from bhemu.why.walk import MOST, Walk
 
 SECONDS = 40.0  # what all checks of one question may take; each run itself has the time it needs
 
@@ -110,6 +111,13 @@ class Context:
         if prepare is not None:
             prepare(machine)
         return self.finish(machine, limit=self.most)
+
+    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST) -> bool:
+        """The program (of one tile) step by step, as `visit` of its fresh tile looks at it.
+
+        False when `most` steps did not reach its end.
+        """
+        return visit(self.launch(engine="compiled")).run(most)
 
     @property
     def most(self) -> int:
