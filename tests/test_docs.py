@@ -12,7 +12,10 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("script", ["make_models.py", "golden_coverage.py", "make_coverage.py"])
+GENERATORS = ["make_models.py", "golden_coverage.py", "make_coverage.py", "make_checks.py"]
+
+
+@pytest.mark.parametrize("script", GENERATORS)
 def test_generated_files_are_up_to_date(script: str) -> None:
     command = [sys.executable, str(ROOT / "scripts" / script), "--check"]
     assert subprocess.run(command, check=False).returncode == 0, f"run scripts/{script}"

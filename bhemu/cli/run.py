@@ -1,6 +1,7 @@
 """`bhemu run`: a program from its cores' reset to its end condition, and its outputs compared."""
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,17 +9,28 @@ import click
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
+from bhemu.cli.why import context, keep_history
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
     from bhemu.machine.stop import Stop
     from bhemu.program.outputs import OutputResult
+    from bhemu.why.check import Check
+    from bhemu.why.findings import Finding
+
+    Look = Callable[[], list[Finding] | None]
 
 
 @click.command("run")
 @program_options
 @run_options
+@click.option(
+    "--check",
+    "checks",
+    metavar="NAME,...|all",
+    help="then look for what else is wrong, by more runs (docs/why.md lists the checks)",
+)
 def command(**values: Any) -> int:
     """Run a program and compare its outputs.
 
@@ -30,13 +42,22 @@ def command(**values: Any) -> int:
         from bhemu.cli.target import Target
 
         chosen.check_save()
+        checks = None
+        if values["checks"] is not None:
+            from bhemu.why import checks as known
+
+            checks = known.named(values["checks"])
         target = Target(chosen, progress)
-    code = _run(target, chosen, progress)
+        if checks is not None:
+            keep_history(target)
+    code = _run(target, chosen, progress, checks)
     progress.say(f"{progress.seconds:.2f} s")
     return code
 
 
-def _run(target: "Target", chosen: Settings, progress: Progress) -> int:
+def _run(
+    target: "Target", chosen: Settings, progress: Progress, checks: "list[Check] | None"
+) -> int:
     stop: Stop | None = None
     results: list[OutputResult] = []
     error: BhemuError | None = None
@@ -49,27 +70,66 @@ def _run(target: "Target", chosen: Settings, progress: Progress) -> int:
     except BhemuError as problem:
         error = problem
     target.save()
-    return _report(target, chosen, stop, results, error)
+    if stop is not None and stop.reason == "interrupt":
+        checks = None
+    report = _json_report if chosen.as_json else _text_report
+    return report(
+        target, stop, results, error, lambda: _found(target, progress, stop, error, checks)
+    )
 
 
-def _report(
+def _found(
     target: "Target",
-    chosen: Settings,
+    progress: Progress,
+    stop: "Stop | None",
+    error: BhemuError | None,
+    checks: "list[Check] | None",
+) -> "list[Finding] | None":
+    """What the checks find; None where none was asked for."""
+    if checks is None:
+        return None
+    from bhemu.why import checks as known
+
+    return known.findings(context(target, progress, stop, error), checks)
+
+
+def _code(stop: "Stop | None", results: "list[OutputResult]") -> int:
+    if stop is not None and stop.reason == "interrupt":
+        return EXIT_INTERRUPTED
+    return EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
+
+
+def _json_report(
+    target: "Target",
     stop: "Stop | None",
     results: "list[OutputResult]",
     error: BhemuError | None,
+    look: "Look",
 ) -> int:
     from bhemu.cli import summary
 
-    code = EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
-    if stop is not None and stop.reason == "interrupt":
-        code = EXIT_INTERRUPTED
-    if chosen.as_json:
-        report = summary.as_dict(target, stop, results)
-        if error is not None:
-            return failure.show(error, as_json=True, more=report)
-        output.say(json.dumps({**report, "exit_code": code}, indent=2))
-        return code
+    code = _code(stop, results)
+    report = summary.as_dict(target, stop, results)  # before checks move the tile about
+    found = look()
+    if found is not None:
+        report["findings"] = [one.as_dict() for one in found]
+        code = code or (EXIT_DIFFERS if found else EXIT_OK)
+    if error is not None:
+        return failure.show(error, as_json=True, more=report)
+    output.say(json.dumps({**report, "exit_code": code}, indent=2))
+    return code
+
+
+def _text_report(
+    target: "Target",
+    stop: "Stop | None",
+    results: "list[OutputResult]",
+    error: BhemuError | None,
+    look: "Look",
+) -> int:
+    from bhemu.cli import summary
+
+    chosen = target.chosen
     if chosen.quiet:
         shown = [str(result) for result in results if not result.equal]
     else:
@@ -77,4 +137,11 @@ def _report(
         shown += summary.opcodes(target.tile) if chosen.verbose else []
     for line in shown:
         output.say(line)
-    return code if error is None else failure.show(error, as_json=False)
+    found = look()
+    for line in [line for one in found or () for line in one.lines()]:
+        output.say(line)
+    if found == [] and not chosen.quiet:
+        output.say("the checks found nothing")
+    if error is not None:
+        return failure.show(error, as_json=False)
+    return _code(stop, results) or (EXIT_DIFFERS if found else EXIT_OK)

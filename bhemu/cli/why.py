@@ -11,7 +11,10 @@ from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
+    from bhemu.cli.target import Target
+    from bhemu.machine.stop import Stop
     from bhemu.tile import Tile
+    from bhemu.why.check import Context
     from bhemu.why.findings import Finding
 
 
@@ -26,18 +29,19 @@ def command(**values: Any) -> int:
     PLACE is an element of an output (y[3,5]), an address or symbol with a length (0x20000:4), a
     Config field, or a part of the state (sem:1, gpr:0:5, dst:12). Each line is a cause of the one
     above it that stands further left: the last change of a place, who made it, from which line.
-    Without a PLACE: the error or hang that ended the run, and the first wrong element of each
-    output. Exit code 0 when nothing is wrong, 1 when something is; with a PLACE always 0.
+    Without a PLACE: the error or hang that ended the run, the first wrong element of each output,
+    and what the checks find that fit (docs/why.md lists them; bhemu run --check runs any of them).
+    Exit code 0 when nothing is wrong, 1 when something is; with a PLACE always 0.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.target import Target
 
-        target = Target(chosen, progress, one_tile=True)
-        tile = target.tile
-        tile.keep_history()
+        target = Target(chosen, progress, one_tile=values["place"] is not None)
+        keep_history(target)
     error: BhemuError | None = None
+    stop = None
     try:
         with progress.running(target):
             stop = target.run()
@@ -45,16 +49,38 @@ def command(**values: Any) -> int:
     except BhemuError as problem:
         error = problem
     if values["place"] is not None:
-        return _place(tile, chosen, values["local"], values["place"])
-    findings = _findings(tile, chosen, error)
-    if chosen.as_json:
+        return _place(target.tile, chosen, values["local"], values["place"])
+    return show(_findings(target, progress, stop, error), chosen.as_json)
+
+
+def keep_history(target: "Target") -> None:
+    """What a question about a run of one tile needs; before it runs."""
+    if target.chip is None:
+        target.tile.keep_history()
+
+
+def context(
+    target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
+) -> "Context":
+    """What checks of this run work on."""
+    from bhemu.why.check import Context, outcome, unsaved
+
+    program = unsaved(target.program)
+    machine = target.tile if target.chip is None else target.chip
+    seen = outcome(program, machine, stop, error)
+    return Context(program, seen, target.chosen.quantum, progress.say)
+
+
+def show(findings: "list[Finding]", as_json: bool) -> int:
+    """Print findings; the exit code."""
+    if as_json:
         output.say(json.dumps({"findings": [one.as_dict() for one in findings]}, indent=2))
-    else:
-        for one in findings:
-            for line in one.lines():
-                output.say(line)
-        if not findings:
-            output.say("nothing is wrong with this run: it ended, and no output differs")
+        return EXIT_DIFFERS if findings else EXIT_OK
+    for one in findings:
+        for line in one.lines():
+            output.say(line)
+    if not findings:
+        output.say("nothing is wrong with this run: it ended, and no output differs")
     return EXIT_DIFFERS if findings else EXIT_OK
 
 
@@ -71,10 +97,15 @@ def _place(tile: "Tile", chosen: Settings, core: str, text: str) -> int:
     return EXIT_OK
 
 
-def _findings(tile: "Tile", chosen: Settings, error: BhemuError | None) -> "list[Finding]":
+def _findings(
+    target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
+) -> "list[Finding]":
+    from bhemu.why import checks
     from bhemu.why.findings import of_error, of_output
 
-    if error is not None:
-        return [of_error(error, tile.clock)]
-    wrong = [result for result in tile.check() if not result.equal]
-    return [of_output(tile, chosen.program, result) for result in wrong]
+    asked = context(target, progress, stop, error)
+    tile = target.tile if target.chip is None else None
+    found = [] if error is None else [of_error(error, target.clock)]
+    if error is None:
+        found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
+    return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])

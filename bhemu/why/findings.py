@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu.errors import BhemuError, NoProgress, Where
+from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
@@ -17,21 +17,26 @@ from bhemu.why.places import find
 class Finding:
     """One thing that is wrong: who did it, what it happened to, how that is known, what to do."""
 
-    check: str  # "error", "hang" or "output"
-    severity: str
+    check: str  # "error", "hang", "output" or the name of a check
+    severity: str  # "error", "warning" or "note"
     text: str
     culprit: dict[str, Any]
     victim: dict[str, Any]
     evidence: tuple[str, ...]
     advice: str
+    likelihood: int = 50  # percent: that this is what the user looks for; orders findings
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        return {**vars(self), "evidence": list(self.evidence)}
+        known = {name: value for name, value in vars(self).items() if name != "likelihood"}
+        return {**known, "evidence": list(self.evidence)}
 
     def lines(self) -> Iterator[str]:
         """As text."""
         yield f"[{self.check}] {self.text}"
+        for name, who in (("culprit", self.culprit), ("victim", self.victim)):
+            if who.get("core"):
+                yield f"  {name}: {in_words(who)}"
         for line in self.evidence:
             yield f"  {line}"
         if self.advice:
@@ -46,6 +51,19 @@ def place(where: Where | None, instant: int | None) -> dict[str, Any]:
     function = known.pop("function", None) or known.pop("symbol", None)
     shown = {**known, "function": function, "instant": instant}
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def in_words(who: dict[str, Any]) -> str:
+    """A culprit or victim as one line: core, place, source, instant."""
+    tile = who.get("tile")
+    text = f"tile ({tile[0]},{tile[1]}) " if isinstance(tile, list) else ""
+    text += str(who.get("core"))
+    text += f" (T{who['thread']})" if "thread" in who else ""
+    text += f" pc {who['pc']:#010x}" if "pc" in who else ""
+    calls = tuple(Call(**call) for call in who.get("inlined", ()))
+    source = source_text(who.get("file"), who.get("line"), who.get("function"), calls)
+    text += f" ({source})" if source else ""
+    return text + (f", clock {who['instant']}" if "instant" in who else "")
 
 
 def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
@@ -66,13 +84,16 @@ def of_error(error: BhemuError, clock: int) -> Finding:
     )
 
 
-def of_output(tile: Tile, program: Program, result: OutputResult) -> Finding:
-    """An output that is not what was expected: its first wrong element, back to its causes."""
+def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Finding:
+    """An output that is not what was expected: its first wrong element, back to its causes.
+
+    tile: None for a program of a chip, of which no causes are followed.
+    """
     assert result.report is not None
     assert result.report.first is not None
     index = ",".join(str(n) for n in result.report.first.index)
     name = f"{result.spec.name}[{index}]"
-    links = chain(tile, program, "brisc", name)
+    links = [] if tile is None else chain(tile, program, "brisc", name)
     made = next((link for link in links if link.where is not None), None)
     culprit = {} if made is None else place(made.where, made.clock)
     text = " ".join(str(result.report).split())

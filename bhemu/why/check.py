@@ -1,0 +1,171 @@
+"""What a check is: a question asked of a program, by runs of it beside the one of the user."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bhemu.chip import Chip
+from bhemu.errors import BhemuError, Limit, NoProgress
+from bhemu.launch import Program
+from bhemu.machine.stop import Stop
+from bhemu.program import schema
+from bhemu.program.outputs import OutputResult
+from bhemu.tile import Tile
+from bhemu.why.findings import Finding
+from bhemu.why.walk import MOST, Walk
+
+SECONDS = 40.0  # what all checks of one question may take; each run itself has the time it needs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of the program ended, and what it left: the bytes of each output."""
+
+    machine: Any  # Tile or Chip
+    stop: Stop | None
+    error: BhemuError | None
+    results: tuple[OutputResult, ...]
+    outputs: tuple[bytes, ...]
+
+    @property
+    def wrong(self) -> tuple[OutputResult, ...]:
+        """The outputs that are not what was expected."""
+        return tuple(result for result in self.results if not result.equal)
+
+    @property
+    def hangs(self) -> bool:
+        """It made no progress, or came to its limit."""
+        return isinstance(self.error, NoProgress | Limit)
+
+    @property
+    def refused(self) -> bool:
+        """An instruction, word or access of it was an error."""
+        return self.error is not None and not self.hangs
+
+    @property
+    def fine(self) -> bool:
+        """Nothing is known to be wrong with it."""
+        return self.error is None and not self.wrong
+
+    def same(self, other: "Outcome") -> bool:
+        """Whether it ended as the other one, with the same bytes."""
+        return self._end() == other._end() and self.outputs == other.outputs
+
+    def _end(self) -> str | None:
+        return None if self.error is None else type(self.error).__name__
+
+
+@dataclass
+class Context:
+    """What a check works on: the program, how its run ended, and more runs of it.
+
+    `tile` is the tile of that run with its history (None for a program of a chip), to be moved
+    about at will; `quantum` is that of the run. `facts` holds what checks share, by name.
+    """
+
+    program: schema.Program
+    symptom: Outcome
+    quantum: int = 1000
+    say: Callable[[str], None] = lambda text: None
+    facts: dict[str, Any] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_chip(self) -> bool:
+        """Whether the program runs on a chip."""
+        return isinstance(self.symptom.machine, Chip)
+
+    @property
+    def tile(self) -> Tile:
+        """The tile of the run that the user saw; of a chip the first that the program names."""
+        return self.tiles(self.symptom.machine)[0]
+
+    def tiles(self, machine: Any) -> tuple[Tile, ...]:
+        """The tiles of the program."""
+        if isinstance(machine, Tile):
+            return (machine,)
+        return tuple(machine.tile[xy] for part in self.program.placed() for xy in part.at)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time that checks may take is over."""
+        return time.monotonic() - self.began > SECONDS
+
+    def launch(self, **options: Any) -> Any:
+        """The program once more, nothing of it executed yet: a Tile or a Chip."""
+        return Program(**vars(self.program)).launch(**{"quantum": self.quantum, **options})
+
+    def finish(self, machine: Any, *, limit: int | None = None) -> Outcome:
+        """Run a launched program to its end; `limit`: at most so many clock units."""
+        stop, error = None, None
+        try:
+            stop = machine.run(limit=limit)
+        except BhemuError as problem:
+            error = problem
+        return outcome(self.program, machine, stop, error)
+
+    def again(self, prepare: Callable[[Any], None] | None = None, **options: Any) -> Outcome:
+        """The program launched and run to its end, `prepare`d in between."""
+        machine = self.launch(**options)
+        if prepare is not None:
+            prepare(machine)
+        return self.finish(machine, limit=self.most)
+
+    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST) -> bool:
+        """The program (of one tile) step by step, as `visit` of its fresh tile looks at it.
+
+        False when `most` steps did not reach its end.
+        """
+        return visit(self.launch(engine="compiled")).run(most)
+
+    @property
+    def most(self) -> int:
+        """Clock units that a run may take which is meant to do what the seen one did."""
+        return 4 * int(self.symptom.machine.clock) + 100_000
+
+
+def unsaved(program: schema.Program) -> schema.Program:
+    """The program without the files that its outputs are saved to."""
+    return replace(program, outputs=tuple(replace(one, save=None) for one in program.outputs))
+
+
+def outcome(
+    program: schema.Program, machine: Any, stop: Stop | None, error: BhemuError | None
+) -> Outcome:
+    """What a run has left."""
+    wanted = machine.machine.end.words if isinstance(machine, Tile) else machine.end.words
+    if error is None and stop is not None and (stop.reason in ("limit", "timeout")):
+        error = Limit("the limit of the run was reached", rule="LIMIT")
+    if error is None and stop is not None and stop.reason == "idle" and wanted:
+        error = NoProgress("everything is idle or parked before its end", rule="IDLE")
+    kept: list[bytes] = []
+    results: list[OutputResult] = []
+    for spec in program.outputs:
+        address, data = _output(machine, spec)
+        kept.append(data)
+        results.append(OutputResult(spec, address, spec.check(data), None))
+    return Outcome(machine, stop, error, tuple(results), tuple(kept))
+
+
+def _output(machine: Any, spec: schema.OutputSpec) -> tuple[int, bytes]:
+    if isinstance(machine, Chip):
+        return machine.output(spec)
+    address = machine.address(spec.at)
+    return address, machine.read(address, spec.size)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check, as the file of its name in `checks/` declares it.
+
+    proves, misses, cost: sentences for the user. applies: how well it fits how the run ended, 0 =
+    not at all; those that fit best come first. run: what it finds, nothing for a correct program.
+    """
+
+    name: str
+    proves: str
+    misses: str
+    cost: str
+    applies: Callable[[Outcome], int]
+    run: Callable[[Context], Sequence[Finding]]

@@ -1,0 +1,139 @@
+"""A run one step at a time: every instruction of a core and every Tensix word, in their order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu import report
+from bhemu.errors import BhemuError, Where
+from bhemu.machine.stop import now
+from bhemu.memmap import LOCAL_BASE
+from bhemu.riscv.formats import Atomic, Load, Store
+from bhemu.riscv.isa import decode
+from bhemu.tensix.insn import disassemble
+from bhemu.tensix.status import DONE
+from bhemu.tile import Tile
+
+MOST = 150_000  # steps of a walk, some 6 s
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store of a core: `value` is what a store writes, before its width cuts it."""
+
+    address: int
+    size: int
+    reads: bool
+    writes: bool
+    value: int
+
+    @property
+    def private(self) -> bool:
+        """Whether it goes to the core's own memory."""
+        return LOCAL_BASE <= self.address < LOCAL_BASE + 0x2000
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction that core 0-4 has executed; `regs`: x0-x31 before it."""
+
+    clock: int
+    core: int
+    pc: int
+    word: int
+    regs: npt.NDArray[np.uint32]
+
+    def access(self) -> Access | None:
+        """Its load or store."""
+        cls: Any = decode(self.word)
+        if cls is None or not issubclass(cls, Load | Store | Atomic):
+            return None
+        offset = 0 if issubclass(cls, Atomic) else cls.imm.get(self.word)
+        address = int(self.regs[cls.rs1.get(self.word)]) + offset & 0xFFFFFFFF
+        writes = issubclass(cls, Store | Atomic)
+        value = int(self.regs[cls.rs2.get(self.word)]) if writes else 0
+        size = 4 if issubclass(cls, Atomic) else cls.size
+        return Access(address, size, not issubclass(cls, Store), writes, value)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A Tensix word of thread 0-2 that `core` pushed at `pc`; `origin` as `gate_from`."""
+
+    clock: int
+    thread: int
+    word: int
+    pc: int
+    core: int
+    origin: int
+
+
+Step = Instruction | Word
+
+
+def where(tile: Tile, step: Step) -> Where:
+    """Place of a step, for messages and findings."""
+    if isinstance(step, Instruction):
+        return report.where_core(tile, step.core, step.pc, **report.instruction(tile, step.pc))
+    more = {"thread": step.thread, "word": step.word, "decoded": disassemble(step.word)}
+    return report.where_core(tile, step.core, step.pc, **more)
+
+
+class Walk:
+    """Runs a launched tile (engine "compiled") to its end, step by step.
+
+    before(word): called while the tile stands before a word, with what it would execute; the value
+    goes to after(word, value) once it has executed. instruction(step): after an instruction of a
+    core; without it only words are looked at, and the run is that much faster.
+    """
+
+    def __init__(
+        self,
+        tile: Tile,
+        *,
+        instruction: Callable[[Instruction], None] | None = None,
+        before: Callable[[Word], Any] | None = None,
+        after: Callable[[Word, Any], None] | None = None,
+    ) -> None:
+        assert tile.engine == "compiled"
+        self._tile, self._instruction = tile, instruction
+        self._before, self._after = before, after
+        if before or after:
+            tile.backend.table.observe(self._looks, self._executed)
+
+    def _looks(self, t: int, word: int) -> tuple[Word, Any]:
+        s = self._tile.state
+        step = Word(now(s), t, word, int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t]))
+        return step, self._before(step) if self._before else None
+
+    def _executed(self, seen: tuple[Word, Any], status: int) -> None:
+        if status == DONE and self._after:
+            self._after(*seen)
+
+    def run(self, most: int = MOST) -> bool:
+        """To the end of the program or its error; False when that is more than `most` steps."""
+        tile = self._tile
+        try:
+            if self._instruction is None:
+                return tile.run(limit=16 * most).reason != "limit"
+            return self._steps(most)
+        except BhemuError:
+            return True
+
+    def _steps(self, most: int) -> bool:
+        tile, s = self._tile, self._tile.state
+        assert self._instruction is not None
+        retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+        for _ in range(most):
+            stop = tile.run(limit=1)
+            for c in np.flatnonzero(s.retired != retired):
+                pc = int(pcs[c])
+                word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")
+                self._instruction(Instruction(now(s), int(c), pc, word, regs[c]))
+            retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+            if stop.reason != "limit":
+                return True
+        return False

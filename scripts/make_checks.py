@@ -1,0 +1,39 @@
+"""Writes the table of checks of docs/why.md from their declarations."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bhemu.why.checks import every  # noqa: E402
+
+TARGET = ROOT / "docs" / "why.md"
+BEGIN, END = "<!-- checks: scripts/make_checks.py -->\n", "<!-- end of checks -->\n"
+
+
+def table() -> str:
+    """One row for each check."""
+    rows = ["| check | what a finding proves | what it cannot see | cost |", "|---|---|---|---|"]
+    for check in every().values():
+        rows.append(f"| `{check.name}` | {check.proves} | {check.misses} | {check.cost} |")
+    return "\n".join(rows) + "\n"
+
+
+def page() -> str:
+    """The page with the table of now."""
+    text = TARGET.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + table() + END + rest.partition(END)[2]
+
+
+def main() -> int:
+    """Write the page, or with --check compare it."""
+    if "--check" in sys.argv:
+        return int(TARGET.read_text(encoding="utf-8") != page())
+    TARGET.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

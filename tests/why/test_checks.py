@@ -1,0 +1,68 @@
+"""The framework of checks: names, choice by symptom, both commands, the corpus' helper."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from corpus import ROOT, folder, found, store
+
+from bhemu import InputError
+from bhemu.cli import main
+from bhemu.why import checks
+from bhemu.why.check import Check
+from bhemu.why.findings import Finding
+
+
+def told(likelihood: int) -> Finding:
+    culprit = {"core": "trisc0", "file": "k.c", "line": 3, "pc": 0x10000}
+    return Finding("mine", "error", f"{likelihood}", culprit, {}, (), "", likelihood)
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that finds two things in whatever it is asked about."""
+    check = Check("mine", "p", "m", "c", lambda seen: 1, lambda context: [told(10), told(90)])
+    monkeypatch.setattr(checks, "every", lambda: {"mine": check})
+
+
+@pytest.mark.usefixtures("mine")
+def test_findings_come_likeliest_first() -> None:
+    done = CliRunner().invoke(main, ["why", "-q", "--json", str(ROOT / "elfs" / "add1")])
+    assert done.exit_code == 1
+    findings = json.loads(done.output)["findings"]
+    assert [one["text"] for one in findings] == ["90", "10"]
+    assert set(findings[0]) == {
+        *("check", "severity", "text", "culprit", "victim", "evidence", "advice")
+    }
+
+
+@pytest.mark.usefixtures("mine")
+def test_run_runs_the_named_checks() -> None:
+    add1 = str(ROOT / "elfs" / "add1")
+    done = CliRunner().invoke(main, ["run", "--check", "mine", add1])
+    assert done.exit_code == 1
+    assert "culprit: trisc0 pc 0x00010000 (k.c:3)" in done.output
+    done = CliRunner().invoke(main, ["run", "-q", "--json", "--check", "all", add1])
+    report = json.loads(done.output)
+    assert (done.exit_code, report["exit_code"], len(report["findings"])) == (1, 1, 2)
+    assert report["outputs"][0]["equal"] is True
+
+
+def test_an_unknown_check() -> None:
+    with pytest.raises(InputError, match="no check is called 'rases'"):
+        checks.named("rases")
+
+
+def test_every_check_is_documented_and_has_its_file() -> None:
+    for name, check in checks.every().items():
+        assert name == check.name
+        assert check.proves and check.misses and check.cost
+
+
+def test_lines_of_a_kernel_are_those_of_its_list(tmp_path: Path) -> None:
+    kernel = [store(0x20000, 1), store(0x20004, 2), store(0x20008, 3)]
+    path = folder(tmp_path / "p", {"trisc1": kernel}, outputs={0x20000: [1, 9, 3]})
+    (finding,) = [one for one in found(path) if one["check"] == "output"]
+    assert (finding["culprit"]["file"], finding["culprit"]["line"]) == ("trisc1.s", 2)
+    assert finding["culprit"]["core"] == "trisc1"
