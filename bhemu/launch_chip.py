@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from bhemu import ahead
 from bhemu.chip import Chip, ChipEnd
 from bhemu.errors import InputError, NoProgress
 from bhemu.machine.stop import Stop
@@ -62,17 +61,22 @@ def merged(program: Program, options: ChipOptions) -> ChipOptions:
     return {**own, **options}
 
 
-def launch(program: Program, *, boot: bool = True, **options: Unpack[ChipOptions]) -> Chip:
+def launch(
+    program: Program,
+    *,
+    boot: bool = True,
+    texts: Texts | None = None,
+    **options: Unpack[ChipOptions],
+) -> Chip:
     """A chip with `program` on it, its cores released, nothing of it executed yet.
 
     Of kind "tt-metal" the firmware of its tiles has booted and been told to run the kernels, unless
-    `boot` is False. options: as in Chip, where the program says nothing else. InputError for
-    everything that can be found out without running.
+    `boot` is False. `texts`: ELFs that earlier launches have read. options: as in Chip, where the
+    program says nothing else. InputError for everything that can be found out without running.
     """
     check_saves(program)
-    texts = Texts()
-    elfs = [texts.image(path) for path in _paths(program)]
-    ahead.start(ahead.missing(ahead.opcodes(elfs), elfs))
+    texts = texts or Texts()
+    texts.read(_paths(program))
     chip = Chip(**merged(program, options))
     firmware = _place(chip, program, texts, boot=boot)
     words = _words(chip, program)

@@ -29,6 +29,7 @@ LAYERS = (
     ("metal",),
     ("launch_chip",),
     ("launch",),
+    ("launched",),
     ("oracle", "debug"),
     ("hosts", "why"),
     ("bench",),
