@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from bhemu import ahead
 from bhemu.errors import InputError, NoProgress
 from bhemu.llk import harness
 from bhemu.machine.stop import Stop
@@ -17,9 +16,9 @@ from bhemu.metal.kernels import Texts
 from bhemu.names import resolve
 from bhemu.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.placing import l1_address, place, place_values, release
-from bhemu.program import coordinates, loader, schema
+from bhemu.program import coordinates, schema
 from bhemu.program.outputs import OutputResult, check_saves, collect
-from bhemu.program.specs import OutputSpec, TileSpec
+from bhemu.program.specs import OutputSpec
 from bhemu.tile import Tile
 
 _OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
@@ -69,11 +68,18 @@ def _count(items: Sequence[object], noun: str) -> str:
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
-def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[TileOptions]) -> Tile:
+def launch(
+    program: schema.Program,
+    *,
+    boot: bool = True,
+    texts: Texts | None = None,
+    **options: Unpack[TileOptions],
+) -> Tile:
     """A tile with `program` on it, its cores released, nothing executed yet.
 
     Of kind "llk" brisc has booted and been told to start the TRISCs, of kind "tt-metal" the
-    firmware has booted and been told to run the kernels, unless `boot` is False.
+    firmware has booted and been told to run the kernels, unless `boot` is False. `texts`: ELFs that
+    earlier launches have read.
     options: as in Tile, where the program says nothing else. InputError for everything that can be
     found out without running: ELFs that overlap, unknown symbols, addresses outside memory, outputs
     that cannot be written.
@@ -84,15 +90,15 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
             hint="run, step, trace, dump and check take both",
         )
     check_saves(program)
-    part = program.placed()[0]
-    elfs = read_elfs([part])
+    part, texts = program.placed()[0], texts or Texts()
+    texts.read(spec.elf for spec in part.cores.values() if spec.elf)
     given: TileOptions = {**of_run(program.run), **options}
     tile = Tile(**given)
     firmware = None
     if program.kind == "tt-metal":
-        firmware = _place_metal(tile, program, boot=boot)
+        firmware = _place_metal(tile, program, texts, boot=boot)
     else:
-        place(tile, part, elfs)
+        place(tile, part, {n: texts.image(spec.elf) for n, spec in part.cores.items() if spec.elf})
     _check_addresses(tile, program)
     for source in program.inputs:
         at = l1_address(tile, source.origin, source.at, source.size)
@@ -111,18 +117,13 @@ def launch(program: schema.Program, *, boot: bool = True, **options: Unpack[Tile
     return tile
 
 
-def read_elfs(parts: Sequence[TileSpec]) -> dict[str, loader.Image]:
-    """The ELFs of the cores of the one part; compiling what they use may begin."""
-    elfs = {n: loader.read_elf(spec.elf) for n, spec in parts[0].cores.items() if spec.elf}
-    ahead.start(ahead.missing(ahead.opcodes(elfs.values()), elfs.values()))
-    return elfs
-
-
-def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware | None:
+def _place_metal(
+    tile: Tile, program: schema.Program, texts: Texts, *, boot: bool
+) -> Firmware | None:
     """Kernels on one tile: under their firmware, which has booted, or without it."""
     part, grid = program.placed()[0], Grid.of(program.chip)
     if program.firmware is None:
-        bare.place(tile, part, grid, Texts())
+        bare.place(tile, part, grid, texts)
         place_values(tile, part)
         return None
     firmware = read_firmware(program.firmware)
@@ -136,7 +137,7 @@ def _place_metal(tile: Tile, program: schema.Program, *, boot: bool) -> Firmware
         host.boot([tile], firmware, grid, wait)
     else:
         host.load_firmware(tile, firmware, grid)
-    host.place_kernels(tile, firmware, part, Texts())
+    host.place_kernels(tile, firmware, part, texts)
     place_values(tile, part)
     return firmware
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
-from bhemu import ahead
 from bhemu.chip import Chip, ChipEnd
 from bhemu.errors import InputError, NoProgress
 from bhemu.machine.stop import Stop
@@ -37,17 +36,22 @@ def _own(program: Program) -> ChipOptions:
     }
 
 
-def launch(program: Program, *, boot: bool = True, **options: Unpack[ChipOptions]) -> Chip:
+def launch(
+    program: Program,
+    *,
+    boot: bool = True,
+    texts: Texts | None = None,
+    **options: Unpack[ChipOptions],
+) -> Chip:
     """A chip with `program` on it, its cores released, nothing of it executed yet.
 
     Of kind "tt-metal" the firmware of its tiles has booted and been told to run the kernels, unless
-    `boot` is False. options: as in Chip, where the program says nothing else. InputError for
-    everything that can be found out without running.
+    `boot` is False. `texts`: ELFs that earlier launches have read. options: as in Chip, where the
+    program says nothing else. InputError for everything that can be found out without running.
     """
     check_saves(program)
-    texts = Texts()
-    elfs = [texts.image(path) for path in _paths(program)]
-    ahead.start(ahead.missing(ahead.opcodes(elfs), elfs))
+    texts = texts or Texts()
+    texts.read(_paths(program))
     given: ChipOptions = {**_own(program), **options}
     chip = Chip(**given)
     firmware = _place(chip, program, texts, boot=boot)

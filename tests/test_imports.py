@@ -9,7 +9,7 @@ ROOT = Path(bhemu.__file__).parent
 # Rooms from the ground up; a module may import its own room and those of the rows before it.
 LAYERS = (
     ("text", "interrupts"),
-    ("errors", "bits", "events"),
+    ("errors", "bits", "events", "html"),
     ("arguments", "memmap", "jit", "limits"),
     ("tensix", "program"),
     ("devices",),
@@ -29,6 +29,7 @@ LAYERS = (
     ("metal",),
     ("launch_chip",),
     ("launch",),
+    ("launched",),
     ("oracle", "debug"),
     ("hosts", "why"),
     ("bench",),

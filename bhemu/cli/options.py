@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,6 @@ from bhemu.program.schema import (
     REFERENCES,
     STOCHASTIC,
     UB,
-    ChipSpec,
     Program,
     load_program,
 )
@@ -25,11 +24,6 @@ from bhemu.program.schema import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
-_CHIP = ("delivery", "threads")
-_RUN = (
-    *("seed", "ub", "poison", "reference", "stochastic", "engine"),
-    *("limit", "timeout_s", "livelock"),
-)
 
 
 @dataclass(frozen=True)
@@ -236,7 +230,7 @@ def json_option(command: F) -> F:
 
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.program.flags import with_flags
+    from bhemu.program.flags import with_flags, with_options
 
     path, flags = values["program"], {name: values[name] for name in FLAGS}
     if path is None and not flags["cores"]:
@@ -244,10 +238,8 @@ def settings(values: dict[str, Any]) -> Settings:
     program = (
         load_program(path, allow_outside=values["allow_outside"]) if path is not None else None
     )
-    merged = with_flags(program, **flags)
-    how = {name: values[name] for name in _RUN if values[name] is not None}
     return Settings(
-        program=_on_chip(replace(merged, run=replace(merged.run, **how)), values),
+        program=with_options(with_flags(program, **flags), values),
         quantum=values["quantum"],
         save=None if values["save"] is None else Path(values["save"]),
         as_json=values["as_json"],
@@ -266,13 +258,3 @@ def tile_of(values: dict[str, Any]) -> coordinates.XY | None:
     if len(found) > 1:
         raise InputError(f"--tile {text} stands for {len(found)} tiles, one is shown")
     return found[0]
-
-
-def _on_chip(program: Program, values: dict[str, Any]) -> Program:
-    """With what the flags of a chip say."""
-    how = {name: values[name] for name in _CHIP if values.get(name) is not None}
-    if not how:
-        return program
-    if not program.is_chip:
-        raise InputError(f"--{next(iter(how))} goes with a program of a chip")
-    return replace(program, chip=replace(program.chip or ChipSpec(), **how))

@@ -7,66 +7,27 @@ from typing import TYPE_CHECKING
 
 from bhemu.cli.options import Settings
 from bhemu.cli.progress import Progress
-from bhemu.errors import BhemuError, InputError, Limit, NoProgress
+from bhemu.errors import InputError
+from bhemu.launched import Launched
 from bhemu.program import coordinates
 
 if TYPE_CHECKING:
-    from bhemu.chip import Chip
-    from bhemu.machine.stop import Stop
-    from bhemu.program.outputs import OutputResult
     from bhemu.program.specs import Program
-    from bhemu.tile import Tile
-
-_HINT = "raise it, or look where it is with bhemu step"
 
 
-class Target:
+class Target(Launched):
     """A launched program: `chip` is None for one of one tile, `tile` the one that is shown."""
 
     def __init__(self, chosen: Settings, progress: Progress, *, one_tile: bool = False) -> None:
-        self.chosen, self.program = chosen, chosen.program
-        self.chip: Chip | None = None
-        named = [xy for part in self.program.placed() for xy in part.at]
-        if self.program.is_chip and not one_tile:
-            from bhemu import launch_chip
-
-            _check_tile(chosen, named)
-            self.chip = launch_chip.launch(self.program, quantum=chosen.quantum, progress=progress)
-            self.tile: Tile = self.chip.tile[chosen.tile or named[0]]
-        else:
-            from bhemu.launch import launch
-
-            _check_tile(chosen, named)
-            self.tile = launch(self.program, quantum=chosen.quantum, progress=progress)
-
-    def run(self) -> Stop:
-        """To the program's end condition, limit or time-out."""
-        if self.chip is not None:
-            return self.chip.run()
-        from bhemu.launch import run
-
-        return run(self.tile, self.program)
-
-    def check(self) -> list[OutputResult]:
-        """The outputs: saved, compared."""
-        if self.chip is not None:
-            return self.chip.check()
-        from bhemu.launch import check
-
-        return check(self.tile, self.program)
-
-    @property
-    def clock(self) -> int:
-        """Of the chip, or of the tile."""
-        return self.tile.clock if self.chip is None else self.chip.clock
-
-    @property
-    def tiles(self) -> tuple[Tile, ...]:
-        """All tiles that the program has."""
-        if self.chip is None:
-            return (self.tile,)
-        named = {xy for part in self.program.placed() for xy in part.at}
-        return tuple(tile for tile in self.chip.tiles() if tile.xy in named)
+        self.chosen = chosen
+        _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
+        super().__init__(
+            chosen.program,
+            chosen.tile,
+            one_tile=one_tile,
+            quantum=chosen.quantum,
+            progress=progress,
+        )
 
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""
@@ -81,53 +42,6 @@ class Target:
             self.tile.snapshot().save(self.chosen.save)
         else:
             self.chip.snapshot().save(self.chosen.save)
-
-    def unfinished(self, stop: Stop) -> BhemuError | None:
-        """The error of a run that ended before its end condition, None when it did not."""
-        wanted = self._unmet()
-        before = f" before {wanted}" if wanted else ""
-        tile = self._late_tile()
-        core = next((c for c in tile.core.values() if c.state == "running"), None)
-        where = None if core is None else core.where()
-        if stop.reason == "limit":
-            text = f"the clock limit of {self.program.run.limit} was reached{before}"
-            return Limit(text, rule="LIMIT", where=where, hint=_HINT)
-        if stop.reason == "timeout":
-            text = f"the time-out of {self.program.run.timeout_s} s was reached{before}"
-            return Limit(text, category="Timeout", rule="TIMEOUT", where=where, hint=_HINT)
-        if stop.reason == "idle" and wanted:
-            parked = next((c for c in tile.core.values() if c.state == "parked"), None)
-            return NoProgress(
-                f"everything is idle or parked{before}",
-                rule="IDLE",
-                where=None if parked is None else parked.where(),
-                hint="did every core start? see the counts of retired instructions",
-            )
-        return None
-
-    def _open(self) -> list[tuple[Tile, int, int]]:
-        """The conditions that do not hold: tile, address, value wanted."""
-        if self.chip is not None:
-            words = [(self.chip.tile[xy], at, want) for xy, at, want in self.chip.end.words]
-        else:
-            from bhemu.launch import until_words
-
-            words = [(self.tile, *word) for word in until_words(self.tile, self.program) or []]
-        return [(tile, at, want) for tile, at, want in words if tile.read32(at) != want]
-
-    def _late_tile(self) -> Tile:
-        unmet = self._open()
-        return unmet[0][0] if unmet else self.tile
-
-    def _unmet(self) -> str:
-        from bhemu.launch import word_name
-
-        texts = []
-        for tile, at, want in self._open()[:4]:
-            of = f" of tile ({tile.xy[0]},{tile.xy[1]})" if self.chip is not None else ""
-            name = word_name(self.program, at)
-            texts.append(f"{name}{of} was {want:#x} (it is {tile.read32(at):#x})")
-        return " and ".join(texts)
 
 
 def _check_tile(chosen: Settings, named: list[coordinates.XY]) -> None:

@@ -7,10 +7,11 @@ of each core, common arguments, semaphores 16 bytes apart, the table of circular
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bhemu import ahead
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
 from bhemu.metal.firmware import PROCESSORS, SIGNAL_GO, Firmware, Write
@@ -37,7 +38,7 @@ class Placed:
 
 
 class Texts:
-    """ELFs of kernels, each read once, and moved to each place once."""
+    """ELFs, each read once, and kernels moved to each place once; kept, it serves many launches."""
 
     def __init__(self) -> None:
         self._images: dict[Path, Image] = {}
@@ -48,6 +49,12 @@ class Texts:
         if path not in self._images:
             self._images[path] = read_elf(path)
         return self._images[path]
+
+    def read(self, paths: Iterable[Path]) -> None:
+        """Read and check the ELFs at `paths`; compiling what new ones use may begin."""
+        new = [self.image(path) for path in paths if path not in self._images]
+        if new:
+            ahead.start(ahead.missing(ahead.opcodes(new), new))
 
     def moved(self, image: Image, offset: int) -> bytes:
         """What goes to L1 of an ELF that lies `offset` bytes from where it was linked."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
@@ -14,6 +14,7 @@ from bhemu.program.address import At
 from bhemu.program.loader import Local
 from bhemu.program.schema import (
     LOCAL_OF_KIND,
+    ChipSpec,
     CoreSpec,
     InputSpec,
     OutputSpec,
@@ -29,6 +30,11 @@ from bhemu.program.schema import (
 )
 from bhemu.program.table import Table, suggestion
 
+OF_RUN = (
+    *("seed", "ub", "poison", "reference", "stochastic", "engine"),
+    *("limit", "timeout_s", "livelock"),
+)
+OF_CHIP = ("delivery", "threads")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|0|[1-9][0-9]{0,31}")
 
 
@@ -106,6 +112,18 @@ def with_flags(
     )
     check_cores(merged, "command line" if base.path is None else str(base.path))
     return merged
+
+
+def with_options(program: Program, values: Mapping[str, Any]) -> Program:
+    """`program`, run as those of OF_RUN and OF_CHIP say that are in `values` and not None."""
+    how = {name: values[name] for name in OF_RUN if values.get(name) is not None}
+    on_chip = {name: values[name] for name in OF_CHIP if values.get(name) is not None}
+    program = replace(program, run=replace(program.run, **how))
+    if not on_chip:
+        return program
+    if not program.is_chip:
+        raise InputError(f"--{next(iter(on_chip))} goes with a program of a chip")
+    return replace(program, chip=replace(program.chip or ChipSpec(), **on_chip))
 
 
 def _tensor(flag: str, text: str, key: str) -> Table:

@@ -54,6 +54,8 @@ class Symbols:
 
     def moved(self, offset: int) -> Symbols:
         """The same symbols for an image placed `offset` bytes away from its link address."""
+        if offset == self.offset:
+            return self  # with the tables that are parsed already
         return Symbols(self.data, self.path, offset, self.moves)
 
     def lookup(self, pc: int) -> tuple[str, int] | None:
