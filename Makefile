@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all test-pythons test-hosts reliability lint format bench firmware vectors vectors-check coverage \
+.PHONY: setup run test test-all test-pythons test-hosts reliability lint format bench docs notebooks firmware vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
@@ -17,7 +17,7 @@ $(RUNTIME): pyproject.toml
 	touch $@
 
 $(ALL): $(RUNTIME)
-	$(PIP) -e '.[test,firmware,dev,hosts]'
+	$(PIP) -e '.[test,firmware,dev,hosts,docs]'
 	touch $@
 
 run: $(RUNTIME)
@@ -52,6 +52,13 @@ format: setup
 
 bench: $(RUNTIME)
 	$(BIN)/bhemu bench --markdown docs/benchmarks.md
+
+# The documentation site, in out/site
+docs: setup
+	$(BIN)/mkdocs build --strict
+
+notebooks: setup
+	$(BIN)/python scripts/run_notebooks.py
 
 firmware: setup
 	$(BIN)/python firmware/build.py

@@ -1,0 +1,128 @@
+"""The reference pages of the documentation site, made from the code while mkdocs builds it."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import bhemu  # noqa: E402
+import bhemu.devices  # noqa: E402
+from bhemu.cli import main  # noqa: E402
+from bhemu.cli.isa import row  # noqa: E402
+from bhemu.devices.bus.address_map import NAMED  # noqa: E402
+from bhemu.devices.bus.naming import fields_of  # noqa: E402
+from bhemu.tensix import config_fields, thread_fields, units  # noqa: E402
+from bhemu.tensix.insn import REGISTRY  # noqa: E402
+from bhemu.tensix.status import RULES  # noqa: E402
+
+assert units.MODULES
+
+
+def commands() -> Iterator[str]:
+    yield "# Commands\n\nWhat `--help` prints.\n"
+    group = click.Context(main, info_name="bhemu")
+    for name in main.list_commands(group):
+        command = main.get_command(group, name)
+        assert command is not None
+        text = command.get_help(click.Context(command, info_name=name, parent=group))
+        yield f"## bhemu {name}\n\n```text\n{text}\n```\n"
+
+
+def _members(cls: type) -> Iterator[tuple[str, object]]:
+    for name in sorted(n for n in dir(cls) if not n.startswith("_")):
+        member = inspect.getattr_static(cls, name)
+        if isinstance(member, property) or inspect.isfunction(getattr(cls, name)):
+            yield name, member
+
+
+def _entry(title: str, thing: object, level: int) -> str:
+    text = inspect.getdoc(thing) or ""
+    try:
+        function = thing.__init__ if inspect.isclass(thing) else thing  # type: ignore[misc]
+        signature = str(inspect.signature(function)).replace("(self, ", "(").replace("(self)", "()")
+    except (TypeError, ValueError):
+        signature = ""
+    shown = f"```python\n{title}{signature}\n```\n\n" if signature else ""
+    return f"{'#' * level} {title}\n\n{shown}{text}\n"
+
+
+def python() -> Iterator[str]:
+    yield "# Python\n\nThe public names of `bhemu`; [a session](../api.md) shows them at work.\n"
+    for name in sorted(bhemu.__all__):
+        thing = getattr(bhemu, name)
+        if not callable(thing):
+            continue
+        yield _entry(name, thing, 2)
+        own = isinstance(thing, type) and not issubclass(thing, BaseException)
+        for member, value in _members(thing) if own else ():
+            yield _entry(f"{name}.{member}", value, 3)
+
+
+def instructions() -> Iterator[str]:
+    yield "# Instructions\n\nEvery Tensix instruction, its fields, and what is modelled of it.\n"
+    for insn in sorted(REGISTRY.values(), key=lambda insn: insn.name):
+        about = row(insn)
+        yield f"## {insn.name}\n\n{inspect.getdoc(insn) or ''}\n"
+        yield f"Unit {about['unit']}, opcode 0x{insn.opcode:02X}, {about['status']}.\n"
+        if "reason" in about:
+            yield f"Refused: {about['reason']}\n"
+        if about["fields"]:
+            yield "| field | bits |\n|---|---|"
+            yield from (f"| `{f['name']}` | {f['hi']}:{f['lo']} |" for f in about["fields"])
+        yield ""
+
+
+def rules() -> Iterator[str]:
+    yield "# Rules\n\nWhat an error names in brackets; `bhemu explain RULE` says the same.\n"
+    for rule in sorted(RULES.values(), key=lambda rule: rule.rule):
+        yield f"## {rule.rule}\n\n{rule.category}: {rule.text}\n"
+        if rule.hint:
+            yield f"Hint: {rule.hint}\n"
+
+
+def registers() -> Iterator[str]:
+    yield "# Registers\n\nDevice registers by address, then the fields of the configuration.\n"
+    yield "## Devices\n\n| address | register |\n|---|---|"
+    for address, register in sorted(NAMED.items()):
+        yield f"| 0x{address:08X} | `{register.name}` |"
+    for title, module in (("Config", config_fields), ("ThreadConfig", thread_fields)):
+        yield f"\n## {title}\n\n| word | bits | field |\n|---|---|---|"
+        named = fields_of(module).items()
+        for name, field in sorted(named, key=lambda item: (item[1].word, item[1].shift)):
+            top = field.shift + field.mask.bit_length() - 1
+            yield f"| {field.word} | {top}:{field.shift} | `{name}` |"
+
+
+PAGES = {
+    "reference/commands.md": commands,
+    "reference/python.md": python,
+    "reference/instructions.md": instructions,
+    "reference/rules.md": rules,
+    "reference/registers.md": registers,
+}
+
+
+COPIES = {"changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """mkdocs' hook: pages that no file under docs/ holds."""
+    from mkdocs.structure.files import File
+
+    texts = {name: "\n".join(page()) for name, page in PAGES.items()}
+    for name, source in COPIES.items():
+        texts[name] = (ROOT / source).read_text(encoding="utf-8").replace("](docs/", "](")
+    for name, text in texts.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """mkdocs' hook: links to pages that stand beside docs/ in the checkout."""
+    return markdown.replace("](../SECURITY.md", "](security.md")
