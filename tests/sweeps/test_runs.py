@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from concurrent.futures import Executor, Future
@@ -134,8 +135,11 @@ def test_a_worker_of_another_version_is_refused(
         execute(plan, [run.job for run in plan.runs], Pool(bad=-1), print)
 
 
-def test_files_travel_to_a_worker_that_has_none(add1: Path) -> None:
+def test_files_travel_to_a_worker_that_has_none(
+    add1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The pool has no store: the worker asks for every file that it lacks, and for no other."""
+    monkeypatch.setattr("bhemu.sweeps.worker._workers", threading.local())  # that of a new process
     plan, rows = Plan(load_sweep(add1)), []
     sent: list[str] = []
     blob = plan.blob
