@@ -243,7 +243,7 @@ def settings(values: dict[str, Any]) -> Settings:
     program = (
         load_program(path, allow_outside=values["allow_outside"]) if path is not None else None
     )
-    if program is not None and values["no_compare"]:
+    if program is not None and values.get("no_compare"):
         program = without_expected(program)
     return Settings(
         program=with_options(with_flags(program, **flags), values),

@@ -51,6 +51,12 @@ def _stochastic(name: str, value: Any) -> Any:
     return value if value in STOCHASTIC else arguments.integer(name, value, 0, 0xFFFF_FFFF)
 
 
+def _check_names(name: str, value: Any) -> Any:
+    from bhemu.why import checks  # much code that a sweep without them does not need
+
+    return checks.named(value) if isinstance(value, str) else arguments.choice(name, value, {})
+
+
 OPTIONS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "seed": _count(0),
     "quantum": _count(1),
@@ -64,6 +70,7 @@ OPTIONS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "livelock": _count(0),
     "delivery": _one_of(DELIVERIES),
     "threads": _count(1, MOST_THREADS),
+    "check": _check_names,
 }
 """Parameters that mean something by themselves: the options of `bhemu run`, and their checks."""
 

@@ -23,6 +23,7 @@ from typing import Any
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launched import Launched
+from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES
 from bhemu.metal.kernels import Texts
 from bhemu.program.outputs import OutputResult, collect
@@ -42,6 +43,7 @@ OUTCOMES = {
     7: "limit",
     70: "internal error",
 }
+FOUND = "finding"  # a run that was ok, of which a check found something
 _WAITS = 20  # lines of a wait-for graph in a record
 _workers = threading.local()  # a tile belongs to a thread, and so does what serves its launches
 
@@ -106,32 +108,36 @@ class Worker:
         own = {path: str(self._folder / digest) for path, digest in job.files.items()}
         started = time.perf_counter()
         record: Record = {"number": job.number}
-        target: list[Launched] = []
         try:
-            record |= self._finished(job, program, own, target)
+            record |= self._finished(job, program, own)
         except BhemuError as error:
             record |= _failed(error)
         except Exception as problem:
             record |= _failed(Internal(f"{type(problem).__name__}: {problem}"))
-        if target:
-            record |= _counters(target[0])
         record["seconds"] = round(time.perf_counter() - started, 6)
         return _renamed(record, {**moves, **own})
 
-    def _finished(
-        self, job: Job, program: Program, own: dict[str, str], target: list[Launched]
-    ) -> Record:
+    def _finished(self, job: Job, program: Program, own: dict[str, str]) -> Record:
+        """The record of a run that could be launched."""
         flags = {name: [_replaced(t, own) for t in texts] for name, texts in job.flags.items()}
         chosen = job.configured(program, flags)
         chosen = replace(chosen, outputs=tuple(replace(o, save=None) for o in chosen.outputs))
         how = {"quantum": job.options["quantum"]} if "quantum" in job.options else {}
         launched = Launched(chosen, texts=self._texts, **how)
-        target.append(launched)
-        stop = launched.run()
-        error = launched.unfinished(stop)
-        if error is not None:
-            return _failed(error) | {"stop": stop.reason}
-        return {"stop": stop.reason, **_compared(launched)}
+        checks = job.options.get("check")
+        if checks and launched.chip is None:
+            launched.tile.keep_history()
+        stop: Stop | None = None
+        try:
+            stop = launched.run()
+            error = launched.unfinished(stop)
+        except BhemuError as problem:
+            error = problem
+        record = _failed(error) if error is not None else _compared(launched)
+        if stop is not None:
+            record["stop"] = stop.reason
+        record |= _counters(launched)
+        return record | _found(launched, str(checks), stop, error, how) if checks else record
 
 
 def moved(value: Any, moves: Mapping[str, str]) -> Any:
@@ -228,13 +234,35 @@ def _failed(error: BhemuError) -> Record:
         if not where and isinstance(waiters, dict) and waiters.get("waiters"):
             where = waiters["waiters"][0].get("where") or {}
             record["where"] = error.waits[0].strip()
-    if isinstance(where.get("tile"), list):
-        x, y = where["tile"]
-        record["tile"] = f"{x},{y}"
+    return record | _place(where)
+
+
+def _place(where: Mapping[str, Any]) -> Record:
+    """The columns that say where."""
     function = where.get("function") or str(where.get("symbol", "")).partition("+")[0] or None
     place = {**where, "function": function}
-    names = ("core", "thread", "pc", "function", "file", "line")
-    return record | {name: place[name] for name in names if place.get(name) is not None}
+    if isinstance(where.get("tile"), list):
+        place["tile"] = ",".join(map(str, where["tile"]))
+    names = ("tile", "core", "thread", "pc", "function", "file", "line")
+    return {name: place[name] for name in names if place.get(name) is not None}
+
+
+def _found(
+    launched: Launched, checks: str, stop: Stop | None, error: BhemuError | None, how: Any
+) -> Record:
+    """What checks find; a run that was fine without them has the first finding's place."""
+    from bhemu.why import checks as known
+    from bhemu.why.check import Context, outcome
+
+    machine = launched.tile if launched.chip is None else launched.chip
+    seen = outcome(launched.program, machine, stop, error)
+    findings = known.findings(Context(launched.program, seen, **how), known.named(checks))
+    record: Record = {"findings": [line for one in findings for line in one.lines()]}
+    if seen.fine and findings:
+        first = findings[0]
+        record |= {"outcome": FOUND, "exit_code": 1, "category": "Finding", "rule": first.check}
+        record |= {"message": first.text, **_place(first.culprit)}
+    return record
 
 
 def _counters(launched: Launched) -> Record:
