@@ -17,7 +17,7 @@ $(RUNTIME): pyproject.toml
 	touch $@
 
 $(ALL): $(RUNTIME)
-	$(PIP) -e '.[test,firmware,dev,hosts,docs]'
+	$(PIP) -e '.[test,firmware,dev,hosts,docs,sweep]'
 	touch $@
 
 run: $(RUNTIME)

@@ -1,7 +1,8 @@
 """bhemu: an emulator of a Tenstorrent Blackhole Tensix tile.
 
-Tile is the hardware, Program a program on it, Stop why a run ended, Snapshot a state to come back
-to; load_elf reads and checks an ELF; errors has every error. docs/api.md shows a session.
+Tile is the hardware, Program a program on it, sweep() runs many, Stop why a run ended, Snapshot a
+state to come back to; load_elf reads and checks an ELF; errors has every error. docs/api.md shows a
+session.
 """
 
 import importlib
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bhemu.machine.stop import Stop as Stop
     from bhemu.program.loader import read_elf as load_elf
     from bhemu.snapshot import Snapshot as Snapshot
+    from bhemu.sweeps.api import sweep as sweep
     from bhemu.tile import Tile as Tile
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ _HOME = {
     "Snapshot": ("bhemu.snapshot", "Snapshot"),
     "Stop": ("bhemu.machine.stop", "Stop"),
     "Tile": ("bhemu.tile", "Tile"),
+    "sweep": ("bhemu.sweeps.api", "sweep"),
     "load_elf": ("bhemu.program.loader", "read_elf"),
 }
 __all__ = [
@@ -60,7 +63,7 @@ __all__ += [
     "Undefined",
     "UnknownName",
 ]
-__all__ += ["errors", "load_elf"]
+__all__ += ["errors", "load_elf", "sweep"]
 
 
 if not TYPE_CHECKING:  # a type checker knows every name

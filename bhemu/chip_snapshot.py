@@ -58,7 +58,8 @@ class ChipSnapshot:
         held: dict[str, Any] = {f"chip_{name}": value for name, value in self.arrays.items()}
         held |= {f"page_{which}_{page}": data for (which, page), data in self.pages.items()}
         about = {t: tile.about for t, tile in self.tiles.items()}
-        meta = {"bhemu": __version__, "layout": _LAYOUT, "tiles": about, **self.about}
+        meta = {"bhemu": __version__, "schema": snapshot.SCHEMA, "layout": _LAYOUT, **self.about}
+        meta["tiles"] = about
         meta["pages"] = list(self.pages)
         for t, tile in self.tiles.items():
             held[f"tile{t}"] = _whole(tile)
@@ -91,8 +92,10 @@ def _whole(tile: Snapshot) -> npt.NDArray[np.uint8]:
 
 def _read(archive: archives.Archive, origin: str) -> ChipSnapshot:
     meta = json.loads(str(archive.array("meta", _META_BYTES)))
+    snapshot.check_schema(meta, origin)
     if meta["layout"] != _LAYOUT:
-        raise InputError(f"{origin} was saved by another version", hint=_HINT)
+        text = f"{origin} was saved by bhemu {meta['bhemu']} with another layout of the record"
+        raise InputError(text, hint=_HINT)
     tiles = {}
     for number, about in meta.pop("tiles").items():
         t = int(number)

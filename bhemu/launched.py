@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.program.coordinates import XY
-from bhemu.program.specs import Program
+from bhemu.program.outputs import OutputResult, collect
+from bhemu.program.specs import OutputSpec, Program
 
 if TYPE_CHECKING:
     from bhemu.chip import Chip
     from bhemu.machine.stop import Stop
-    from bhemu.program.outputs import OutputResult
     from bhemu.tile import Tile
 
 _HINT = "raise it, or look where it is with bhemu step"
@@ -49,11 +49,14 @@ class Launched:
 
     def check(self) -> list[OutputResult]:
         """The outputs: saved, compared."""
-        if self.chip is not None:
-            return self.chip.check()
-        from bhemu.launch import check
+        return collect(self.program, self.output)
 
-        return check(self.tile, self.program)
+    def output(self, spec: OutputSpec) -> tuple[int, bytes]:
+        """The address of an output and its bytes."""
+        if self.chip is not None:
+            return self.chip.output(spec)
+        address = self.tile.address(spec.at)
+        return address, self.tile.read(address, spec.size)
 
     @property
     def clock(self) -> int:
@@ -70,6 +73,8 @@ class Launched:
 
     def unfinished(self, stop: Stop) -> BhemuError | None:
         """The error of a run that ended before its end condition, None when it did not."""
+        if stop.reason == "until":
+            return None
         wanted = self._unmet()
         before = f" before {wanted}" if wanted else ""
         tile = self._late_tile()

@@ -22,7 +22,7 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "PROGRAM_BYTES": Limit(256 << 10, "size of a PROGRAM.toml"),
+    "PROGRAM_BYTES": Limit(256 << 10, "size of a PROGRAM.toml, of a SWEEP.toml"),
     "PROGRAM_DEPTH": Limit(16, "nested brackets, and parts of a dotted key, in a PROGRAM.toml"),
     "ELF_BYTES": Limit(64 << 20, "size of an ELF"),
     "ELF_SEGMENTS": Limit(256, "program headers of an ELF"),
@@ -37,6 +37,7 @@ LIMITS = {
     "ARCHIVE_BYTES": Limit(64 << 20, "size of an .npz: a saved state, a picture of L1"),
     "COVERAGE_BYTES": Limit(256 << 20, "size of a file of `bhemu isa --coverage`"),
     "MESSAGE_BYTES": Limit(1 << 30, "data of one message between a host and `bhemu serve`"),
+    "SWEEP_RUNS": Limit(1_000_000, "runs of a SWEEP.toml"),
     "SOURCE_BYTES": Limit(4 << 20, "size of a source file whose lines are shown"),
 }
 

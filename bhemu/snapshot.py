@@ -23,6 +23,8 @@ from bhemu.riscv import polling
 from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS
 from bhemu.text import printable
 
+SCHEMA = 1
+"""Of saved states, of tiles and of chips: what their members and `meta` mean."""
 REGS = next(member for member in MEMBERS if member.name == "regs")
 SAVED = tuple(member for member in MEMBERS if member.name not in POINTERS)
 """What a saved state holds: the record without host addresses, and the cores' registers."""
@@ -89,7 +91,7 @@ class Snapshot:
         the record's order; `meta` is JSON; `elf0`, `elf1`, ... are the loaded ELFs. Host addresses
         are left out.
         """
-        meta = {"bhemu": __version__, **self.about}
+        meta = {"bhemu": __version__, "schema": SCHEMA, **self.about}
         arrays: dict[str, Any] = {**self.arrays, "meta": np.array(json.dumps(meta))}
         for i, symbols in enumerate(self.images):
             arrays[f"elf{i}"] = np.frombuffer(symbols.data, np.uint8)
@@ -99,12 +101,16 @@ class Snapshot:
 
     @classmethod
     def load(cls, path: str | Path) -> Snapshot:
-        """Read what `save` wrote; InputError when it is missing, damaged or of another shape."""
+        """Read what `save` wrote; InputError when it is missing, damaged or of another version.
+
+        A state of an older version may lack what only says how a host looked on: it counts as zero.
+        """
         path = arguments.path(path)
         try:
             with archives.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
-                arrays = {member.name: _member(archive, member, path) for member in SAVED}
                 about, images = _about(archive)
+                check_schema(about, str(path))
+                arrays = {member.name: _member(archive, member, path) for member in SAVED}
             loaded = cls(arrays, str(path), about, images)
             if about.get("error"):
                 loaded.error = errors.from_dict(about["error"])
@@ -116,6 +122,8 @@ class Snapshot:
 
 def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
     """The array of a member; nothing is unpacked unless its type and shape are right."""
+    if member.name not in archive and member.name in HOSTS and REGS.name in archive:
+        return np.zeros(member.shape, member.dtype)
     if member.name not in archive:
         raise InputError(f"{path}: no array {member.name}", hint=_HINT)
     header = archive.header(member.name)
@@ -124,6 +132,17 @@ def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArra
         text = f"{header.dtype} {list(header.shape)}, not {want} {list(member.shape)}"
         raise InputError(f"{path}: {member.name} is {text}", hint=_HINT)
     return archive.array(member.name, header.size)
+
+
+def check_schema(about: Mapping[str, Any], origin: str) -> None:
+    """InputError for a state whose schema this version does not know; the first had no number."""
+    schema = about.get("schema", 1)
+    if schema != SCHEMA:
+        raise InputError(
+            f"{origin}: a saved state of schema {schema!r}, written by bhemu {about.get('bhemu')};"
+            f" bhemu {__version__} reads schema {SCHEMA}",
+            hint="save it anew with this version, or look at it with that one",
+        )
 
 
 def check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:

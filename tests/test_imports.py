@@ -32,6 +32,7 @@ LAYERS = (
     ("launched",),
     ("oracle", "debug"),
     ("hosts", "why"),
+    ("sweeps",),
     ("bench",),
     ("cli",),
 )

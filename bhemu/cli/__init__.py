@@ -16,7 +16,7 @@ from bhemu.riscv import memory_check
 
 COMMANDS = (
     *("run", "step", "dump", "trace", "numerics", "why", "explain", "disasm", "isa"),
-    *("gdb", "simulator", "serve", "check", "new", "warm", "diff", "bench", "llk"),
+    *("gdb", "simulator", "serve", "check", "new", "warm", "sweep", "diff", "bench", "llk"),
 )
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

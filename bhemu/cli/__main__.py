@@ -2,4 +2,5 @@
 
 from bhemu.cli import main
 
-main(prog_name="bhemu")
+if __name__ == "__main__":
+    main(prog_name="bhemu")

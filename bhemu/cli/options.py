@@ -109,6 +109,11 @@ def program_options(command: F) -> F:
                 "--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"
             ),
             _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
+            click.option(
+                "--no-compare",
+                is_flag=True,
+                help="compare no output with what the PROGRAM.toml expects",
+            ),
             outside_option,
         )
     ):
@@ -230,7 +235,7 @@ def json_option(command: F) -> F:
 
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.program.flags import with_flags, with_options
+    from bhemu.program.flags import with_flags, with_options, without_expected
 
     path, flags = values["program"], {name: values[name] for name in FLAGS}
     if path is None and not flags["cores"]:
@@ -238,6 +243,8 @@ def settings(values: dict[str, Any]) -> Settings:
     program = (
         load_program(path, allow_outside=values["allow_outside"]) if path is not None else None
     )
+    if program is not None and values.get("no_compare"):
+        program = without_expected(program)
     return Settings(
         program=with_options(with_flags(program, **flags), values),
         quantum=values["quantum"],

@@ -126,6 +126,12 @@ def with_options(program: Program, values: Mapping[str, Any]) -> Program:
     return replace(program, chip=replace(program.chip or ChipSpec(), **on_chip))
 
 
+def without_expected(program: Program) -> Program:
+    """`program` with outputs that are read and compared with nothing (--no-compare)."""
+    outputs = tuple(replace(spec, expect=None) for spec in program.outputs)
+    return replace(program, outputs=outputs)
+
+
 def _tensor(flag: str, text: str, key: str) -> Table:
     origin = f"{flag} {text}"
     file, at_sign, rest = text.rpartition("@")

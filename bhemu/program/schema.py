@@ -6,9 +6,7 @@ paths are relative to the file, and everything that can be checked without runni
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import Any
 
 from bhemu import arguments
 from bhemu.errors import InputError
@@ -71,10 +69,9 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     path = arguments.path(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"
-    top = Table(_parse(path), str(path), path.parent, inside=not allow_outside)
-    version = top.integer("bhemu", lo=1)
-    if version != SCHEMA:
-        top.fail(f"bhemu = {version}", hint=f"this is schema version {SCHEMA}")
+    data = toml.read(path, "bhemu new writes one")
+    top = Table(data, str(path), path.parent, inside=not allow_outside)
+    toml.check_schema(top, "bhemu", SCHEMA)
     kind = top.text("kind", "elf", choices=KINDS)
     tiles = _tiles(top, kind)
     own = TileSpec((), {}) if tiles else _tile(top, kind, ((1, 2),))
@@ -99,18 +96,6 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     check_cores(program, str(path))
     check_tensors(program)
     return program
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    if files.is_missing(path):
-        raise InputError(f"{path}: no such file", hint="bhemu new writes one")
-    data = files.read_bytes(path, "PROGRAM_BYTES")
-    try:
-        text = data.decode("utf-8")
-        toml.check_depth(text, str(path))
-        return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
-        raise InputError(f"{path}: not TOML: {error}") from error
 
 
 def _tiles(top: Table, kind: str) -> tuple[TileSpec, ...]:

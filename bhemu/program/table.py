@@ -42,6 +42,9 @@ class Table:
     def __contains__(self, key: str) -> bool:
         return key in self._data
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
     def fail(self, problem: str, hint: str = "") -> NoReturn:
         """Raise InputError at this place."""
         raise InputError(f"{self.origin}: {problem}", hint=hint)

@@ -1,10 +1,16 @@
-"""What a TOML file must not hold before a parser is asked: nesting that only costs time."""
+"""A user's TOML files: read under limits, and of a schema version that is known."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
+from typing import Any
 
 from bhemu import limits
+from bhemu.errors import InputError
+from bhemu.program import files
+from bhemu.program.table import Table
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)'
@@ -15,6 +21,26 @@ _TOKEN = re.compile(
     r"|[\[\]{}.=,\n]",
     re.DOTALL,
 )
+
+
+def read(path: Path, hint: str) -> dict[str, Any]:
+    """What the file holds; InputError for one that is missing (with `hint`) or no TOML."""
+    if files.is_missing(path):
+        raise InputError(f"{path}: no such file", hint=hint)
+    data = files.read_bytes(path, "PROGRAM_BYTES")
+    try:
+        text = data.decode("utf-8")
+        check_depth(text, str(path))
+        return tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+        raise InputError(f"{path}: not TOML: {error}") from error
+
+
+def check_schema(top: Table, key: str, known: int) -> None:
+    """InputError unless the file states, under `key`, the schema version that is known here."""
+    version = top.integer(key, lo=1)
+    if version != known:
+        top.fail(f"{key} = {version}", hint=f"this is schema version {known}")
 
 
 def check_depth(text: str, what: str) -> None:

@@ -177,3 +177,36 @@ def test_a_file_of_old_is_refused(tile, tmp_path) -> None:
     np.savez(tmp_path / "part.npz", l1=here.l1)
     with pytest.raises(InputError, match="no array"):
         Snapshot.load(tmp_path / "part.npz")
+
+
+def changed(path: Path, drop: str = "", **meta: object) -> Path:
+    """A saved state without one array, its `meta` with other values; None takes one away."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != drop}
+    about = {**json.loads(str(arrays["meta"])), **meta}
+    about = {name: value for name, value in about.items() if value is not None}
+    np.savez(path, **{**arrays, "meta": np.array(json.dumps(about))})
+    return path
+
+
+def test_a_state_carries_its_schema_and_another_one_is_refused_by_name(tile, tmp_path) -> None:
+    tile(PARK).snapshot().save(tmp_path / "s.npz")
+    path = changed(tmp_path / "s.npz", schema=2, bhemu="7.1")
+    said = r"schema 2, written by bhemu 7\.1; bhemu .* reads schema 1"
+    with pytest.raises(InputError, match=said):
+        Snapshot.load(path)
+    assert Snapshot.load(changed(path, schema=None)).about.get("schema") is None  # the first ones
+
+
+def test_an_older_state_may_lack_what_a_host_looks_with_and_nothing_else(tile, tmp_path) -> None:
+    mine = tile(addi(A0, A0, 1), jal(ZERO, -4))
+    mine.run(limit=50)
+    mine.snapshot().save(tmp_path / "s.npz")
+    older = Snapshot.load(changed(tmp_path / "s.npz", drop="watch_mask"))
+    assert not older.watch_mask.any()
+    other = Tile()
+    other.restore(older)
+    assert other.run(limit=50).clock == mine.run(limit=50).clock
+    assert other.core["trisc0"].regs.tolist() == mine.core["trisc0"].regs.tolist()
+    with pytest.raises(InputError, match="no array retired"):
+        Snapshot.load(changed(tmp_path / "s.npz", drop="retired"))

@@ -1,5 +1,6 @@
 """The state of a chip, taken and put back: the same run goes on, in this process or from a file."""
 
+import json
 from pathlib import Path
 
 import golden_noc
@@ -48,7 +49,7 @@ def test_a_run_goes_on_from_a_snapshot_as_the_first_time(delivery: str) -> None:
     other.tile[10, 9].write32(0, 5)  # a tile that the snapshot has not
     other.dram[2].write(0, b"gone")
     other.restore(here)
-    assert other.read32((10, 9), 0) == 0
+    assert other.read32(10, 9, 0) == 0
     assert other.dram[2].read(0, 4) == bytes(4)
     assert finish(case, other) == first
 
@@ -128,6 +129,22 @@ def test_a_damaged_file_is_an_input_error(tmp_path: Path) -> None:
     np.savez(path, meta=np.array("{}"))
     with pytest.raises(InputError):
         ChipSnapshot.load(path)
+
+
+def test_a_state_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "chip.npz"
+    Chip().snapshot().save(path)
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    meta = json.loads(str(arrays["meta"]))
+    assert meta["schema"] == 1
+    for more, said in (
+        ({"schema": 9, "bhemu": "7.1"}, r"schema 9, written by bhemu 7\.1"),
+        ({"layout": "x", "bhemu": "7.1"}, r"saved by bhemu 7\.1 with another layout"),
+    ):
+        np.savez(path, **{**arrays, "meta": np.array(json.dumps({**meta, **more}))})
+        with pytest.raises(InputError, match=said):
+            ChipSnapshot.load(path)
 
 
 def test_reset_is_power_up_again() -> None:

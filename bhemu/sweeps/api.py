@@ -1,0 +1,197 @@
+"""`bhemu.sweep`: many runs of programs, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bhemu import arguments, interrupts
+from bhemu.errors import InputError
+from bhemu.program import files
+from bhemu.sweeps import results
+from bhemu.sweeps.job import Record
+from bhemu.sweeps.plan import Plan
+from bhemu.sweeps.results import Failure, Journal
+from bhemu.sweeps.spec import (
+    CHOICES,
+    TEMPLATES,
+    Part,
+    Scalar,
+    Sweep,
+    check,
+    load_sweep,
+)
+
+Values = Scalar | Sequence[Scalar]
+Progress = Callable[[Record], None]
+
+
+class Results:
+    """What came of a sweep: `rows` in the order of the plan, one dictionary per run.
+
+    `seconds` is how long the `new` runs took that were done now; `whole` is False where pyarrow was
+    missing, so that there is no runs.parquet.
+    """
+
+    def __init__(
+        self, plan: Plan, rows: Sequence[Record], seconds: float, new: int, whole: bool
+    ) -> None:
+        self.plan, self.rows = plan, list(rows)
+        self.seconds, self.new, self.whole = seconds, new, whole
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run has a row: False after Ctrl-C."""
+        return len(self.rows) == len(self.plan.runs)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The runs that are not ok, by outcome, rule and place."""
+        return results.failures(self.rows)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many runs ended how."""
+        return results.counts(self.rows)
+
+    def table(self) -> Any:
+        """The rows as a pyarrow Table (its to_pandas() makes a DataFrame)."""
+        try:
+            return results.table(self.plan, self.rows)
+        except ImportError as problem:
+            raise InputError(
+                f"a table needs pyarrow: {problem}", hint="pip install 'bhemu[sweep]'"
+            ) from problem
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n} {outcome}" for outcome, n in self.counts.items())
+        missing = len(self.plan.runs) - len(self.rows)
+        rest = f", {missing} not run" if missing else ""
+        return f"<Results of {self.plan.sweep.name}: {len(self.rows)} runs: {shown}{rest}>"
+
+
+def sweep(
+    what: str | Path | Sequence[str | Path],
+    parameters: Mapping[str, Values] | None = None,
+    *,
+    choose: str = "grid",
+    count: int | None = None,
+    seed: int = 0,
+    compare: bool = True,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    replace: bool = False,
+    allow_outside: bool = False,
+    progress: Progress | None = None,
+    **templates: str | Sequence[str],
+) -> Results:
+    """Run programs with many values of parameters, on all processors or on a Dask cluster.
+
+    what: a SWEEP.toml, or a program or several with `parameters`; the other arguments are those
+    keys of a SWEEP.toml (docs/sweep.md). templates: `core`, `in_`, `expect`, `until`, `set` as the
+    flags of `bhemu run`, where {name} stands for the value of a parameter. workers: processes,
+    one per processor unless given; scheduler: the address of a Dask scheduler instead. out: a
+    folder for runs.jsonl and runs.parquet; resume: what is there already is not run again;
+    replace: it is forgotten. progress: called with each row. InputError for every mistake that
+    shows without running; what a run ends with is in its row. Ctrl-C keeps what is done.
+    """
+    if parameters is None and not templates and isinstance(what, str | Path) and _is_sweep(what):
+        chosen = load_sweep(what, allow_outside=allow_outside)
+    else:
+        several = [what] if isinstance(what, str | Path) else list(what)
+        chosen = _made(several, parameters or {}, choose, count, seed, compare, templates)
+        check(chosen)
+    if resume and out is None:
+        raise InputError("resume goes with out, the folder of the results")
+    plan = Plan(chosen)
+    journal = None
+    if out is not None:
+        journal = Journal(arguments.path(out), resume=resume, replace=replace)
+    return perform(plan, journal, workers=workers, scheduler=scheduler, progress=progress)
+
+
+def _is_sweep(what: str | Path) -> bool:
+    path = arguments.path(what)
+    folder = files.is_folder(path)
+    return (path.suffix == ".toml" and path.name != "PROGRAM.toml") or (
+        folder and (path / "SWEEP.toml").exists() and not (path / "PROGRAM.toml").exists()
+    )
+
+
+def _made(
+    programs: Sequence[str | Path],
+    parameters: Mapping[str, Values],
+    choose: str,
+    count: int | None,
+    seed: int,
+    compare: bool,
+    templates: Mapping[str, str | Sequence[str]],
+) -> Sweep:
+    """The sweep that the arguments describe; paths start from the working folder."""
+    given = {"in" if name == "in_" else name: texts for name, texts in templates.items()}
+    for name in given.keys() - TEMPLATES.keys():
+        near = arguments.did_you_mean(name, TEMPLATES)
+        raise InputError(f"sweep takes no {name}", hint=near or ", ".join(TEMPLATES))
+    arguments.choice("choose", choose, {name: name for name in CHOICES})
+    texts: dict[str, tuple[str, ...]] = {}
+    for name in TEMPLATES:
+        own = given.get(name, ())
+        texts[name] = (own,) if isinstance(own, str) else tuple(own)
+    values: dict[str, Sequence[Scalar]] = {
+        name: [each] if isinstance(each, str | int | float) else each
+        for name, each in parameters.items()
+    }
+    parts = tuple(Part(str(program), values, texts) for program in programs)
+    return Sweep("sweep", Path(), parts, choose, count, seed, compare)
+
+
+def perform(
+    plan: Plan,
+    journal: Journal | None,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Run what the journal has not; the results of all, or at Ctrl-C of what is done."""
+    from bhemu.sweeps.engine import execute
+    from bhemu.sweeps.pool import Cluster, Processes
+
+    done = {} if journal is None else journal.done
+    found: dict[str, Record] = {}
+    for run in plan.runs:
+        if run.key in done:
+            known = {n: v for n, v in done[run.key].items() if n not in run.parameters}
+            found[run.key] = results.row(run, {**known, "run": run.job.number})
+    todo = [run.job for run in plan.runs if run.key not in found]
+    before, seconds = len(found), 0.0
+
+    def take(record: Record) -> None:
+        run = plan.runs[record["number"]]
+        if run.key not in found:
+            found[run.key] = results.row(run, record)
+            if journal is not None:
+                journal.add(found[run.key])
+            if progress is not None:
+                progress(found[run.key])
+
+    def rows() -> list[Record]:
+        return [found[run.key] for run in plan.runs if run.key in found]
+
+    if journal is not None:
+        journal.begin(rows())
+    try:
+        if todo:
+            pool = Cluster(scheduler) if scheduler else Processes(workers)
+            seconds = execute(plan, todo, pool, take)
+    except KeyboardInterrupt:
+        interrupts.done()
+    finally:
+        whole = journal is None or journal.finish(plan, rows())
+    return Results(plan, rows(), seconds, len(found) - before, whole)

@@ -1,0 +1,127 @@
+"""Where runs are executed: processes of this machine, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+import time
+from concurrent.futures import Executor, ProcessPoolExecutor
+from typing import Any, Protocol
+
+from bhemu import arguments
+from bhemu.errors import InputError
+from bhemu.sweeps import worker
+
+_PATIENCE = 60  # seconds in which a scheduler that went away may come back
+
+
+class Pool(Protocol):
+    """An executor that can be had again after it has broken."""
+
+    store: str | None
+
+    def start(self) -> Executor:
+        """A working executor."""
+
+    def slots(self) -> int:
+        """How many chunks it works on at the same time."""
+
+    def stop(self) -> None:
+        """Drop it at once, with what it is doing."""
+
+    def close(self) -> None:
+        """Stop, and leave nothing behind."""
+
+
+class Processes:
+    """Worker processes of this machine, made by a process that has imported the emulator."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        most = len(os.sched_getaffinity(0))
+        self._workers = most if workers is None else arguments.integer("workers", workers, 1)
+        self._folder = tempfile.TemporaryDirectory(prefix="bhemu-sweep-")
+        self.store: str | None = self._folder.name
+        self._executor: ProcessPoolExecutor | None = None
+        self._before: set[int | None] = set()
+
+    def start(self) -> Executor:
+        """New processes."""
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([worker.__name__])
+        self._before = {child.pid for child in multiprocessing.active_children()}
+        self._executor = ProcessPoolExecutor(self._workers, context, initializer=worker.begin)
+        return self._executor
+
+    def slots(self) -> int:
+        """One chunk each."""
+        return self._workers
+
+    def stop(self) -> None:
+        """End the processes."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                if child.pid not in self._before:
+                    child.kill()
+        self._executor = None
+
+    def close(self) -> None:
+        """End the processes, remove their files."""
+        self.stop()
+        self._folder.cleanup()
+
+
+class Cluster:
+    """The workers of a Dask scheduler at `address`; files travel with the chunks that need them."""
+
+    store: str | None = None
+
+    def __init__(self, address: str) -> None:
+        try:
+            import distributed
+        except ImportError as problem:
+            raise InputError(
+                f"a cluster needs dask and distributed: {problem}",
+                hint="pip install 'bhemu[sweep]'",
+            ) from problem
+        self._distributed: Any = distributed
+        self._address = address
+        self._client: Any = None
+        self._known = False
+
+    def start(self) -> Executor:
+        """The cluster's executor; where it was there before, a scheduler may take its time."""
+        end = time.monotonic() + (_PATIENCE if self._known else 0)
+        while True:
+            try:
+                self._client = self._distributed.Client(
+                    self._address, set_as_default=False, timeout="10s"
+                )
+                break
+            except (OSError, TimeoutError, ValueError) as problem:
+                if time.monotonic() >= end:
+                    raise InputError(
+                        f"no Dask scheduler answers at {self._address}: {problem}",
+                        hint="dask scheduler starts one, dask worker its workers",
+                    ) from problem
+                time.sleep(0.5)
+        self._known = True
+        executor: Executor = self._client.get_executor(pure=False, retries=0)
+        return executor
+
+    def slots(self) -> int:
+        """One chunk for each thread of each worker; at least one, which waits for a worker."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        threads: int = sum(each["nthreads"] for each in workers.values())
+        return max(1, threads)
+
+    def stop(self) -> None:
+        """Leave the cluster; what it has not begun is dropped."""
+        if self._client is not None:
+            self._client.close(timeout=5)
+        self._client = None
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self.stop()

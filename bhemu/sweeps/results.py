@@ -1,0 +1,204 @@
+"""The results of a sweep: a journal that grows run by run, and in the end a table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from bhemu import __version__
+from bhemu.errors import InputError
+from bhemu.program import files
+from bhemu.sweeps.job import Record
+from bhemu.sweeps.plan import Plan, Run
+from bhemu.sweeps.spec import RESULTS, SCHEMA, Scalar, Sweep
+
+LINES: Final = "runs.jsonl"
+TABLE: Final = "runs.parquet"
+_TEXTS = (
+    *("program", "outcome", "stop", "digest", "category", "rule", "message", "where"),
+    *("tile", "core", "function", "file", "tolerated", "command", "key"),
+)
+_NOT_DONE = ("WorkerLost", "MEMORY")
+"""Rules of runs that say nothing about the program: they are done again."""
+
+
+class Journal:
+    """`runs.jsonl` in a folder: one line per run as it ends, in the order of the plan at last.
+
+    `done` are the records that `resume` finds there, by key. InputError where there are results
+    already and they are neither to be resumed nor replaced.
+    """
+
+    def __init__(self, folder: Path, *, resume: bool = False, replace: bool = False) -> None:
+        self.folder, self.path = folder, folder / LINES
+        self.done: dict[str, Record] = {}
+        self._file: IO[str] | None = None
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"{folder} cannot be made: {problem.strerror}") from problem
+        files.check_writable(self.path, "results")
+        files.check_writable(folder / TABLE, "results")
+        if resume:
+            self.done = dict(_read(self.path))
+        elif self.path.exists() and not replace:
+            raise InputError(
+                f"{self.path} has results already",
+                hint="--resume goes on, --replace begins anew, --out FOLDER puts them elsewhere",
+            )
+
+    def begin(self, kept: Sequence[Record]) -> None:
+        """A new file with the rows of `kept`, to which runs are added."""
+        files.write_whole(self.path, lambda file: file.write(_lines(kept)), "results")
+        self._file = self.path.open("a", encoding="utf-8")
+
+    def add(self, row: Record) -> None:
+        """Keep the row of a run; it is in the file when this returns."""
+        assert self._file is not None
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+
+    def finish(self, plan: Plan, rows: Sequence[Record]) -> bool:
+        """Both files, in the order of the plan; False where pyarrow is missing for the table."""
+        if self._file is not None:
+            self._file.close()
+        files.write_whole(self.path, lambda file: file.write(_lines(rows)), "results")
+        try:
+            import pyarrow  # noqa: F401 - whether it is there
+        except ImportError:
+            return False
+        path = self.folder / TABLE
+        files.write_whole(path, lambda file: write_table(file, plan, rows), "results")
+        return True
+
+
+def _lines(rows: Any) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def _read(path: Path) -> Iterator[tuple[str, Record]]:
+    """The finished runs of a journal; what a power failure cut off is no run."""
+    if files.is_missing(path):
+        return
+    for line in path.read_bytes().splitlines():
+        try:
+            row = json.loads(line)
+            key, rule = row["key"], row.get("rule")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue
+        if rule not in _NOT_DONE and isinstance(key, str):
+            yield key, row
+
+
+def row(run: Run, record: Mapping[str, Any]) -> Record:
+    """A line of the results: the run's parameters, what came of it, how to repeat it."""
+    known = {name: value for name, value in record.items() if name != "number"}
+    named = {"run": run.job.number, "program": run.program, **run.parameters}
+    return {**named, **known, "command": run.command, "key": run.key}
+
+
+def table(plan: Plan, rows: Sequence[Record]) -> Any:
+    """The rows as a pyarrow Table: the columns of RESULTS, the parameters behind `program`."""
+    import pyarrow as pa
+
+    columns = [*RESULTS[:2], *plan.columns, *RESULTS[2:]]
+    kinds = {name: _kind(pa, plan, name) for name in columns}
+    schema = pa.schema(list(kinds.items()), metadata={"bhemu": __version__, "sweep": str(SCHEMA)})
+    arrays = [pa.array([_cell(r.get(n), k) for r in rows], k) for n, k in kinds.items()]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def write_table(file: Any, plan: Plan, rows: Sequence[Record]) -> None:
+    """The table as Parquet."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table(plan, rows), file, compression="zstd")
+
+
+def _kind(pa: Any, plan: Plan, name: str) -> Any:
+    """The type of a column: of a parameter as its values are."""
+    if name == "seconds":
+        return pa.float64()
+    if name in RESULTS:
+        return pa.string() if name in _TEXTS else pa.int64()
+    found: set[type] = set()
+    for part in plan.sweep.parts:
+        values: Sequence[Scalar] = part.parameters.get(name, ())
+        found |= {int} if isinstance(values, range) else {type(value) for value in values}
+    if found == {bool}:
+        return pa.bool_()
+    if found <= {int, float}:
+        return pa.int64() if found == {int} else pa.float64()
+    return pa.string()
+
+
+def _cell(value: Any, kind: Any) -> Any:
+    return str(value) if value is not None and str(kind) == "string" else value
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Runs that ended alike: outcome, rule, place; how many, an example and its command."""
+
+    outcome: str
+    rule: str
+    place: str
+    message: str
+    runs: tuple[int, ...]
+    command: str
+
+    def __str__(self) -> str:
+        named = f"[{self.rule}] {self.message}" if self.rule else self.message
+        at = f", at {self.place}" if self.place else ""
+        return f"{len(self.runs)} x {self.outcome}: {named}{at}"
+
+
+def failures(rows: Sequence[Record]) -> list[Failure]:
+    """The runs that are not ok by outcome, rule and place, the most frequent first."""
+    groups: dict[tuple[str, str, str, str], list[Record]] = {}
+    for each in rows:
+        if each["outcome"] != "ok":
+            key = (each["program"], each["outcome"], each.get("rule") or "", place(each))
+            groups.setdefault(key, []).append(each)
+    found = [
+        Failure(
+            outcome,
+            rule,
+            at,
+            f"{program}: {_message(same[0])}",
+            tuple(r["run"] for r in same),
+            same[0]["command"],
+        )
+        for (program, outcome, rule, at), same in groups.items()
+    ]
+    return sorted(found, key=lambda one: (-len(one.runs), one.runs))
+
+
+def place(row: Record) -> str:
+    """Core, function, file:line of an error; without the pc, which may differ."""
+    line = f"{row['file']}:{row['line']}" if row.get("file") and row.get("line") else ""
+    tile = f"tile {row['tile']}" if row.get("tile") else ""
+    return " ".join(
+        str(part) for part in (tile, row.get("core"), row.get("function"), line) if part
+    )
+
+
+def _message(row: Record) -> str:
+    if row.get("message"):
+        return str(row["message"])
+    wrong = next((o for o in row.get("outputs", ()) if o.get("differing")), None)
+    return f"{wrong['name']}: {wrong['first']}" if wrong else "the outputs differ"
+
+
+def counts(rows: Sequence[Record]) -> Counter[str]:
+    """How many runs ended how."""
+    return Counter(each["outcome"] for each in rows)
+
+
+def folder_of(sweep: Sweep) -> Path:
+    """Where the results of a SWEEP.toml go unless somebody says otherwise: beside it."""
+    return sweep.folder / f"{Path(sweep.origin).stem}-results"
