@@ -1,9 +1,9 @@
 """Runs the blocks of a Markdown page as a reader would: files are written, commands executed.
 
 A block with a title is a file. `sh` and `python` blocks must succeed. In a `console` block each
-line behind "$ " is a command, what follows are lines that it must print, in order, others
-between them; a line may be cut off at its end. `console { .exit-3 }` states the exit code of its commands.
-Other blocks are for the eye.
+line behind "$ " is a command; what follows are lines that it must print, in order, others between
+them. A line may be cut off at its end. `console { .exit-3 }` states the exit code. Other blocks are
+for the eye.
 """
 
 import re
