@@ -16,7 +16,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import BANKS, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.one_thread import OneThread
-from bhemu.options import POISON, coordinate, engine_name, silent
+from bhemu.options import L0, POISON, coordinate, engine_name, silent
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
@@ -27,7 +27,6 @@ _INTERNAL = frozenset(
     NOUN INTERNAL""".split()
 )
 _DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
-_L0 = {"off": 0}
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
 
 
@@ -78,7 +77,7 @@ class Chip(OneThread):
         super().__init__()
         seed = arguments.integer("seed", seed)
         arguments.choice("poison", poison, POISON)
-        arguments.choice("l0", l0, _L0)
+        arguments.choice("l0", l0, L0)
         self.engine = engine_name(engine, "compiled")
         self._options: dict[str, Any] = {
             "seed": seed,
@@ -88,6 +87,7 @@ class Chip(OneThread):
             "reference": reference,
             "stochastic": stochastic,
             "engine": self.engine,
+            "l0": l0,
             "livelock": 0,
             "progress": progress,
         }

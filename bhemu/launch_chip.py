@@ -32,7 +32,7 @@ def _own(program: Program) -> ChipOptions:
         "dram_banks": about.dram_banks,
         "delivery": about.delivery,
         "threads": about.threads,
-        "l0": about.l0,
+        "l0": program.l0,
     }
 
 

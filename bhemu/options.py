@@ -13,6 +13,7 @@ from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 UB = {"error": 0, "warn": 1, "silicon": 2}
 REFERENCE = {"ttsim": 0, "llk": 1}
 STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
+L0 = {"off": 0, "model": 1}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
 _NOC_SIDE = 63  # largest coordinate
 
@@ -31,6 +32,7 @@ class Options(TypedDict, total=False):
     reference: str
     stochastic: int | str | None
     engine: str | None
+    l0: str
     livelock: int
     progress: Callable[[str, float], None]
 
@@ -48,7 +50,6 @@ class ChipOptions(Options, total=False):
     dram_banks: int
     delivery: str
     threads: int
-    l0: str
 
 
 class LaunchOptions(TileOptions, ChipOptions, total=False):
@@ -64,6 +65,7 @@ def of_run(run: RunSpec) -> Options:
         "reference": run.reference,
         "stochastic": run.stochastic,
         "engine": run.engine,
+        "l0": run.l0 or "off",
         "livelock": run.livelock,
     }
 

@@ -18,6 +18,7 @@ from bhemu.machine.until import End, Until
 from bhemu.noc.network import Network
 from bhemu.one_thread import OneThread
 from bhemu.options import (
+    L0,
     POISON,
     REFERENCE,
     STOCHASTIC,
@@ -31,6 +32,7 @@ from bhemu.program import loader
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.schema import ENGINES, OutputSpec, Program
 from bhemu.program.tensor_memory import Tensors
+from bhemu.riscv import l0_cache
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
@@ -49,8 +51,10 @@ class Tile(OneThread, Controls, Tensors):
     reference: "ttsim" or "llk"; stochastic: how the matrix unit and the packer round by chance,
     which no source describes bit by bit: None or "off" (refused), the seed of a model, "up" or
     "down"; engine: what runs the cores, "unicorn" or "compiled", with the
-    same results (None: what BHEMU_ENGINE says, else "unicorn"); livelock: rounds without a Tensix
-    word after which a run looks whether any core can still leave its loop (0 = never);
+    same results (None: what BHEMU_ENGINE says, else "unicorn"); l0: "model" gives the cores their
+    L0 data caches, whose lines do not see what others write to L1, "off" none;
+    livelock: rounds without a Tensix word after which a run looks whether any core can still leave
+    its loop (0 = never);
     poison: None, "zero", "ff" or "random" (fill of L1, with `seed`);
     progress: called with (name, seconds) after something was compiled for the first time.
     Addresses are integers or names of registers and symbols, as in "main+4". A tile belongs to the
@@ -70,6 +74,7 @@ class Tile(OneThread, Controls, Tensors):
         reference: str = "ttsim",
         stochastic: int | str | None = None,
         engine: str | None = None,
+        l0: str = "off",
         livelock: int = 2000,
         progress: Callable[[str, float], None] = silent,
     ) -> None:
@@ -82,6 +87,7 @@ class Tile(OneThread, Controls, Tensors):
         model, self.state.stochastic_seed[0] = arguments.stochastic(stochastic)
         self.state.stochastic[0] = STOCHASTIC[model]
         self.engine = engine_name(engine, ENGINES[0])
+        self.state.l0[0] = arguments.choice("l0", l0, L0)
         arguments.choice("poison", poison, POISON)
         self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)
         if not callable(progress):
@@ -104,6 +110,7 @@ class Tile(OneThread, Controls, Tensors):
     def _power_up(self, fresh: bool = False) -> None:
         """Registers and memory as after a reset; `fresh`: the record is new, all zero."""
         self.state.core_state[:] = RESET
+        l0_cache.power_up(self.state, self.seed, self.xy)
         for window in WINDOWS:
             if window.power_up is not None:
                 window.power_up(self.state, self.xy)

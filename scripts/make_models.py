@@ -59,7 +59,12 @@ SHORT = """## Where the model falls short
   as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates. As ttsim,
   unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), a posted
   atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns and rows
-  of NoC 0. A harvested DRAM bank is bank 7. No L0 data cache: loads are coherent.
+  of NoC 0. A harvested DRAM bank is bank 7.
+* L0 data caches of the cores: off, loads are coherent, unless `l0="model"`: then four lines of 16
+  bytes per core, which loads of L1 fill and only the core's own stores, fences and atomics drop,
+  and a hit in 128. Which line makes room (the one used longest ago) and which hits drop the lines
+  (a generator that begins with the tile's seed) is assumed. The store queue and its order are not
+  modelled: a store is in L1 at once.
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
 * A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are

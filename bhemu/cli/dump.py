@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from bhemu.snapshot import Snapshot
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
-_RUN_ONLY = ("seed", "ub", "poison", "reference", "stochastic", "limit", "timeout_s", "save")
+_RUN_ONLY = (
+    *("seed", "ub", "poison", "reference", "stochastic", "l0", "limit", "timeout_s"),
+    "save",
+)
 
 
 @click.command("dump")

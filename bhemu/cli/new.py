@@ -48,7 +48,6 @@ dram_banks = 8                  # 7 or 8
 harvest = []                    # harvested Tensix columns
 delivery = "round"              # when NoC transfers arrive: round (at its end) late (any order)
 threads = 1                     # processor threads that tiles are spread over; same results
-l0 = "off"                      # data caches of the cores: off model
 
 [firmware]
 # The firmware of every tile, five ELFs of one build with debug information. Without [firmware]
@@ -163,6 +162,7 @@ timeout_s = 60                  # seconds; exit code 7
 # reference = "ttsim"           # where references disagree: ttsim llk
 # stochastic = "off"            # stochastic rounding, not bit-exact: off (refused) SEED up down
 # engine = "unicorn"            # what runs the RISC-V cores: unicorn compiled
+# l0 = "off"                    # data caches of the cores: off model
 """
 
 

@@ -13,6 +13,7 @@ from bhemu.program import coordinates, files
 from bhemu.program.places import DELIVERIES, MOST_THREADS
 from bhemu.program.schema import (
     ENGINES,
+    L0,
     POISON,
     REFERENCES,
     STOCHASTIC,
@@ -159,6 +160,11 @@ def session_options(command: F) -> F:
                 help="model stochastic rounding, not bit-exact (default: it is refused)",
             ),
             engine_option,
+            click.option(
+                "--l0",
+                type=click.Choice(L0),
+                help="data caches of the cores, which miss what others write to L1 (default: off)",
+            ),
             click.option("--limit", type=number(1), metavar="N", help="stop after N clock units"),
             click.option(
                 "--timeout",

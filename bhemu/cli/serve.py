@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 ADDRESS = "NNG_SOCKET_ADDR"
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_CHIP = ("seed", "ub", "poison", "reference", "engine")
+_CHIP = ("seed", "ub", "poison", "reference", "engine", "l0")
 _FLAGS = ("remote", "verbose")
 
 
@@ -69,6 +69,7 @@ def serve_options(command: F) -> F:
                 help="whom to follow where ttsim and tt-llk disagree",
             ),
             click.option("--engine", type=_OneOf("ENGINES"), help="what runs the RISC-V cores"),
+            click.option("--l0", type=_OneOf("L0"), help="data caches of the cores"),
             click.option(
                 "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
             ),

@@ -23,7 +23,7 @@ from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import JAL
 from bhemu.riscv.semantics import COMPUTING
-from bhemu.tensix.state import HELD, RUNNING
+from bhemu.tensix.state import HELD, L0_LINE, RUNNING
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
 _PARK = JAL.assemble(0, 0)
@@ -230,8 +230,19 @@ class _Walk:
             held = self._local(state, offset & ~3)
             return None if held is None else held >> 8 * (offset & 3)
         if address <= L1_SIZE - size:
+            if self._stale(address, size):
+                return None
             return int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
         return device_access.load(self._tile, self._c, address, size)
+
+    def _stale(self, address: int, size: int) -> bool:
+        """The core's L0 cache holds other bytes, for as long as nothing drops them."""
+        if not self._s.l0[0]:
+            return False
+        begin = address & -L0_LINE
+        lines = self._s.l0_data[self._c][self._s.l0_line[self._c, :, 0] == begin + 1]
+        held = lines.tobytes()[address - begin :][:size]
+        return bool(held) and held != self._s.l1[address : address + size].tobytes()
 
     def _local(self, state: _State, offset: int) -> Value:
         """Word of local memory: as this path has stored it, else as it is."""

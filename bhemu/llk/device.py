@@ -38,6 +38,7 @@ def options(text: str | None = None) -> dict[str, Any]:
             "ub",
             "poison",
             "engine",
+            "l0",
             "stochastic",
             *_NUMBERS,
         ):

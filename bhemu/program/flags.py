@@ -31,7 +31,7 @@ from bhemu.program.schema import (
 from bhemu.program.table import Table, suggestion
 
 OF_RUN = (
-    *("seed", "ub", "poison", "reference", "stochastic", "engine"),
+    *("seed", "ub", "poison", "reference", "stochastic", "engine", "l0"),
     *("limit", "timeout_s", "livelock"),
 )
 OF_CHIP = ("delivery", "threads")

@@ -16,6 +16,7 @@ from bhemu.program.address import read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
+from bhemu.program.places import L0 as L0
 from bhemu.program.places import (
     check_extent,
     check_tensors,
@@ -318,6 +319,7 @@ def _run(table: Table) -> RunSpec:
         reference=table.text("reference", "ttsim", choices=REFERENCES),
         stochastic=table.word("stochastic", "off", STOCHASTIC, 0xFFFF_FFFF),
         engine=table.text("engine", None, choices=ENGINES),
+        l0=table.text("l0", None, choices=L0),
     )
     table.finish()
     return spec

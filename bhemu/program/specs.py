@@ -188,7 +188,7 @@ class Until:
 class RunSpec:
     """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
 
-    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES.
+    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES; `l0` None: as [chip] says.
     """
 
     until: tuple[Until, ...] = ()
@@ -201,6 +201,7 @@ class RunSpec:
     reference: str = "ttsim"
     stochastic: int | str = "off"
     engine: str | None = None
+    l0: str | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,11 @@ class Program:
         """Whether it runs on a chip: it has [[tile]], [chip] or tensors in DRAM."""
         dram = [spec.dram for spec in self.inputs] + [spec.dram for spec in self.outputs]
         return bool(self.tiles or self.chip or any(dram))
+
+    @property
+    def l0(self) -> str:
+        """The data caches of the cores, "off" or "model"."""
+        return self.run.l0 or (self.chip or ChipSpec()).l0
 
     def placed(self) -> tuple[TileSpec, ...]:
         """What stands on which tiles; a program of one tile is one entry at (1, 2)."""

@@ -13,9 +13,9 @@ from bhemu.jit.memory import LOAD, STORE
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import access, core_step, polling
+from bhemu.riscv import access, core_step, l0_cache, polling
 from bhemu.riscv.core_step import JUMP_SELF, LEAVE
-from bhemu.riscv.formats import Atomic, Csr, Load, Store
+from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.polling import LOOKING
 from bhemu.riscv.refusals import (
@@ -47,11 +47,12 @@ from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED
 from bhemu.tensix.status import DONE
 
 _EBREAK = rv32i.EBREAK.match
-_LOAD, _STORE, _SYSTEM, _AMO = (kind.code() for kind in (Load, Store, Csr, Atomic))
+_LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))
 _LOCAL = OFFSET["local"]
 _PAGES = L1_SIZE // PAGE
 _STOP = -1  # from `_special`: see stop_kind; _STOP - n: error n of turn.py
-_load_word, _store_word = LOAD[4], STORE[4]
+_load_word = LOAD[4]
+_store_byte, _store_half, _store_word = STORE[1], STORE[2], STORE[4]
 
 
 @njit
@@ -78,13 +79,16 @@ def _is_device(at: Any) -> Any:
 
 @njit
 def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
-    """A load from a device, or one that is refused."""
+    """A load from a device or through the L0 cache, or one that is refused."""
     base = _rs1(s, c, word)
     at = core_step.address(word, base)
     if at & (size - 1):
         misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.fuel[c] -= 1
+    if at < L1_SIZE:
+        _set(s, c, word, core_step.loaded(word, l0_cache.load(s, c, at, size)))
+        return pc + 4
     if not _is_device(at):
         return np.int64(_STOP - LOAD_UNMAPPED)
     if access.load(s, c, at, size) != DONE:
@@ -94,8 +98,18 @@ def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
 
 
 @njit
+def _store_l1(s: Any, at: Any, size: Any, value: Any) -> None:
+    if size == 4:
+        _store_word(s, at, value)
+    elif size == 2:
+        _store_half(s, at, value)
+    else:
+        _store_byte(s, at, value)
+
+
+@njit
 def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
-    """A store to a device, or one that is refused."""
+    """A store to a device or beside the L0 cache, or one that is refused."""
     base = _rs1(s, c, word)
     at = core_step.address(word, base)
     if at & (size - 1):
@@ -105,9 +119,13 @@ def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     if s.until_count[0]:
         s.attention[0] |= STORED
     s.fuel[c] -= 1
+    value = _rs2(s, c, word) & ((1 << (8 * size)) - 1)
+    if at < L1_SIZE:
+        l0_cache.stored(s, c, at)
+        _store_l1(s, at, size, value)
+        return pc + 4
     if not _is_device(at):
         return np.int64(_STOP - STORE_UNMAPPED)
-    value = _rs2(s, c, word) & ((1 << (8 * size)) - 1)
     return pc + 4 if access.store(s, c, at, size, value) == DONE else np.int64(_STOP)
 
 
@@ -122,6 +140,7 @@ def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
         fail(s, c, ILLEGAL, word=word)
         return np.int64(_STOP)
     s.fuel[c] -= 1
+    l0_cache.drop(s, c)
     _store_word(s, at, new)
     _set(s, c, word, old)
     return pc + 4
@@ -177,6 +196,10 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         return _system(s, c, pc, word)
     elif low == _AMO:
         return _atomic(s, c, pc, word)
+    elif low == _FENCE and word >> 12 & 7 <= 1:
+        s.fuel[c] -= 1
+        l0_cache.drop(s, c)
+        return pc + 4
     elif word == JUMP_SELF:
         s.core_state[c] = PARKED
         s.stop_kind[c] = PARKS
@@ -218,6 +241,7 @@ def _slice(s: Any, c: Any) -> Any:
     """Run core `c` from its pc until it must stop; 0, or the error that ended it."""
     local, room = np.int64(_LOCAL + c * LOCAL_SIZE), np.int64(LOCAL_SIZES[c])
     pc, word, own = np.int64(s.pc[c]), np.int64(0), np.uint8(1 << c)
+    l1 = np.int64(0 if s.l0[0] else L1_SIZE)
     while True:
         error = _fetches(s, c, pc)
         s.pc[c] = np.uint32(pc)
@@ -235,7 +259,7 @@ def _slice(s: Any, c: Any) -> Any:
             if page >= _PAGES or s.code_page[page] & own == 0:
                 break
             word = l1_word(s, pc)
-            target = core_step.step(s, c, pc, word, local, room)
+            target = core_step.step(s, c, pc, word, local, room, l1)
             if target < 0 or target >= LEAVE:
                 break
             pc = target
@@ -261,6 +285,7 @@ def run_core(s: Any, c: Any) -> Any:
     s.translated[c] = 1
     if s.fresh[c]:
         s.fresh[c] = 0
+        l0_cache.drop(s, c)
         for i in range(32):
             s.regs[c, i] = np.uint32(0)
     error = np.int64(0)

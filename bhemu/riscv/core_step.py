@@ -1,6 +1,7 @@
 """One instruction of the compiled engine, generated from the instructions' classes.
 
-`step` does what stays within registers, L1 and local memory, and leaves the rest to core_loop.py.
+`step` does what stays within registers, L1 and local memory, and leaves the rest to core_loop.py;
+`l1` is the end of L1, or 0 when loads and stores of L1 go through the L0 cache (there).
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from bhemu.jit.calls import l1_word
 from bhemu.jit.memory import LOAD, STORE
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE, LOCAL_BASE
+from bhemu.memmap import LOCAL_BASE
 from bhemu.riscv import semantics
 from bhemu.riscv.formats import (
     Atomic,
@@ -35,7 +36,7 @@ _PLACE = f"""
 at = (a + OFFSET) & {MASK}
 if at & (SIZE - 1):
     {_ELSEWHERE}
-if at >= {L1_SIZE}:
+if at >= l1:
     at -= {LOCAL_BASE}
     if at < 0 or at >= room:
         {_ELSEWHERE}
@@ -62,7 +63,7 @@ def _leaf(cls: type[Instruction]) -> str:
     if issubclass(cls, Store):
         return f"{_place(cls)}store{cls.size}(s, at, b)\nreturn stored(s, c, pc)"
     if issubclass(cls, Fence):
-        return "return pc + 4"
+        return f"if l1 == 0:\n    {_ELSEWHERE}\nreturn pc + 4"
     jump = _JUMP.replace("ARGUMENTS", cls.arguments)
     if issubclass(cls, Branch):
         there = _JUMP.replace("EXECUTE(ARGUMENTS)", f"(pc + {cls.offset.expression()}) & {MASK}")
@@ -101,7 +102,7 @@ def _stored(s: Any, c: Any, pc: Any) -> Any:
 _KINDS = (*semantics.COMPUTING, Upper, Jump, IndirectJump, Branch, Load)
 step = semantics.function(
     "step",
-    "s, c, pc, word, local, room",
+    "s, c, pc, word, local, room, l1",
     [*semantics.of(*_KINDS), *(cls for cls in REGISTRY if issubclass(cls, Store | Fence))],
     _leaf,
     head=_HEAD,

@@ -184,7 +184,7 @@ class Csr(Instruction, abstract=True, opcode=0x73):
 
 
 class Fence(Instruction, abstract=True, opcode=0x0F):
-    """Order of memory accesses: nothing to do, as accesses take effect in program order."""
+    """Order of memory accesses, which is that of the program; drops the lines of the L0 cache."""
 
     imm = I_IMM
     mode = bits(31, 28)

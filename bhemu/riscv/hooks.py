@@ -12,8 +12,8 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
-from bhemu.riscv import access, polling, semantics
-from bhemu.riscv.formats import Atomic, Csr, Load, Store
+from bhemu.riscv import access, core_step, l0_cache, polling, semantics
+from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.polling import LOOKING
 from bhemu.riscv.primitives import (
@@ -54,7 +54,8 @@ from bhemu.tensix.stops import STOP_FLUSH
 _ILLEGAL_CAUSE = 2
 _JUMP_SELF = rv32i.JAL.assemble(0, 0)
 _EBREAK = rv32i.EBREAK.match
-_SYSTEM, _LOAD, _STORE, _AMO = (kind.code() for kind in (Csr, Load, Store, Atomic))
+_SYSTEM, _LOAD, _STORE, _AMO, _FENCE = (kind.code() for kind in (Csr, Load, Store, Atomic, Fence))
+_CACHED = 16  # attention: loads and stores of L1 go through the L0 cache
 
 
 @njit
@@ -78,6 +79,8 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
         if atomic(s, c, word, at):
             emu_stop(s, c)
             return True
+        if s.l0[0] and core_step.changed(word, np.int64(0), np.int64(0)) >= 0:
+            l0_cache.drop(s, c)
         _overwrites(s, address, at)
         return False
     if word & 0x7F == _SYSTEM and (word >> 12) & 7:
@@ -137,6 +140,29 @@ def _copy_registers(s: Any, c: Any) -> None:
 
 
 @njit
+def _cached(s: Any, c: Any, address: Any, word: Any) -> Any:
+    """What the L0 cache has to do with a word: True for a load that gets other bytes than L1's."""
+    if word & 0x7F == _FENCE and word >> 12 & 7 <= 1:
+        l0_cache.drop(s, c)
+        return False
+    size = core_step.size(word)
+    if size <= 0:
+        return False
+    at = core_step.address(word, x_register(s, c, (word >> 15) & 31))
+    if at >= L1_SIZE or at & (size - 1):
+        return False
+    if word & 0x7F == _STORE:
+        l0_cache.stored(s, c, at)
+        return False
+    value, rd = l0_cache.load(s, c, at, size), (word >> 7) & 31
+    if rd == 0 or value == l0_cache.from_l1(s, at, size):
+        return False
+    reg_write(s, c, REG_X0 + rd, core_step.loaded(word, value))
+    reg_write(s, c, REG_PC, address + 4)
+    return True
+
+
+@njit
 def on_code(s: Any, address: Any) -> None:
     """Before every instruction that the engine can decode."""
     c = s.core[0]
@@ -154,6 +180,9 @@ def on_code(s: Any, address: Any) -> None:
         if kind != NONE:
             s.stop_kind[c] = kind
             emu_stop(s, c)
+            return
+        if s.attention[0] & _CACHED and _cached(s, c, address, l1_word(s, address)):
+            s.fuel[c] -= 1
             return
     word = l1_word(s, address)
     low = word & 0x7F
@@ -240,6 +269,7 @@ def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
 @njit
 def _clear_registers(s: Any, c: Any) -> None:
     s.fresh[c] = 0
+    l0_cache.drop(s, c)
     for i in range(1, 32):
         reg_write(s, c, REG_X0 + i, 0)
 
@@ -261,6 +291,8 @@ def run_core(s: Any, c: Any) -> Any:
         if polling.due(s, c):
             _copy_registers(s, c)
             polling.begin(s, c)
+        if s.l0[0]:
+            s.attention[0] |= _CACHED
         error = emu_start(s, c)
     if error == 0 and s.stop_kind[c] == NONE:
         error = np.int64(FETCH_UNMAPPED)  # the pc is the address at which the engine always stops

@@ -30,6 +30,7 @@ NOC_REQUESTS = 256  # requests of both NIUs that may be under way, see devices/n
 NOC_FIELDS = 16  # of each of them
 NOC_ARRIVED = 64  # writes over the NoC that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
+L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
@@ -212,6 +213,15 @@ MEMBERS = (
     Member("cfg0", _u32, (CORES,), "CSR 0x7C0"),
     Member("csr", _u32, (CORES, 16), "CSRs that are storage, see riscv/csr.py"),
     Member("csr_offset", _i64, (CORES, 2), "what writes added to mcycle and minstret"),
+    # L0 data caches, see riscv/l0_cache.py
+    Member("l0", _i64, (1,), "1 = they are modelled"),
+    Member("l0_line", _i64, (CORES, L0_LINES, 2), "1 + address, 0 = no line; when it was used"),
+    Member("l0_data", _u32, (CORES, L0_LINES, L0_LINE // 4), "what the lines hold"),
+    Member("l0_uses", _i64, (CORES,), "loads through the cache"),
+    Member("l0_random", _u32, (CORES,), "generators of periodic flushes"),
+    Member(
+        "l0_stale", _i64, (CORES, 3), "loads of other bytes than in L1; address, pc of the last"
+    ),
     Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/refusals.py"),
     Member("engine", _u64, (CORES,), "engine handle of each core"),
     Member("registers", _u64, (CORES,), "host address of x0-x31 of each core, 0 = unknown"),
@@ -358,7 +368,7 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes", "quantum", "ub_mode", "reference"),
         *("livelock", "time_slice", "look_every", "count_passes", "stochastic", "stochastic_seed"),
-        *("window_at", "window", "window_rule", "noc_data"),
+        *("l0", "window_at", "window", "window_rule", "noc_data"),
         *POINTERS,
     )
     for member in MEMBERS:

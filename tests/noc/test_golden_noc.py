@@ -19,6 +19,7 @@ CASES = golden_noc.names()
 INTERPRETED = ("own_tile", "token_ring", "atomics", "remote_niu", "mcast_noc1", "dram_len")
 OWN = {*POINTERS, "detail", "leave_at", "look_left", "scratch", "translated"}
 """Members that hold addresses, or what remains of messages and looks at the time."""
+FENCE, NOP = 0x0FF0000F, 0x00000013
 ROOT = Path(__file__).parents[2]
 
 
@@ -48,6 +49,30 @@ def test_late_delivery_does_not_change_the_result(name: str, seed: int) -> None:
     case = golden_noc.load(name)
     chip = golden_noc.run(case, delivery="late", seed=seed, quantum=50)
     assert golden_noc.differences(case, chip) == []
+
+
+@pytest.mark.usefixtures("both_engines")
+@pytest.mark.parametrize("name", CASES)
+def test_data_caches_do_not_change_the_result(name: str) -> None:
+    """Every poller has a fence, and what is loaded once more was behind one."""
+    case = golden_noc.load(name)
+    chip = golden_noc.run(case, quantum=50, l0="model")
+    assert golden_noc.differences(case, chip) == []
+    assert any(tile.state.l0_uses.any() for tile in chip.tiles())
+    assert not any(tile.state.l0_stale.any() for tile in chip.tiles())
+
+
+@pytest.mark.usefixtures("both_engines")
+def test_pollers_without_fences_read_stale_words() -> None:
+    """They get on when a hit happens to drop all lines."""
+    case = golden_noc.load("token_ring")
+    for image in (*case.before.values(), *case.after.values()):
+        words = image.view("<u4")
+        words[words == FENCE] = NOP
+    for l0, stale in (("off", False), ("model", True)):
+        chip = golden_noc.run(case, l0=l0)
+        assert golden_noc.differences(case, chip) == []
+        assert any(tile.state.l0_stale.any() for tile in chip.tiles()) == stale
 
 
 @pytest.mark.usefixtures("both_engines")

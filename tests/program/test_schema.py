@@ -54,6 +54,7 @@ ub = "silicon"
 poison = "random"
 reference = "llk"
 stochastic = 7
+l0 = "model"
 """
 
 
@@ -111,6 +112,7 @@ def test_every_key_of_the_schema():
         poison="random",
         reference="llk",
         stochastic=7,
+        l0="model",
     )
 
 

@@ -25,9 +25,9 @@ SEEDS = range(12)
 LONG_INSTRUCTIONS = 10_000_000
 
 
-def load(pair: Pair, seed: int) -> None:
+def load(pair: Pair, seed: int, draw: type[Draw] = Draw) -> None:
     """Five random programs, all cores released."""
-    programs = {core: Draw((seed, core), core).body() for core in CORE_NAMES}
+    programs = {core: draw((seed, core), core).body() for core in CORE_NAMES}
 
     def put(tile: Tile) -> None:
         tile.reset()
