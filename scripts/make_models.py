@@ -330,7 +330,7 @@ def widths(window: Window, store: bool) -> str:
 def severity(number: int) -> str:
     """What breaking a rule does: "error", "selectable" where Tile(ub=...) may let it pass, "noted"
     where it is counted only."""
-    if number in handed_to("violated"):
+    if number in handed_to("violated") | handed_to("excused"):
         return "selectable"
     return "noted" if number in handed_to("noted") else "error"
 
