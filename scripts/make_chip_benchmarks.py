@@ -1,19 +1,32 @@
-"""Writes docs/benchmarks-chip.md: what a chip costs by its active tiles, in memory and in time."""
+"""Writes docs/benchmarks-chip.md: what a chip costs by its active tiles, in memory and in time.
+
+With $BHEMU_TTSIM, a libttsim.so: also beside it, what both do in the same run.
+"""
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "e2e")]
 
+import chip_program  # noqa: E402
 import noc_program as p  # noqa: E402
+import numpy as np  # noqa: E402
 
 from bhemu.chip import Chip  # noqa: E402
+from bhemu.launch import Program  # noqa: E402
+from bhemu.launch_chip import waiter  # noqa: E402
+from bhemu.metal import host  # noqa: E402
+from bhemu.metal.firmware import Grid, read_firmware  # noqa: E402
 from bhemu.noc.grid import TILES, XY, tile_at  # noqa: E402
+from bhemu.oracle import chips, libttsim  # noqa: E402
 from bhemu.riscv.asm import A0, A1, A2, T1, addi, bne, li, lw, sw  # noqa: E402
 
 TARGET = ROOT / "docs" / "benchmarks-chip.md"
@@ -173,6 +186,89 @@ def _rate_rows() -> list[str]:
     return [f"| {name} | {rate:.0f} | {unit} |" for name, (rate, unit) in rows.items()]
 
 
+# Beside ttsim
+
+
+def _booted(tiles: list[Any], chip: Chip | libttsim.Simulator) -> float:
+    """Seconds of processor time until our firmware has booted on `tiles`."""
+    program = Program.load(ROOT / "elfs" / "add1_chip")
+    firmware = read_firmware(program.firmware)
+    wait = waiter(chip) if isinstance(chip, Chip) else chips.waiter(chip)
+    begin = time.process_time()
+    host.boot(tiles, firmware, Grid.of(program.chip), wait)
+    return time.process_time() - begin
+
+
+def _boot(library: libttsim.Library) -> tuple[float, float]:
+    """Boot of 140 tiles on both."""
+
+    def job(simulator: libttsim.Simulator) -> bytes:
+        simulated = [chips.SimulatedTile(simulator, xy) for xy in _tiles(TILES)]
+        simulator.seconds = _booted(simulated, simulator)
+        return b"\0" * 4
+
+    chip = Chip()
+    ours = _booted([chip.tile[xy] for xy in _tiles(TILES)], chip)
+    return ours, library.do(job, 4).seconds
+
+
+def _program(path: Path) -> Callable[[libttsim.Library], tuple[float, float]]:
+    """A program on both, which must give the same bytes."""
+
+    def compared(library: libttsim.Library) -> tuple[float, float]:
+        verdict = chips.compare_chip(library, Program.load(path))
+        assert verdict.verdict == "equal", verdict
+        return verdict.pair.bhemu.seconds, verdict.pair.ttsim.seconds
+
+    return compared
+
+
+def _random(rows: int, columns: int) -> Any:
+    bits = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+    return (bits.view(np.uint32) & 0xFFFF0000).view(np.float32)
+
+
+def _beside_rows(library: libttsim.Library, folder: Path) -> list[str]:
+    x, nothing = _random(1024, 2048), np.zeros((512, 512), np.float32)
+    every, square = "1-16,2-11", "1-10,2-9"
+    a, b = _random(512, 512), _random(512, 512)
+    rows: dict[str, Callable[[libttsim.Library], tuple[float, float]]] = {
+        "boot of 140 tiles": _boot,
+        "add1, 2048 pages of bf16 on 140 tiles": _program(
+            chip_program.add1(folder / "140", every, x, x + 1)
+        ),
+        "add1, 2048 pages of bf16 on 64 tiles": _program(
+            chip_program.add1(folder / "64", square, x, x + 1)
+        ),
+        "multicast matmul 512 x 512 x 512 of bf16 on 64 tiles": _program(
+            chip_program.matmul(folder / "m", square, (2, 16, 2), a, b, nothing, 4)
+        ),
+    }
+    lines = []
+    for name, both in rows.items():
+        ours, theirs = map(min, zip(*(both(library) for _ in range(_REPEATS)), strict=True))
+        lines.append(f"| {name} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.1f} |")
+    return lines
+
+
+def beside_ttsim() -> list[str]:
+    """The table of what both do, in seconds; nothing without a libttsim.so."""
+    if libttsim.ENVIRONMENT not in os.environ:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        rows = _beside_rows(libttsim.find(None), Path(folder))
+    return [
+        "",
+        "Beside ttsim, in the same run, both on one thread: seconds of processor time from the"
+        " release or the go message to the last tile's answer; every byte of L1 and of the outputs"
+        " is the same.",
+        "",
+        "| what runs | bhemu | ttsim | times as fast |",
+        "|---|---|---|---|",
+        *rows,
+    ]
+
+
 def main() -> None:
     """Measure, and write the page."""
     if sys.argv[1:2] == ["--memory"]:
@@ -195,6 +291,7 @@ def main() -> None:
             "| what runs | rate | unit |",
             "|---|---|---|",
             *_rate_rows(),
+            *beside_ttsim(),
             "",
         )
     )

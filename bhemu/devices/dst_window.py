@@ -15,8 +15,8 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
 from bhemu.tensix import config, dest, doubt
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, MISSING, UB, error
+from bhemu.tensix.quirks import follows_llk, noted, refuse
+from bhemu.tensix.status import DONE, MISSING, NCB, UB, error
 
 FORMAT = error(
     "DST-WINDOW-FORMAT",
@@ -40,6 +40,12 @@ CLEARED = error(
     "access to {address:#010x}: ZEROACC marked row {row} as zero, and what a core then sees is not"
     " said",
     "write the whole row by SFPSTORE or a matrix instruction first",
+)
+STORED = error(
+    "DST-WINDOW-STORED",
+    NCB,
+    "store to {address:#010x}, in row {row} that ZEROACC marked as zero: the row counts again from"
+    " then on, with what its other datums held",
 )
 
 _FP32, _INT32, _FP16, _BF16, _INT16, _INT8 = range(6)
@@ -82,9 +88,27 @@ def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
         return refuse(s, WIDTH, address=address, size=size, width=width)
     if fmt == _INT8 and offset >= _ONE_BYTE_END:
         return ROWS
-    row = _row(s, fmt, offset)  # an aligned access of up to a word stays in one row
+    return DONE
+
+
+@njit
+def _cleared(s: Any, row: Any, offset: Any) -> Any:
+    """DONE, or the error of an access to a row that ZEROACC marked."""
     if s.dst_valid[row] == 0:
-        return refuse(s, CLEARED, address=address, row=row)
+        return refuse(s, CLEARED, address=DST_WINDOW_BASE + offset, row=row)
+    return DONE
+
+
+@njit
+def _stored_to_cleared(s: Any, row: Any, offset: Any) -> Any:
+    """As `_cleared`; with reference llk a store makes the row count, as one of SFPSTORE does.
+
+    tt-llk's tests store whole rows so and read them by SFPLOAD.
+    """
+    if not follows_llk(s):
+        return _cleared(s, row, offset)
+    if s.dst_valid[row] == 0:
+        noted(s, STORED, address=DST_WINDOW_BASE + offset, row=row)
     return DONE
 
 
@@ -189,6 +213,8 @@ def load(s: Any, c: Any, offset: Any, size: Any) -> Any:
     """Load `size` bytes at `offset` of the window."""
     control = _control(s, c)
     status = _refused(s, c, control, offset, size)
+    if status == DONE:  # an aligned access of up to a word stays in one row
+        status = _cleared(s, _row(s, control >> 2, offset), offset)
     if status != DONE:
         return status
     if s.doubt[0]:
@@ -213,9 +239,12 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     """Store `size` bytes at `offset` of the window."""
     control = _control(s, c)
     status = _refused(s, c, control, offset, size)
+    at = _row(s, control >> 2, offset)
+    if status == DONE:
+        status = _stored_to_cleared(s, at, offset)
     if status != DONE:
         return status
-    width, at = _width(control >> 2), _row(s, control >> 2, offset)
+    width = _width(control >> 2)
     low = at + dest.LOW_HALF if width == 4 else at
     columns = _columns(control, offset, size)
     if s.doubt[0]:
@@ -229,6 +258,8 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
         else:
             datum = (value >> (8 * width * i)) & ((1 << (8 * width)) - 1)
             dest.put16(s, row, column, _store16(datum, control))
+    if s.dst_valid[at] == 0:
+        s.dst_valid[at] = 1
     if s.doubt[0]:
         doubt.settle(s, 0, at)
         doubt.settle(s, 1, low)

@@ -23,9 +23,11 @@ _X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first
 _NO_TENSIX_COLUMNS, _NO_TENSIX_ROWS = 0x301, 0x3  # opted out of broadcasts
 _TAG_MASK = 0xFFFF
 _NONE = -1
-_CONFIG = mm.NIU_CFG_0
+_CONFIG, _ROUTER_CONFIG = mm.NIU_CFG_0, mm.NIU_CFG_0 + 4
 _COUNTERS = mm.NIU_COUNTERS
 _GAP = 0x14C  # no register
+_CLOCK_OFF, _REQUEST_FIFO = 1 << 12, 1 << 16  # of NIU_CFG_0; bits 13 and 15 do nothing in this tile
+_CFG_0_RESERVED, _ROUTER_CFG_0_RESERVED = 0xFFE, 0x7FFFE  # to be kept; firmware sets bit 0
 _READ_ZERO = (mm.NOC_L1_ACC_AT_INSTRN, mm.NOC_SEC_CTRL, mm.NOC_CMD_CTRL)
 _TENSIX_TYPE = 0x0100 << 8
 
@@ -108,6 +110,20 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
 
 
 @njit
+def _refused(s: Any, noc: Any, offset: Any, value: Any) -> Any:
+    """A store to NIU_CFG_0 or ROUTER_CFG_0: DONE, or why it is refused."""
+    if offset == _CONFIG and value & _CLOCK_OFF:
+        return np.int64(refuse(s, noc_rules.CLOCK, value=value))
+    if offset == _CONFIG and value & _REQUEST_FIFO:
+        return np.int64(refuse(s, noc_rules.REQUEST_FIFO, value=value))
+    kept = np.int64(_CFG_0_RESERVED if offset == _CONFIG else _ROUTER_CFG_0_RESERVED)
+    bits = (value ^ np.int64(s.niu_config[noc, (offset - _CONFIG) >> 2])) & kept
+    if bits:
+        return np.int64(refuse(s, noc_rules.CFG_RESERVED, value=value, offset=offset, bits=bits))
+    return np.int64(DONE)
+
+
+@njit
 def _store_configuration(s: Any, noc: Any, offset: Any, index: Any, value: Any) -> Any:
     """Store to a configuration register: the translation is the chip firmware's."""
     table = mm.NOC_X_ID_TRANSLATE_TABLE_0 <= offset < mm.NOC_ID_LOGICAL
@@ -117,6 +133,10 @@ def _store_configuration(s: Any, noc: Any, offset: Any, index: Any, value: Any) 
         return np.int64(refuse(s, noc_rules.TABLES, value=value, offset=offset))
     if offset == mm.NIU_TRANS_COUNT_RTZ_CFG and value & 0xFFFF:
         return np.int64(refuse(s, noc_rules.INTERRUPT, value=value))
+    if offset == _CONFIG or offset == _ROUTER_CONFIG:
+        status = _refused(s, noc, offset, value)
+        if status != DONE:
+            return status
     if offset != mm.DEBUG_COUNTER_RESET:
         s.niu_config[noc, index] = np.uint32(value)
     return np.int64(DONE)

@@ -135,6 +135,24 @@ INTERRUPT = error(
     UNIMPLEMENTED,
     "{value:#x} stored to NIU_TRANS_COUNT_RTZ_CFG enables interrupts, which are not modelled",
 )
+CLOCK = error(
+    "NOC-CLOCK",
+    UNIMPLEMENTED,
+    "{value:#x} stored to NIU_CFG_0 has bit 12 set, which stops the clock of the tile",
+    "keep bit 12 clear",
+)
+REQUEST_FIFO = error(
+    "NOC-REQUEST-FIFO",
+    UNIMPLEMENTED,
+    "{value:#x} stored to NIU_CFG_0 has bit 16 set: the request FIFO is not modelled",
+    "keep bit 16 clear; NOC_CMD_CTRL then says when an initiator is free",
+)
+CFG_RESERVED = error(
+    "NOC-CFG-RESERVED",
+    UB,
+    "{value:#x} stored to the NIU register at offset {offset:#x} changes reserved bits: {bits:#x}",
+    "read the register and change other bits only",
+)
 POSTED_ATOMIC = error(
     "NOC-POSTED-ATOMIC",
     NCB,

@@ -1,7 +1,7 @@
 """A program of many tiles on both models: outputs, then L1 of every tile, byte for byte.
 
 On ttsim the same host boots the same firmware and launches the same kernels, through the library's
-windows; a program without firmware is put there as bhemu placed it.
+windows; a program without firmware is put there as bhemu placed it.  Times are the processor's.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def _output_lines(program: Program, tiles: Sequence[XY], pair: Pair) -> list[str
 
 
 def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         stop = chip.run()
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         if stop.reason == "until":
             chip.run("idle", limit=_TIDY)
     except Internal:
@@ -141,7 +141,7 @@ class _Job:
             )
 
     def __call__(self, simulator: Simulator) -> bytes | None:
-        tiles = {xy: _SimulatedTile(simulator, xy) for xy in self._tiles}
+        tiles = {xy: SimulatedTile(simulator, xy) for xy in self._tiles}
         if self._firmware is None:
             for before in self._before:
                 before.put(tiles[before.xy])
@@ -151,7 +151,7 @@ class _Job:
             interleave.write(
                 place, data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0))
             )
-        begin = time.perf_counter()
+        begin = time.process_time()
         for xy, tile in tiles.items():
             if self._firmware is None:
                 tile.write32(REGISTERS["SOFT_RESET_0"], self._before[self._tiles.index(xy)].reset)
@@ -160,23 +160,20 @@ class _Job:
         words = [(tiles[xy], address, value) for xy, address, value in self._words]
         if _wait(simulator, words).reason != "until":
             return None
-        simulator.seconds = time.perf_counter() - begin
+        simulator.seconds = time.process_time() - begin
         simulator.clock(_SETTLE)
         return self._memory(simulator)
 
-    def _boot(self, simulator: Simulator, tiles: dict[XY, _SimulatedTile]) -> None:
+    def _boot(self, simulator: Simulator, tiles: dict[XY, SimulatedTile]) -> None:
         assert self._firmware is not None
         grid, texts = Grid.of(self._program.chip), Texts()
 
-        def wait(conditions: Sequence[tuple[Any, int, int]], limit: int) -> Stop:
-            return _wait(simulator, conditions)
-
-        host.boot([cast(Tile, t) for t in tiles.values()], self._firmware, grid, wait)
+        host.boot([cast(Tile, t) for t in tiles.values()], self._firmware, grid, waiter(simulator))
         for part in self._program.placed():
             for xy in part.at:
                 self._place(tiles[xy], part, texts)
 
-    def _place(self, tile: _SimulatedTile, part: TileSpec, texts: Texts) -> None:
+    def _place(self, tile: SimulatedTile, part: TileSpec, texts: Texts) -> None:
         assert self._firmware is not None
         host.place_kernels(cast(Tile, tile), self._firmware, part, texts)
         if part.sets:
@@ -195,6 +192,11 @@ class _Job:
         return b"".join([*parts, *(simulator.read(0, L1_SIZE, xy) for xy in self._tiles)])
 
 
+def waiter(simulator: Simulator) -> host.Wait:
+    """Runs the library for a host that waits."""
+    return lambda conditions, limit: _wait(simulator, conditions)
+
+
 def _wait(simulator: Simulator, conditions: Sequence[tuple[Any, int, int]]) -> Stop:
     """Until every (tile, address, word) holds; without any for a while."""
     for _ in range((CLOCKS if conditions else _SETTLE) // _POLL):
@@ -204,7 +206,7 @@ def _wait(simulator: Simulator, conditions: Sequence[tuple[Any, int, int]]) -> S
     return Stop("limit", None, 0)
 
 
-class _SimulatedTile:
+class SimulatedTile:
     """As much of a Tile as a host of tt-metal uses."""
 
     def __init__(self, simulator: Simulator, xy: XY) -> None:
@@ -240,7 +242,7 @@ class _Before:
         self.words = {name: tile.read32(REGISTERS[name]) for name in names}
         self.reset = SOFT_RESET_ALL & tile.read32(REGISTERS["SOFT_RESET_0"])
 
-    def put(self, tile: _SimulatedTile) -> None:
+    def put(self, tile: SimulatedTile) -> None:
         """The same on ttsim, its cores still in reset."""
         tile.write(0, self.l1)
         for name, value in self.words.items():

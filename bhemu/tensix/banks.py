@@ -15,7 +15,7 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import BF16, FP16
-from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.quirks import excused, refuse, violated
 from bhemu.tensix.status import NCB, UNSUPPORTED, condition, error
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
@@ -177,6 +177,13 @@ def releasable(s: Any, which: Any) -> Any:
     if s.src_valid[which, bank]:
         return 0
     return violated(s, _RELEASE[which], bank=bank)
+
+
+@njit
+def taken_back(s: Any, which: Any) -> Any:
+    """As `releasable`, for CLEARDVALID; tt-llk's dumps turn to the bank used last by it."""
+    bank = s.matrix_bank[which] & 1
+    return 0 if s.src_valid[which, bank] else excused(s, _RELEASE[which], bank=bank)
 
 
 @njit

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from bhemu.errors import NotModelled, Undefined
 from bhemu.riscv.asm import A0, A1, A2, PARK, code, lbu, lh, lhu, li, lw, sw
+from bhemu.tensix.quirks import counted
+from bhemu.tensix.status import RULES
 from bhemu.tile import Tile
 
 BASE = 0xFFBD8000
@@ -267,6 +269,23 @@ def test_a_row_cleared_by_zeroacc_is_refused(access: int) -> None:
     tile = tile_with(code(li(A1, BASE + 64), access, PARK))
     tile.state.dst_valid[1] = 0
     assert tile.run().reason == "idle"
+
+
+def test_a_store_makes_a_cleared_row_count_as_tt_llks_tests_need_it() -> None:
+    """Reference llk: what is stored is read back, the other datums are what the row held."""
+    tile = Tile(reference="llk")
+    control(tile, 1, 1, 1, 0)
+    tile.state.dst[:16] = 7
+    tile.state.dst_valid[0] = 0
+    assert tile.backend.write(BASE + 4, 0x12345678, 4, 2) == 0
+    assert tile.backend.write(BASE + 8, 0x9ABCDEF0, 4, 2) == 0
+    assert tile.state.dst_valid[0] == 1
+    assert [read(tile, 1, BASE + at, 4) for at in (0, 4, 8)] == [0x70007, 0x12345678, 0x9ABCDEF0]
+    assert [(RULES[n].rule, k) for n, k in counted(tile.state).items()] == [
+        ("DST-WINDOW-STORED", 1)
+    ]
+    tile.state.dst_valid[0] = 0
+    assert tile.backend.read(BASE, 4, 2)[0] < 0
 
 
 @pytest.mark.parametrize("core", ["brisc", "ncrisc"])

@@ -53,7 +53,10 @@ def test_the_upper_half_of_packet_tag_reads_zero() -> None:
 @both
 def test_configuration_is_storage_and_counters_stand_at_zero(base: int) -> None:
     tile = Tile()
-    for at in (0x100, 0x104, 0x108, 0x10C, 0x110, 0x114, 0x148):
+    for at, value in ((0x100, 0xFFFEE001), (0x100, 0x8001), (0x104, 0xFFF80001), (0x104, 0)):
+        tile.write32(base + at, value)
+        assert tile.read32(base + at) == value
+    for at in (0x108, 0x10C, 0x110, 0x114, 0x148):
         tile.write32(base + at, 0x5A000000 + at)
         assert tile.read32(base + at) == 0x5A000000 + at
     assert all(tile.read32(base + 0x200 + 4 * n) == 0 for n in range(62))

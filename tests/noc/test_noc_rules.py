@@ -29,6 +29,10 @@ def atomic(target: tuple[int, int], operands: int = p.INCREMENT, answer: int = 4
     return p.send(p.ATOMIC, target, (answer, HOME), operands)
 
 
+def configure(offset: int, value: int) -> list[int]:
+    return [*li(A1, p.NIU[0] + offset), *li(A0, value), sw(A0, A1)]
+
+
 CASES: dict[str, tuple[str, list[int]]] = {
     "type 3": ("NOC-KIND", write((L1, AWAY), control=0x93)),
     "reserved": ("NOC-RESERVED", write((L1, AWAY), control=p.WRITE | 1 << 20)),
@@ -85,7 +89,11 @@ CASES: dict[str, tuple[str, list[int]]] = {
         "NOC-TRANSLATION-TABLE",
         [*li(A1, p.NIU[0] + 0x118), *li(A0, 0x1234), sw(A0, A1)],
     ),
-    "interrupts": ("NOC-INTERRUPT", [*li(A1, p.NIU[0] + 0x178), *li(A0, 1), sw(A0, A1)]),
+    "clock off": ("NOC-CLOCK", configure(0x100, 1 << 14 | 1 << 12)),
+    "request FIFO": ("NOC-REQUEST-FIFO", configure(0x100, 1 << 14 | 1 << 16)),
+    "reserved bits of the NIU": ("NOC-CFG-RESERVED", configure(0x100, 1 << 14 | 1 << 3)),
+    "reserved bits of the router": ("NOC-CFG-RESERVED", configure(0x104, 1 << 18)),
+    "interrupts": ("NOC-INTERRUPT", configure(0x178, 1)),
 }
 
 

@@ -5,6 +5,7 @@ import pytest
 from unit_runner import run
 
 from bhemu.tensix import status
+from bhemu.tensix.quirks import REFERENCE_LLK, counted
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
@@ -245,6 +246,16 @@ def test_cleardvalid_rules(fields: dict[str, int], name: str) -> None:
     number = run(s, "CLEARDVALID", **fields)
     assert number == status.DONE if not name else rule(number) == name
     assert s.src_valid[0, 0] == (1 if name else 0)
+
+
+def test_cleardvalid_of_a_bank_that_is_not_valid_as_tt_llks_dumps_use_it() -> None:
+    """Reference llk: it turns to the other bank all the same; SETRWC stays refused."""
+    s = State()
+    s.reference[0] = REFERENCE_LLK
+    assert run(s, "CLEARDVALID", cleardvalid=1) == status.DONE
+    assert s.matrix_bank.tolist() == [1, 0] and s.src_valid.tolist() == [[0, 0], [0, 0]]
+    assert [status.RULES[n].rule for n in counted(s)] == ["SRCA-NOT-VALID"]
+    assert rule(run(s, "SETRWC", clear_ab_vld=1)) == "SRCA-NOT-VALID"
 
 
 @pytest.mark.parametrize(

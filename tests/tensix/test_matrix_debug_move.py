@@ -60,8 +60,9 @@ def test_movdbga2d_takes_the_format_of_a_valid_bank() -> None:
     model.check(s)
 
 
-def test_movdbga2d_without_format() -> None:
-    """A bank that is not valid implies SFPU_DEST_FMT_Base, on which nobody should rely."""
+@pytest.mark.parametrize("llk", [False, True])
+def test_movdbga2d_without_format(llk: bool) -> None:
+    """A bank that is not valid implies SFPU_DEST_FMT_Base; tt-llk's dumps read such a bank."""
     s = filled(3, INT8)
     s.src_valid[A, 1] = 0
     s.thread_cfg[0, 4] = FP16 << 1  # SFPU_DEST_FMT_Base
@@ -69,7 +70,7 @@ def test_movdbga2d_without_format() -> None:
     number = run(s, "MOVDBGA2D", instr_mod=EIGHT)
     assert rule(number) == "MOVDBGA2D-FORMAT"
     model.check(s)
-    s.ub_mode[0] = 1
+    (s.reference if llk else s.ub_mode)[0] = 1
     for i in range(8):
         model.put(i, flushed(model.src[A][1][i], 0), FP16, 0)
     assert run(s, "MOVDBGA2D", instr_mod=EIGHT) == status.DONE

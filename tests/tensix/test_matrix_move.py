@@ -329,6 +329,45 @@ REFUSED = [
 ]
 
 
+DOWN = [
+    ("MOVA2D", {"instr_mod": 2, "dst": 10, "src": 19}, {"dst": 8, "src": 16}),
+    ("MOVB2D", {"movb2d_instr_mod": 2, "dst": 15, "src": 3}, {"dst": 8, "src": 3}),
+    ("MOVB2D", {"movb2d_instr_mod": 4, "dst": 11, "src": 7}, {"dst": 8, "src": 4}),
+    ("MOVB2A", {"instr_mod": 2, "srca": 63, "srcb": 6}, {"srca": 60, "srcb": 4}),
+    ("MOVD2A", {"instr_mod": 2, "dst": 7, "src": 5}, {"dst": 4, "src": 4}),
+    ("MOVD2B", {"instr_mod": 2, "dst": 7, "src": 5}, {"dst": 4, "src": 4}),
+    ("MOVD2B", {"instr_mod": 0, "dst": 7, "src": 5}, {"dst": 7, "src": 5}),
+]
+
+
+@pytest.mark.parametrize(("mnemonic", "fields", "down"), DOWN)
+@pytest.mark.parametrize("mode", [{"reference": LLK}, {"ub_mode": 1}])
+def test_rows_are_rounded_down(
+    mnemonic: str, fields: dict[str, int], down: dict[str, int], mode: dict[str, int]
+) -> None:
+    """By the ISA text: as the move of the rows that `down` names, which one row may be."""
+    s, model = filled(2, BF16), Model(filled(2, BF16))
+    for name, value in mode.items():
+        getattr(s, name)[0] = value
+    assert run(s, mnemonic, **fields) == status.DONE
+    named = {status.RULES[n].rule for n in counted(s)}
+    assert named and named <= {"MOV-DST-ROW", "MOV-SRC-ROW"}
+    rows = 8 if mnemonic == "MOVA2D" or fields.get("movb2d_instr_mod") == 2 else 4
+    rows = 1 if fields.get("instr_mod") == 0 else rows
+    for i in range(rows):
+        if mnemonic == "MOVA2D":
+            model.put(down["dst"] + i, flushed(model.src[A][1][down["src"] + i], 0), BF16, 0)
+        elif mnemonic == "MOVB2D":
+            row = down["src"] + (i if rows == 4 else 0)
+            model.put(down["dst"] + i, flushed(model.src[B][0][row], 0), BF16, 0)
+        elif mnemonic == "MOVB2A":
+            model.src[A][1][down["srca"] + i] = flushed(model.src[B][0][down["srcb"] + i], 0)
+        else:
+            bank = model.src[A][1] if mnemonic == "MOVD2A" else model.src[B][0]
+            bank[down["src"] + i] = model.get(down["dst"] + i, BF16, False, 0)
+    model.check(s)
+
+
 @pytest.mark.parametrize(("mnemonic", "fields", "fmt", "name", "detail"), REFUSED)
 def test_refused_before_any_effect(
     mnemonic: str, fields: dict[str, int], fmt: int, name: str, detail: list[int]

@@ -40,6 +40,7 @@ def _each(name: str, values: tuple[int, ...]) -> tuple[Fields, ...]:
 
 
 FLOATS16 = (0, 0x8000, 1, 0x3F80, 0xBF80, 0x3F81, 0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0x0080, 0x4B00)
+EXCHANGES = [[index | 0x100 * (i % 5 < 2) for i in range(32)] for index in (0, 4)]
 CASES: dict[str, dict[int, list[Fields]]] = {
     "SFPMAD": _cross(ALL, A_B, _each("lreg_src_c", (6, 5)), _each("lreg_dest", (2, 6))),
     "SFPADD": _cross(
@@ -90,6 +91,7 @@ CASES: dict[str, dict[int, list[Fields]]] = {
     "SFPSWAP": {
         mod: [
             *({"lreg_dest": 1, "lreg_src_c": 2, "lane_config": x} for x in (0, 0x100, 4, 0x104)),
+            *({"lreg_dest": 1, "lreg_src_c": 2, "lane_config": x} for x in EXCHANGES),
             {"lreg_dest": 3, "lreg_src_c": 0},
             {"lreg_dest": 4, "lreg_src_c": 10},
             {"lreg_dest": 5, "lreg_src_c": 2, "lane_config": 4},

@@ -7,7 +7,9 @@ from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import prng
+from bhemu.tensix.quirks import REFERENCE_LLK, counted
 from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.status import RULES
 
 DEST_INDEX, EXCHANGE = 4, 0x100
 SEEDS = range(4)
@@ -133,6 +135,18 @@ def test_refused_modes(name: str, rule: str, fields: dict[str, int]) -> None:
     assert refused(name, **fields) == rule
 
 
+def test_swap_mode_15_is_mode_9_as_production_kernels_use_it() -> None:
+    """Conversions to uint16 take the maximum with it; other modes above 9 stay refused."""
+    s, plain = fresh(1), fresh(1)
+    s.reference[0] = REFERENCE_LLK
+    fields = {"lreg_dest": 1, "lreg_src_c": 9}
+    assert run(s, "SFPSWAP", instr_mod1=15, **fields) == 0
+    assert run(plain, "SFPSWAP", instr_mod1=9, **fields) == 0
+    assert (s.lreg == plain.lreg).all()
+    assert [RULES[n].rule for n in counted(s)] == ["VECTOR-SWAP-MODE"]
+    assert refused("SFPSWAP", s, instr_mod1=14) == "VECTOR-SWAP-MODE"
+
+
 def test_config_writes_constants_from_lane_0() -> None:
     s = fresh(1)
     s.lreg[0] = 0x12345678
@@ -154,6 +168,20 @@ def test_config_writes_macro_and_lane_registers() -> None:
         assert run(s, "SFPCONFIG", config_dest=register, instr_mod1=1, imm16_math=value) == 0
     assert s.macro_sequence[2] == 0xABCD and s.macro_misc[0] == 0xFFF
     assert s.lane_config.tolist() == [DEST_INDEX | EXCHANGE] * 32
+
+
+def test_config_exchanges_lane_by_lane() -> None:
+    """As kernels of top-k do: DEST_INDEX in all lanes, the exchange in every fourth column."""
+    s = fresh(1)
+    s.lane_config[:] = DEST_INDEX
+    s.lreg[0] = DEST_INDEX | EXCHANGE
+    assert run(s, "SFPCONFIG", config_dest=15, instr_mod1=8, imm16_math=0x4444) == 0
+    assert (
+        s.lane_config.tolist()
+        == [DEST_INDEX | EXCHANGE * (i in (1, 3, 5, 7)) for i in range(8)] * 4
+    )
+    assert run(s, "SFPCONFIG", config_dest=15, instr_mod1=1, imm16_math=DEST_INDEX) == 0
+    assert s.lane_config.tolist() == [DEST_INDEX] * 32
 
 
 def test_config_that_would_differ_between_lanes_is_refused() -> None:

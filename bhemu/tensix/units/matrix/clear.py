@@ -240,7 +240,7 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix", stall="B6"):
             return refuse(s, _CLEARDVALID_RESET, reset=f.reset, cleardvalid=f.cleardvalid)
         for which in range(2):
             if (f.cleardvalid >> which) & 1:
-                status = banks.releasable(s, which)
+                status = banks.taken_back(s, which)
                 if status:
                     return status
         for which in range(2):

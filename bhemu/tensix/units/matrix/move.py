@@ -22,7 +22,7 @@ from bhemu.tensix.formats import (
     UINT16,
 )
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
+from bhemu.tensix.quirks import excused, follows_llk, noted, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.matrix import doubts, transfer
 
@@ -112,12 +112,28 @@ _TF32_OF_16 = error(
 
 @njit
 def _unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
-    """0, or the error of a Dst or Src row that is not a multiple of `rows` (4 or 8)."""
+    """0, or the error of a Dst or Src row that is not a multiple of `rows` (4 or 8).
+
+    By the ISA text moves leave out the low bits; fast tilize begins with whatever RWC.Dst holds.
+    """
+    status = np.int64(0)
     if dst & (rows - 1):
-        return refuse(s, _DST_ROW, row=dst, rows=rows)
-    if src & (rows - 1) or src >= rwc.SRC_ROWS:
-        return refuse(s, _SRC_ROW, row=src, rows=rows)
-    return 0
+        status = excused(s, _DST_ROW, row=dst, rows=rows)
+    if status == 0 and (src & (rows - 1) or src >= rwc.SRC_ROWS):
+        status = excused(s, _SRC_ROW, row=src, rows=rows)
+    return status
+
+
+@njit(inline="always")
+def _down(row: Any, rows: Any) -> Any:
+    """The multiple of `rows` (1, 4 or 8) below a Dst row."""
+    return row & ~(rows - 1)
+
+
+@njit(inline="always")
+def _src_down(row: Any, rows: Any) -> Any:
+    """The same for a Src row."""
+    return row & (rwc.SRC_ROWS - rows)
 
 
 @njit
@@ -195,6 +211,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6", formats
         status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
+        first, row = _down(first, 4), _src_down(row, 4)
         transfer.get(s, kind, first, 4)
         transfer.store(s, SRCA, row, 4)
         if s.doubt[0]:
@@ -220,6 +237,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6", formats
         if status:
             return status
         rows = 4 if f.instr_mod else 1
+        first, row = _down(first, rows), _src_down(row, rows)
         transfer.get(s, kind, first, rows)
         transfer.store(s, SRCB, row, rows)
         if s.doubt[0]:
@@ -249,6 +267,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6", formats="src")
         status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
+        row_a, row_b = _src_down(row_a, 4), _src_down(row_b, 4)
         transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
         transfer.store(s, SRCA, row_a, 4)
         if s.doubt[1]:
@@ -278,6 +297,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
     if status:
         return status
+    first, row = _down(first, rows), _src_down(row, rows)
     status = banks.doubtful(s, row, rows)
     if status:
         return status
@@ -317,7 +337,7 @@ def _debug_format(s: Any, t: Any) -> Any:
         return banks.format_a(s, t, SRCA)
     if config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
         return banks.format_a(s, t, SRCA)
-    status = violated(s, _DEBUG_FORMAT)
+    status = excused(s, _DEBUG_FORMAT)
     return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
 
 
@@ -374,15 +394,17 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6", formats="src")
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.movb2d_instr_mod < 2 or f.movb2d_instr_mod > 5:
             return refuse(s, _MODE, instr_mod=f.movb2d_instr_mod)
-        status = _unaligned(s, f.dst, f.src, 4) or banks.matrix_ready(s, SRCB)
+        status = banks.matrix_ready(s, SRCB)
         if status:
             return status
         rows = 8 if f.movb2d_instr_mod & 2 else 4
         first = rwc.dst_row(s, t, f.dst)
         row = f.src + s.rwc[t, rwc.SRCB]
-        status = _unaligned(s, first, row, rows) or rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = _unaligned(s, f.dst & 3 | first, f.src & 3 | row, rows)
+        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
+        first, row = _down(first, rows), _src_down(row, 1 if rows == 8 else 4)
         kind = _b2d_kind(s, t, f.dest_32b_lo)
         if kind < 0:
             return kind

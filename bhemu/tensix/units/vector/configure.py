@@ -25,6 +25,7 @@ _TWELVE = 12
 _IMMEDIATE, _OR, _AND, _XOR, _LANE_MASK = 1, 2, 4, 6, 8
 _LANE_CONFIG_BITS = lanes.ENABLE_DEST_INDEX | lanes.EXCHANGE_SRCB_SRCC
 _MISC_BITS = 0xFFF
+_ALL_BITS = 0xFFFFFFFF
 # What the immediate form writes to LReg[11] to LReg[14], whatever the immediate.
 _DEFAULTS = np.array([0xBF800000, 0, 0xBF2CC4C7, 0xBEB08FF9], np.uint32)
 
@@ -32,7 +33,7 @@ _DIFFERS = error(
     "VECTOR-CONFIG-LANES",
     UNSUPPORTED,
     "SFPCONFIG would leave register {register} different in lanes 0 and {lane}, which has no model",
-    "enable lanes 0 to 7 (SFPENCC), and load the same value into them",
+    "enable lanes 0 to 7 (SFPENCC), and load the same into them; bit 8 of LaneConfig may differ",
 )
 _VALUE = error(
     "VECTOR-CONFIG-VALUE",
@@ -83,27 +84,29 @@ def _combined(mod: Any, old: Any, value: Any) -> Any:
 
 
 @njit
-def _old(s: Any, register: Any) -> Any:
-    """A register that is the same in all lanes."""
+def _old(s: Any, register: Any, lane: Any) -> Any:
+    """What a lane holds of a macro register, which is the same in all lanes, or of LaneConfig."""
     if register < _SEQUENCE:
         return s.macro_template[register & 3]
     if register < _MISC:
         return s.macro_sequence[register & 3]
-    return s.macro_misc[0] if register == _MISC else s.lane_config[0]
+    return s.macro_misc[0] if register == _MISC else s.lane_config[lane]
 
 
 @njit
-def _uniform(s: Any, mod: Any, register: Any) -> Any:
-    """Scratch value = what all lanes of a macro register or LaneConfig become; DONE or an error."""
-    out, flag, old = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG], _old(s, register)
+def _new(s: Any, mod: Any, register: Any) -> Any:
+    """Scratch value = what the lanes of a macro register or LaneConfig become; DONE or an error."""
+    out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
     bitwise = mod if register == _MISC or register == _LANE_CONFIG else 0
     keep = _U(0xFFFF0000 if register == _LANE_CONFIG and mod & _IMMEDIATE else 0)
+    same = _U(_ALL_BITS ^ lanes.EXCHANGE_SRCB_SRCC if register == _LANE_CONFIG else _ALL_BITS)
     for lane in range(lanes.LANES):
+        old = _old(s, register, lane)
         value = _U(_combined(bitwise, old, out[lane]) | _U(old & keep))
         value = _U(value & _U(_MISC_BITS)) if register == _MISC else value
         out[lane] = value if flag[lane] != _ZERO else old
     for lane in range(1, lanes.LANES):
-        if out[lane] != out[0]:
+        if _U(out[lane] ^ out[0]) & same:
             return refuse(s, _DIFFERS, register=register, lane=lane)
     if register == _LANE_CONFIG and out[0] & ~_U(_LANE_CONFIG_BITS):
         return refuse(s, _VALUE, value=np.int64(out[0]))
@@ -121,7 +124,7 @@ def _store(s: Any, register: Any) -> None:
         s.macro_misc[0] = value
     else:
         for lane in range(lanes.LANES):
-            s.lane_config[lane] = value
+            s.lane_config[lane] = s.lane_tmp[lanes.VALUE, lane]
 
 
 @njit
@@ -159,7 +162,7 @@ class SFPCONFIG(
         _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
             return _constant(s, f.instr_mod1, f.config_dest)
-        status = _uniform(s, f.instr_mod1, f.config_dest)
+        status = _new(s, f.instr_mod1, f.config_dest)
         if status == DONE:
             _store(s, f.config_dest)
         return status

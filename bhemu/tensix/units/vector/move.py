@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse, violated
+from bhemu.tensix.quirks import excused, refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceC
@@ -125,6 +125,8 @@ _GREATER = (
     *(0xFFFFFF00, 0xFFFF00FF, 0xFF00FFFF, 0x00FFFFFF, 0xFFFFFFFF),
 )
 _MAXIMUM_IN = np.array(_GREATER, np.uint32)
+_PRODUCTION_MODE = 15
+_EXCHANGE_BIT = lanes.EXCHANGE_SRCB_SRCC.bit_length() - 1
 
 
 @njit
@@ -136,12 +138,11 @@ def _choose(s: Any, mod: Any, d: Any, c: Any) -> None:
         for lane in range(lanes.LANES):
             flag[lane] = _U(flags[lane] | on)
         return
-    inverted = _MAXIMUM_IN[min(mod, 9)]
-    if s.lane_config[0] & _U(lanes.EXCHANGE_SRCB_SRCC):
-        inverted = _U(~inverted)
+    inverted, config = _MAXIMUM_IN[min(mod, 9)], s.lane_config
     for lane in range(lanes.LANES):
         less = _ONE if lanes.order(x[lane]) < lanes.order(y[lane]) else _ZERO
-        swap = _U(less ^ _U(_U(inverted >> _U(lane)) & _ONE))
+        exchange = _U(config[lane] >> _U(_EXCHANGE_BIT))
+        swap = _U(less ^ _U(_U(_U(inverted >> _U(lane)) ^ exchange) & _ONE))
         flag[lane] = _U(swap & _U(flags[lane] | on))
 
 
@@ -160,6 +161,14 @@ def _exchange(s: Any, d: Any, c: Any, writable: Any) -> None:
 def _other_is_open(s: Any, d: Any) -> Any:
     """True when a scheduled SFPSWAP might write LReg[d], or one that follows from it, beside VC."""
     return d < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
+
+
+@njit
+def _beyond_contract(s: Any, mod: Any) -> Any:
+    """Status of a mode above 9: conversions to uint16 of production kernels name mode 15."""
+    if mod == _PRODUCTION_MODE:
+        return excused(s, _SWAP_MODE, mode=mod)
+    return violated(s, _SWAP_MODE, mode=mod)
 
 
 class SFPSWAP(
@@ -184,7 +193,7 @@ class SFPSWAP(
         if loaded != f.lreg_dest and _other_is_open(s, f.lreg_dest):
             return refuse(s, _SWAP_OTHER, reg=f.lreg_dest)
         if instr_mod1 > 9:
-            status = violated(s, _SWAP_MODE, mode=instr_mod1)
+            status = _beyond_contract(s, instr_mod1)
             if status:
                 return status
             instr_mod1 = np.int64(9)
