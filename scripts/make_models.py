@@ -46,14 +46,15 @@ SHORT = """## Where the model falls short
   above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
 * NoC interface units of a tile alone: registers only; a store that starts a transfer is refused
   (NOC-TRANSFER). On a chip they send, and a request takes effect whole at the end of the round: no
-  packet is split, delayed by others or cut short. Refused by name: transfers above 16384 bytes
-  (the ISA text allows no longer request; hardware is said to split one, but not how its counters
-  then count, and tt-metal's kernels split themselves), answers to a third tile, overlay delivery and header store, exclusion from multicasts, atomics
-  other than increment, swap, compare and swap (all but increment after the ISA text alone), changes
-  of the translation tables, the tile's clock and the request FIFO (bits 12 and 16 of NIU_CFG_0; bits
-  13 and 15 do nothing in a Tensix tile), reserved bits, interrupts, router debug; requests to L2CPU, security and router-only
-  tiles. The data of a write are taken when it is sent, so that counters 32-47 stay 0; data words
-  are lengths divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
+  packet is split, delayed by others or cut short. Refused by name: transfers above 16384 bytes (the
+  ISA text allows no longer request; hardware is said to split one, but not how its counters then
+  count, and tt-metal's kernels split themselves), answers to a third tile, overlay delivery and
+  header store, exclusion from multicasts, atomics other than increment, swap, compare and swap (all
+  but increment after the ISA text alone), changes of the translation tables, the tile's clock and
+  the request FIFO (bits 12 and 16 of NIU_CFG_0; bits 13 and 15 do nothing in a Tensix tile),
+  reserved bits, interrupts, router debug; requests to L2CPU, security and router-only tiles. The
+  data of a write are taken when it is sent, so that counters 32-47 stay 0; data words are lengths
+  divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
 * NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
   after another; `delivery="late"` lets any pass that hardware does not keep in order, whole. Unlike
   ttsim: whether a tile receives a multicast is for its own opt-out masks to say (ttsim asks the
@@ -82,11 +83,11 @@ SHORT = """## Where the model falls short
   ISA text alone, SFPLOADMACRO the text and production kernels (see below); a mode bit to which the
   text gives no meaning is refused. Refused too: SFPLOAD and SFPSTORE mode 10, which address through
   the RWC Sp (no text); LaneConfig other than bits 2 and 8, and what SFPCONFIG would make different
-  from lane to lane but for bit 8; the default of LReg12. A macro takes one cycle per word: what text and kernels
-  leave open is refused (VECTOR-MACRO-*).
-  Outside macros every instruction is complete before the next: the hazards that the hardware does
-  not notice after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next
-  cycle reads the old value) are not seen.
+  from lane to lane but for bit 8; the default of LReg12. A macro takes one cycle per word: what
+  text and kernels leave open is refused (VECTOR-MACRO-*). Outside macros every instruction is
+  complete before the next: the hazards that the hardware does not notice after SFPMAD (a dependent
+  SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next cycle reads the old value) are not
+  seen.
 * UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, compressed tiles
   of 2-bit datums. In a burst of UNPACR over the boundary of a 16-row set of SrcA the silicon may
   drop rows. ttsim refuses the UNPACR, bhemu executes it: every row is written, all rows of the
