@@ -8,6 +8,7 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ _cause: dict[str, Any] = {}  # of the test that runs
 _touched = False
 _config: list[Any] = []
 _read = hashlib.sha256()  # what it read of L1 but for the words of the harness
+_begins = False  # whether the test has not touched the device yet
+DATA = range(0x21000, 0x160000)  # of L1: operands and results
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -50,6 +53,21 @@ def pytest_configure(config: Any) -> None:
     time.time = lambda: begun + (time.process_time() - used) / SLOWER
     _config[:] = [config]
     plain, words = Device.read, Device.read_words
+    write, write_words = Device.write, Device.write_words
+
+    def fresh(device: Device) -> None:
+        global _begins
+        if _begins:  # a test reads more than its kernel writes: nothing that another test left
+            write(device, DATA.start, bytes(len(DATA)))
+            _begins = False
+
+    def written(device: Device, address: int, data: bytes) -> None:
+        fresh(device)
+        write(device, address, data)
+
+    def words_written(device: Device, address: int, values: Sequence[int]) -> None:
+        fresh(device)
+        write_words(device, address, values)
 
     def read(device: Device, address: int, size: int) -> bytes:
         data = plain(device, address, size)
@@ -62,6 +80,7 @@ def pytest_configure(config: Any) -> None:
         return found
 
     Device.read, Device.read_words = read, read_words  # type: ignore[method-assign]
+    Device.write, Device.write_words = written, words_written  # type: ignore[method-assign]
 
 
 def _note(address: int, data: bytes) -> None:
@@ -99,8 +118,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: Any) -> bool | None:
     """Leave out a test whose file's sample is complete or whose time is over."""
-    global _read, _touched
-    _read, _touched = hashlib.sha256(), False
+    global _read, _touched, _begins
+    _read, _touched, _begins = hashlib.sha256(), False, True
     if item.config.getoption("--chosen"):
         return None
     file = item.path.name

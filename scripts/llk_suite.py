@@ -1,6 +1,6 @@
 """Runs a seeded sample of tt-llk's Blackhole tests on bhemu and tabulates the outcomes by file.
 
-python scripts/llk_suite.py run CHECKOUT RESULTS [FILE...]   append records to RESULTS/<file>.jsonl
+python scripts/llk_suite.py run CHECKOUT RESULTS [FILE...]   write records to RESULTS/<file>.jsonl
 python scripts/llk_suite.py table CHECKOUT RESULTS [--write NAME]  the table; or into docs/llk.md
 python scripts/llk_suite.py orders CHECKOUT RESULTS      some of these tests again, in other orders
 CHECKOUT is one of tt-llk or of tt-metal.
