@@ -28,12 +28,12 @@ def start(target: Any, made: r.Generator) -> None:
     """Load and release."""
     for xy, parts in made.images.items():
         for at, data in parts.items():
-            target.write(xy, at, data)
+            target.write(*xy, at, data)
     for bank in made.banks:
-        target.write(_PORTS[bank], r.DRAM_SOURCE, made.data)
+        target.write(*_PORTS[bank], r.DRAM_SOURCE, made.data)
     for xy in made.images:
         for at, value in ((_NCRISC_PC, r.NCRISC_START), (_NCRISC_ENABLE, 1), (_SOFT_RESET, _RUNS)):
-            target.write(xy, at, value.to_bytes(4, "little"))
+            target.write(*xy, at, value.to_bytes(4, "little"))
 
 
 def places(made: r.Generator, tiles: list[XY]) -> dict[Any, tuple[XY, int, int]]:
@@ -50,7 +50,8 @@ def places(made: r.Generator, tiles: list[XY]) -> dict[Any, tuple[XY, int, int]]
 
 def collect(target: Any, made: r.Generator, tiles: list[XY]) -> Memory:
     """The bytes of `places`."""
-    return {place: target.read(*where) for place, where in places(made, tiles).items()}
+    found = places(made, tiles).items()
+    return {place: target.read(*xy, at, n) for place, (xy, at, n) in found}
 
 
 def check_rest(chip: Chip, made: r.Generator) -> None:
@@ -83,11 +84,11 @@ class _OnLibrary:
     def __init__(self, simulator: Simulator) -> None:
         self._simulator = simulator
 
-    def write(self, xy: XY, at: int, data: bytes) -> None:
-        self._simulator.write(at, data, xy)
+    def write(self, x: int, y: int, at: int, data: bytes) -> None:
+        self._simulator.write(at, data, (x, y))
 
-    def read(self, xy: XY, at: int, n: int) -> bytes:
-        return self._simulator.read(at, n, xy)
+    def read(self, x: int, y: int, at: int, n: int) -> bytes:
+        return self._simulator.read(at, n, (x, y))
 
 
 def on_ttsim(library: Library, made: r.Generator, tiles: list[XY]) -> Memory:
@@ -99,7 +100,7 @@ def on_ttsim(library: Library, made: r.Generator, tiles: list[XY]) -> Memory:
         word = r.DONE_WORD.to_bytes(4, "little")
         for _ in range(100_000):
             simulator.clock(500)
-            if all(target.read(xy, r.DONE, 4) == word for xy in made.images):
+            if all(target.read(*xy, r.DONE, 4) == word for xy in made.images):
                 simulator.clock(500)
                 return b"".join(collect(target, made, tiles).values())
         return None
