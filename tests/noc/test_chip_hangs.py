@@ -117,6 +117,6 @@ def read_without_barrier(delivery: str, seed: int) -> Chip:
 
 
 def test_a_missing_barrier_shows_when_delivery_is_late() -> None:
-    assert read_without_barrier("round", 0).read32(THIRD, FLAG) == 0x1234
-    seen = {read_without_barrier("late", seed).read32(THIRD, FLAG) for seed in range(20)}
+    assert read_without_barrier("round", 0).read32(*THIRD, FLAG) == 0x1234
+    seen = {read_without_barrier("late", seed).read32(*THIRD, FLAG) for seed in range(20)}
     assert 0 in seen
