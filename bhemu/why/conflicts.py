@@ -65,6 +65,7 @@ class Conflict:
     first: Event
     second: Event
     units: bool
+    foreign: bool = False  # the second has changed what belongs to the first's thread
 
 
 class _Shadow:
@@ -113,6 +114,8 @@ class Races:
         self._banks = tile.state.src_valid.copy()
         self._states = tile.state.core_state.copy()
         self._pairs: set[tuple[int, int, str]] = set()
+        # Config words that a thread steps behind its UNPACRs: they are read when the word is issued
+        self._at_issue: set[int] = set()
         self._last: dict[tuple[int, bool, int], int] = {}
         self._stores: list[tuple[int, int, Instruction]] = []  # to L1: word, clock, which
 
@@ -127,7 +130,12 @@ class Races:
 
     def conflicts(self) -> list[Conflict]:
         """Those that are no polling."""
-        return [one for one in self.found if one.place & ~3 not in self.polled]
+        return [
+            one
+            for one in self.found
+            if one.place & ~3 not in self.polled
+            and touched.word_of(one.place) not in self._at_issue
+        ]
 
     def ended(self, words: list[int], outputs: list[Range]) -> None:
         """The host sees the words that end the program, and reads its outputs."""
@@ -168,13 +176,33 @@ class Races:
     def _compare(self, event: Event, low: int, high: int) -> None:
         if len(self.found) >= _MOST:
             return
+        if event.write and touched.kind(low) == "Config":
+            self._foreign(event, low)
         for place, old in self._shadow.before(low, high, event.write):
             if old.agent == event.agent or self.order.known(event.agent, old.agent, old.clock):
                 continue
-            pair = (_pushed(old.step), _pushed(event.step), touched.kind(place))
-            if pair not in self._pairs and place & ~3 not in self.polled:
-                self._pairs.add(pair)
-                self.found.append(Conflict(place, old, event, self.order.units))
+            self._keep(Conflict(place, old, event, self.order.units))
+
+    def _foreign(self, event: Event, place: int) -> None:
+        """A thread or its core changes what the thread whose unit reads it has set."""
+        owner, old = touched.thread_of(place), self._shadow.events[self._shadow.written[place]]
+        if owner is None or old is None or thread_of(old) != owner:
+            return
+        if thread_of(event) not in (None, owner):
+            self._keep(Conflict(place, old, event, self.order.units, foreign=True))
+
+    def _keep(self, conflict: Conflict) -> None:
+        first, second = conflict.first.step, conflict.second.step
+        if isinstance(first, Word) and isinstance(second, Word) and conflict.units:
+            units = [cls.unit for cls in (decode(first.word), decode(second.word)) if cls]
+            if units == ["unpack", "cfg"] and first.thread == second.thread:
+                self._at_issue.add(touched.word_of(conflict.place))
+                return
+        pair = (_pushed(conflict.first.step), _pushed(conflict.second.step))
+        key = (*pair, touched.kind(conflict.place))
+        if key not in self._pairs and conflict.place & ~3 not in self.polled:
+            self._pairs.add(key)
+            self.found.append(conflict)
 
     # Instructions of cores
 
@@ -325,6 +353,14 @@ class Races:
             order.acquire(agent, ("mutex", values["mutex_index"]))
         elif name == "ATRELM":
             order.release(agent, step, ("mutex", values["mutex_index"]))
+
+
+def thread_of(event: Event) -> int | None:
+    """The thread that an access belongs to: of a TRISC its own."""
+    step = event.step
+    if isinstance(step, Word):
+        return step.thread if step.core else None
+    return step.core - 1 if 1 <= step.core <= 3 else None
 
 
 def _pushed(step: Step) -> int:

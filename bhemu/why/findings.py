@@ -44,8 +44,8 @@ class Finding:
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place without inlined functions of one line, such as a store to an address."""
-    while where.inlined and where.function and _has_one_line(tile, where):
+    """The place of a load or store without inlined functions of one line, such as `store`."""
+    while where.thread is None and where.inlined and where.function and _has_one_line(tile, where):
         call, *rest = where.inlined
         where = replace(
             where, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)

@@ -13,7 +13,8 @@ from bhemu.machine.stop import now
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS, THREADS
+from bhemu.tensix.recording import WORDS
+from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS
 from bhemu.tile import Tile
 from bhemu.why.check import Context, Outcome
 
@@ -150,10 +151,11 @@ class Trials:
             with contextlib.suppress(BhemuError):  # how the run ended is its state too
                 self.tile.run(limit=clock)
         buffer = self.tile.state.buffer.copy()
+        left = buffer[fill.at] == fill.values
         record = buffer.view(DTYPE)
         for name in _NO_STATE:
             record[name] = 0
-        buffer[fill.at] = 0
+        buffer[fill.at[left]] = 0  # the difference itself, where nothing has touched it
         return buffer
 
     def reader(self, fill: Fill) -> tuple[Where, int] | None:
@@ -174,17 +176,20 @@ class Trials:
         """Who goes on at `clock` of a run from `fill`."""
         self._at(fill, clock)
         s, tile = self.tile.state, self.tile
-        retired, executed, pcs = s.retired.copy(), s.executed.copy(), s.pc.copy()
+        retired, pcs = s.retired.copy(), s.pc.copy()
+        tile.log.clear()
+        s.trace[0] = WORDS
         try:
             tile.run(limit=1)
         except BhemuError as error:
             if error.where is not None:
                 return error.where
-        for t in range(THREADS):
-            if s.executed[t] != executed[t]:
-                word = int(s.gate_word[t])
-                more = {"thread": t, "word": word, "decoded": disassemble(word)}
-                return report.where_core(tile, int(s.gate_core[t]), int(s.gate_pc[t]), **more)
+        finally:
+            s.trace[0] = 0
+            tile.drain_log()
+        for t, word, pc, _ in tile.log:
+            more = {"thread": t, "word": word, "decoded": disassemble(word)}
+            return report.where_core(tile, int(s.gate_core[t]), pc, **more)
         for c in range(CORES):
             if s.retired[c] != retired[c]:
                 pc = int(pcs[c])

@@ -128,13 +128,34 @@ def _config_of(formats: str, unpacker: int, context: int) -> tuple[Range, ...]:
         fields = [f for _, f in _fields_of(pack)]
     elif formats == "src":
         known = vars(config_fields).items()
-        fields = [f for title, f in known if title.startswith(("ALU_FORMAT", "ALU_ACC"))]
+        names = ("ALU_FORMAT_SPEC_REG0", "ALU_FORMAT_SPEC_REG1", "ALU_ACC")
+        fields = [f for title, f in known if title.startswith(names)]
     else:
         fields = []
     return tuple(
         (first, first + field.mask.bit_length())
         for field in fields
         for first in [32 * field.word + field.shift]
+    )
+
+
+@cache
+def _threads() -> dict[int, int]:
+    """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
+    read: dict[int, set[int]] = {}
+    for formats, thread in (("unpack", 0), ("pack", 2), ("src", 1)):
+        for unpacker in (0, 1):
+            for context in range(8):
+                for low, high in _config_of(formats, unpacker, context):
+                    for bit in range(low, high):
+                        read.setdefault(bit, set()).add(thread)
+    return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
+
+
+def thread_of(place: int) -> int | None:
+    """The thread whose unit alone reads a place of Config, None for any other."""
+    return (
+        _threads().get((place - CONFIG) % (32 * CONFIG_WORDS)) if kind(place) == "Config" else None
     )
 
 

@@ -117,7 +117,9 @@ def overwritten_dst(wait: bool) -> dict[str, list[Line]]:
     """T1 writes Dst again before T2 has read it."""
     again: list[Line] = [WAIT_FULL if wait else 0x13, SFPSTORE, SYNC]
     return {
-        "trisc1": [INIT, store(FLAG, 1), LOADI, SFPSTORE, SFPU_DONE, sem("SEMPOST"), LOADI2, *again],
+        "trisc1": [
+            INIT, store(FLAG, 1), LOADI, SFPSTORE, SFPU_DONE, sem("SEMPOST"), LOADI2, *again,
+        ],
         "trisc2": [wait_for(FLAG, 1), WAIT, SFPLOAD, SFPU_DONE, sem("SEMGET"), SYNC],
     }  # fmt: skip
 

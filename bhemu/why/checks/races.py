@@ -7,13 +7,14 @@ from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why import touched
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.conflicts import Conflict, Event, Races
+from bhemu.why.conflicts import Conflict, Event, Races, thread_of
 from bhemu.why.findings import Finding, place
 from bhemu.why.order import HOST, unit_of
 from bhemu.why.recorder import Recorder
 from bhemu.why.walk import MOST, Step, Word, where
 
 _HANGS = 20_000  # steps of a program that goes on for ever
+_COUNT, _CHANGES = "for its wait", "and changes"
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -39,6 +40,8 @@ def _findings(races: Races) -> list[Finding]:
     for conflict in races.conflicts():
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
+        if conflict.units and not isinstance(conflict.first.step, Word):
+            key = "stores of", conflict.first.agent  # one wait is missing for all of them
         found.setdefault(key, finding)
     return list(found.values())[:_SEEN]
 
@@ -56,6 +59,13 @@ def _name(step: Step) -> str:
 def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     """The step that is wrong, what is wrong with it, what to do."""
     first, second = conflict.first, conflict.second
+    if conflict.foreign:
+        text = f"{_CHANGES} what {_side(first.step)} has set for its own thread"
+        return second.step, text, "leave it to the thread whose unit reads it"
+    foreign = _foreign(conflict)
+    if foreign is not None:
+        text = f"{_CHANGES} what the unit of another thread reads"
+        return foreign, text, "leave it to the thread whose unit reads it"
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
         return early, text, "load TTSync (tensix_sync) before it"
@@ -75,8 +85,18 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
             return release, text, "release after the last access, and behind a STALLWAIT for it"
         text = "for nothing makes it wait for the other side"
         return event.step, text, "wait (SEMWAIT, TTSync, a word of L1) before this access"
-    text = "for its wait does not cover the other side's access"
-    return second.step, text, "count posts and gets: the wait must be for what was done last"
+    text = f"{_COUNT} does not cover the other side's access"
+    return second.step, text, "count posts and gets, and look whether both sides mean this place"
+
+
+def _foreign(conflict: Conflict) -> Step | None:
+    """The one of two accesses to Config that changes what another thread's unit reads alone."""
+    owner = touched.thread_of(conflict.place)
+    sides = [(event, thread_of(event)) for event in (conflict.first, conflict.second)]
+    if owner is None or owner not in [thread for _, thread in sides]:
+        return None
+    others = [e.step for e, t in sides if e.write and t is not None and t != owner]
+    return others[0] if others else None
 
 
 def _done_early(races: Races, first: Event, second: Event) -> Step | None:
@@ -106,7 +126,9 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
     who = place(where(tile, blamed, pushed=True), blamed.clock, tile)
-    if HOST in (first.owner, second.owner):
+    if wrong.startswith(_CHANGES):
+        text = f"{_name(blamed)} of {_side(blamed)} writes {touched.name(conflict.place)}, {wrong}"
+    elif HOST in (first.owner, second.owner):
         what = f"{_name(blamed)} of {_side(blamed)}"
         text = f"{what} is too early, {wrong}: {touched.name(conflict.place)}"
     else:
@@ -123,7 +145,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
-        90,
+        60 if wrong.startswith(_COUNT) else 90,
     )
 
 

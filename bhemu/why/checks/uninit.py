@@ -7,16 +7,17 @@ import numpy.typing as npt
 
 from bhemu.memmap import CORE_NAMES, LOCAL_SIZES
 from bhemu.program import loader
-from bhemu.tensix.state import LOCAL_SIZE, OFFSET
+from bhemu.tensix.state import FIELDS, LOCAL_SIZE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
-from bhemu.why.perturb import Fill, Trials, place_name
+from bhemu.why.perturb import Fill, Trials, member_of, place_name
 
 _SEEN = 3  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
 _LREGS = 8  # those that a program writes
 _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
 _FILLS = 2
+_GAP = 16  # bytes between two areas of L1
 
 
 def run(context: Context) -> list[Finding]:
@@ -30,7 +31,7 @@ def run(context: Context) -> list[Finding]:
         fill = _filled(unwritten, number)
         while len(found) < _SEEN and (one := _deciding(trials, fill)) is not None:
             found.append(_finding(context, trials, one))
-            fill = _without(fill, one)
+            fill = _without(fill, int(one.at[0]))
         if found:
             break
     return found
@@ -73,8 +74,18 @@ def _deciding(trials: Trials, fill: Fill) -> Fill | None:
     return trials.deciding(fill) if fill.at.size else None
 
 
-def _without(fill: Fill, found: Fill) -> Fill:
-    keep = ~np.isin(fill.at, found.at)
+def _without(fill: Fill, at: int) -> Fill:
+    """Without what stands in one piece around a byte: in L1 an area, else the whole member."""
+    index = int(np.searchsorted(fill.at, at))
+    name = member_of(at)[0]
+    gaps = np.flatnonzero(np.diff(fill.at) > _GAP) + 1
+    low = int(gaps[gaps <= index][-1]) if (gaps <= index).any() else 0
+    high = int(gaps[gaps > index][0]) if (gaps > index).any() else len(fill.at)
+    keep = np.ones(len(fill.at), bool)
+    if name in ("l1", "local"):
+        keep[low:high] = False
+    else:
+        keep = (fill.at < OFFSET[name]) | (fill.at >= OFFSET[name] + FIELDS[name][0].itemsize)
     return Fill(fill.at[keep], fill.values[keep])
 
 
