@@ -3,7 +3,7 @@
 The same functions compute it that execute the word (tensix/units), as plain Python.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,68 @@ def effective(s: State, thread: int, word: int) -> str:
         s.detail[:] = kept
 
 
+class Unpack(NamedTuple):
+    """What an UNPACR would do: from L1 `first` to `end`, to rows `low` to `high`."""
+
+    unpacker: int
+    mode: Any
+    first: int
+    end: int
+    datums: int
+    low: int
+    high: int
+    refused: int  # why it has no target, 0 = it has one
+
+
+class Pack(NamedTuple):
+    """What a PACR would do: from these Dst rows to L1 `first` to `end`."""
+
+    mode: Any
+    rows: list[int]
+    first: int
+    end: int
+    datums: int
+    exponent: int
+
+
+def unpack_of(s: State, t: int, word: int) -> Unpack | None:
+    """What an UNPACR would do; None for one that unpacks nothing."""
+    f = _fields(UnpackWord, word)
+    if f.cfg_context_cnt_inc or f.search_cache_flush:
+        return None
+    u = f.unpack_block_selection
+    m = plain(mode_of_word)(s, t, f)
+    count = int(s.adc[m.counters, u, 1, 0]) - int(s.adc[m.counters, u, 0, 0]) + 1
+    read = plain(input_address.source)(s, t, m)
+    rows = max((count - 1) // read.row, 0)
+    start = int(read.data)
+    bits = 8 * int(read.step) * rows + read.bits * (count - rows * read.row)
+    cell = int(plain(output_address.first_cell)(s, t, m))
+    refused = min(cell, 0)
+    if not refused:
+        cell -= 0 if m.unpacker else output_address.FIRST_CELL
+        cell += int(plain(output_address.set_cells)(s, t, m))
+    high = (cell + max(count, 1) - 1) >> 4
+    ends = (start >> 3, (start + bits + 7) >> 3)
+    return Unpack(u, m, *ends, count, cell >> 4, high, refused)
+
+
+def pack_of(s: State, t: int, word: int) -> Pack | None:
+    """What a PACR would do; None for one that packs nothing."""
+    f = _fields(PackWord, word)
+    if f.flush:
+        return None
+    m = plain(modes.mode_of)(s, t)
+    a = f.addr_cnt_context if f.ovrd_thread_id else t
+    rows = plain(pack_input.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
+    numbers = [int(plain(pack_input.row_of)(rows, k)) for k in range(rows.number)]
+    place = plain(pack_output.place_of)(s, a, m)
+    datums = int(plain(downsample.count_of)(s, m, rows))
+    data, bits = int(place.data), int(plain(formats.datum_bits)(m.out))
+    end = data + (datums * bits + 7 >> 3)
+    return Pack(m, numbers, data, end, datums, int(place.exponent))
+
+
 def _unpacr(s: State, t: int, word: int) -> str:
     f = _fields(UnpackWord, word)
     u = f.unpack_block_selection
@@ -58,58 +120,47 @@ def _unpacr(s: State, t: int, word: int) -> str:
         return f"unpacker {u}: counts its context on, unpacks nothing"
     if f.search_cache_flush:
         return f"unpacker {u}: flushes its cache, unpacks nothing"
-    m = plain(mode_of_word)(s, t, f)
-    count = int(s.adc[m.counters, u, 1, 0]) - int(s.adc[m.counters, u, 0, 0]) + 1
-    read = plain(input_address.source)(s, t, m)
-    rows = max((count - 1) // read.row, 0)
-    start = int(read.data)
-    bits = 8 * int(read.step) * rows + read.bits * (count - rows * read.row)
-    first, end = start >> 3, (start + bits + 7) >> 3
+    does = unpack_of(s, t, word)
+    assert does is not None
+    m = does.mode
     parts = [f"unpacker {u}" + (f" context {int(m.context)}" if m.multi else "")]
     if f.zero_write2:
         parts.append("writes zeros")
     else:
-        parts.append(f"reads {_span(first, end)}, {count} datums of {_format(int(m.fmt))}")
-    parts.append(f"to {_target(s, t, m, count)} as {_format(int(m.out))}")
+        span = _span(does.first, does.end)
+        parts.append(f"reads {span}, {does.datums} datums of {_format(int(m.fmt))}")
+    parts.append(f"to {_target(s, does)} as {_format(int(m.out))}")
     parts += [name for name, on in (("tilizes", m.tileize), ("transposes", m.haloize)) if on]
     if f.set_dat_valid:
         parts.append("hands the bank over")
     return f"{', '.join(parts)} (Config bank {int(m.bank)})"
 
 
-def _target(s: State, t: int, m: Any, count: int) -> str:
-    first = int(plain(output_address.first_cell)(s, t, m))
-    if first < 0:
-        return f"nowhere: [{RULES[first].rule}]" if first in RULES else "nowhere"
-    first -= 0 if m.unpacker else output_address.FIRST_CELL
-    first += int(plain(output_address.set_cells)(s, t, m))
-    low, high = first >> 4, (first + max(count, 1) - 1) >> 4
-    if m.to_dst:
-        return f"Dst rows {low}-{high}"
-    bank = int(s.unpack_bank[m.unpacker]) & 1
-    return f"Src{'AB'[m.unpacker]} bank {bank} rows {low}-{high}"
+def _target(s: State, does: Unpack) -> str:
+    if does.refused < 0:
+        rule = RULES.get(does.refused)
+        return f"nowhere: [{rule.rule}]" if rule is not None else "nowhere"
+    if does.mode.to_dst:
+        return f"Dst rows {does.low}-{does.high}"
+    bank = int(s.unpack_bank[does.unpacker]) & 1
+    return f"Src{'AB'[does.unpacker]} bank {bank} rows {does.low}-{does.high}"
 
 
 def _pacr(s: State, t: int, word: int) -> str:
     f = _fields(PackWord, word)
-    m = plain(modes.mode_of)(s, t)
-    if f.flush:
+    does = pack_of(s, t, word)
+    if does is None:
         return "ends the tile, packs nothing"
-    a = f.addr_cnt_context if f.ovrd_thread_id else t
-    rows = plain(pack_input.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
-    numbers = [int(plain(pack_input.row_of)(rows, k)) for k in range(rows.number)]
-    place = plain(pack_output.place_of)(s, a, m)
-    datums = int(plain(downsample.count_of)(s, m, rows))
-    data, bits = int(place.data), int(plain(formats.datum_bits)(m.out))
-    source = "zeros" if f.zero_write else f"Dst rows {_listed(numbers)} as {_format(int(m.fmt))}"
+    m = does.mode
+    source = "zeros" if f.zero_write else f"Dst rows {_listed(does.rows)} as {_format(int(m.fmt))}"
     wide = " (32 bits)" if m.wide and not f.zero_write else ""
     parts = [
         f"packs {source}{wide}",
-        f"to {_span(data, data + (datums * bits + 7 >> 3))}",
-        f"{datums} datums of {_format(int(m.out))}",
+        f"to {_span(does.first, does.end)}",
+        f"{does.datums} datums of {_format(int(m.out))}",
     ]
     if plain(formats.is_bfp)(m.out):
-        parts.append(f"exponents at {int(place.exponent):#x}")
+        parts.append(f"exponents at {does.exponent:#x}")
     if m.relu:
         parts.append(_RELU.get(int(m.relu), f"ReLU mode {int(m.relu)}"))
     parts += ["adds to what is there"] if m.accumulate else []

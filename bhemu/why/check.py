@@ -50,9 +50,11 @@ class Outcome:
 
     def same(self, other: "Outcome") -> bool:
         """Whether it ended as the other one, with the same bytes."""
-        return self._end() == other._end() and self.outputs == other.outputs
+        return self.ending == other.ending and self.outputs == other.outputs
 
-    def _end(self) -> str | None:
+    @property
+    def ending(self) -> str | None:
+        """The kind of error that ended it."""
         return None if self.error is None else type(self.error).__name__
 
 

@@ -1,7 +1,7 @@
 """What is wrong with a run: an error, a hang, an output that differs; who did it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
@@ -43,11 +43,41 @@ class Finding:
             yield f"  hint: {self.advice}"
 
 
-def place(where: Where | None, instant: int | None) -> dict[str, Any]:
-    """Who and where, as findings name it; what is unknown is left out."""
+def outside_helpers(tile: Tile, where: Where) -> Where:
+    """The place of a load or store without inlined functions of one line, such as `store`."""
+    while where.thread is None and where.inlined and where.function and _has_one_line(tile, where):
+        call, *rest = where.inlined
+        where = replace(
+            where, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
+        )
+    return where
+
+
+def _has_one_line(tile: Tile, where: Where) -> bool:
+    """Whether all code of the inlined function of a place stems from one line of it."""
+    if where.core is None or where.pc is None:
+        return False
+    core = tile.core[where.core]
+    _, low, high = core.function(where.pc)
+    lines: set[tuple[str | None, int | None]] = set()
+    for pc in range(low, high, 4):
+        name, calls = core.inlined(pc)
+        _, file, line = core.locate(pc)
+        for call in calls:
+            if name == where.function and line:
+                lines.add((file, line))
+            name, file, line = call.function, call.file, call.line
+    return len(lines) == 1
+
+
+def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
+    """Who and where, as findings name it; what is unknown is left out.
+
+    tile: the line is that of the caller where a helper of one line was inlined.
+    """
     if where is None:
         return {}
-    known = where.as_dict()
+    known = (where if tile is None else outside_helpers(tile, where)).as_dict()
     function = known.pop("function", None) or known.pop("symbol", None)
     shown = {**known, "function": function, "instant": instant}
     return {name: value for name, value in shown.items() if value is not None}
@@ -95,7 +125,7 @@ def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Find
     name = f"{result.spec.name}[{index}]"
     links = [] if tile is None else chain(tile, program, "brisc", name)
     made = next((link for link in links if link.where is not None), None)
-    culprit = {} if made is None else place(made.where, made.clock)
+    culprit = {} if made is None else place(made.where, made.clock, tile)
     text = " ".join(str(result.report).split())
     evidence = tuple("  " * link.depth + str(link) for link in links)
     victim = {"output": result.spec.name, "index": list(result.report.first.index)}

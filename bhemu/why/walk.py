@@ -14,6 +14,7 @@ from bhemu.memmap import LOCAL_BASE
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.insn import disassemble
+from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE
 from bhemu.tile import Tile
 
@@ -61,7 +62,11 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Word:
-    """A Tensix word of thread 0-2 that `core` pushed at `pc`; `origin` as `gate_from`."""
+    """A Tensix word of thread 0-2 that `core` pushed at `pc`; `origin` as `gate_from`.
+
+    `index`: how many words the thread had taken from its FIFO by then, `pushed` the pc that pushed
+    the last of them: where a MOP or REPLAY gave the word, that is its place.
+    """
 
     clock: int
     thread: int
@@ -69,17 +74,19 @@ class Word:
     pc: int
     core: int
     origin: int
+    index: int
+    pushed: int
 
 
 Step = Instruction | Word
 
 
-def where(tile: Tile, step: Step) -> Where:
-    """Place of a step, for messages and findings."""
+def where(tile: Tile, step: Step, *, pushed: bool = False) -> Where:
+    """Place of a step, for messages; with `pushed` that of the REPLAY where it gave the word."""
     if isinstance(step, Instruction):
         return report.where_core(tile, step.core, step.pc, **report.instruction(tile, step.pc))
     more = {"thread": step.thread, "word": step.word, "decoded": disassemble(step.word)}
-    return report.where_core(tile, step.core, step.pc, **more)
+    return report.where_core(tile, step.core, step.pushed if pushed else step.pc, **more)
 
 
 class Walk:
@@ -106,29 +113,35 @@ class Walk:
 
     def _looks(self, t: int, word: int) -> tuple[Word, Any]:
         s = self._tile.state
-        step = Word(now(s), t, word, int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t]))
+        index = int(s.fifo_read[t])
+        pushed = int(s.fifo_pc[t, (index - 1) % FIFO_DEPTH])
+        how = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
+        step = Word(now(s), t, word, *how, index, pushed)
         return step, self._before(step) if self._before else None
 
     def _executed(self, seen: tuple[Word, Any], status: int) -> None:
         if status == DONE and self._after:
             self._after(*seen)
 
-    def run(self, most: int = MOST) -> bool:
-        """To the end of the program or its error; False when that is more than `most` steps."""
+    def run(self, most: int = MOST, until: str | None = None) -> bool:
+        """To the end of the program or its error; False when that is more than `most` steps.
+
+        until: "idle" goes on behind the program's own end.
+        """
         tile = self._tile
         try:
             if self._instruction is None:
-                return tile.run(limit=16 * most).reason != "limit"
-            return self._steps(most)
+                return tile.run(until, limit=16 * most).reason != "limit"
+            return self._steps(most, until)
         except BhemuError:
             return True
 
-    def _steps(self, most: int) -> bool:
+    def _steps(self, most: int, until: str | None) -> bool:
         tile, s = self._tile, self._tile.state
         assert self._instruction is not None
         retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
         for _ in range(most):
-            stop = tile.run(limit=1)
+            stop = tile.run(until, limit=1)
             for c in np.flatnonzero(s.retired != retired):
                 pc = int(pcs[c])
                 word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")

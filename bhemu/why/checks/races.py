@@ -1,0 +1,217 @@
+"""Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
+
+from collections.abc import Iterator
+
+from bhemu.memmap import CORE_NAMES
+from bhemu.tensix.insn import decode
+from bhemu.tile import Tile
+from bhemu.why import touched
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.conflicts import Conflict, Event, Races, thread_of
+from bhemu.why.findings import Finding, place
+from bhemu.why.order import HOST, unit_of
+from bhemu.why.recorder import Recorder
+from bhemu.why.walk import MOST, Step, Word, where
+
+_HANGS = 20_000  # steps of a program that goes on for ever
+_COUNT, _CHANGES = "for its wait", "and changes"
+_SEEN = 3  # findings of a run: what comes later is mostly a consequence
+_STALL = {
+    "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
+    "pack": "PACK (0x8)", "matrix": "MATH (0x10)", "mover": "XMOV (0x200)",
+    "vector": "SFPU (0x800)",
+}  # fmt: skip
+
+
+def run(context: Context) -> list[Finding]:
+    """Conflicts of the plain order; those of units where there is none."""
+    if context.is_chip:
+        return []
+    tile = context.launch(engine="compiled")
+    recorder = Recorder(tile)
+    specs = context.program.outputs
+    outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
+    recorder.walk(_HANGS if context.symptom.hangs else MOST, outputs)
+    return _findings(recorder.plain) or _findings(recorder.units)
+
+
+def _findings(races: Races) -> list[Finding]:
+    found: dict[tuple[str, int], Finding] = {}
+    for conflict in races.conflicts():
+        finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
+        key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
+        if conflict.units and not isinstance(conflict.first.step, Word):
+            key = "stores of", conflict.first.agent  # one wait is missing for all of them
+        found.setdefault(key, finding)
+    return list(found.values())[:_SEEN]
+
+
+def _told(tile: Tile, event: Event) -> str:
+    verb = "writes" if event.write else "reads"
+    return f"{verb} at clock {event.step.clock}: {where(tile, event.step)}"
+
+
+def _name(step: Step) -> str:
+    cls = decode(step.word) if isinstance(step, Word) else None
+    return "an access" if cls is None else cls.name
+
+
+def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
+    """The step that is wrong, what is wrong with it, what to do."""
+    first, second = conflict.first, conflict.second
+    if conflict.foreign:
+        text = f"{_CHANGES} what {_side(first.step)} has set for its own thread"
+        return second.step, text, "leave it to the thread whose unit reads it"
+    foreign = _foreign(conflict)
+    if foreign is not None:
+        text = f"{_CHANGES} what the unit of another thread reads"
+        return foreign, text, "leave it to the thread whose unit reads it"
+    if (early := _done_early(races, first, second)) is not None:
+        text = "for it lets others go on while words that its core has pushed are still to come"
+        return early, text, "load TTSync (tensix_sync) before it"
+    for event in (first, second):
+        if event.owner == HOST:
+            text = "for it ends the program while an output is still to be written"
+            return event.step, text, "wait for every core before the word that ends the program"
+    for event, other in ((second, first), (first, second)):
+        if event.waited:
+            continue
+        if event.wait is not None:
+            text = "for its block bits leave out the word that should wait"
+            return event.wait, text, "name the unit of the words that must wait in stall_res"
+        release = _release_before(races, event, other)
+        if release is not None and not event.again:
+            text = "for it lets the other side go on too early"
+            return release, text, "release after the last access, and behind a STALLWAIT for it"
+        text = "for nothing makes it wait for the other side"
+        return event.step, text, "wait (SEMWAIT, TTSync, a word of L1) before this access"
+    text = f"{_COUNT} does not cover the other side's access"
+    return second.step, text, "count posts and gets, and look whether both sides mean this place"
+
+
+def _foreign(conflict: Conflict) -> Step | None:
+    """The one of two accesses to Config that changes what another thread's unit reads alone."""
+    owner = touched.thread_of(conflict.place)
+    sides = [(event, thread_of(event)) for event in (conflict.first, conflict.second)]
+    if owner is None or owner not in [thread for _, thread in sides]:
+        return None
+    others = [e.step for e, t in sides if e.write and t is not None and t != owner]
+    return others[0] if others else None
+
+
+def _done_early(races: Races, first: Event, second: Event) -> Step | None:
+    """What a core told the other side behind its push of a word that had not been executed."""
+    for event, other in ((first, second), (second, first)):
+        if isinstance(event.step, Word):
+            core = event.step.core
+            for clock, step in races.releases(core):
+                if event.push_clock <= clock <= other.vector[core] and core != other.owner:
+                    return step
+    return None
+
+
+def _release_before(races: Races, event: Event, other: Event) -> Step | None:
+    """The release by which `event`'s owner let the other side go on, before the access."""
+    known = int(other.vector[event.owner])
+    steps = [
+        step
+        for clock, step in races.releases(event.owner)
+        if clock <= min(known, event.owner_clock)
+    ]
+    return steps[-1] if steps else None
+
+
+def _raced(races: Races, conflict: Conflict) -> Finding:
+    tile, (first, second) = races.tile, (conflict.first, conflict.second)
+    blamed, wrong, advice = _blamed(races, conflict)
+    victim = first if blamed is second.step or blamed.core == second.step.core else second
+    who = place(where(tile, blamed, pushed=True), blamed.clock, tile)
+    if wrong.startswith(_CHANGES):
+        text = f"{_name(blamed)} of {_side(blamed)} writes {touched.name(conflict.place)}, {wrong}"
+    elif HOST in (first.owner, second.owner):
+        what = f"{_name(blamed)} of {_side(blamed)}"
+        text = f"{what} is too early, {wrong}: {touched.name(conflict.place)}"
+    else:
+        text = (
+            f"only their speed decides in which order {_side(first.step)} and {_side(second.step)}"
+            f" reach {touched.name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
+            f" {wrong}"
+        )
+    return Finding(
+        "races",
+        "error",
+        text,
+        who,
+        place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
+        (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
+        advice,
+        60 if wrong.startswith(_COUNT) else 90,
+    )
+
+
+def _side(step: Step) -> str:
+    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
+
+
+def _no_order(first: Event, second: Event) -> str:
+    return (
+        "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
+        f" {_side(first.step)} at clock {first.step.clock} before {_side(second.step)}"
+        f" at clock {second.step.clock}"
+    )
+
+
+# Units that are still at work
+
+
+def _stalled(races: Races, conflict: Conflict) -> Finding:
+    tile, (first, second) = races.tile, (conflict.first, conflict.second)
+    unit = unit_of(first.step.word) if isinstance(first.step, Word) else None
+    condition = "TRISC_CFG (0x400)" if unit is None else _STALL[unit]
+    blamed = second.step
+    if first.owner != second.owner and unit is not None:
+        blamed = next(_releases_after(races, first), blamed)
+    busy = f"the {unit} unit" if unit else "a store to Config"
+    text = (
+        f"{_name(blamed)} does not wait for {busy}, which may still be at work on"
+        f" {touched.name(conflict.place)} for {_name(first.step)}"
+    )
+    evidence = (
+        f"one {_told(tile, first)}",
+        f"one {_told(tile, second)}",
+        f"no STALLWAIT for {condition} holds back {_name(blamed)} in between",
+    )
+    return Finding(
+        "races",
+        "error",
+        text,
+        place(where(tile, blamed, pushed=True), blamed.clock, tile),
+        place(where(tile, first.step, pushed=True), first.step.clock, tile),
+        evidence,
+        f"STALLWAIT with wait_res {condition} and the block bit of {_name(blamed)} before it",
+        80,
+    )
+
+
+def _releases_after(races: Races, event: Event) -> Iterator[Step]:
+    for clock, step in races.releases(event.owner):
+        if clock >= event.owner_clock:
+            yield step
+
+
+def applies(seen: Outcome) -> int:
+    """To every run: what happens to come out right may be a matter of luck."""
+    return 90 if seen.wrong else 60
+
+
+CHECK = Check(
+    "races",
+    proves="two accesses to one place of L1, GPRs, Config or Dst, one of them a write, that no"
+    " semaphore, hand-over of a bank, STALLWAIT, mutex, mailbox, PCBuf, TTSync or polled word"
+    " orders; or a unit whose work nothing waits for",
+    misses="code that this run does not reach; writes that change nothing; programs of a chip;"
+    " what comes after 150 000 instructions and words",
+    cost="two runs step by step: 0.3 ms per word, 0.04 ms per instruction",
+    applies=applies,
+    run=run,
+)

@@ -1,0 +1,367 @@
+"""Two accesses to one place, one of them a write, that nothing orders: found in a run step by step.
+
+Every step of a walk is told to two orders (order.py): without and with units that work on after
+their words have left the wait gate.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.memmap import (
+    DEBUG_BASE,
+    INSTRN_BUF_BASE,
+    INSTRN_BUF_END,
+    L1_SIZE,
+    LOCAL_BASE,
+    MAILBOX_BASE,
+    MAILBOX_END,
+    PC_BUF_BASE,
+    PC_BUF_END,
+    RISCV_DEBUG_REG_SOFT_RESET_0,
+    TENSIX_CFG_BASE,
+    TENSIX_CFG_END,
+)
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.tensix.insn import decode
+from bhemu.tensix.state import RESET
+from bhemu.tile import Tile
+from bhemu.why import touched
+from bhemu.why.order import HOST, Clock, Order
+from bhemu.why.touched import Range, Touched
+from bhemu.why.walk import Access, Instruction, Step, Word
+
+_MOST = 16  # conflicts of a run that are kept
+_ATOMIC = ("ATINCGET", "ATINCGETPTR", "ATSWAP", "ATCAS")
+_SYNC, _MOP_SYNC, _SEMAPHORES, _SEMAPHORES_END = 4, 8, 0x20, 0x40  # of the PCBuf window
+_RESETS = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
+
+
+@dataclass(frozen=True)
+class Event:
+    """An access: who made it as whose part, and how far that agent was."""
+
+    step: Step
+    agent: int
+    clock: int
+    owner: int
+    owner_clock: int  # of the core or thread's issue
+    write: bool
+    waited: bool  # the owner has waited for somebody since it last let somebody go on
+    wait: Step | None  # a wait that the thread has issued and that does not hold this word
+    push_clock: int  # of the core that pushed a word
+    again: bool  # the owner has made the same access before, since it last waited
+    vector: Clock
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two accesses to `place` in the order in which they happened; `units`: see Order."""
+
+    place: int
+    first: Event
+    second: Event
+    units: bool
+    foreign: bool = False  # the second has changed what belongs to the first's thread
+
+
+class _Shadow:
+    """The last write of each place and the last read of each agent, as numbers of events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event | None] = [None]
+        self.written = np.zeros(touched.END, np.int32)
+        self.read: dict[int, npt.NDArray[np.int32]] = {}
+
+    def add(self, event: Event) -> int:
+        self.events.append(event)
+        return len(self.events) - 1
+
+    def readers(self, agent: int) -> npt.NDArray[np.int32]:
+        if agent not in self.read:
+            self.read[agent] = np.zeros(touched.END, np.int32)
+        return self.read[agent]
+
+    def before(self, low: int, high: int, write: bool) -> Iterator[tuple[int, Event]]:
+        """(place, event) of the accesses that one to these places may conflict with."""
+        tables = [self.written, *(self.read.values() if write else ())]
+        for table in tables:
+            part = table[low:high]
+            first = int(part[0])
+            if (part == first).all():
+                numbers, at = [first], [0]
+            else:
+                found, index = np.unique(part, return_index=True)
+                numbers, at = found.tolist(), index.tolist()
+            for number, place in zip(numbers, at, strict=True):
+                event = self.events[number]
+                if event is not None:
+                    yield low + place, event
+
+
+class Races:
+    """Keeps the conflicts that one Order leaves unordered, from what a walk of `tile` tells."""
+
+    def __init__(self, tile: Tile, polled: set[int], *, units: bool) -> None:
+        self.tile, self.order, self.polled = tile, Order(units), polled
+        self.found: list[Conflict] = []
+        self._shadow = _Shadow()
+        self._written = tile.state.fifo_write.copy()
+        self._first = tile.state.fifo_write.copy()
+        self._banks = tile.state.src_valid.copy()
+        self._states = tile.state.core_state.copy()
+        self._pairs: set[tuple[int, int, str]] = set()
+        # Config words that a thread steps behind its UNPACRs: they are read when the word is issued
+        self._at_issue: set[int] = set()
+        self._last: dict[tuple[int, bool, int], int] = {}
+        self._stores: list[tuple[int, int, Instruction]] = []  # to L1: word, clock, which
+
+    def releases(self, owner: int) -> list[tuple[int, Step]]:
+        """(clock of the owner, step) of all by which a core or thread lets others go on."""
+        polled = [
+            (clock, step)
+            for word, clock, step in self._stores
+            if step.core == owner and word in self.polled
+        ]
+        return sorted([*self.order.releases[owner], *polled], key=lambda one: one[0])
+
+    def conflicts(self) -> list[Conflict]:
+        """Those that are no polling."""
+        return [
+            one
+            for one in self.found
+            if one.place & ~3 not in self.polled
+            and touched.word_of(one.place) not in self._at_issue
+        ]
+
+    def ended(self, words: list[int], outputs: list[Range]) -> None:
+        """The host sees the words that end the program, and reads its outputs."""
+        numbers = [int(self._shadow.written[word : word + 4].max()) for word in words]
+        seen = [event for n in numbers if (event := self._shadow.events[n]) is not None]
+        if not seen:
+            return
+        for event in seen:
+            self.order.acquire_clock(HOST, event.vector)
+        self._access(max(seen, key=lambda one: one.step.clock).step, HOST, outputs, write=False)
+
+    # Accesses
+
+    def _access(self, step: Step, agent: int, ranges: list[Range], write: bool) -> None:
+        if not ranges:
+            return
+        order = self.order
+        owner = order.owner(agent)
+        wait = order.waits[step.thread] if isinstance(step, Word) else None
+        now, key = int(order.clocks[owner, owner]), (owner, write, touched.word_of(ranges[0][0]))
+        again = self._last.get(key, -1) >= int(order.acquired[owner])
+        self._last[key] = now
+        event = Event(
+            *(step, agent, int(order.clocks[agent, agent]), owner),
+            *(now, write, bool(order.waited[owner])),
+            None if wait is None else wait.step,
+            order.push_clock[step.thread] if isinstance(step, Word) else 0,
+            again,
+            order.clocks[agent].copy(),
+        )
+        number = self._shadow.add(event)
+        for low, high in ranges:
+            if low < high:
+                self._compare(event, low, high)
+                table = self._shadow.written if write else self._shadow.readers(agent)
+                table[low:high] = number
+
+    def _compare(self, event: Event, low: int, high: int) -> None:
+        if len(self.found) >= _MOST:
+            return
+        if event.write and touched.kind(low) == "Config":
+            self._foreign(event, low)
+        for place, old in self._shadow.before(low, high, event.write):
+            if old.agent == event.agent or self.order.known(event.agent, old.agent, old.clock):
+                continue
+            self._keep(Conflict(place, old, event, self.order.units))
+
+    def _foreign(self, event: Event, place: int) -> None:
+        """A thread or its core changes what the thread whose unit reads it has set."""
+        owner, old = touched.thread_of(place), self._shadow.events[self._shadow.written[place]]
+        if owner is None or old is None or thread_of(old) != owner:
+            return
+        if thread_of(event) not in (None, owner):
+            self._keep(Conflict(place, old, event, self.order.units, foreign=True))
+
+    def _keep(self, conflict: Conflict) -> None:
+        first, second = conflict.first.step, conflict.second.step
+        if isinstance(first, Word) and isinstance(second, Word) and conflict.units:
+            units = [cls.unit for cls in (decode(first.word), decode(second.word)) if cls]
+            if units == ["unpack", "cfg"] and first.thread == second.thread:
+                self._at_issue.add(touched.word_of(conflict.place))
+                return
+        pair = (_pushed(conflict.first.step), _pushed(conflict.second.step))
+        key = (*pair, touched.kind(conflict.place))
+        if key not in self._pairs and conflict.place & ~3 not in self.polled:
+            self._pairs.add(key)
+            self.found.append(conflict)
+
+    # Instructions of cores
+
+    def instruction(self, step: Instruction, access: Access | None, found: Touched) -> None:
+        """A core has executed an instruction, which touched these places."""
+        agent = self.order.core(step.core)
+        pushes = access and INSTRN_BUF_BASE <= access.address < INSTRN_BUF_END
+        if pushes or decode_riscv(step.word) is TTINSN:
+            self._push(step.core)
+        elif access is not None and not access.private:
+            self._core_access(step, agent, access, found)
+
+    def _push(self, c: int) -> None:
+        written = self.tile.state.fifo_write
+        for t in np.flatnonzero(written != self._written):
+            self.order.pushed(c, int(t))
+        self._written[:] = written
+
+    def _core_access(self, step: Instruction, agent: int, access: Access, found: Touched) -> None:
+        at, order, c = access.address, self.order, step.core
+        if PC_BUF_BASE <= at < PC_BUF_END:
+            self._pcbuf(step, agent, access)
+            return
+        if at < L1_SIZE:
+            self._l1(step, agent, access, found)
+        elif TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
+            if access.reads:
+                order.flush_stores(c)
+            self._access(step, order.stores(c), found.writes, write=True)
+        elif found.reads or found.writes:
+            self._access(step, agent, found.reads, write=False)
+            self._access(step, agent, found.writes, write=True)
+        else:
+            self._device(step, agent, access)
+
+    def _device(self, step: Instruction, agent: int, access: Access) -> None:
+        order, at = self.order, access.address
+        name: object = at & ~3
+        if MAILBOX_BASE <= at < MAILBOX_END:
+            name = ("mailbox", frozenset((step.core, at - MAILBOX_BASE >> 12)))
+        if access.reads:
+            order.acquire(agent, name)
+        if access.writes:
+            order.flush_stores(step.core)
+            order.release(agent, step, name)
+            if at == _RESETS:
+                self._released(agent)
+
+    def _released(self, agent: int) -> None:
+        states = self.tile.state.core_state
+        for c in np.flatnonzero((states != RESET) & (self._states == RESET)):
+            self.order.start(agent, int(c))
+        self._states[:] = states
+
+    def _pcbuf(self, step: Instruction, agent: int, access: Access) -> None:
+        order, c = self.order, step.core
+        offset = access.address - PC_BUF_BASE
+        if c == 0 or offset < _SYNC:
+            name = ("pcbuf", offset >> 16 if c == 0 else c - 1)
+            if access.reads:
+                order.acquire(agent, name)
+            else:
+                order.release(agent, step, name)
+        elif _SEMAPHORES <= offset < _SEMAPHORES_END:
+            self._semaphore(step, agent, access, offset - _SEMAPHORES >> 2)
+        elif access.reads:
+            if offset == _SYNC:
+                order.drained(c, c - 1)
+            order.flush_stores(c)
+
+    def _semaphore(self, step: Instruction, agent: int, access: Access, i: int) -> None:
+        if access.reads:
+            self.order.sem_seen(agent, i)
+        elif access.value & 1:
+            self.order.sem_get(agent, step, i)
+        else:
+            self.order.sem_post(agent, step, i)
+
+    def _l1(self, step: Instruction, agent: int, access: Access, found: Touched) -> None:
+        word = access.address & ~3
+        if access.writes:
+            self._stores.append((word, int(self.order.clocks[agent, agent]), step))
+        if word in self.polled:
+            if access.reads:
+                self._acquire_l1(agent, word)
+            if access.writes:
+                self._access(step, agent, found.writes, write=True)
+                self.order.release(agent, step, ("L1", word))
+            return
+        self._access(step, agent, found.reads, write=False)
+        self._access(step, agent, found.writes, write=True)
+
+    def _acquire_l1(self, agent: int, word: int) -> None:
+        """What wrote the word last is before the core that has read it."""
+        self.order.acquire(agent, ("L1", word))
+        event = self._shadow.events[int(self._shadow.written[word : word + 4].max())]
+        if event is not None:
+            self.order.acquire_clock(agent, event.vector)
+
+    # Tensix words
+
+    def word(self, step: Word, found: Touched) -> None:
+        """A word has executed, which touched these places."""
+        order, t = self.order, step.thread
+        cls = decode(step.word)
+        assert cls is not None
+        self._hand_back(cls.unit, t)
+        agent = order.word(step, step.index - 1 - int(self._first[t]))
+        values = cls.operands(step.word)
+        if cls.unit == "sync":
+            self._sync(step, agent, cls.name, values)
+        atomic = cls.name in _ATOMIC
+        if atomic:
+            order.acquire(agent, "atomic")
+        self._access(step, agent, found.reads, write=False)
+        self._access(step, agent, found.writes, write=True)
+        if atomic:
+            order.release(agent, step, "atomic")
+        if cls.name == "STOREREG":
+            order.release(order.issue(t), step, LOCAL_BASE + 4 * values["reg_addr"])
+        self._hand_over(agent)
+
+    def _hand_back(self, unit: str, t: int) -> None:
+        """A word that unpacks or computes is behind those that gave it the banks."""
+        order = self.order
+        if unit in ("unpack", "matrix"):
+            for u in (0, 1):
+                order.acquire_quietly(order.issue(t), ("bank", u, unit))
+
+    def _hand_over(self, agent: int) -> None:
+        valid = self.tile.state.src_valid
+        for u, bank in zip(*np.nonzero(valid != self._banks), strict=True):
+            to = "matrix" if valid[u, bank] else "unpack"
+            self.order.release_quietly(agent, ("bank", int(u), to))
+        self._banks[:] = valid
+
+    def _sync(self, step: Word, agent: int, name: str, values: dict[str, int]) -> None:
+        order = self.order
+        chosen = [i for i in range(8) if values.get("sem_sel", 0) >> i & 1]
+        for i in chosen:
+            if name == "SEMINIT":
+                order.sem_init(agent, step, i, values["init_value"], values["max_value"])
+            elif name == "SEMPOST":
+                order.sem_post(agent, step, i)
+            elif name == "SEMGET":
+                order.sem_get(agent, step, i)
+        if name == "ATGETM":
+            order.acquire(agent, ("mutex", values["mutex_index"]))
+        elif name == "ATRELM":
+            order.release(agent, step, ("mutex", values["mutex_index"]))
+
+
+def thread_of(event: Event) -> int | None:
+    """The thread that an access belongs to: of a TRISC its own."""
+    step = event.step
+    if isinstance(step, Word):
+        return step.thread if step.core else None
+    return step.core - 1 if 1 <= step.core <= 3 else None
+
+
+def _pushed(step: Step) -> int:
+    return step.pushed if isinstance(step, Word) else step.pc

@@ -1,0 +1,93 @@
+"""One walk of a tile that tells both orders what every step touches, and which words are polled."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.memmap import L1_SIZE
+from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.tile import Tile
+from bhemu.why import touched
+from bhemu.why.conflicts import Races
+from bhemu.why.touched import Range
+from bhemu.why.walk import Access, Instruction, Walk, Word
+
+_BEHIND = 5000  # steps behind the end of a program
+_LOOK = 8  # instructions within which a polled word is compared
+
+
+class Recorder:
+    """One walk for both orders: `plain` and `units`."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.polled: set[int] = set()  # words of L1 by which cores synchronize
+        self.plain = Races(tile, self.polled, units=False)
+        self.units = Races(tile, self.polled, units=True)
+        self._polls: dict[tuple[int, int], tuple[int, int]] = {}
+        self._spins: dict[int, bool] = {}
+        self._cfg = tile.state.cfg.copy()
+
+    def walk(self, most: int, outputs: list[Range]) -> bool:
+        """To the end of the program and on for a while; False: `most` steps did not reach it."""
+        walk = Walk(
+            self.tile, instruction=self._instruction, before=self._before, after=self._after
+        )
+        ended = walk.run(most)
+        words = [at for at, _ in self.tile.machine.end.words]
+        if ended and words and self.tile.machine.error is None:
+            for races in (self.plain, self.units):
+                races.ended(words, outputs)
+            walk.run(_BEHIND, "idle")
+        return ended
+
+    def _instruction(self, step: Instruction) -> None:
+        access, found = step.access(), touched.NOTHING
+        if access is not None and not access.private:
+            found = touched.of_access(step.core, access, self._cfg, self.tile.state)
+            if access.address < L1_SIZE and access.reads and self._polling(step, access):
+                self.polled.add(access.address & ~3)
+        for races in (self.plain, self.units):
+            races.instruction(step, access, found)
+        self._cfg[:] = self.tile.state.cfg
+
+    def _before(self, step: Word) -> touched.Before | None:
+        return touched.before_word(self.tile.state, step.thread, step.word)
+
+    def _after(self, step: Word, before: touched.Before | None) -> None:
+        found = touched.NOTHING if before is None else touched.after_word(self.tile.state, before)
+        for races in (self.plain, self.units):
+            races.word(step, found)
+        self._cfg[:] = self.tile.state.cfg
+
+    def _polling(self, step: Instruction, access: Access) -> bool:
+        """Whether a load looks at one place until it changes."""
+        if step.pc not in self._spins:
+            self._spins[step.pc] = _is_spin(self.tile, step.pc)
+        last, times = self._polls.get((step.core, step.pc), (-1, 0))
+        times = times + 1 if last == access.address else 1
+        self._polls[step.core, step.pc] = access.address, times
+        return self._spins[step.pc] or times > 3
+
+
+def _is_spin(tile: Tile, pc: int) -> bool:
+    """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled."""
+    words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
+    loaded = words[0] >> 7 & 31
+    for word in words[1:]:
+        cls = decode(word)
+        if cls is None or cls is TTINSN:
+            return False
+        if issubclass(cls, Branch):
+            return loaded in (cls.rs1.get(word), cls.rs2.get(word))
+        if issubclass(cls, Store | Jump | IndirectJump) or _uses(cls, word, loaded):
+            return False
+    return False
+
+
+def _uses(cls: Any, word: int, register: int) -> bool:
+    """Whether an instruction reads or overwrites a register."""
+    names = [name for name in ("rd", "rs1", "rs2") if hasattr(cls, name)]
+    return any(getattr(cls, name).get(word) == register for name in names)

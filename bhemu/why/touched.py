@@ -1,0 +1,296 @@
+"""What an instruction or Tensix word reads and writes of what several agents can reach.
+
+Places are numbers: bytes of L1, then bytes of the GPRs, then bits of Config, then rows of Dst.
+"""
+
+from functools import cache
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.jit.plain import plain
+from bhemu.jit.subset import Compiled
+from bhemu.machine.operands import Unpack, pack_of, unpack_of
+from bhemu.memmap import (
+    DST_WINDOW_BASE,
+    GPR_BASE,
+    GPR_END,
+    L1_SIZE,
+    TENSIX_CFG_BASE,
+    TENSIX_CFG_END,
+)
+from bhemu.tensix import config, config_fields, dest, rwc
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.insn import Instruction, decode
+from bhemu.tensix.state import State
+from bhemu.tensix.units import memory, pack, unpack
+from bhemu.why.walk import Access
+
+GPRS = L1_SIZE
+CONFIG = GPRS + 3 * 64 * 4
+DST = CONFIG + 2 * CONFIG_WORDS * 32
+END = DST + dest.ROWS
+Range = tuple[int, int]  # first place, place behind the last
+_WIDE = config_fields.ALU_ACC_CTRL_Fp32_enabled
+_BLOCK = {"MVMUL": 8, "GMPOOL": 16, "GAPOOL": 16, "MOVA2D": 8, "MOVB2D": 8}
+_BLOCK |= dict.fromkeys(("ELWADD", "ELWSUB", "ELWMUL", "DOTPV"), 8)
+_READS_DST = {"MOVD2A": 4, "MOVD2B": 4, "SFPLOAD": 4}
+
+
+class Touched(NamedTuple):
+    """Places read and written."""
+
+    reads: list[Range]
+    writes: list[Range]
+
+
+NOTHING = Touched([], [])
+
+
+class Before(NamedTuple):
+    """What is kept of the state before a word."""
+
+    reads: list[Range]
+    writes: list[Range]
+    gpr: npt.NDArray[np.uint8]
+    cfg: npt.NDArray[np.uint32]
+    dst: npt.NDArray[np.uint16]
+    dst_valid: npt.NDArray[np.int64]
+    l1: npt.NDArray[np.uint8] | None
+
+
+def kind(place: int) -> str:
+    """What a place belongs to."""
+    if place < GPRS:
+        return "L1"
+    return "GPR" if place < CONFIG else "Config" if place < DST else "Dst"
+
+
+def word_of(place: int) -> int:
+    """The first place of the word that a place belongs to."""
+    if CONFIG <= place < DST:
+        return place - (place - CONFIG) % 32
+    return place if place >= DST else place & ~3
+
+
+def name(place: int) -> str:
+    """A place in words."""
+    if place < GPRS:
+        return f"L1 {place:#x}"
+    if place < CONFIG:
+        thread, byte = divmod(place - GPRS, 256)
+        return f"GPR {byte >> 2} of T{thread}"
+    if place < DST:
+        bank, bit = divmod(place - CONFIG, 32 * CONFIG_WORDS)
+        return f"{field_name(place)} (Config word {bit >> 5} of bank {bank})"
+    return f"Dst row {place - DST}"
+
+
+def field_name(place: int) -> str:
+    """The Config field that a place belongs to."""
+    word, bit = divmod((place - CONFIG) % (32 * CONFIG_WORDS), 32)
+    for title, field in vars(config_fields).items():
+        if isinstance(field, config_fields.Field) and field.word == word:
+            if field.mask << field.shift >> bit & 1:
+                return title
+    return f"bit {bit} of word {word}"
+
+
+# Config that the words of a unit read: the fields that its functions name
+
+
+@cache
+def _fields_of(package: ModuleType) -> tuple[tuple[str, Any], ...]:
+    names: set[str] = set()
+    for module in vars(package).values():
+        if not isinstance(module, ModuleType) or not module.__name__.startswith(package.__name__):
+            continue
+        for function in vars(module).values():
+            plain_one = function.py_func if isinstance(function, Compiled) else function
+            if isinstance(plain_one, FunctionType):
+                names |= set(plain_one.__code__.co_names)
+    known = vars(config_fields)
+    found = [(one, known[one]) for one in sorted(names) if one in known]
+    return tuple((one, f) for one, f in found if isinstance(f, config_fields.Field))
+
+
+@cache
+def _config_of(formats: str, unpacker: int, context: int) -> tuple[Range, ...]:
+    """Bits of a Config bank that words read which have `formats` in force (Instruction)."""
+    if formats == "unpack":
+        others = ["SEC1_", "UNP1_"] if unpacker == 0 else ["SEC0_", "UNP0_"]
+        others += [f"cntx{n}" for n in range(8) if n != context]
+        others += ["Base_address", "Offset_address"] if context else []
+        fields = [f for title, f in _fields_of(unpack) if not any(o in title for o in others)]
+    elif formats == "pack":
+        fields = [f for _, f in _fields_of(pack)]
+    elif formats == "src":
+        known = vars(config_fields).items()
+        names = ("ALU_FORMAT_SPEC_REG0", "ALU_FORMAT_SPEC_REG1", "ALU_ACC")
+        fields = [f for title, f in known if title.startswith(names)]
+    else:
+        fields = []
+    return tuple(
+        (first, first + field.mask.bit_length())
+        for field in fields
+        for first in [32 * field.word + field.shift]
+    )
+
+
+@cache
+def _threads() -> dict[int, int]:
+    """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
+    read: dict[int, set[int]] = {}
+    for formats, thread in (("unpack", 0), ("pack", 2), ("src", 1)):
+        for unpacker in (0, 1):
+            for context in range(8):
+                for low, high in _config_of(formats, unpacker, context):
+                    for bit in range(low, high):
+                        read.setdefault(bit, set()).add(thread)
+    return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
+
+
+def thread_of(place: int) -> int | None:
+    """The thread whose unit alone reads a place of Config, None for any other."""
+    return (
+        _threads().get((place - CONFIG) % (32 * CONFIG_WORDS)) if kind(place) == "Config" else None
+    )
+
+
+def _config_reads(s: State, t: int, cls: type[Instruction], unpacks: Unpack | None) -> list[Range]:
+    unpacker, context = (0, 0) if unpacks is None else (unpacks.unpacker, unpacks.mode.context)
+    bank = int(plain(config.bank)(s, t))
+    found = []
+    for low, high in _config_of(cls.formats, unpacker, int(context)):
+        base = CONFIG + (0 if low >= 32 * SHARED else bank * 32 * CONFIG_WORDS)
+        found.append((base + low, base + high))
+    return found
+
+
+def _config_writes(old: npt.NDArray[np.uint32], new: npt.NDArray[np.uint32]) -> list[Range]:
+    """The bits that have changed."""
+    if old.tobytes() == new.tobytes():
+        return []
+    found = []
+    changed = (old ^ new).reshape(-1)
+    for index in np.flatnonzero(changed):
+        if index >= CONFIG_WORDS + SHARED:
+            continue  # such words stand in both banks
+        bits = int(changed[index])
+        found += [
+            (CONFIG + 32 * int(index) + bit, CONFIG + 32 * int(index) + bit + 1)
+            for bit in range(32)
+            if bits >> bit & 1
+        ]
+    return found
+
+
+# Tensix words
+
+
+def _dst_rows(s: State, rows: list[int], wide: bool) -> list[Range]:
+    """Rows of datums as ranges of storage rows."""
+    found = set()
+    for row in rows:
+        if wide:
+            high = int(plain(dest.adj32)(row & 0x3FF))
+            found |= {high, high + dest.LOW_HALF}
+        else:
+            found.add(int(plain(dest.row16)(s, row)))
+    return [(DST + row, DST + row + 1) for row in sorted(found)]
+
+
+def _is_wide(s: State, t: int) -> bool:
+    return bool(plain(config.get)(s, int(plain(config.bank)(s, t)), _WIDE))
+
+
+def _gpr_reads(t: int, cls: type[Instruction], word: int) -> list[Range]:
+    first = {"WRCFG": "gpr_address", "STOREREG": "tdma_data_reg_index"}.get(cls.name)
+    if first is None:
+        return []
+    values = cls.operands(word)
+    at = GPRS + 4 * (64 * t + values[first])
+    return [(at, at + (16 if values.get("wr128b") else 4))]
+
+
+def before_word(s: State, t: int, word: int) -> Before | None:
+    """What a word that is about to execute reads, and what is needed to see what it writes."""
+    cls = decode(word)
+    if cls is None:
+        return None
+    reads, writes = _gpr_reads(t, cls, word), []
+    unpacks = unpack_of(s, t, word) if cls.name == "UNPACR" else None
+    if unpacks is not None:
+        reads.append((unpacks.first, min(unpacks.end, L1_SIZE)))
+    if cls.formats and (unpacks or cls.unit != "unpack"):
+        reads += _config_reads(s, t, cls, unpacks)
+    if cls.name == "PACR" and (packs := pack_of(s, t, word)):
+        reads += _dst_rows(s, packs.rows, bool(packs.mode.wide))
+        writes.append((packs.first, min(packs.end, L1_SIZE)))
+    if cls.name in _READS_DST or cls.name in _BLOCK:
+        values = cls.operands(word)
+        field = values.get("dst", values.get("dest_reg_addr", 0))
+        row = int(plain(rwc.dst_row)(s, t, field))
+        rows = list(range(row, row + _READS_DST.get(cls.name, _BLOCK.get(cls.name, 1))))
+        reads += _dst_rows(s, rows, _is_wide(s, t))
+    l1 = s.l1.copy() if cls.unit in ("mover", "scalar") and cls.name not in _QUIET else None
+    if cls.name == "LOADIND":
+        reads += _loaded(s, t, cls, word)
+    gpr = s.gpr.view(np.uint8).reshape(-1).copy()
+    return Before(reads, writes, gpr, s.cfg.copy(), s.dst.copy(), s.dst_valid.copy(), l1)
+
+
+_QUIET = ("SETDMAREG", "ADDDMAREG", "SUBDMAREG", "MULDMAREG", "DMANOP", "STOREREG", "FLUSHDMA")
+
+
+def _loaded(s: State, t: int, cls: Any, word: int) -> list[Range]:
+    fields = cls.Fields(*(field.get(word) for field in cls.fields), word)
+    at = int(plain(memory._l1_address)(s, t, fields))
+    return [(at, at + 16)] if 0 <= at < L1_SIZE - 16 else []
+
+
+def _changed(old: npt.NDArray[Any], new: npt.NDArray[Any], base: int) -> list[Range]:
+    """Runs of places that differ."""
+    if old.tobytes() == new.tobytes():
+        return []
+    at = np.flatnonzero(old != new)
+    cuts = np.flatnonzero(np.diff(at) > 1) + 1
+    return [(base + int(run[0]), base + int(run[-1]) + 1) for run in np.split(at, cuts)]
+
+
+def after_word(s: State, before: Before) -> Touched:
+    """What the word has read and written."""
+    writes = list(before.writes)
+    writes += _changed(before.gpr, s.gpr.view(np.uint8).reshape(-1), GPRS)
+    writes += _config_writes(before.cfg, s.cfg)
+    if (before.dst.tobytes(), before.dst_valid.tobytes()) != (
+        s.dst.tobytes(),
+        s.dst_valid.tobytes(),
+    ):
+        rows = (before.dst != s.dst).any(axis=1) | (before.dst_valid != s.dst_valid)
+        writes += _changed(np.zeros(dest.ROWS, bool), rows, DST)
+    if before.l1 is not None:
+        writes += _changed(before.l1, s.l1, 0)
+    return Touched(before.reads, writes)
+
+
+# Instructions of cores
+
+
+def of_access(core: int, access: Access, old_cfg: npt.NDArray[np.uint32], s: State) -> Touched:
+    """What a load or store of a core reads and writes; nothing for devices that order it."""
+    at, size = access.address, access.size
+    found: list[Range] = []
+    if at + size <= L1_SIZE:
+        found = [(at, at + size)]
+    elif GPR_BASE <= at < GPR_END:
+        low = GPRS + (at - GPR_BASE & ~3) + (0 if core == 0 else 256 * (core - 1))
+        found = [(low, low + 4)]
+    elif TENSIX_CFG_BASE <= at < TENSIX_CFG_END and access.writes:
+        found = _config_writes(old_cfg, s.cfg)
+    elif DST_WINDOW_BASE <= at < DST_WINDOW_BASE + 0x8000:
+        row = (at - DST_WINDOW_BASE) // 32
+        found = [(DST + row, DST + row + 1)]
+    return Touched(found if access.reads else [], found if access.writes else [])

@@ -1,0 +1,107 @@
+"""Values that nothing has written, and state that a launch leaves: bugs and corrected twins."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from corpus import Line, check_bug, folder, store
+
+import bhemu.tensix.units  # noqa: F401  (declares the instructions)
+from bhemu.riscv.asm import A0, A1, A2, SP, T0, T1, ZERO, add, addi, beq, bne, li, lw, sw, tt
+from bhemu.tensix.thread_fields import DEST_TARGET_REG_CFG_MATH_Offset
+
+IN, OUT = 0x20000, 0x20200
+PC_BUF_SYNC, GPR, DST_WINDOW = 0xFFE80004, 0xFFE00000, 0xFFBD8000
+SYNC = [*li(T0, PC_BUF_SYNC), sw(ZERO, T0), lw(T1, T0), 0x00637033]  # and zero, t1, t1
+LOCAL = 0xFFB00000
+
+
+class Bug(NamedTuple):
+    """A kernel with the bug and without; whose line is to be named."""
+
+    name: str
+    check: str
+    bad: list[Line]
+    good: list[Line]
+    line: int
+    core: str = "trisc0"
+    inputs: int = 4
+
+
+def gpr(number: int, value: int) -> list[int]:
+    return [
+        tt("SETDMAREG", reg_index_16b=2 * number, payload_sig_sel=value),
+        tt("SETDMAREG", reg_index_16b=2 * number + 1),
+    ]
+
+
+def copy(source: int, target: int) -> list[int]:
+    return [*li(A0, source), lw(A1, A0), *li(A0, target), sw(A1, A0)]
+
+
+def sums(count: int) -> list[Line]:
+    """The sum of `count` words of the input, of which there are four."""
+    loop = [lw(A2, A0), add(T1, T1, A2), addi(A0, A0, 4), bne(A0, A1, -12)]
+    begin = [*li(A0, IN), *li(A1, IN + 4 * count), addi(T1, ZERO, 0)]
+    return [begin, loop, [*li(A0, OUT), sw(T1, A0)]]
+
+
+def dst_cell(mode: int = 3) -> list[Line]:
+    """LReg 1 to Dst row 0 and back to the core, by GPRs that both halves need."""
+    return [tt("SFPSTORE", lreg_ind=1, instr_mod0=mode), SYNC]
+
+
+def dst_read() -> list[int]:
+    return [*li(A0, DST_WINDOW), lw(A1, A0), *li(A0, OUT), sw(A1, A0)]
+
+
+def branch_on(address: int) -> list[int]:
+    """Store 1 or 2, as the word at an address says."""
+    return [
+        *li(A0, address), lw(A1, A0), addi(A2, ZERO, 1), beq(A1, ZERO, 8), addi(A2, ZERO, 2),
+        *li(A0, OUT), sw(A2, A0),
+    ]  # fmt: skip
+
+
+STACK = [*li(SP, LOCAL + 0x800), lw(A1, SP, -8), *li(A0, OUT), sw(A1, A0)]
+PUSHED = [*li(SP, LOCAL + 0x800), addi(A1, ZERO, 5), sw(A1, SP, -8)]
+LOAD_1 = tt("SFPLOADI", imm16=0x3F80, lreg_ind=1)
+GPR_READ = copy(GPR + 4 * 9, OUT)
+RWC_RESET = tt("SETRWC", bit_mask=0xF)
+INCREMENT = tt("INCRWC", rwc_d=8)
+STORE_LREG = tt("SFPSTORE", lreg_ind=1, instr_mod0=3)
+ZERO_ROWS = [tt("ZEROACC", clear_mode=3), tt("STALLWAIT", wait_res=0x10, stall_res=1 << 8)]
+
+
+def offset(rows: int) -> int:
+    return tt("SETC16", setc16_reg=DEST_TARGET_REG_CFG_MATH_Offset.word, setc16_value=rows)
+
+
+CFG_AT = 0xFFEF0000 + 4 * 60
+SET_60 = store(CFG_AT, 0x55)
+CLEAR_60 = store(CFG_AT, 0)
+CFG_TO_OUT = copy(CFG_AT, OUT)
+
+BUGS = [
+    Bug("read past the input", "uninit", sums(5), sums(4), 2),
+    Bug("flag that nobody set", "uninit", [branch_on(0x20100)],
+        [store(0x20100, 0), branch_on(0x20100)], 1),
+    Bug("stack slot", "uninit", [STACK], [PUSHED, STACK], 1),
+    Bug("GPR", "uninit", [gpr(8, 1), SYNC, GPR_READ], [gpr(9, 1), SYNC, GPR_READ], 3),
+    Bug("LReg", "uninit", [*dst_cell(), dst_read()], [LOAD_1, *dst_cell(), dst_read()], 1),
+    Bug("RWC counter", "leaks",
+        [ZERO_ROWS, LOAD_1, STORE_LREG, INCREMENT, SYNC, dst_read()],
+        [ZERO_ROWS, RWC_RESET, LOAD_1, STORE_LREG, INCREMENT, SYNC, dst_read()], 3),
+    Bug("Config word", "leaks", [CFG_TO_OUT, SET_60], [CLEAR_60, CFG_TO_OUT, SET_60], 1),
+    Bug("Dst offset of the last launch", "leaks",
+        [ZERO_ROWS, LOAD_1, STORE_LREG, offset(8), SYNC, dst_read()],
+        [ZERO_ROWS, offset(0), LOAD_1, STORE_LREG, offset(8), SYNC, dst_read()], 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
+def test_a_bug_is_found_and_its_twin_is_silent(bug: Bug, tmp_path: Path) -> None:
+    words = list(range(1, bug.inputs + 1))
+    bad = folder(tmp_path / "bad", {bug.core: bug.bad}, inputs={IN: words}, outputs={OUT: 1})
+    twin = folder(tmp_path / "twin", {bug.core: bug.good}, inputs={IN: words}, outputs={OUT: 1})
+    check_bug(bad, twin, bug.check, bug.core, bug.line)
