@@ -17,6 +17,7 @@ from bhemu.jit.callback import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import HOST
+from bhemu.parts import Look
 from bhemu.riscv import csr_file
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
@@ -62,11 +63,13 @@ class Backend:
         self.table = tc.Table(s, progress)
         self.engine = new_engine(engine, s)
         self._failure: BaseException | None = None
+        self._look: Look | None = None
         if JIT:
             self._first_load, first_load = callback(_ACCESS, self._on_first, dispatch.LOAD)
             self._first_store, first_store = callback(_ACCESS, self._on_first, dispatch.STORE)
             self._first_sync, s.sync_entry[0] = callback(_ACCESS, self._on_first_sync)
-            entries.fill(s, first_load, first_store)
+            self._first = first_load, first_store
+            entries.fill(s, *self._first)
             s.run_rounds[0] = load(tc.LOOP["rounds"]).address
             self._rounds = _STEP(int(s.run_rounds[0]))
             for name, entry in BUS.items():
@@ -87,6 +90,17 @@ class Backend:
                 status = int(loop.run_rounds(self._s, n))
         self.surface()
         return status
+
+    def observe(self, look: Look | None) -> None:
+        """Call `look(core, window, store, access)` for every access of a device window.
+
+        It must call `access`, which makes it, and return its status. None: as without.
+        """
+        self._look = look
+        if JIT:
+            entries.fill(self._s, *self._first)
+            if look is not None:
+                self._s.window_entry[0], self._s.window_entry[1] = self._first
 
     def written(self, address: int, size: int) -> None:
         """These bytes of L1 have changed: what was translated from them must not run again."""
@@ -166,8 +180,13 @@ class Backend:
             access, seconds = entries.first_use(index, bool(store))
             if seconds:
                 self.table.compiled(entries.title(window, bool(store)), seconds)
+            call = _ACCESS(access)
+            if self._look is not None:
+                return self._look(
+                    core, window, bool(store), lambda: int(call(base, core, offset, size, value))
+                )
             self._s.window_entry[store, index] = access
-            return int(_ACCESS(access)(base, core, offset, size, value))
+            return int(call(base, core, offset, size, value))
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
             return tc.FAILED
@@ -212,7 +231,12 @@ class Backend:
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
         """Call the ACCESS entry behind a token."""
         if token in _WINDOWS:
-            access = entries.interpreted(self._window()[1], token == _WINDOWS[1])
+            window, store = self._window()[1], token == _WINDOWS[1]
+            access = entries.interpreted(window, store)
+            if self._look is not None:
+                return self._look(
+                    int(core), window, store, lambda: access(self._s, core, address, size, value)
+                )
         else:
             access = {
                 _BUS_READ: dispatch.load_entry,

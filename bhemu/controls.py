@@ -8,7 +8,8 @@ from bhemu.core import Core
 from bhemu.errors import BhemuError, InputError
 from bhemu.history import History
 from bhemu.machine import status
-from bhemu.machine.breakpoints import Breakpoint
+from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
+from bhemu.machine.conditions import Condition
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import TracedWord
@@ -79,26 +80,66 @@ class Controls:
         self._drives("tnext")
         return self.machine.tnext(_thread_number(thread))
 
-    def break_at(self, core: str, place: int | str) -> int:
-        """Stop before `core` executes `place`: an address, symbol or FILE:LINE; its number."""
+    def break_at(
+        self, core: str, place: int | str, *, condition: Condition | None = None, ignore: int = 0
+    ) -> int:
+        """Stop before `core` executes `place`: an address, symbol or FILE:LINE; its number.
+
+        Only if condition(tile) holds, and not the first `ignore` times that it does.
+        """
         self._alone("break_at")
-        return self.machine.break_at(self.core[core], place).number
+        number = self.machine.break_at(self.core[core], place).number
+        self.machine.conditions.ask(number, condition, ignore)
+        return number
+
+    def break_word(
+        self,
+        name: str,
+        thread: int | None = None,
+        *,
+        condition: Condition | None = None,
+        ignore: int = 0,
+        **fields: int,
+    ) -> int:
+        """Stop before a Tensix word executes, as in break_word("PACR", 2, last=1); its number.
+
+        thread: 0-2, None for any; fields: those that must have a value. Else as break_at.
+        """
+        self._alone("break_word")
+        threads = ALL if thread is None else (_thread_number(thread),)
+        number = self.machine.break_word(name, threads, **fields).number
+        self.machine.conditions.ask(number, condition, ignore)
+        return number
 
     def delete(self, n: int | None = None) -> None:
         """Remove breakpoint or watchpoint `n`, or all."""
         self._alone("delete")
         self.machine.delete(None if n is None else arguments.integer("n", n))
 
-    def watch(self, place: str, core: str = "brisc") -> int:
+    def watch(
+        self,
+        place: str,
+        core: str = "brisc",
+        access: str = "w",
+        *,
+        condition: Condition | None = None,
+        ignore: int = 0,
+    ) -> int:
         """Stop after the instruction or Tensix word that changes `place`; its number.
+
+        access: "w" changes, "r" reads, "rw" both. A core reads what it loads; a Tensix word or a
+        device access reads a place if it would have done anything else with other bits there.
 
         place: an L1 address or symbol, with a length in bytes as in "0x20000:16" (default 4); an
         address of `core`'s local memory; a Config or ThreadConfig field (any bank, any thread); a
         part of the state with its indices, as in "sem:1", "gpr:0:5", "lreg:3", "dst:12". What a
         host writes is no change. Stop.change tells what was there before, and who did it.
+        condition, ignore: as break_at.
         """
         self._alone("watch")
-        return self.machine.watch(self.core[core], place).number
+        number = self.machine.watch(self.core[core], place, access).number
+        self.machine.conditions.ask(number, condition, ignore)
+        return number
 
     @property
     def watchpoints(self) -> tuple[Watchpoint, ...]:
@@ -106,9 +147,10 @@ class Controls:
         return tuple(self.machine.watched.points.values())
 
     @property
-    def breakpoints(self) -> tuple[Breakpoint, ...]:
-        """The breakpoints that are set."""
-        return tuple(self.machine.points.points.values())
+    def breakpoints(self) -> tuple[Breakpoint | WordBreakpoint, ...]:
+        """The breakpoints that are set, those on Tensix words last."""
+        points = self.machine.points
+        return (*points.points.values(), *points.words.values())
 
     def trace(self, limit: int | None = None) -> list[TracedWord]:
         """Run as run() does, or until `limit` Tensix words were executed; the words in order.

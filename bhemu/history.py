@@ -171,10 +171,12 @@ class History:
         """What runs within is the past once more."""
         self.machine.check_idle("going back")
         self._replaying = True
+        self.machine.conditions.counting = False
         try:
             yield
         finally:
             self._replaying = False
+            self.machine.conditions.counting = True
             self._left = self._mark()
 
     @contextmanager

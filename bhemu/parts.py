@@ -29,6 +29,9 @@ class Loaded:
         self.first = True
 
 
+Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
+
+
 class Compiling(Protocol):
     """The table of entries."""
 
@@ -36,6 +39,12 @@ class Compiling(Protocol):
 
     def observe(self, before: Callable[[int, int], Any], after: Callable[[Any, int], None]) -> None:
         """Call `before(thread, word)` and `after(its result, status)` around every word."""
+
+    def forget(self, before: Callable[[int, int], Any]) -> None:
+        """That observer no more."""
+
+    def unobserved(self, t: int, word: int) -> int:
+        """Status of one word, whoever observes words."""
 
 
 class Running(Protocol):
@@ -51,6 +60,9 @@ class Running(Protocol):
 
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds; 0 or why it stopped."""
+
+    def observe(self, look: Look | None) -> None:
+        """Call `look(core, window, store, access)` for every access of a device window."""
 
     def surface(self) -> None:
         """Raise what a callback of compiled code has raised."""
@@ -107,7 +119,7 @@ class TilePart(Protocol):
     xy: tuple[int, int]
     state: State
     ranges: list[tuple[int, int, str]]  # of L1 that ELFs fill: [low, high) and whose
-    log: list[tuple[int, int, int, int]]
+    log: list[tuple[int, int, int, int, int]]
     loaded: list[Loaded]  # of each core
     placed: list[tuple[int, bytes]]  # values that the program sets in L1 before the run
 

@@ -33,8 +33,9 @@ HOSTS = (
     *("breakpoint", "breakpoint_count", "breakpoint_skip", "retired_limit", "executed_limit"),
     *("until_count", "until_address", "until_value", "limit", "trace", "watch", "watch_before"),
     *("watch_count", "watchpoint", "watch_mask", "watched", "watch_hit", "watch_old", "watch_pc"),
+    *("watch_read", "word_break_count", "word_break", "word_break_hit", "word_break_seen"),
     *polling.MEMBERS,
-    *("watch_log", "log", "log_write", "log_read", "profile_ticks", "profile_calls"),
+    *("watch_log", "log", "log_clock", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
     *("time_slice", "look_every", "look_left", "leave_at", "attention"),
 )
@@ -270,4 +271,4 @@ def _restore_host_side(tile: TilePart, run: Runner, snapshot: Snapshot) -> None:
     run.error = snapshot.error
     run.seen.update(dict(about["seen"]))
     s.log_read[0] = s.log_write[0]
-    s.breakpoint_skip[:] = 0
+    s.breakpoint_skip[:] = s.word_break_seen[:] = 0

@@ -99,7 +99,7 @@ class Tile(OneThread, Controls, Tensors):
         self._poison = poison
         self._shared_l1 = False
         self._chip: tuple[Network, int] | None = None  # and the tile's number on it
-        self.log: list[tuple[int, int, int, int]] = []
+        self.log: list[tuple[int, int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
         self._program: Program | None = None
@@ -281,11 +281,12 @@ class Tile(OneThread, Controls, Tensors):
         return self.machine.run(until, limit, timeout_s, resume)
 
     def drain_log(self) -> None:
-        """Move executed words from the trace ring to `log`: (thread, word, pc, origin)."""
+        """Move executed words from the trace ring to `log`: (thread, word, pc, origin, clock)."""
         s = self.state
         for i in range(int(s.log_read[0]), int(s.log_write[0])):
-            t, word, pc, origin = (int(x) for x in s.log[i % len(s.log)])
-            self.log.append((t, word, pc, origin))
+            at = i % len(s.log)
+            t, word, pc, origin = (int(x) for x in s.log[at])
+            self.log.append((t, word, pc, origin, int(s.log_clock[at])))
         s.log_read[0] = s.log_write[0]
 
     # States and programs

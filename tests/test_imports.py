@@ -14,7 +14,7 @@ LAYERS = (
     ("tensix", "program"),
     ("devices",),
     ("riscv", "noc"),
-    ("parts",),
+    ("parts", "meaning"),
     ("backend", "report"),
     ("ahead", "entries"),
     ("names", "hang"),

@@ -1,4 +1,4 @@
-"""The stepper's breakpoints: break, tbreak, delete, and what `info` lists."""
+"""The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,14 +7,33 @@ from bhemu.debug import registers
 from bhemu.debug.places import number
 from bhemu.errors import InputError
 from bhemu.machine import status
-from bhemu.machine.breakpoints import Breakpoint
+from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
 from bhemu.machine.code import code_places
+from bhemu.machine.conditions import Condition
 from bhemu.machine.stepping import Machine
+from bhemu.machine.watching import ACCESS
+from bhemu.memmap import CORE_NAMES
 from bhemu.names import core_name
 from bhemu.program.address import At
+from bhemu.tensix.insn import REGISTRY
 from bhemu.tile import Tile
 
 _INFO = ("breakpoints", "locals", "registers", "source", "threads", "all")
+_MNEMONICS = {cls.name for cls in REGISTRY.values()}
+
+
+def _asked(args: list[str]) -> tuple[list[str], str]:
+    """What stands before `if`, and the expression behind it."""
+    if "if" not in args:
+        return list(args), ""
+    at = args.index("if")
+    if not args[at + 1 :]:
+        raise InputError("an expression is missing behind if")
+    return args[:at], " ".join(args[at + 1 :])
+
+
+def _core_of(tile: Tile, point: Breakpoint) -> Core:
+    return tile.core[CORE_NAMES[point.core]]
 
 
 class Breaking:
@@ -25,6 +44,8 @@ class Breaking:
     _machine: Machine
     _out: Callable[[str], None]
     _temporary: set[int]
+    _defining: int | None  # the breakpoint whose commands are being entered
+    _scripts: dict[int, list[str]]  # commands at stops, by its number
 
     def _print(self, lines: Iterable[str]) -> None:
         raise NotImplementedError
@@ -33,19 +54,98 @@ class Breaking:
         raise NotImplementedError
 
     def do_break(self, args: list[str]) -> None:
-        """break [ADDRESS|FUNCTION|FILE:LINE [CORE]]: set a breakpoint (here)."""
-        self._need(args, 0, 2, "break ADDRESS|FUNCTION|FILE:LINE [CORE]")
-        for point in self._set(args):
+        """break [PLACE [CORE]] [if EXPRESSION]: a function, FILE:LINE, PACR last=1 on T2."""
+        for point in self._set_all(args):
             self._out(f"breakpoint {point.number} set: {point.place}")
 
     def do_tbreak(self, args: list[str]) -> None:
-        """tbreak [ADDRESS|FUNCTION|FILE:LINE [CORE]]: as break, for one stop."""
-        self._need(args, 0, 2, "tbreak ADDRESS|FUNCTION|FILE:LINE [CORE]")
-        for point in self._set(args):
+        """tbreak [PLACE [CORE]] [if EXPRESSION]: as break, for one stop."""
+        for point in self._set_all(args):
             self._temporary.add(point.number)
             self._out(f"temporary breakpoint {point.number} set: {point.place}")
 
+    def _set_all(self, args: list[str]) -> list[Breakpoint | WordBreakpoint]:
+        args, text = _asked(args)
+        points: list[Breakpoint | WordBreakpoint]
+        points = [self._set_word(args)] if args and args[0] in _MNEMONICS else [*self._set(args)]
+        for point in points:
+            core = self.core if isinstance(point, WordBreakpoint) else _core_of(self.tile, point)
+            self._ask(point.number, core, text)
+        return points
+
+    def _ask(self, number: int, core: Core, text: str) -> None:
+        """A breakpoint stops only where the expression is not 0; without one always."""
+        asked = self._machine.conditions
+        condition = self._condition(core, text) if text else None
+        asked.ask(number, condition, asked.of(number).ignore, text)
+
+    def _condition(self, core: Core, text: str) -> Condition:
+        raise NotImplementedError
+
+    def _set_word(self, args: list[str]) -> WordBreakpoint:
+        name, *rest = args
+        threads = ALL
+        if rest[-2:-1] == ["on"]:
+            threads = (self._thread(rest[-1:]),)
+            rest = rest[:-2]
+        fields = {}
+        for pair in rest:
+            field, equals, value = pair.partition("=")
+            if not equals:
+                raise InputError(f"usage: {name} FIELD=VALUE... [on T0|T1|T2] [if EXPRESSION]")
+            fields[field] = number(value, "value")
+        return self._machine.break_word(name, threads, **fields)
+
+    def _thread(self, args: list[str]) -> int:
+        raise NotImplementedError
+
+    def do_watch(self, args: list[str]) -> None:
+        """watch PLACE [r|w|rw] [if EXPRESSION]: stop where PLACE (sem:1, a field) changes."""
+        args, text = _asked(args)
+        access = args.pop() if args and args[-1] in ACCESS else "w"
+        if not args:
+            raise InputError("usage: watch PLACE [r|w|rw] [if EXPRESSION]")
+        point = self._machine.watch(self.core, "".join(args), access)
+        self._ask(point.number, self.core, text)
+        self._out(str(point))
+
+    def do_rwatch(self, args: list[str]) -> None:
+        """rwatch PLACE: stop where PLACE is read."""
+        place, _, condition = " ".join(args).partition(" if ")
+        self.do_watch([*place.split(), "r", *(("if", condition) if condition else ())])
+
+    def do_awatch(self, args: list[str]) -> None:
+        """awatch PLACE: stop where PLACE is read or changes."""
+        place, _, condition = " ".join(args).partition(" if ")
+        self.do_watch([*place.split(), "rw", *(("if", condition) if condition else ())])
+
+    def do_condition(self, args: list[str]) -> None:
+        """condition N [EXPRESSION]: stop at N only where it is not 0; without one always."""
+        if not args:
+            raise InputError("usage: condition N [EXPRESSION]")
+        self._ask(self._known(args[0]), self.core, " ".join(args[1:]))
+
+    def do_ignore(self, args: list[str]) -> None:
+        """ignore N COUNT: pass breakpoint or watchpoint N COUNT times."""
+        self._need(args, 2, 2, "ignore N COUNT")
+        self._machine.conditions.of(self._known(args[0])).ignore = number(args[1], "count")
+
+    def do_commands(self, args: list[str]) -> None:
+        """commands N: what follows, up to `end`, is executed at each stop at N."""
+        self._need(args, 1, 1, "commands N, then commands, then end")
+        self._defining = self._known(args[0])
+        self._scripts[self._defining] = []
+
+    def _known(self, text: str) -> int:
+        """The number of a breakpoint or watchpoint that is there."""
+        points, n = self._machine.points, number(text)
+        known = [*points.points, *points.words, *self._machine.watched.points]
+        if n not in known:
+            raise InputError(f"no breakpoint {n}", hint=", ".join(map(str, known)) or "none is set")
+        return n
+
     def _set(self, args: list[str]) -> list[Breakpoint]:
+        self._need(args, 0, 2, "break ADDRESS|FUNCTION|FILE:LINE [CORE] [if EXPRESSION]")
         core = self.tile.core[core_name(args[1])] if len(args) > 1 else self.core
         at: At = self._written(core, args[0]) if args else core.pc
         places = code_places(self.tile, core, at, own=len(args) > 1)
@@ -65,13 +165,13 @@ class Breaking:
         self._need(args, 0, 1, "delete [N]")
         self._machine.delete(number(args[0]) if args else None)
 
-    def _hit(self, point: Breakpoint) -> None:
-        """Say that a breakpoint stopped a core; forget a temporary one."""
+    def _hit(self, point: Breakpoint | WordBreakpoint) -> None:
+        """Say that a breakpoint stopped something; forget a temporary one."""
         kind = "temporary breakpoint" if point.number in self._temporary else "breakpoint"
         self._out(f"{kind} {point.number} hit: {point.place}")
         if point.number in self._temporary:
             self._temporary.discard(point.number)
-            self._machine.points.delete(point.number)
+            self._machine.delete(point.number)
 
     # info
 
@@ -97,8 +197,11 @@ class Breaking:
             self._out("no breakpoints or watchpoints")
 
     def _list_points(self) -> bool:
-        watched = self._machine.watched.points.values()
-        lines = [str(point) for point in (*self._machine.points.points.values(), *watched)]
+        machine, lines = self._machine, []
+        for points in (machine.points.points, machine.points.words, machine.watched.points):
+            for n, point in points.items():
+                lines += [str(point), *machine.conditions.of(n).lines()]
+                lines += [f"  {line}" for line in self._scripts.get(n, ())]
         self._print(lines)
         return bool(lines)
 

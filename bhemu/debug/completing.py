@@ -15,7 +15,7 @@ _CODE = ("break", "tbreak", "until", "list", "dis")
 _MEMORY = ("mem", "x", "read32", "print")
 _CORES = ("core", "regs", "bt", "step", "reverse-step", "reverse-next")
 _THREADS = ("gpr", "tnext", "tstep")
-_STATE = ("dump", "watch")
+_STATE = ("dump", "watch", "rwatch", "awatch")
 _INFO = ("breakpoints", "locals", "registers", "source", "threads")
 
 

@@ -24,7 +24,7 @@ from bhemu.devices.bus.naming import (
     thread_fields_at,
 )
 from bhemu.errors import InputError
-from bhemu.machine.meaning import BLOCKS, CONDITIONS, GPRS, meaning
+from bhemu.meaning import BLOCKS, CONDITIONS, GPRS, meaning
 from bhemu.names import registers
 from bhemu.riscv import csr
 from bhemu.riscv.disasm import disassemble as riscv_text

@@ -1,4 +1,4 @@
-"""Expressions of C over variables: names, members, elements, what a pointer points to."""
+"""Expressions of C over variables: names, members, elements, pointers, operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,43 @@ from bhemu.program.variables import Frame, Gone, Location, find, locate, type_of
 
 Read = Callable[[int, int], bytes]
 Lookup = Callable[[str], "Value"]
-_TOKEN = re.compile(r"\s*(\$?[A-Za-z_]\w*|0[xX][0-9a-fA-F]+|\d+|->|[.\[\]*&()])")
+_TOKEN = re.compile(
+    r"\s*(\$?[A-Za-z_]\w*(?:(?::\w+)+)?|0[xX][0-9a-fA-F]+|\d+"
+    r"|->|&&|\|\||[=!<>]=|<<|>>|[.\[\]*&()|^<>+\-/%!~])"
+)
+_OPERATORS: tuple[dict[str, Callable[[int, int], int]], ...] = (  # from the weakest
+    {"||": lambda a, b: int(bool(a or b))},
+    {"&&": lambda a, b: int(bool(a and b))},
+    {"|": lambda a, b: a | b},
+    {"^": lambda a, b: a ^ b},
+    {"&": lambda a, b: a & b},
+    {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
+    {
+        "<": lambda a, b: int(a < b),
+        "<=": lambda a, b: int(a <= b),
+        ">": lambda a, b: int(a > b),
+        ">=": lambda a, b: int(a >= b),
+    },
+    {"<<": lambda a, b: a << (b & 31), ">>": lambda a, b: a >> (b & 31)},
+    {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
+    {
+        "*": lambda a, b: a * b,
+        "/": lambda a, b: _divided(a, b)[0],
+        "%": lambda a, b: _divided(a, b)[1],
+    },
+)
+_UNARY: dict[str, Callable[[int], int]] = {
+    "!": lambda a: int(not a),
+    "~": lambda a: ~a,
+    "-": lambda a: -a,
+}
+
+
+def _divided(a: int, b: int) -> tuple[int, int]:
+    if b == 0:
+        raise InputError("division by 0")
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return quotient, a - b * quotient
 
 
 @dataclass(frozen=True)
@@ -24,11 +60,13 @@ class Value:
     type: CType | None
     address: int | None
     read: Read
+    exact: int | None = None  # of a number, which may be negative
 
     @classmethod
     def number(cls, value: int) -> Value:
         """A number without a type."""
-        return cls((value & 0xFFFFFFFF).to_bytes(4, "little"), None, None, lambda a, n: bytes(n))
+        raw = (value & 0xFFFFFFFF).to_bytes(4, "little")
+        return cls(raw, None, None, lambda a, n: bytes(n), value)
 
     @classmethod
     def word(cls, address: int, read: Read) -> Value:
@@ -67,6 +105,17 @@ class Value:
     def integer(self) -> int:
         """As an unsigned number."""
         return int.from_bytes(self.raw, "little")
+
+    @property
+    def signed(self) -> int:
+        """As a number of its type, for operators; without a type unsigned."""
+        if self.exact is not None:
+            return self.exact
+        if self.type is not None and self.type.kind in ("float", "record", "array"):
+            raise InputError(f"operators take integers, not {self.type}")
+        value = self.integer
+        negative = self.type is not None and self.type.signed and value >> 8 * len(self.raw) - 1
+        return value - (1 << 8 * len(self.raw)) if negative else value
 
     def member(self, name: str) -> Value:
         """A member of a structure."""
@@ -126,9 +175,18 @@ class _Parser:
         return tokens
 
     def whole(self) -> Value:
-        value = self._prefixed()
+        value = self._binary(0)
         if self._tokens:
             raise InputError(f"print does not know {self._tokens[0]!r} in {self._text!r}")
+        return value
+
+    def _binary(self, level: int) -> Value:
+        if level == len(_OPERATORS):
+            return self._prefixed()
+        value = self._binary(level + 1)
+        while self._tokens[:1] and self._tokens[0] in _OPERATORS[level]:
+            apply = _OPERATORS[level][self._take()]
+            value = Value.number(apply(value.signed, self._binary(level + 1).signed))
         return value
 
     def _take(self, wanted: str = "") -> str:
@@ -137,6 +195,8 @@ class _Parser:
         return self._tokens.pop(0)
 
     def _prefixed(self) -> Value:
+        if self._tokens[:1] and self._tokens[0] in _UNARY:
+            return Value.number(_UNARY[self._take()](self._prefixed().signed))
         if self._tokens[:1] == ["*"]:
             self._take()
             inner = self._prefixed()
@@ -156,7 +216,7 @@ class _Parser:
         while self._tokens[:1] and self._tokens[0] in (".", "->", "["):
             kind = self._take()
             if kind == "[":
-                value = value.element(self._prefixed().integer)
+                value = value.element(self._binary(0).integer)
                 self._take("]")
             else:
                 value = (value.pointed() if kind == "->" else value).member(self._take())
@@ -165,7 +225,7 @@ class _Parser:
     def _primary(self) -> Value:
         token = self._take()
         if token == "(":
-            value = self._prefixed()
+            value = self._binary(0)
             self._take(")")
             return value
         if token[0].isdigit():

@@ -1,4 +1,4 @@
-"""The stepper's commands that go back, and those that watch a place."""
+"""The stepper's commands that go back."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from bhemu.tile import Tile
 
 
 class GoingBack:
-    """reverse-step and its sisters, goto, watch; the rest of the stepper is stepper.py."""
+    """reverse-step and its sisters, goto; the rest of the stepper is stepper.py."""
 
     tile: Tile
     core: Core
@@ -24,13 +24,6 @@ class GoingBack:
 
     def _thread(self, args: list[str]) -> int:
         raise NotImplementedError
-
-    def do_watch(self, args: list[str]) -> None:
-        """watch PLACE: stop where PLACE changes (0x20000:16, counter, sem:1, a Config field)."""
-        if not args:
-            raise InputError("usage: watch PLACE")
-        place = "".join(args)
-        self._out(str(self.tile.machine.watch(self.core, place)))
 
     def do_reverse_step(self, args: list[str]) -> None:
         """reverse-step [N] [CORE]: back to where the core had executed N instructions fewer."""

@@ -11,6 +11,8 @@ from bhemu.debug.places import Sources, address
 from bhemu.debug.position import instruction
 from bhemu.errors import InputError
 from bhemu.machine import status
+from bhemu.machine.conditions import Condition
+from bhemu.machine.watching import spans
 from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, type_of, visible
 from bhemu.tile import Tile
@@ -159,7 +161,7 @@ class Inspecting:
         return Frame(symbols.debug, linked, registers, read, symbol)
 
     def do_print(self, args: list[str]) -> None:
-        """print[/x] EXPRESSION: a variable of C, $REGISTER, p->member, a[2], *p, &v."""
+        """print[/x] EXPRESSION: a variable of C, $REGISTER, sem:1, p->m, a[2], *p, &v, a+b."""
         form, args = _form(args)
         if not args:
             raise InputError("usage: print[/FORMAT] EXPRESSION")
@@ -168,6 +170,10 @@ class Inspecting:
 
     def _lookup(self, name: str) -> Value:
         """A register ($a0), a variable in scope, or a symbol of the ELFs."""
+        if ":" in name:
+            return Value.number(
+                spans(self.tile, self.core.name, name)[0].value(self.tile.state.buffer)
+            )
         if name.startswith("$"):
             return Value.number(address(self.tile, self.core, name))
         read = Memory(self.tile, self.core).read
@@ -178,6 +184,19 @@ class Inspecting:
         if found is not None:
             return found
         return Value.word(address(self.tile, self.core, name), read)
+
+    def _condition(self, core: Core, text: str) -> Condition:
+        """What a breakpoint asks: the expression, as `core` sees it where it stands then."""
+
+        def holds(_: object) -> bool:
+            kept, selected = self.core, self._selected
+            self.core, self._selected = core, 0
+            try:
+                return bool(evaluate(text, self._lookup, Memory(self.tile, core).read).integer)
+            finally:
+                self.core, self._selected = kept, selected
+
+        return holds
 
     def _info_locals(self) -> None:
         frame = self._frame()

@@ -45,15 +45,31 @@ class Stepper(GoingBack, Inspecting, Breaking, Looking):
         self.core: Core = self.tile.core[released[0]]
         self.last: Stop | None = None
         self._temporary: set[int] = set()
+        self._defining: int | None = None
+        self._scripts: dict[int, list[str]] = {}
+        self._due: list[str] = []  # commands of the breakpoint that was hit
         self._selected, self._listed = 0, None
 
     @property
     def prompt(self) -> str:
         """For example "(trisc0) "."""
-        return f"({self.core.name}) "
+        return f"({self.core.name}) " if self._defining is None else "> "
 
     def execute(self, line: str) -> bool:
         """Execute one command; False for quit. InputError for a mistake in it."""
+        if self._defining is not None:
+            if line.strip() == "end":
+                self._defining = None
+            elif line.strip():
+                self._scripts[self._defining].append(line.strip())
+            return True
+        self._due = []
+        going = self._execute(line)
+        while going and self._due:
+            going = self._execute(self._due.pop(0))
+        return going
+
+    def _execute(self, line: str) -> bool:
         words = _WITH_FORMAT.sub(r"\1 /\2", line, count=1).split()
         if not words:
             return True
@@ -146,7 +162,7 @@ class Stepper(GoingBack, Inspecting, Breaking, Looking):
         words = [entry for entry in entries if entry[0] == thread]
         if len(words) > _MOST_SHOWN:
             self._out(f"  ... {len(words) - _MOST_SHOWN} words, then")
-        for _, word, pc, origin in words[-_MOST_SHOWN:]:
+        for _, word, pc, origin, _ in words[-_MOST_SHOWN:]:
             self._out(f"  T{thread} {disassemble(word)}{status.origin(origin)}  from pc {pc:#x}")
         if not words:
             self._out(f"  T{thread} executed nothing")
@@ -161,7 +177,13 @@ class Stepper(GoingBack, Inspecting, Breaking, Looking):
         name = self._machine.stopped_core(stop)
         stopped = core if name is None else self.tile.core[name]
         point = self._machine.points.at(stopped.index, stopped.pc)
-        if name is not None and point is not None:
+        n = stop.breakpoint if stop.change is None else stop.change.watchpoint.number
+        self._due = list(self._scripts.get(n or 0, ()))
+        word = self._machine.points.words.get(stop.breakpoint or 0)
+        if word is not None:
+            self._hit(word)
+            self._out(f"  at {stop.where}")
+        elif name is not None and point is not None:
             self._hit(point)
         elif stop.reason == "until" and core.state not in ("running", "blocked"):
             self._out(f"{core.name} is {core.state}")

@@ -8,7 +8,7 @@ from bhemu.chip import Chip
 from bhemu.debug.operands import Operands
 from bhemu.errors import BhemuError
 from bhemu.launch import until_words
-from bhemu.machine.operands import effective
+from bhemu.machine.operands import effective, set_by
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import Entry, Places, TracedStore, TracedWord
 from bhemu.program.schema import Program
@@ -98,12 +98,16 @@ class Tracer:
             return
         s = self._tile.state
         at_gate = int(s.gate_word[thread]), int(s.gate_pc[thread]), int(s.gate_from[thread])
-        word = self._places.word(self._words, (thread, *at_gate), error.rule or "error")
+        word = self._places.word(
+            self._words, (thread, *at_gate, self._tile.clock), error.rule or "error"
+        )
         self._show(word if self._operands is None else self._told(word))
 
     def _told(self, word: TracedWord) -> TracedWord:
         """The word at its gate, with what it would do."""
-        return replace(word, meaning=effective(self._tile.state, word.thread, word.word))
+        tile, t = self._tile, word.thread
+        told = effective(tile.state, t, word.word)
+        return replace(word, meaning=told, set_by=set_by(tile, t, word.word))
 
     def _ask(self, _: Any) -> bool:
         self._drain()
@@ -129,8 +133,7 @@ class Tracer:
         self._words += 1
         word = self._places.word(self._words - 1, entry)
         if self._operands is not None:
-            place = f"T{word.thread} {word.place or hex(word.pc)}"
-            meaning, set_by = self._operands.next(place)
+            meaning, set_by = self._operands.next()
             word = replace(word, meaning=meaning, set_by=set_by)
         if self.full or self._thread not in (None, entry[0]):
             return
@@ -138,9 +141,8 @@ class Tracer:
         self._show(word)
 
     def _take_store(self, entry: Entry) -> None:
-        assert self._stores is not None and self._operands is not None
+        assert self._stores is not None
         store = self._places.store(entry)
-        self._operands.stored(store.address, f"{store.core} {store.place or hex(store.pc)}")
         own = self._thread is None or store.core == f"trisc{self._thread}"
         if own and not self.full:
             self._stores(store)

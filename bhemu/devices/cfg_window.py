@@ -47,7 +47,7 @@ def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
         return rules.READ_ONLY if index < _END else rules.UNMAPPED
     status = config_race.refused(s, c, index, value) if c > 0 else DONE
     if status == DONE:
-        config.write_mapped(s, index, value)
+        config.write_mapped(s, index, value, config.by_core(s, c))
     return status
 
 

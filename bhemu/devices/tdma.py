@@ -12,7 +12,7 @@ from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_TDMA, Register, Windo
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, TDMA_BASE
-from bhemu.tensix import code_pages
+from bhemu.tensix import code_pages, config
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.units import mover
@@ -66,12 +66,13 @@ def _write_l1(s: Any, command: Any) -> Any:
 @njit
 def _move(s: Any, c: Any, command: Any) -> Any:
     """A transfer: from the four parameters, or (compact) from the command itself."""
+    who = config.by_core(s, c)
     if command & COMPACT:
         src = (np.int64(s.tdma_base[c]) + ((command >> 8) & 0xFF)) & 0xFFFFFFFF
         direction = mover.L1_TO_L1 if command & 1 << 30 else mover.L1_TO_L0
-        return mover.move(s, (command >> 16) & 0xFF, src, (command >> 24) & 0x3F, direction)
+        return mover.move(s, (command >> 16) & 0xFF, src, (command >> 24) & 0x3F, direction, who)
     p = s.tdma_param
-    return mover.move(s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3)
+    return mover.move(s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3, who)
 
 
 @njit

@@ -10,6 +10,7 @@ from bhemu.devices.bus.address_map import block_name
 from bhemu.hang import device_access, release
 from bhemu.hang.explore import Loop, Poll
 from bhemu.hang.release import Agents, Releaser
+from bhemu.meaning import meaning
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix import banks, gate, streams
 from bhemu.tensix.effects import Effect, Kind
@@ -74,7 +75,10 @@ def _head(s: Any, t: int) -> tuple[str, dict[str, Any]]:
     waiting = int(s.latch_word[t]) if s.latch[t] else word
     shown = {"thread": t, "word": waiting, "decoded": disassemble(waiting)}
     text += _ORIGINS[min(int(s.gate_from[t]), 2)].format(int(s.gate_from[t]) - 2)
-    return (f"{disassemble(waiting)} holds back {text}" if s.latch[t] else text), shown
+    if s.latch[t]:
+        name = disassemble(waiting).partition(" ")[0]
+        return f"{name} ({meaning(waiting, t)}) holds back {text}", shown
+    return text, shown
 
 
 def thread(agents: Agents, t: int) -> Wait:

@@ -2,12 +2,12 @@
 
 import dis
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from bhemu.errors import Internal
-from bhemu.jit.subset import Compiled, Intrinsic
+from bhemu.jit.subset import ByName, Compiled, Intrinsic
 
 _PACKAGE = __name__.partition(".")[0]
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -90,3 +90,29 @@ def parts(function: Any) -> Parts:
     )
     options = function.options if isinstance(function, Compiled) else {}
     return Parts(code, options, defaults, names, attributes, closure)
+
+
+@functools.cache
+def names(function: Any) -> frozenset[str]:
+    """Every name in the code that a function reaches, attributes included."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [function]
+    while waiting:
+        one = waiting.pop()
+        one = one.py_func if isinstance(one, ByName) else one
+        if id(one) in seen or not isinstance(one, Compiled | Intrinsic | FunctionType):
+            continue
+        seen.add(id(one))
+        part = parts(one)
+        for code in _codes(part.code):
+            found.update((*code.co_names, code.co_name))
+        found.update(value for value in part.closure.values() if isinstance(value, str))
+        values = (*part.globals.values(), *part.attributes.values(), *part.closure.values())
+        waiting += [inner for value in values for inner in _within(value)]
+    return frozenset(found)
+
+
+def _within(value: Any) -> Iterable[Any]:
+    """A value, or those of a table of functions."""
+    return value.values() if isinstance(value, dict) else (value,)

@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bhemu import arguments, errors, interrupts, report
@@ -23,7 +23,7 @@ from bhemu.noc.network import Network
 from bhemu.noc.record import UNTIL_WORDS
 from bhemu.parts import TilePart
 from bhemu.tensix import stops, watchpoints
-from bhemu.tensix.state import ASSERTED, CORES, RUNNING
+from bhemu.tensix.state import ASSERTED, RUNNING
 from bhemu.tensix.status import CONDITIONS, RULES
 
 if TYPE_CHECKING:
@@ -286,16 +286,10 @@ class ChipRunner:
         if status == stops.STOP_TIME:
             return None
         stopped = resolve(tile, status)
-        if stopped is None or status != stops.STOP_BREAKPOINT:
-            return stopped
-        core = int(tile.state.agent[0])
-        if tile.machine.seen.get(core) == tile.state.retired[core]:
-            tile.machine.points.skip(core)
-            return None
-        tile.machine.saw(core)
-        point = tile.machine.points.at(core, int(tile.state.pc[core])) if core < CORES else None
-        number = None if point is None else point.number
-        return Stop(stopped.reason, stopped.where, int(self._network.state.clock[0]), number)
+        news = None if stopped is None else tile.machine.news(stopped)
+        if news is None or news.reason not in ("breakpoint", "watchpoint"):
+            return news
+        return replace(news, clock=int(self._network.state.clock[0]))
 
     def _refused(self) -> BhemuError:
         """The error of a request that its target refused: the sender's place, the whole request."""

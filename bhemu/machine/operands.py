@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.errors import source_text
 from bhemu.jit.plain import plain
-from bhemu.machine.meaning import meaning
+from bhemu.meaning import meaning
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.parts import TilePart
 from bhemu.tensix import config, config_fields, formats
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import State
@@ -174,7 +177,7 @@ def _listed(rows: list[int]) -> str:
     return ", ".join(map(str, rows))
 
 
-def format_fields(s: State, thread: int, word: int) -> dict[str, int]:
+def _fields_of(s: State, thread: int, word: int) -> dict[str, int]:
     """The Config words that the formats and addresses of an UNPACR or PACR come from, by name."""
     cls = decode(word)
     names: tuple[str, ...] = ()
@@ -190,5 +193,42 @@ def format_fields(s: State, thread: int, word: int) -> dict[str, int]:
             f"THCON_SEC{u}_REG3_Base_address",
         )
     fields = vars(config_fields)
+    return {name: fields[name].word for name in names if name in fields}
+
+
+def who(tile: TilePart, code: int) -> str:
+    """The thread or core that wrote a Config word, and from where; "" for nobody in the run."""
+    number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
+    if not number:
+        return ""
+    core = number - config.FIRST_CORE_BY
+    name = f"T{number - 1}" if core < 0 else (*CORE_NAMES, "the host")[core]
+    if core >= len(CORE_NAMES):
+        return name
+    owners = [*range(len(CORE_NAMES))] if core < 0 else [core]
+    places = (
+        (tile.locate(c, pc), tile.core[CORE_NAMES[c]].inlined(pc)) for c in owners if pc < L1_SIZE
+    )
+    (function, file, line), (inner, calls) = next(
+        (place for place in places if place[0][0]), ((None, None, None), (None, ()))
+    )
+    source = source_text(file, line, inner if calls else None, calls)
+    return " ".join((name, function or hex(pc), source)).rstrip()
+
+
+def set_by(tile: TilePart, thread: int, word: int) -> str:
+    """Who set the formats and addresses that an UNPACR or PACR would use; "" where nobody did."""
+    s = tile.state
     bank = int(plain(config.bank)(s, thread))
-    return {name: 224 * bank + fields[name].word for name in names if name in fields}
+    by: dict[str, list[str]] = {}
+    for name, index in _fields_of(s, thread, word).items():
+        writer = who(tile, int(s.cfg_by[bank, index]))
+        if writer:
+            by.setdefault(writer, []).append(name.partition("_REG")[2].partition("_")[2] or name)
+    return "; ".join(f"{', '.join(names)} by {writer}" for writer, names in by.items())
+
+
+def told(tile: TilePart, thread: int, word: int) -> str:
+    """What a word at the gate would do, and who set what it would use."""
+    parts = effective(tile.state, thread, word), set_by(tile, thread, word)
+    return "; ".join(part for part in parts if part)

@@ -13,11 +13,12 @@ from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import until as end
 from bhemu.machine.breakpoints import Breakpoints
+from bhemu.machine.conditions import Conditions
 from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.watching import Watchpoints
 from bhemu.parts import TilePart
 from bhemu.tensix import stops, watchpoints
-from bhemu.tensix.state import ASSERTED, CORES, RUNNING
+from bhemu.tensix.state import ASSERTED, RUNNING
 from bhemu.tensix.thread import ALL_THREADS
 
 _ROUNDS = 1 << 40  # of one call: compiled code returns when its time slice is over
@@ -49,10 +50,9 @@ def _with_operands(tile: TilePart, error: BhemuError) -> BhemuError:
     """The error of a Tensix word, its place with what the word would have done."""
     where = error.where
     if where is not None and where.thread is not None and where.word is not None:
-        from bhemu.machine.operands import effective
+        from bhemu.machine.operands import told
 
-        told = effective(tile.state, where.thread, where.word)
-        error.where = replace(where, operands=told or None)
+        error.where = replace(where, operands=told(tile, where.thread, where.word) or None)
     return error
 
 
@@ -106,6 +106,7 @@ class Runner:
         numbers = itertools.count(1)  # breakpoints and watchpoints share them
         self.points = Breakpoints(tile.state, numbers)
         self.watched = Watchpoints(tile.state, numbers)
+        self.conditions = Conditions()
         self.end = end.End()
         self.error: BhemuError | None = None
         self.last: Stop | None = None
@@ -135,13 +136,13 @@ class Runner:
         """Run rounds until a stop; see Tile.run."""
         self.check_idle("run")
         self._check_error(resume)
+        if self.observer:
+            self.observer.run_begins()  # what follows is no change that a host has made
         ask = self._set_end(until, limit)
         self.last = None
         deadline = self._deadline(timeout_s)
         self.tile.before_run()
         watchpoints.refresh(self.tile.state)
-        if self.observer:
-            self.observer.run_begins()
         self._running = True
         try:
             self.last = self._to_news(ask, deadline)
@@ -203,30 +204,46 @@ class Runner:
             for core, retired in self.seen.items():
                 if s.retired[core] == retired:
                     self.points.skip(core)
-            reached = self._loop(ask, deadline)
-            core = int(s.agent[0])
-            if reached.reason == "watchpoint":
-                return self._numbered(reached)
-            if reached.reason != "breakpoint":
-                return reached
-            # An access that had to wait is repeated: the same instruction reaches its breakpoint
-            # again without having been executed.
-            if self.seen.get(core) != s.retired[core]:
-                self.saw(core)
-                return self._numbered(reached)
+            news = self.news(self._loop(ask, deadline))
+            if news is not None:
+                return news
+
+    def news(self, reached: Stop) -> Stop | None:
+        """A stop with the number of its breakpoint; None for one that is to be passed."""
+        s = self.tile.state
+        if reached.reason == "watchpoint":
+            change = self.watched.change(self.tile, int(s.agent[0]))
+            found = stop(self.tile, reached.reason, change=change)
+            return found if self.conditions.stops(change.watchpoint.number, self.tile) else None
+        if reached.reason != "breakpoint":
+            return reached
+        number, s.word_break_hit[0] = int(s.word_break_hit[0]), 0
+        if number:
+            where = report.where_thread(self.tile, int(s.status_thread[0]))
+            found = Stop(reached.reason, where, now(s), number)
+            return found if self.conditions.stops(number, self.tile) else None
+        return self._core_breakpoint(int(s.agent[0]))
+
+    def _core_breakpoint(self, core: int) -> Stop | None:
+        s = self.tile.state
+        # An access that had to wait is repeated: the same instruction reaches its breakpoint
+        # again without having been executed.
+        if self.seen.get(core) == s.retired[core]:
             self.points.skip(core)
+            return None
+        self.saw(core)
+        pc = int(s.pc[core])
+        point = self.points.at(core, pc)
+        if point is None:
+            return stop(self.tile, "breakpoint")
+        wanted = self.conditions.stops(point.number, self.tile)
+        if wanted or self.points.is_visited(core, pc):
+            return stop(self.tile, "breakpoint", point.number)
+        return None
 
     def saw(self, core: int) -> None:
         """The user was shown where `core` stands."""
         self.seen[core] = int(self.tile.state.retired[core])
-
-    def _numbered(self, reached: Stop) -> Stop:
-        s = self.tile.state
-        core = int(s.agent[0])
-        if reached.reason == "watchpoint":
-            return stop(self.tile, reached.reason, change=self.watched.change(self.tile, core))
-        point = self.points.at(core, int(s.pc[core])) if core < CORES else None
-        return stop(self.tile, reached.reason, None if point is None else point.number)
 
     def _loop(self, ask: Callable[[Any], bool] | None, deadline: float | None) -> Stop:
         tile, table = self.tile, self.tile.backend.table

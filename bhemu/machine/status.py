@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bhemu.machine import operands
-from bhemu.machine.meaning import meaning
+from bhemu.meaning import meaning
 from bhemu.memmap import CORE_NAMES
 from bhemu.parts import CorePart, TilePart
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
@@ -56,7 +56,7 @@ def thread(tile: TilePart, t: int) -> str:
     symbol = tile.core[CORE_NAMES[core]].locate(pc)[0]
     text += f", at the gate: {disassemble(int(s.gate_word[t]))}{origin(int(s.gate_from[t]))}"
     text += f" from {CORE_NAMES[core]} pc {pc:#x}" + (f" {symbol}" if symbol else "")
-    told = operands.effective(s, t, int(s.gate_word[t]))
+    told = operands.told(tile, t, int(s.gate_word[t]))
     text += f" ({told})" if told else ""
     condition = CONDITIONS.get(int(s.gate_blocked[t]))
     if condition is not None:

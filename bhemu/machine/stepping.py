@@ -6,14 +6,15 @@ from contextlib import contextmanager
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.machine.breakpoints import Breakpoint
+from bhemu.machine.breakpoints import Breakpoint, WordBreakpoint
+from bhemu.machine.reading import Reading
 from bhemu.machine.runner import Runner, count_to
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import Entry, Places, TracedWord
-from bhemu.machine.watching import Watchpoint, spans
+from bhemu.machine.watching import ACCESS, Watchpoint, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.names import code_address
-from bhemu.parts import CorePart
+from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At
 from bhemu.tensix import watch
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
@@ -28,6 +29,10 @@ class Machine(Runner):
 
     traced: list[TracedWord] = []  # the words of the last trace, complete even if that failed
 
+    def __init__(self, tile: TilePart) -> None:
+        super().__init__(tile)
+        self._reading = Reading(tile, self.watched)
+
     # Breakpoints
 
     def break_at(self, core: CorePart, place: At) -> Breakpoint:
@@ -35,23 +40,32 @@ class Machine(Runner):
         address = code_address(self.tile, core, place)
         return self.points.add(core.index, address, str(place))
 
-    def watch(self, core: CorePart, place: str) -> Watchpoint:
-        """Stop after the instruction or Tensix word that changes `place` (watching.spans)."""
-        return self.watched.add(place, spans(self.tile, core.name, place))
+    def break_word(self, name: str, threads: tuple[int, ...], **fields: int) -> WordBreakpoint:
+        """Stop before a thread executes a Tensix word of that name with these fields."""
+        return self.points.add_word(name, threads, **fields)
+
+    def watch(self, core: CorePart, place: str, access: str = "w") -> Watchpoint:
+        """Stop after the instruction or Tensix word that changes or reads `place`."""
+        arguments.choice("access", access, ACCESS)
+        point = self.watched.add(place, spans(self.tile, core.name, place), ACCESS[access])
+        self._reading.follow()
+        return point
 
     def delete(self, number: int | None) -> None:
         """Remove a breakpoint or watchpoint, or all of them."""
-        if number in self.watched.points:
+        self.conditions.forget(number)
+        if number not in self.watched.points:
+            self.points.delete(number)
+        if number is None or number in self.watched.points:
             self.watched.delete(number)
-            return
-        self.points.delete(number)
-        if number is None:
-            self.watched.delete(None)
+            self._reading.follow()
 
     def stopped_core(self, stop: Stop) -> str | None:
         """Name of the core that a breakpoint stopped."""
         agent = int(self.tile.state.agent[0])
-        return CORE_NAMES[agent] if stop.reason == "breakpoint" and agent < CORES else None
+        word = stop.where is not None and stop.where.thread is not None
+        at_core = stop.reason == "breakpoint" and not word and agent < CORES
+        return CORE_NAMES[agent] if at_core else None
 
     # RISC-V instructions
 

@@ -12,7 +12,7 @@ from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.recording import FIRST_CORE
 
 _TEXT_WIDTH = 72
-Entry = tuple[int, int, int, int]
+Entry = tuple[int, int, int, int, int]  # of the trace ring, and the clock behind it
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,9 +23,9 @@ class TracedWord:
     recorded word `pc` is where the recorded one came from. `function`, `file` and `line` belong to
     `pc` and are None where no ELF knows them. Where the compiler has inlined, `inlined` holds the
     calls that led to that source line, which is in `inlined_function`. `refused` is the rule that
-    refused the word: it stands at its gate, not executed. `meaning` says what the operands stand
-    for, with addresses, rows and formats, and `set_by` who set the formats and addresses; only
-    `bhemu trace` looks at that.
+    refused the word: it stands at its gate, not executed. `clock` is the clock behind it. `meaning`
+    says what the operands stand for, with addresses, rows and formats, and `set_by` who set the
+    formats and addresses; only `bhemu trace` looks at that.
     """
 
     number: int
@@ -40,6 +40,7 @@ class TracedWord:
     inlined_function: str | None = None
     inlined: tuple[Call, ...] = ()
     refused: str | None = None
+    clock: int | None = None
     meaning: str = ""
     set_by: str = ""
 
@@ -92,6 +93,7 @@ class TracedStore:
     line: int | None
     inlined_function: str | None = None
     inlined: tuple[Call, ...] = ()
+    clock: int | None = None
 
     @property
     def place(self) -> str:
@@ -139,19 +141,30 @@ class Places:
 
     def word(self, number: int, entry: Entry, refused: str | None = None) -> TracedWord:
         """The word that stands `number`-th in the run, from its entry in the trace ring."""
-        thread, bits, pc, origin = entry
+        thread, bits, pc, origin, clock = entry
         kind = {FROM_PUSH: "push", FROM_MOP: "mop"}.get(origin, "replay")
         slot = origin - FROM_REPLAY if kind == "replay" else None
         source, (function, calls) = self._at(pc)
         function = function if calls else None
         return TracedWord(
-            number, thread, bits, pc, kind, slot, *source, function, calls, refused=refused
+            number,
+            thread,
+            bits,
+            pc,
+            kind,
+            slot,
+            *source,
+            function,
+            calls,
+            refused=refused,
+            clock=clock,
         )
 
     def store(self, entry: Entry) -> TracedStore:
         """The store of a core behind an entry of the trace ring (tensix/recording.py)."""
-        core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:]
+        core, value, pc, address, clock = entry[0] - FIRST_CORE, *entry[1:]
         source, (function, calls) = self._at(pc)
         name = device_name(address, core)
         function = function if calls else None
-        return TracedStore(CORE_NAMES[core], pc, address, value, name, *source, function, calls)
+        place = *source, function, calls, clock
+        return TracedStore(CORE_NAMES[core], pc, address, value, name, *place)

@@ -28,6 +28,9 @@ from bhemu.tensix.state import (
 
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
 _MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
+READS, CHANGES = watchpoints.READS, watchpoints.CHANGES
+ACCESS = {"r": READS, "w": CHANGES, "rw": READS | CHANGES}
+_SHOWN = {READS: " (reads)", CHANGES: "", READS | CHANGES: " (reads and changes)"}
 _ALIASES = {"local": "", "config": "cfg", "threadconfig": "thread_cfg", "semaphore": "sem"}
 _FORMS = (
     "an L1 address or symbol (0x20000, counter:4), a configuration field, or a part of the state"
@@ -57,32 +60,37 @@ class Span:
 
 @dataclass(frozen=True, repr=False)
 class Watchpoint:
-    """One watchpoint: its number, what the user wrote, where that is in the record."""
+    """One watchpoint: its number, what the user wrote, where that is, READS or CHANGES or both."""
 
     number: int
     text: str
     spans: tuple[Span, ...]
+    access: int = CHANGES
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        return f"watchpoint {self.number}: {self.text}"
+        return f"watchpoint {self.number}: {self.text}{_SHOWN[self.access]}"
 
 
 @dataclass(frozen=True)
 class Change:
     """What a watchpoint saw: values before and after (little-endian, a field's bits alone).
 
-    `where` is the instruction or Tensix word that did it, for a core `pc` is that of the store.
+    `where` is the instruction or Tensix word that did it, for a core `pc` is that of the store or
+    load. Of a `read` both values are the same.
     """
 
     watchpoint: Watchpoint
     before: int
     after: int
     where: Where
+    read: bool = False
 
     def __str__(self) -> str:
+        if self.read:
+            return f"{self.watchpoint.text}: read, {self.after:#x}"
         return f"{self.watchpoint.text}: {self.before:#x} -> {self.after:#x}"
 
 
@@ -169,7 +177,11 @@ class Watchpoints:
         self._s, self._numbers = s, numbers
         self.points: dict[int, Watchpoint] = {}
 
-    def add(self, text: str, found: tuple[Span, ...]) -> Watchpoint:
+    def rows(self) -> list[tuple[Watchpoint, Span]]:
+        """The places, as the record numbers them."""
+        return [(point, span) for point in self.points.values() for span in point.spans]
+
+    def add(self, text: str, found: tuple[Span, ...], access: int = CHANGES) -> Watchpoint:
         """Set one; InputError when it is too large or all places are taken."""
         used = sum(len(point.spans) for point in self.points.values())
         if used + len(found) > WATCHPOINTS:
@@ -179,7 +191,7 @@ class Watchpoints:
             raise InputError(
                 f"{text} is {size} bytes, at most {WATCH_BYTES} can be watched", hint="add an index"
             )
-        point = Watchpoint(next(self._numbers), text, found)
+        point = Watchpoint(next(self._numbers), text, found, access)
         self.points[point.number] = point
         self._write()
         return point
@@ -205,12 +217,14 @@ class Watchpoints:
 
     def _write(self) -> None:
         s = self._s
-        rows = [(point, span) for point in self.points.values() for span in point.spans]
+        rows = self.rows()
         s.watch_count[0] = len(rows)
         for i, (point, span) in enumerate(rows):
-            s.watchpoint[i] = span.at, span.length, point.number
+            s.watchpoint[i] = span.at, span.length, point.number, point.access
             mask = b"\xff" * span.length
-            if span.mask is not None:
+            if not point.access & CHANGES:
+                mask = bytes(span.length)
+            elif span.mask is not None:
                 mask = span.mask.to_bytes(span.length, "little")
             s.watch_mask[i, : span.length] = np.frombuffer(mask, np.uint8)
         watchpoints.refresh(s)
@@ -219,14 +233,17 @@ class Watchpoints:
         """What stopped the run, `agent` as the scheduler says whose turn it was."""
         s = self._s
         row = int(s.watch_hit[0])
-        at, length, number = (int(n) for n in s.watchpoint[row])
+        at, length, number, _ = (int(n) for n in s.watchpoint[row])
         before = int.from_bytes(s.watch_old[:length].tobytes(), "little")
         after = int.from_bytes(s.watched[row, :length].tobytes(), "little")
         span = next(
             one for one in self.points[number].spans if (one.at, one.length) == (at, length)
         )
         before, after = span.bits(before), span.bits(after)
-        return Change(self.points[number], before, after, self._where(tile, agent))
+        read, where = bool(s.watch_read[1]), self._where(tile, agent)
+        if read:
+            before = after
+        return Change(self.points[number], before, after, where, read)
 
     def _where(self, tile: TilePart, agent: int) -> Where:
         t = int(self._s.status_thread[0])

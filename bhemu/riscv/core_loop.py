@@ -41,6 +41,7 @@ from bhemu.riscv.turn import (
     end,
     must_stop,
     still_waits,
+    watch_load,
     watchful,
 )
 from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED
@@ -233,6 +234,9 @@ def _stop(s: Any, c: Any, pc: Any) -> Any:
         kind = must_stop(s, c, pc)
     if kind == NONE:
         s.attention[0] = watchful(s, c) | (s.attention[0] & LOOKING)
+        if s.watch_count[0]:
+            word = l1_word(s, pc)
+            watch_load(s, c, word, _rs1(s, c, word))
     return kind
 
 

@@ -46,6 +46,7 @@ from bhemu.riscv.turn import (
     end,
     must_stop,
     still_waits,
+    watch_load,
 )
 from bhemu.tensix.state import ASSERTED, PARKED
 from bhemu.tensix.status import DONE
@@ -181,6 +182,9 @@ def on_code(s: Any, address: Any) -> None:
             s.stop_kind[c] = kind
             emu_stop(s, c)
             return
+        if s.watch_count[0]:
+            word = l1_word(s, address)
+            watch_load(s, c, word, x_register(s, c, (word >> 15) & 31))
         if s.attention[0] & _CACHED and _cached(s, c, address, l1_word(s, address)):
             s.fuel[c] -= 1
             return

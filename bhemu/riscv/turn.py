@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.memmap import INSTRN_BUF_BASE
+from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import polling
+from bhemu.riscv.formats import Atomic, Load
 from bhemu.riscv.refusals import (
     ASSERT,
     BREAKPOINT,
@@ -22,7 +23,7 @@ from bhemu.riscv.refusals import (
 )
 from bhemu.tensix import watchpoints
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, RUNNING
+from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, LOCAL_SIZE, OFFSET, RUNNING
 from bhemu.tensix.stops import (
     INSTRUCTIONS,
     STOP_ASSERT,
@@ -37,6 +38,9 @@ from bhemu.tensix.stops import (
     STOP_WATCH,
 )
 from bhemu.tensix.thread import until_holds
+
+_LOAD, _AMO = Load.code(), Atomic.code()
+_LOCAL = OFFSET["local"]
 
 LOOK, STORED = 1, 2  # attention: general; compare the until words after a store
 REWRITTEN = 4  # attention: the Unicorn engine must look at the code again
@@ -81,6 +85,22 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
     if s.watch_count[0]:
         s.watch_pc[c] = np.uint32(address)
     return NONE
+
+
+@njit
+def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
+    """Core `c` executes `word` next, with `base` in rs1: tell who watches what it loads."""
+    kind, size = word & 0x7F, np.int64(4)
+    at = base
+    if kind == _LOAD:
+        at = (base + (word >> 20) - ((word >> 31) << 12)) & 0xFFFFFFFF
+        size = np.int64(1) << ((word >> 12) & 3)
+    elif kind != _AMO:
+        return
+    if at < L1_SIZE:
+        watchpoints.loads(s, at, size)
+    elif LOCAL_BASE <= at < LOCAL_BASE + LOCAL_SIZES[c]:
+        watchpoints.loads(s, _LOCAL + c * LOCAL_SIZE + at - LOCAL_BASE, size)
 
 
 @njit

@@ -27,6 +27,7 @@ FAILED = error("INTERNAL", "Internal", "bhemu failed while compiling or running 
 Progress = Callable[[str, float], None]  # name of what was compiled, seconds
 Before = Callable[[int, int], Any]  # (thread, word) -> what After gets with the word's status
 After = Callable[[Any, int], None]
+Observer = tuple[Before, After]
 
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32)
 
@@ -110,7 +111,7 @@ class Table:
         self._s, self._progress = s, progress
         self.failure: BaseException | None = None
         self.seconds = 0.0  # spent compiling so far: no time of the program's
-        self._watch: tuple[Before, After] | None = None
+        self._observers: list[Observer] = []
         for opcode, cls in REGISTRY.items():
             s.stall[opcode] = cls.stall_mask
             s.wakes[opcode] = cls.wakes
@@ -129,22 +130,26 @@ class Table:
 
     def _on_escape(self, base: int, t: int, word: int) -> int:
         """First word of an opcode: compile its entry, then execute the word."""
-        opcode = int(self._s.route[0]) or word >> 24
         try:
-            if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
-                return refusal(self._s, opcode)
-            address, seconds = load(entry(opcode))
-            _addresses[opcode] = address
-            if seconds:
-                self.compiled(REGISTRY[opcode].name, seconds)
-            call = _ENTRY_TYPE(address)
-            if self._watch is None:
-                self._s.table[opcode] = address
-                return int(call(base, t, word))
-            return self.watched(t, word, lambda: int(call(base, t, word)))
+            return self.watched(t, word, lambda: self.unobserved(t, word))
         except BaseException as problem:  # must not cross the compiled frames
             self.failure = problem
             return FAILED
+
+    def unobserved(self, t: int, word: int) -> int:
+        """Status of one word of thread `t`, whoever observes words."""
+        if not JIT:
+            return interpret(self._s, t, word)
+        opcode = int(self._s.route[0]) or word >> 24
+        if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
+            return refusal(self._s, opcode)
+        address, seconds = load(entry(opcode))
+        _addresses[opcode] = address
+        if seconds:
+            self.compiled(REGISTRY[opcode].name, seconds)
+        if not self._observers:
+            self._s.table[opcode] = address
+        return int(_ENTRY_TYPE(address)(self._s.base, t, word))
 
     def compiled(self, name: str, seconds: float) -> None:
         """Something was compiled within a run: no time of the program's."""
@@ -153,18 +158,24 @@ class Table:
 
     def observe(self, before: Before, after: After) -> None:
         """Call `before` and `after` around every word; words run through Python from now on."""
-        self._watch = before, after
+        self._observers.append((before, after))
         if JIT:
             self._s.table[:] = self._escapes
 
+    def forget(self, before: Before) -> None:
+        """That observer no more; the last one gives the words their own entries back."""
+        self._observers = [one for one in self._observers if one[0] != before]
+        if JIT and not self._observers:
+            for opcode, loaded in _addresses.items():
+                self._s.table[opcode] = loaded
+
     def watched(self, t: int, word: int, execute: Callable[[], int]) -> int:
-        """Status of `execute`, which runs `word`, with the observer around it."""
-        if self._watch is None:
-            return execute()
-        before, after = self._watch
-        seen = before(t, word)
+        """Status of `execute`, which runs `word`, with the observers around it."""
+        observers = self._observers
+        seen = [before(t, word) for before, _ in observers]
         status = execute()
-        after(seen, status)
+        for one, (_, after) in zip(seen, observers, strict=True):
+            after(one, status)
         return status
 
     def _on_second(self, slot: int, base: int, t: int, word: int) -> int:

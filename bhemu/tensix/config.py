@@ -19,8 +19,10 @@ from bhemu.tensix.config_fields import (
     THCON_SEC0_REG0_TileDescriptor,
     THCON_SEC1_REG0_TileDescriptor,
 )
+from bhemu.tensix.state import CORES
 
 CONFIG_WORDS = 224
+FIRST_CORE_BY, BY_SHIFT = 4, 28  # of `cfg_by` and `thread_cfg_by`, see by_thread
 THREAD_WORDS = 68
 SHARED = 180  # words from here on are one register for both banks (GLOBAL_CFGREG_BASE)
 IC_INVALIDATE = 185  # RISCV_IC_INVALIDATE: one bit per core, in the order brisc trisc0-2 ncrisc
@@ -54,23 +56,38 @@ def thread(s: Any, t: Any, f: Any) -> Any:
 
 
 @njit
-def _store(s: Any, b: Any, word: Any, value: Any) -> None:
-    if word >= SHARED:
-        s.cfg[0, word] = np.uint32(value & 0xFFFFFFFF)
-        s.cfg[1, word] = np.uint32(value & 0xFFFFFFFF)
-    else:
-        s.cfg[b, word] = np.uint32(value & 0xFFFFFFFF)
+def by_thread(s: Any, t: Any) -> Any:
+    """Who writes when thread `t` executes its word: 1 to 3 in the upper 4 bits, the pc below."""
+    return (1 + t) << BY_SHIFT | np.int64(s.gate_pc[t])
 
 
 @njit
-def write(s: Any, b: Any, word: Any, value: Any) -> None:
+def by_core(s: Any, c: Any) -> Any:
+    """Who writes when core `c` stores: 4 to 8 in the upper 4 bits (a host: 9), the pc below."""
+    return (FIRST_CORE_BY + c) << BY_SHIFT | (np.int64(s.pc[c]) if c < CORES else np.int64(0))
+
+
+@njit
+def _store(s: Any, b: Any, word: Any, value: Any, who: Any) -> None:
+    if word >= SHARED:
+        s.cfg[0, word] = np.uint32(value & 0xFFFFFFFF)
+        s.cfg[1, word] = np.uint32(value & 0xFFFFFFFF)
+        s.cfg_by[0, word] = s.cfg_by[1, word] = np.uint32(who)
+    else:
+        s.cfg[b, word] = np.uint32(value & 0xFFFFFFFF)
+        s.cfg_by[b, word] = np.uint32(who)
+
+
+@njit
+def write(s: Any, b: Any, word: Any, value: Any, who: Any) -> None:
     """Store one Config word of bank `b` (index < 224), with the side effects of the word."""
     if word == _DST_ORDER and (np.int64(s.cfg[0, word]) ^ value) & _DST_ORDER_BITS:
         dest.reorder(s)
-    _store(s, b, word, value)
+    _store(s, b, word, value, who)
     if word == _STATE_RESET:
         for i in range(SHARED):
             s.cfg[b, i] = np.uint32(0)
+            s.cfg_by[b, i] = np.uint32(who)
     elif word == _PRNG_SEED:
         prng.seed(s, value)
         stochastic.start(s, value)
@@ -85,29 +102,30 @@ def writable(index: Any) -> Any:
 
 
 @njit
-def write_mapped(s: Any, index: Any, value: Any) -> None:
+def write_mapped(s: Any, index: Any, value: Any, who: Any) -> None:
     """Store a `writable` word of the space that starts at TENSIX_CFG_BASE."""
     if index < 2 * CONFIG_WORDS:
-        write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value)
+        write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value, who)
     else:
-        write(s, np.int64(0), index - 2 * CONFIG_WORDS, value)
-        write(s, np.int64(1), index - 2 * CONFIG_WORDS, value)
+        write(s, np.int64(0), index - 2 * CONFIG_WORDS, value, who)
+        write(s, np.int64(1), index - 2 * CONFIG_WORDS, value, who)
 
 
 @njit
-def modify(s: Any, b: Any, word: Any, value: Any, mask: Any) -> None:
+def modify(s: Any, b: Any, word: Any, value: Any, mask: Any, who: Any) -> None:
     """Replace the masked bits (RMWCIB): as `write`, but STATE_RESET_EN has no effect."""
     merged = (np.int64(s.cfg[b, word]) & ~mask) | (value & mask)
     if word == _STATE_RESET:
-        _store(s, b, word, merged)
+        _store(s, b, word, merged, who)
     else:
-        write(s, b, word, merged)
+        write(s, b, word, merged, who)
 
 
 @njit
 def write_thread(s: Any, t: Any, index: Any, value: Any) -> None:
     """Store one ThreadConfig value of thread `t` (SETC16), with its side effects."""
     s.thread_cfg[t, index] = np.uint32(value & 0xFFFF)
+    s.thread_cfg_by[t, index] = np.uint32(by_thread(s, t))
     if index == _UNPACK_MISC:
         if thread(s, t, tf.UNPACK_MISC_CFG_CfgContextCntReset_0):
             s.unpack_context[0, t] = 0

@@ -1,7 +1,8 @@
 """The trace ring: executed words, and device stores of cores, in the order in which they happen.
 
 An entry is (thread, word, pc, origin) for a word (origin: frontend.FROM_*), and
-(FIRST_CORE + core, value, pc, address) for a store.  Python drains the ring before it is full.
+(FIRST_CORE + core, value, pc, address) for a store; `log_clock` is the clock behind it.  Python
+drains the ring before it is full.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import watch
 from bhemu.tensix.state import LOG_SIZE, THREADS
-from bhemu.tensix.stops import STOP_LOG
+from bhemu.tensix.stops import STOP_LOG, clock_reached
 
 WORDS, WORDS_AND_STORES = 1, 2  # s.trace
 FIRST_CORE = THREADS
@@ -26,6 +27,7 @@ def record_word(s: Any, t: Any) -> None:
     s.log[i, 1] = s.gate_word[t]
     s.log[i, 2] = s.gate_pc[t]
     s.log[i, 3] = np.uint32(s.gate_from[t])
+    s.log_clock[i] = clock_reached(s)
     watch.after(s)
     s.log_write[0] += 1
 
@@ -44,6 +46,7 @@ def record_store(s: Any, c: Any, address: Any, value: Any) -> None:
     s.log[i, 1] = np.uint32(value)
     s.log[i, 2] = np.uint32(s.pc[c])
     s.log[i, 3] = np.uint32(address)
+    s.log_clock[i] = clock_reached(s)
     s.log_write[0] += 1
     if nearly_full(s) and s.status[0] == 0:
         s.status[0] = STOP_LOG

@@ -23,6 +23,7 @@ FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTens
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
 SECOND_SLOTS = 8  # second entries of instructions, see second_entries.py
 WATCHPOINTS, WATCH_BYTES = 16, 128  # how many, and how much one of them watches
+WORD_BREAKPOINTS = 16  # breakpoints on Tensix words
 WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
 WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
@@ -43,6 +44,9 @@ MEMBERS = (
     Member("cfg", _u32, (2, 224), "Config words of both banks"),
     Member("thread_cfg", _u32, (3, 68), "ThreadConfig values (low 16 bits)"),
     Member("gpr", _u32, (3, 64), "Tensix GPRs of each thread"),
+    # who wrote each of them last, for messages (never architectural): see config.by_thread
+    Member("cfg_by", _u32, (2, 224), "who wrote each Config word, 0 = nobody yet"),
+    Member("thread_cfg_by", _u32, (3, 68), "who wrote each ThreadConfig value"),
     # sync unit
     Member("sem", _i64, (8,), "semaphore values"),
     Member("sem_max", _i64, (8,), "semaphore maxima"),
@@ -182,6 +186,7 @@ MEMBERS = (
     Member("trace", _i64, (1,), "1 = log executed words, 2 = device stores of cores too"),
     Member("loaded", _i64, (1,), "value of the last device load"),
     Member("log", _u32, (LOG_SIZE, 4), "trace ring: see tensix/recording.py"),
+    Member("log_clock", _i64, (LOG_SIZE,), "clock behind each of them"),
     Member("log_write", _i64, (1,), "words written to the log so far"),
     Member("log_read", _i64, (1,), "words Python has taken"),
     Member("watch", _i64, (5,), "while tracing, see tensix/watch.py: kind, place, where to stop"),
@@ -189,12 +194,18 @@ MEMBERS = (
     Member("watch_log", _u32, (LOG_SIZE, 2), "what is watched before and after each logged word"),
     # watchpoints, see tensix/watchpoints.py
     Member("watch_count", _i64, (1,), "watchpoints set"),
-    Member("watchpoint", _i64, (WATCHPOINTS, 3), "distance in the record, bytes, number"),
+    Member("watchpoint", _i64, (WATCHPOINTS, 4), "distance in the record, bytes, number, access"),
     Member("watch_mask", _u8, (WATCHPOINTS, WATCH_BYTES), "bits that are compared"),
     Member("watched", _u8, (WATCHPOINTS, WATCH_BYTES), "what was last seen there"),
     Member("watch_hit", _i64, (1,), "row of the watchpoint that stopped the run, -1 = none"),
+    Member("watch_read", _i64, (2,), "1 + row that is being read, 0 = none; 1 = a read stopped"),
     Member("watch_old", _u8, (WATCH_BYTES,), "what was there before"),
     Member("watch_pc", _u32, (CORES,), "pc of each core's last instruction, while any is set"),
+    # breakpoints on Tensix words, see tensix/word_breakpoints.py
+    Member("word_break_count", _i64, (1,), "how many are set"),
+    Member("word_break", _i64, (WORD_BREAKPOINTS, 4), "mask, value, threads, number"),
+    Member("word_break_hit", _i64, (1,), "number of the one that stopped the run"),
+    Member("word_break_seen", _i64, (3,), "1 + words executed when a thread stopped at one"),
     # RISC-V cores
     Member("core_state", _i64, (CORES,), "0 reset 1 running 2 blocked 3 parked 4 assert 5 held"),
     Member("core_wait", _i64, (CORES,), "condition number the core waits for"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.calls import call_entry, l1_word
 from bhemu.jit.subset import njit
-from bhemu.tensix import watch, watchpoints
+from bhemu.tensix import watch, watchpoints, word_breakpoints
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.gate import hold, poll
 from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY
@@ -18,6 +18,7 @@ from bhemu.tensix.recording import nearly_full, record_word
 from bhemu.tensix.route import taker, waits
 from bhemu.tensix.status import DONE, IDLE
 from bhemu.tensix.stops import (
+    STOP_BREAKPOINT,
     STOP_LOG,
     STOP_STEP,
     STOP_TIME,
@@ -118,6 +119,10 @@ def _word(s: Any, t: Any) -> Any:
         s.gate_full[t] = 1
         stop(s, t, STOP_STEP)
         return False
+    if status == DONE and s.word_break_count[0] and word_breakpoints.stands(s, t, word):
+        s.gate_full[t] = 1
+        stop(s, t, STOP_BREAKPOINT)
+        return False
     banks, kind = _banks(s), s.wakes[opcode]
     if status == DONE:
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
@@ -152,7 +157,8 @@ def _waits(s: Any, t: Any) -> Any:
 @njit
 def _is_plain(s: Any, t: Any) -> Any:
     """True when nothing but words is at work: see `_run_on`."""
-    return not (_waits(s, t) or s.gate_full[t] or s.trace[0] or s.watch_count[0])
+    looked_at = s.trace[0] | s.watch_count[0] | s.word_break_count[0]
+    return not (_waits(s, t) or s.gate_full[t] or looked_at)
 
 
 @njit

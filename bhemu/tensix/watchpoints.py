@@ -1,7 +1,9 @@
 """Watchpoints: bytes of the record that are compared after every instruction and Tensix word.
 
-A watchpoint is a row of `s.watchpoint` (distance from the beginning of the record, length, number)
-and its mask; `s.watched` holds what was last seen there. Nothing is compared while none is set.
+A watchpoint is a row of `s.watchpoint` (distance from the beginning of the record, length, number,
+access) and its mask; `s.watched` holds what was last seen there. Who reads a row says so in
+`s.watch_read` before the comparison: a core's load here, Python for the rest (machine/reading.py).
+Nothing is compared while none is set.
 """
 
 from typing import Any
@@ -11,7 +13,8 @@ import numpy as np
 from bhemu.jit.memory import LOAD
 from bhemu.jit.subset import njit
 
-AT, LENGTH, NUMBER = range(3)  # columns of a watchpoint
+AT, LENGTH, NUMBER, ACCESS = range(4)  # columns of a watchpoint
+READS, CHANGES = 1, 2  # its access, as bits
 _byte = LOAD[1]
 
 
@@ -41,6 +44,7 @@ def changed(s: Any) -> Any:
     now on.
     """
     s.watch_hit[0] = -1
+    s.watch_read[1] = 0
     for i in range(s.watch_count[0]):
         if _differs(s, i):
             if s.watch_hit[0] < 0:
@@ -48,11 +52,28 @@ def changed(s: Any) -> Any:
                 for k in range(s.watchpoint[i, LENGTH]):
                     s.watch_old[k] = s.watched[i, k]
             _take(s, i)
+    if s.watch_read[0] and s.watch_hit[0] < 0:
+        i = s.watch_read[0] - 1
+        s.watch_hit[0] = i
+        s.watch_read[1] = 1
+        _take(s, i)
+    s.watch_read[0] = 0
     return s.watch_hit[0] >= 0
+
+
+@njit
+def loads(s: Any, at: Any, size: Any) -> None:
+    """A core is about to load `size` bytes at that distance in the record."""
+    for i in range(s.watch_count[0]):
+        start = s.watchpoint[i, AT]
+        overlaps = start < at + size and at < start + s.watchpoint[i, LENGTH]
+        if overlaps and s.watchpoint[i, ACCESS] & READS:
+            s.watch_read[0] = i + 1
 
 
 def refresh(s: Any) -> None:
     """A run begins: what is there now is no change (a host may have written it)."""
+    s.watch_read[:] = 0
     for i in range(int(s.watch_count[0])):
         at, length = (int(n) for n in s.watchpoint[i, (AT, LENGTH)])
         s.watched[i, :length] = s.buffer[at : at + length]

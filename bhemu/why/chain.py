@@ -114,8 +114,10 @@ class Chain:
         where = change.where
         clock = now(self.tile.state)
         if where.thread is not None and where.word is not None:
-            inputs = list(Words(self.tile.state, where.thread, where.word, found).inputs())
+            tried = Words(self.tile.state, where.thread, where.word, found)
+            inputs = list(tried.inputs())
             text = "" if inputs else "no input of it decides the value"
+            text = text if tried.followed else "the inputs of such words are not followed"
             return [(clock, one.text, (one.span,)) for one in inputs], text
         core = self.tile.core[where.core] if where.core in CORE_NAMES else None
         if core is None:

@@ -15,7 +15,7 @@ _MOST = 2  # inputs of a kind that are named
 
 # Members that the words of a unit compute from, and the bytes of them that go together.
 _DST, _SRC, _LREG, _GPR, _L1 = ("dst", 2), ("src", 4), ("lreg", 4), ("gpr", 4), ("l1", 4)
-_CFG, _THREAD, _ADC, _RWC = ("cfg", 4), ("thread_cfg", 4), ("adc", 8), ("rwc", 8)
+_CFG, _THREAD, _ADC = ("cfg", 4), ("thread_cfg", 4), ("adc", 8)
 _INPUTS = {
     "pack": (_DST, _L1),
     "unpack": (_L1,),
@@ -23,7 +23,9 @@ _INPUTS = {
     "vector": (_LREG, _DST),
     "scalar": (_GPR, _L1, _CFG),
     "cfg": (_GPR, _CFG, _THREAD),
-    "misc": (_ADC, _RWC),
+    "adc": (_ADC, ("adc_cr", 8), _GPR),
+    "mover": (_L1, _CFG),
+    "sync": (("sem", 8), ("sem_max", 8), ("mutex", 8)),
 }
 
 
@@ -65,6 +67,12 @@ class Words:
         self._result = result
         self._kept = state.buffer.copy()
         self._plain = self._run()
+
+    @property
+    def followed(self) -> bool:
+        """Whether the inputs of such words are looked for."""
+        cls = decode(self._word)
+        return cls is not None and cls.unit in _INPUTS
 
     def _run(self) -> tuple[int, ...]:
         state = self._state

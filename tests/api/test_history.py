@@ -7,6 +7,7 @@ import pytest
 
 import bhemu as package
 from bhemu import Assert, InputError, Program, Tile
+from bhemu.history import History
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import A0, A1, EBREAK, PARK, RA, ZERO, addi, jal, jalr, li, sw
 from bhemu.snapshot import HOSTS
@@ -159,3 +160,19 @@ def test_before_the_beginning(tile) -> None:
         history.reverse_step(mine.core["trisc0"])
     assert history.reverse_continue().reason == "step"
     assert "clock 10 to 10" in repr(history)
+
+
+def test_a_run_from_the_past_keeps_the_marks_that_no_host_has_touched() -> None:
+    tile = Program.load(ROOT / "elfs" / "matmul").launch()
+    tile.keep_history()
+    history = tile.machine.observer = History(tile, tile.machine, every=100)
+    end = tile.run()
+    marks = repr(history)
+    middles = list(range(end.clock // 4, end.clock, end.clock // 8))
+    prepared = []
+    for middle in middles:
+        history.goto(middle)
+        prepared.append(bool(tile.state.src_prepared.any()))
+        tile.run(limit=1)
+        assert repr(history) == marks
+    assert any(prepared), "cells were prepared for products, which before_run() forgets"

@@ -41,6 +41,7 @@ def test_json_is_one_object_per_line(write, bhemu) -> None:
         "origin": "push",
         "mnemonic": "NOP",
         "text": "NOP",
+        "clock": 4,
     }
 
 

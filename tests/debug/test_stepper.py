@@ -289,6 +289,49 @@ def test_finish_needs_a_function(image) -> None:
         bench("finish")
 
 
+def test_a_breakpoint_on_a_word_with_a_condition_and_commands(image) -> None:
+    bench = Bench(
+        image(*(tt("SETDMAREG", reg_index_16b=2, payload_sig_sel=i) for i in range(5)), PARK)
+    )
+    shown = bench("break SETDMAREG reg_index_16b=2 on T0 if gpr:0:1 >= 2 && !(gpr:0:1 == 3)")
+    assert shown == ["breakpoint 1 set: T0 SETDMAREG reg_index_16b=2"]
+    bench("commands 1; print gpr:0:1; print -1 + 2 * 3; continue; end")
+    assert bench("info breakpoints")[1:] == [
+        "  only if gpr:0:1 >= 2 && !(gpr:0:1 == 3)",
+        "  print gpr:0:1",
+        "  print -1 + 2 * 3",
+        "  continue",
+    ]
+    shown = bench("continue")
+    assert shown[0] == "breakpoint 1 hit: T0 SETDMAREG reg_index_16b=2"
+    assert next(line for line in shown if " = " in line and ":" in line) == "gpr:0:1 = 2 (0x2)"
+    assert "-1+2*3 = 5 (0x5)" in shown
+    assert any(line.startswith("stopped: idle") for line in shown)
+
+
+def test_ignored_stops_and_read_watchpoints(image) -> None:
+    words = [*li(A1, 0x20000), *(lw(A0, A1, 0) for _ in range(3)), PARK]
+    bench = Bench(image(*words))
+    assert bench("rwatch 0x20000") == ["watchpoint 1: 0x20000 (reads)"]
+    bench("ignore 1 1")
+    shown = bench("continue")
+    assert shown[:2] == ["watchpoint 1: 0x20000 (reads)", shown[1]]
+    assert shown[1].startswith("  0x20000: read, 0x0, clock")
+    assert bench.pc == START + 4 * (words.index(lw(A0, A1, 0)) + 2)
+    assert "  hit 2 times" in bench("info breakpoints")
+    bench("condition 1 $a0 == 5; continue")
+    assert bench.tile.core["trisc0"].state == "parked"
+    for line, sentence in (
+        ("ignore 9 1", "no breakpoint 9"),
+        ("break main if", "missing behind if"),
+        ("break PACR last", "FIELD=VALUE"),
+        ("watch r", "usage: watch"),
+        ("print 1 / 0", "division by 0"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            bench(line)
+
+
 def test_help_has_a_line_for_every_command(image) -> None:
     bench = Bench(image(PARK))
     lines = bench("help")

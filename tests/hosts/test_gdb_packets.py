@@ -25,7 +25,7 @@ def client(port):
 
 
 def test_what_is_not_known_has_an_empty_answer(client) -> None:
-    for packet in (b"vMustReplyEmpty", b"qUnknown", b"!", b"Z3,20000,4", b"R00"):
+    for packet in (b"vMustReplyEmpty", b"qUnknown", b"!", b"Z5,20000,4", b"R00"):
         assert client.ask(packet) == b""
 
 
@@ -107,6 +107,10 @@ def test_a_session_runs_as_one_long_run_does() -> None:
     end = plain.run()
     with server(ADD1, "-q", "--once") as (process, number), Client(number) as client:
         assert client.ask(b"QStartNoAckMode") == b"OK"
+        assert client.ask(b"Z3,40000,4") == b"OK"
+        assert client.ask(b"vCont;c") == b"T05thread:2;rwatch:40000;"
+        assert client.ask(b"z3,40000,4") == b"OK"
+        assert client.ask(b"bc").endswith(b"replaylog:begin;")
         main = plain.core["trisc1"].address("main")
         assert client.ask(b"Z0,%x,4" % main) == b"OK"
         assert client.ask(b"vCont;c") == b"T05thread:3;"

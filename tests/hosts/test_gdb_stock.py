@@ -65,6 +65,20 @@ def test_a_watchpoint_on_l1_is_reached_forwards_and_backwards(tmp_path) -> None:
 
 
 @needs_gdb
+def test_read_and_access_watchpoints_conditions_and_counts(tmp_path) -> None:
+    shown = gdb(
+        tmp_path, "elfs/add1", "rwatch *(unsigned *)0x40000", "continue", "delete 1",
+        "awatch *(unsigned *)0xC0000", "continue", "delete 2", "monitor break PACR if sem:1 > 0",
+        "break main if $pc == 0", "reverse-continue",
+    )  # fmt: skip
+    assert 'Thread 2 "trisc0" hit Hardware read watchpoint 1' in shown
+    assert "UNPACR" in shown
+    assert 'Thread 4 "trisc2" hit Hardware access (read/write) watchpoint 2' in shown
+    assert "breakpoint 3 set: PACR" in shown
+    assert "Error" not in shown
+
+
+@needs_gdb
 def test_an_error_of_the_program_is_shown_and_gone_back_from(tmp_path) -> None:
     shown = gdb(tmp_path, "elfs/hang_flag", "continue", "info threads", "bt")
     assert "hint" in shown

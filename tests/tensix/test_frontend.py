@@ -33,7 +33,7 @@ def executed(
     tile.core[name].release()
     assert tile.run(timeout_s=20).reason == "idle"
     tile.drain_log()
-    return [word for t, word, _, _ in tile.log if t == thread]
+    return [word for t, word, *_ in tile.log if t == thread]
 
 
 def template0(words: list[int], mop: int, high: int) -> Iterator[int]:

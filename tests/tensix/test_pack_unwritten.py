@@ -229,12 +229,12 @@ def test_rows_written_in_another_order(field: cf.Field, p: Pack, rows: list[int]
     s.dst_valid[rows] = 1
     if p.wide:
         s.dst_valid[[0, 1, 2, 3]] = 1
-    config.write(view(s), 0, field.word, 1 << field.shift)
+    config.write(view(s), 0, field.word, 1 << field.shift, 0)
     assert status.RULES[execute(s)].rule == "PACR-REORDERED"
     s.dst_valid[:] = 1  # written again
-    config.write(view(s), 0, field.word, 1 << field.shift | 1 << 9)  # another field of the word
+    config.write(view(s), 0, field.word, 1 << field.shift | 1 << 9, 0)  # another field of the word
     assert execute(s) == status.DONE
-    config.write(view(s), 0, field.word, 0)
+    config.write(view(s), 0, field.word, 0, 0)
     assert status.RULES[execute(s)].rule == "PACR-REORDERED"
     assert run(s, "ZEROACC", clear_mode=3) == status.DONE
     assert execute(s) == status.DONE
@@ -247,6 +247,6 @@ def test_rows_written_in_another_order_as_high_halves(row: int, rule: str) -> No
     s.debug[RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2] = HALVES
     s.dst_valid[:] = 0
     s.dst_valid[row] = 1
-    config.write(view(s), 0, ORDER[0].word, 1 << ORDER[0].shift)
+    config.write(view(s), 0, ORDER[0].word, 1 << ORDER[0].shift, 0)
     status_of = execute(s)
     assert (status.RULES[status_of].rule if status_of else "") == rule

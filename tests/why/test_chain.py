@@ -134,3 +134,23 @@ def test_a_place_that_is_none(place, sentence) -> None:
     tile = program.launch()
     with pytest.raises(InputError, match=sentence):
         find(tile, program, "brisc", place)
+
+
+def test_words_of_the_sync_unit_and_of_the_address_counters(launched) -> None:
+    words = [
+        assemble("SEMINIT", sem_sel=2, init_value=3, max_value=5),
+        assemble("SEMPOST", sem_sel=2),
+        assemble("SETADCXX", cnt_set_mask=1, x_start=3, x_end2=4),
+    ]
+    tile, program = launched([*map(ttinsn, words), PARK])
+    found = links(tile, program, "sem:1")
+    assert [(one.place, one.where.decoded.split()[0]) for one in found] == [
+        ("sem:1", "SEMPOST"),
+        ("sem:1", "SEMINIT"),
+        ("sem_max:1", "SEMINIT"),
+    ]
+    assert (found[1].before, found[1].after) == (0, 3)
+    tile, program = launched([*map(ttinsn, words), PARK])
+    (counter,) = links(tile, program, "adc:0:0:0:0")
+    assert (counter.after, counter.where.word) == (3, words[2])
+    assert counter.text == "no input of it decides the value"

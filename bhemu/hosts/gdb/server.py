@@ -18,6 +18,7 @@ _FEATURES = (
 )
 _ERROR, _OK = b"E01", b"OK"
 _ADDRESSES = 1 << 32
+_ACCESS = {"2": "w", "3": "r", "4": "rw"}  # of watchpoints, by kind of packet
 
 
 def _numbers(text: str) -> list[int]:
@@ -177,11 +178,11 @@ class Session:
         target = self._target
         if kind in ("0", "1"):
             done = target.add_breakpoint(at) if add else target.remove_breakpoint(at)
-        elif kind == "2":
+        elif kind in _ACCESS:
             if add:
-                done = target.add_watchpoint(self._core, at, size)
+                done = target.add_watchpoint(self._core, at, size, _ACCESS[kind])
             else:
-                done = target.remove_watchpoint(at, size)
+                done = target.remove_watchpoint(at, size, _ACCESS[kind])
         else:
             return b""
         return _OK if done else _ERROR

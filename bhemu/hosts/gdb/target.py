@@ -15,6 +15,7 @@ from bhemu.tensix.state import LOCAL_SIZE
 from bhemu.tile import Tile
 
 _PIECE_S = 0.05  # of a run between two looks for Ctrl-C
+_WATCH = {"w": "watch", "r": "rwatch", "rw": "awatch"}  # as stop replies name them
 SIGNAL_NONE, SIGNAL_INT, SIGNAL_TRAP, SIGNAL_ABORT, SIGNAL_SEGV = 0, 2, 5, 6, 11
 
 
@@ -36,7 +37,7 @@ class Target:
         self._lines: list[str] = []
         self._stepper = Stepper(tile, program, Sources(program), self._lines.append)
         self._breakpoints: dict[int, list[int]] = {}
-        self._watchpoints: dict[tuple[int, int], int] = {}
+        self._watchpoints: dict[tuple[int, int, str], int] = {}
         tile.keep_history()
 
     def core(self, index: int) -> Core:
@@ -150,20 +151,20 @@ class Target:
             self.tile.delete(number)
         return True
 
-    def add_watchpoint(self, core: int, address: int, length: int) -> bool:
-        """Stop after a change of these bytes."""
-        if (address, length) in self._watchpoints:
+    def add_watchpoint(self, core: int, address: int, length: int, access: str) -> bool:
+        """Stop after a change of these bytes, or where they are read."""
+        if (address, length, access) in self._watchpoints:
             return True
         try:
-            number = self.tile.watch(f"{address:#x}:{length}", CORE_NAMES[core])
+            number = self.tile.watch(f"{address:#x}:{length}", CORE_NAMES[core], access)
         except InputError:
             return False
-        self._watchpoints[address, length] = number
+        self._watchpoints[address, length, access] = number
         return True
 
-    def remove_watchpoint(self, address: int, length: int) -> bool:
+    def remove_watchpoint(self, address: int, length: int, access: str) -> bool:
         """True also where there is none."""
-        number = self._watchpoints.pop((address, length), None)
+        number = self._watchpoints.pop((address, length, access), None)
         if number is not None:
             self.tile.delete(number)
         return True
@@ -234,12 +235,13 @@ class Target:
         if stop.change is not None:
             where = stop.change.where
             by = CORE_NAMES.index(where.core) if where.core in CORE_NAMES else core
-            address = next(
-                at
-                for (at, _), number in self._watchpoints.items()
+            # One that the user set by a monitor command is nothing that gdb knows.
+            reason = "".join(
+                f"{_WATCH[access]}:{at:x};"
+                for (at, _, access), number in self._watchpoints.items()
                 if number == stop.change.watchpoint.number
             )
-            return Report(SIGNAL_TRAP, by, f"watch:{address:x};", f"{stop.change}, by {where}\n")
+            return Report(SIGNAL_TRAP, by, reason, f"{stop.change}, by {where}\n")
         if stop.reason == "breakpoint":
             name = self.tile.machine.stopped_core(stop)
             by = CORE_NAMES.index(name) if name in CORE_NAMES else core

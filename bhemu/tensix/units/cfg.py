@@ -43,7 +43,8 @@ def _bad_index(s: Any, index: Any) -> Any:
 def _modify_byte(s: Any, t: Any, f: Any, shift: Any) -> Any:
     if f.cfg_reg_addr >= config.CONFIG_WORDS:
         return _bad_index(s, f.cfg_reg_addr)
-    config.modify(s, config.bank(s, t), f.cfg_reg_addr, f.data << shift, f.mask << shift)
+    b, who = config.bank(s, t), config.by_thread(s, t)
+    config.modify(s, b, f.cfg_reg_addr, f.data << shift, f.mask << shift, who)
     return DONE
 
 
@@ -89,9 +90,9 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7", resources=Resource
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
             return _bad_index(s, f.cfg_reg)
-        b = config.bank(s, t)
+        b, who = config.bank(s, t), config.by_thread(s, t)
         if not f.wr128b:
-            config.write(s, b, f.cfg_reg, np.int64(s.gpr[t, f.gpr_address]))
+            config.write(s, b, f.cfg_reg, np.int64(s.gpr[t, f.gpr_address]), who)
             return DONE
         if (f.cfg_reg | f.gpr_address) & 3:
             status = violated(s, CFG_ALIGN, index=f.cfg_reg, gpr=f.gpr_address)
@@ -99,7 +100,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7", resources=Resource
                 return status
         for i in range(4):
             value = np.int64(s.gpr[t, (f.gpr_address & 0x3C) + i])
-            config.write(s, b, (f.cfg_reg & 0xFC) + i, value)
+            config.write(s, b, (f.cfg_reg & 0xFC) + i, value, who)
         return DONE
 
 
@@ -180,7 +181,8 @@ class STREAMWRCFG(
         stream = gate.stream_index(s, t, f.stream_id_sel)
         status = streams.stream_read(s, stream, f.stream_reg_addr)
         if status == DONE:
-            config.write(s, config.bank(s, t), f.cfg_reg, s.loaded[0])
+            who = config.by_thread(s, t)
+            config.write(s, config.bank(s, t), f.cfg_reg, s.loaded[0], who)
         return status
 
 
@@ -203,5 +205,6 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7", resources=R
         old = np.int64(s.cfg[b, f.cfg_reg])
         if not f.disable_mask_on_old_val:
             old &= ~_rotate_right(mask, f.right_cshift_amt)
-        config.write(s, b, f.cfg_reg, _combine(f.operation, old, new) & WORD)
+        new = _combine(f.operation, old, new) & WORD
+        config.write(s, b, f.cfg_reg, new, config.by_thread(s, t))
         return DONE

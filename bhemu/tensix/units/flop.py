@@ -38,13 +38,13 @@ def _to_config(s: Any, t: Any, index: Any, register: Any, size_sel: Any) -> Any:
     status = violated(s, WEAK)
     if status:
         return status
-    b = config.bank(s, t)
+    b, who = config.bank(s, t), config.by_thread(s, t)
     if size_sel:
-        config.write(s, b, THCON_BASE + index, np.int64(s.gpr[t, register]))
+        config.write(s, b, THCON_BASE + index, np.int64(s.gpr[t, register]), who)
         return DONE
     for i in range(4):
         value = np.int64(s.gpr[t, (register & 0x3C) + i])
-        config.write(s, b, THCON_BASE + (index & ~3) + i, value)
+        config.write(s, b, THCON_BASE + (index & ~3) + i, value, who)
     return DONE
 
 

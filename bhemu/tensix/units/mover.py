@@ -93,8 +93,11 @@ def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
 
 
 @njit
-def move(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
-    """Transfer `count` units; all three in 16-byte units. DONE, or an error before any effect."""
+def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, who: Any) -> Any:
+    """Transfer `count` units; all three in 16-byte units. DONE, or an error before any effect.
+
+    who: see config.by_thread.
+    """
     dst, src = (dst << UNIT) & ADDRESS, (src << UNIT) & ADDRESS
     count = (count & COUNT) << UNIT
     status = _refused(s, dst, src, count, direction)
@@ -107,7 +110,7 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
         if to_l1:
             l1_words(s)[(dst + i) >> 2] = np.uint32(word)
         elif dst < CONFIG_SPACE:
-            config.write_mapped(s, (dst + i) >> 2, word)
+            config.write_mapped(s, (dst + i) >> 2, word, who)
     if to_l1 and count:
         code_pages.written(s, dst, count)
     return DONE
@@ -137,4 +140,5 @@ class XMOV(
             config.get(s, b, cf.THCON_SEC0_REG6_Source_address),
             config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size),
             config.get(s, b, cf.THCON_SEC0_REG6_Transfer_direction),
+            config.by_thread(s, t),
         )
