@@ -187,7 +187,7 @@ class Trials:
         finally:
             s.trace[0] = 0
             tile.drain_log()
-        for t, word, pc, _ in tile.log:
+        for t, word, pc, *_ in tile.log:
             more = {"thread": t, "word": word, "decoded": disassemble(word)}
             return report.where_core(tile, int(s.gate_core[t]), pc, **more)
         for c in range(CORES):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from bhemu.memmap import CORE_NAMES, LOCAL_SIZES
 from bhemu.program import loader
-from bhemu.tensix.state import FIELDS, LOCAL_SIZE, OFFSET
+from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.perturb import Fill, Trials, member_of, place_name
@@ -85,7 +85,7 @@ def _without(fill: Fill, at: int) -> Fill:
     if name in ("l1", "local"):
         keep[low:high] = False
     else:
-        keep = (fill.at < OFFSET[name]) | (fill.at >= OFFSET[name] + FIELDS[name][0].itemsize)
+        keep = (fill.at < OFFSET[name]) | (fill.at >= OFFSET[name] + DTYPE[name].itemsize)
     return Fill(fill.at[keep], fill.values[keep])
 
 
