@@ -64,6 +64,7 @@ def of_vectors() -> Iterator[modes.Notes]:
         for vector in programs:
             cover = modes.Coverage(emulator.tile)
             outcome = emulator.run(generate(unit, vectors.SEED, vector.index).case())
+            cover.stop()
             if outcome.l1 is not None and vectors.digest(outcome.l1) == vector.digest:
                 yield cover.notes
 

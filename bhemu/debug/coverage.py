@@ -57,9 +57,13 @@ class Coverage:
     """Notes every Tensix word of a tile from now on; the tile runs slower."""
 
     def __init__(self, tile: TilePart) -> None:
-        self._s = tile.state
+        self._s, self._table = tile.state, tile.backend.table
         self.notes = Notes()
-        tile.backend.table.observe(self._before, self._after)
+        self._table.observe(self._before, self._after)
+
+    def stop(self) -> None:
+        """Note no more."""
+        self._table.forget(self._before)
 
     def _before(self, t: int, word: int) -> Mode | None:
         cls = decode(word)
