@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bhemu.errors import InputError
 from bhemu.program import tensor
 from bhemu.program.address import At
@@ -122,6 +125,21 @@ class OutputSpec:
             self.compare,
             layout=self.layout,
             name=self.name,
+            max_ulp=self.max_ulp,
+            rtol=self.rtol,
+            atol=self.atol,
+        )
+
+    def differing(self, data: bytes) -> NDArray[np.bool_] | None:
+        """Which elements differ from the expected file; None when the program names none."""
+        if self.expect is None:
+            return None
+        return tensor.differing(
+            read_array(self.expect, self.dtype, self.origin),
+            data,
+            self.dtype,
+            self.compare,
+            self.layout,
             max_ulp=self.max_ulp,
             rtol=self.rtol,
             atol=self.atol,

@@ -274,21 +274,30 @@ def compare(
     """
     _one_of("compare", how, COMPARES)
     pair = _pair(np.atleast_1d(np.asarray(expected)), got, dtype, how=how, layout=layout, name=name)
-    distance: NDArray[Any] = pair.ulp
-    bad = pair.ulp > max_ulp
-    if how == "bits":
-        bad = pair.bits[0] != pair.bits[1]
-    elif how == "close":
-        wanted, have = pair.values
-        bad = ~np.isclose(have, wanted, rtol=rtol, atol=atol, equal_nan=True)
-        with np.errstate(invalid="ignore"):
-            distance = np.nan_to_num(np.abs(wanted - have), nan=np.inf)
+    bad, distance = pair.outside(how, max_ulp, rtol, atol)
     report = Report(name, dtype, layout, how, bad.size, int(bad.sum()))
     if report.equal:
         return report
     first = pair.mismatch(int(np.argmax(bad)))
     worst = pair.mismatch(int(np.argmax(np.where(bad, distance, -1))))
     return replace(report, first=first, worst=worst)
+
+
+def differing(
+    expected: ArrayLike,
+    got: bytes,
+    dtype: str,
+    how: str,
+    layout: str,
+    *,
+    max_ulp: int,
+    rtol: float,
+    atol: float,
+) -> NDArray[np.bool_]:
+    """Which elements `compare` finds to differ, in the shape of `expected`."""
+    wanted = np.atleast_1d(np.asarray(expected))
+    pair = _pair(wanted, got, dtype, how=how, layout=layout, name="output")
+    return pair.outside(how, max_ulp, rtol, atol)[0]
 
 
 @dataclass(frozen=True)
@@ -300,6 +309,19 @@ class _Pair:
     values: tuple[codecs.Floats, codecs.Floats]
     bits: tuple[Words, Words]
     ulp: NDArray[np.int64]
+
+    def outside(
+        self, how: str, max_ulp: int, rtol: float, atol: float
+    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """(elements that differ, how far each is off)."""
+        if how == "bits":
+            return self.bits[0] != self.bits[1], self.ulp
+        if how != "close":
+            return self.ulp > max_ulp, self.ulp
+        wanted, have = self.values
+        bad: NDArray[np.bool_] = ~np.isclose(have, wanted, rtol=rtol, atol=atol, equal_nan=True)
+        with np.errstate(invalid="ignore"):
+            return bad, np.nan_to_num(np.abs(wanted - have), nan=np.inf)
 
     def mismatch(self, flat: int) -> Mismatch:
         shape = self.ulp.shape
