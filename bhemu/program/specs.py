@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
-from bhemu.program import tensor
+from bhemu.program import comparison, tensor
 from bhemu.program.address import At
 from bhemu.program.datafiles import read_array
 from bhemu.program.loader import Local
@@ -114,11 +114,11 @@ class OutputSpec:
         """Bytes in memory."""
         return tensor.encoded_size(self.shape, self.dtype, self.layout)
 
-    def check(self, data: bytes) -> tensor.Report | None:
+    def check(self, data: bytes) -> comparison.Report | None:
         """Compare the bytes in memory with the expected file; None when the program names none."""
         if self.expect is None:
             return None
-        return tensor.compare(
+        return comparison.compare(
             read_array(self.expect, self.dtype, self.origin),
             data,
             self.dtype,
@@ -134,7 +134,7 @@ class OutputSpec:
         """Which elements differ from the expected file; None when the program names none."""
         if self.expect is None:
             return None
-        return tensor.differing(
+        return comparison.differing(
             read_array(self.expect, self.dtype, self.origin),
             data,
             self.dtype,
