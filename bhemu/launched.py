@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bhemu.errors import BhemuError, Limit, NoProgress
@@ -70,6 +71,11 @@ class Launched:
             return (self.tile,)
         named = {xy for part in self.program.placed() for xy in part.at}
         return tuple(tile for tile in self.chip.tiles() if tile.xy in named)
+
+    def part(self, xy: XY) -> Program:
+        """The program as one tile has it."""
+        part = next(p for p in self.program.placed() if xy in p.at or not self.chip)
+        return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
 
     def unfinished(self, stop: Stop) -> BhemuError | None:
         """The error of a run that ended before its end condition, None when it did not."""

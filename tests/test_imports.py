@@ -33,7 +33,7 @@ LAYERS = (
     ("oracle", "debug"),
     ("hosts", "why"),
     ("sweeps",),
-    ("bench",),
+    ("bench", "pictures"),
     ("cli",),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

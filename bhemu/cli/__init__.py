@@ -15,8 +15,21 @@ from bhemu.errors import InputError
 from bhemu.riscv import memory_check
 
 COMMANDS = (
-    *("run", "step", "dump", "trace", "numerics", "why", "explain", "disasm", "isa"),
-    *("gdb", "simulator", "serve", "check", "new", "warm", "sweep", "diff", "bench", "llk"),
+    *("run", "step", "dump", "trace", "numerics", "why", "report", "explain"),
+    *(
+        "disasm",
+        "isa",
+        "gdb",
+        "simulator",
+        "serve",
+        "check",
+        "new",
+        "warm",
+        "sweep",
+        "diff",
+        "bench",
+        "llk",
+    ),
 )
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

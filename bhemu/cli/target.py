@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bhemu.cli.options import Settings
@@ -31,8 +30,7 @@ class Target(Launched):
 
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""
-        part = next(p for p in self.program.placed() if self.tile.xy in p.at or not self.chip)
-        return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
+        return self.part(self.tile.xy)
 
     def save(self) -> None:
         """Write the state, of the chip or the tile, to the file of --save, if any."""

@@ -1,6 +1,7 @@
 """`bhemu trace`: the Tensix words that a program executes, in order, with where they come from."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 @click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="only words of thread N")
 @click.option("--limit-words", type=click.IntRange(1), metavar="N", help="stop after N words")
 @click.option("--words", is_flag=True, help="words alone: no stores of cores, no meanings")
+@click.option(
+    "--perfetto",
+    metavar="FILE.json",
+    type=click.Path(path_type=Path),
+    help="write Chrome trace events for ui.perfetto.dev instead of text, of all tiles of a chip",
+)
 @run_options
 def command(**values: Any) -> int:
     """Run a program and print every Tensix word as it was executed.
@@ -33,6 +40,8 @@ def command(**values: Any) -> int:
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
+    if values["perfetto"] is not None:
+        return _perfetto(chosen, progress, values["perfetto"], values["limit_words"])
     with progress.starting():
         from bhemu.cli.target import Target
         from bhemu.debug.trace import Tracer
@@ -62,6 +71,27 @@ def command(**values: Any) -> int:
         error = problem
     target.save()
     return _finish(chosen, progress, tracer, stop, error)
+
+
+def _perfetto(chosen: Settings, progress: Progress, path: Path, most: int | None) -> int:
+    """A run as Chrome trace events."""
+    with progress.starting():
+        from bhemu.cli.target import Target
+        from bhemu.pictures import perfetto
+        from bhemu.pictures.recording import Recorder
+        from bhemu.program import files
+
+        target = Target(chosen, progress)
+    recording = Recorder(target, words=most or perfetto.MOST).run()
+    document = perfetto.document(recording, chosen.program.name)
+    data = json.dumps(document, separators=(",", ":")).encode()
+    files.write_whole(path, lambda file: file.write(data), "trace")
+    events = document["traceEvents"]
+    progress.say(f"{path}: {len(events)} events, clock {target.clock}")
+    if recording.error is not None:
+        return failure.show(recording.error, as_json=chosen.as_json)
+    interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
+    return EXIT_INTERRUPTED if interrupted else EXIT_OK
 
 
 def _finish(

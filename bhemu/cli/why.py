@@ -50,7 +50,7 @@ def command(**values: Any) -> int:
         error = problem
     if values["place"] is not None:
         return _place(target.tile, chosen, values["local"], values["place"])
-    return show(_findings(target, progress, stop, error), chosen.as_json)
+    return show(findings(target, progress, stop, error), chosen.as_json)
 
 
 def keep_history(target: "Target") -> None:
@@ -71,17 +71,17 @@ def context(
     return Context(program, seen, target.chosen.quantum, progress.say)
 
 
-def show(findings: "list[Finding]", as_json: bool) -> int:
+def show(found: "list[Finding]", as_json: bool) -> int:
     """Print findings; the exit code."""
     if as_json:
-        output.say(json.dumps({"findings": [one.as_dict() for one in findings]}, indent=2))
-        return EXIT_DIFFERS if findings else EXIT_OK
-    for one in findings:
+        output.say(json.dumps({"findings": [one.as_dict() for one in found]}, indent=2))
+        return EXIT_DIFFERS if found else EXIT_OK
+    for one in found:
         for line in one.lines():
             output.say(line)
-    if not findings:
+    if not found:
         output.say("nothing is wrong with this run: it ended, and no output differs")
-    return EXIT_DIFFERS if findings else EXIT_OK
+    return EXIT_DIFFERS if found else EXIT_OK
 
 
 def _place(tile: "Tile", chosen: Settings, core: str, text: str) -> int:
@@ -97,9 +97,10 @@ def _place(tile: "Tile", chosen: Settings, core: str, text: str) -> int:
     return EXIT_OK
 
 
-def _findings(
+def findings(
     target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
 ) -> "list[Finding]":
+    """Everything that is wrong with a run, the likeliest first."""
     from bhemu.why import checks
     from bhemu.why.findings import of_error, of_output
 

@@ -89,6 +89,7 @@ class ChipRunner:
         self._livelock = livelock
         self._delivered = self._executed = 0  # requests, Tensix words: at `_quiet_since`
         self._quiet_since, self._next_look = 0, livelock
+        self.goes_on = False  # a run is a piece of the one before: look for hangs as of one run
 
     @property
     def _chip(self) -> ChipPart:
@@ -115,7 +116,8 @@ class ChipRunner:
             None if timeout_s is None else self._now() + arguments.seconds("timeout_s", timeout_s),
             None if most is None else count_to("rounds", int(c.round[0]), most),
         )
-        self._quiet_since, self._next_look = int(c.round[0]), self._livelock
+        if not self.goes_on:
+            self._quiet_since, self._next_look = int(c.round[0]), self._livelock
         self.last, self._running = None, True
         try:
             self._leave_breakpoints()

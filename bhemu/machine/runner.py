@@ -112,6 +112,7 @@ class Runner:
         self.last: Stop | None = None
         self.seen: dict[int, int] = {}  # core -> retired count at the stop the user has seen
         self.observer: Observer | None = None
+        self.goes_on = False  # a run is a piece of the one before: look for hangs as of one run
         self._running = False
 
     @property
@@ -169,7 +170,8 @@ class Runner:
     def _set_end(self, until: end.Until, limit: int | None) -> Callable[[Any], bool] | None:
         """Put the end into the record; what is not given is the program's own."""
         s = self.tile.state
-        s.quiet[0] = s.quiet_next[0] = 0
+        if not self.goes_on:
+            s.quiet[0] = s.quiet_next[0] = 0
         if limit is not None:
             s.limit[0] = count_to("limit", now(s), limit)
         elif self.end.clock is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bhemu.errors import InputError
-from bhemu.program import files, tensor
+from bhemu.program import comparison, files, tensor
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.text import printable
 
@@ -21,7 +21,7 @@ class OutputResult:
 
     spec: OutputSpec
     address: int
-    report: tensor.Report | None
+    report: comparison.Report | None
     saved: Path | None
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import files, tensor, toml
+from bhemu.program import comparison, files, tensor, toml
 from bhemu.program.address import read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
@@ -290,7 +290,7 @@ def output_from(table: Table) -> OutputSpec:
         shape=shape,
         save=table.new_file("save"),
         expect=expect,
-        compare=table.text("compare", "bits", choices=tensor.COMPARES),
+        compare=table.text("compare", "bits", choices=comparison.COMPARES),
         max_ulp=table.integer("max_ulp", 1),
         rtol=table.number("rtol", 0.05),
         atol=table.number("atol", 0.05),

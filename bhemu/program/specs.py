@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bhemu.errors import InputError
-from bhemu.program import tensor
+from bhemu.program import comparison, tensor
 from bhemu.program.address import At
 from bhemu.program.datafiles import read_array
 from bhemu.program.loader import Local
@@ -111,17 +114,32 @@ class OutputSpec:
         """Bytes in memory."""
         return tensor.encoded_size(self.shape, self.dtype, self.layout)
 
-    def check(self, data: bytes) -> tensor.Report | None:
+    def check(self, data: bytes) -> comparison.Report | None:
         """Compare the bytes in memory with the expected file; None when the program names none."""
         if self.expect is None:
             return None
-        return tensor.compare(
+        return comparison.compare(
             read_array(self.expect, self.dtype, self.origin),
             data,
             self.dtype,
             self.compare,
             layout=self.layout,
             name=self.name,
+            max_ulp=self.max_ulp,
+            rtol=self.rtol,
+            atol=self.atol,
+        )
+
+    def differing(self, data: bytes) -> NDArray[np.bool_] | None:
+        """Which elements differ from the expected file; None when the program names none."""
+        if self.expect is None:
+            return None
+        return comparison.differing(
+            read_array(self.expect, self.dtype, self.origin),
+            data,
+            self.dtype,
+            self.compare,
+            self.layout,
             max_ulp=self.max_ulp,
             rtol=self.rtol,
             atol=self.atol,

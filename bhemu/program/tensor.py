@@ -1,4 +1,4 @@
-"""Tensors as they lie in L1: tile layouts, encoding, decoding, and comparing two of them.
+"""Tensors as they lie in L1: tile layouts, encoding, decoding.
 
 Layouts: "raw" and "rows" are the elements in row-major order as they are; "faces16" is 16x16 faces,
 "tile32" 32x32 tiles, both row-major over the matrix of the last two axes; a tile is its four 16x16
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,13 @@ from bhemu.program.codecs import FORMATS, Format, Words
 
 LAYOUTS = ("raw", "rows", "faces16", "tile32")
 CONVERTS = ("exact", "nearest", "truncate")
-COMPARES = ("bits", "ulp", "close")
 
 EDGE = {"tile32": 32, "faces16": 16}
-_NO_ULP = 1 << 62
-_EXPECT_HINT = 'save what the format holds, or compare by "ulp" or "close"'
 
 
 def format_of(dtype: str) -> Format:
     """The format called `dtype`; InputError when there is none."""
-    return FORMATS[_one_of("dtype", dtype, tuple(FORMATS))]
+    return FORMATS[one_of("dtype", dtype, tuple(FORMATS))]
 
 
 def encoded_size(shape: Sequence[int], dtype: str, layout: str = "tile32") -> int:
@@ -53,7 +49,7 @@ def encode(array: ArrayLike, dtype: str, layout: str = "tile32", convert: str = 
     refused. dtype "raw" writes the array's own bytes. Raises InputError.
     """
     fmt = format_of(dtype)
-    _one_of("convert", convert, CONVERTS)
+    one_of("convert", convert, CONVERTS)
     source = np.atleast_1d(np.asarray(array))
     if fmt.kind == "raw":
         _block_shape(source.shape, fmt, layout)
@@ -94,7 +90,7 @@ def element_bits(data: bytes, shape: Sequence[int], dtype: str, layout: str = "t
     shape = tuple(shape)
     size = encoded_size(shape, dtype, layout)
     if len(data) != size:
-        raise InputError(f"{_text(shape)} {dtype} {layout} is {size} bytes, not {len(data)}")
+        raise InputError(f"{in_words(shape)} {dtype} {layout} is {size} bytes, not {len(data)}")
     blocks, datums = _block_shape(shape, fmt, layout)
     raw = np.frombuffer(data, dtype=np.uint8)
     if fmt.kind == "bfp":
@@ -139,10 +135,10 @@ def bit_offset(
 
 def _block_shape(shape: tuple[int, ...], fmt: Format, layout: str) -> tuple[int, int]:
     """(number of blocks, datums per block): a block is what has its own exponent section."""
-    edge = EDGE.get(_one_of("layout", layout, LAYOUTS))
+    edge = EDGE.get(one_of("layout", layout, LAYOUTS))
     count = math.prod(shape)
     if not count or any(n < 0 for n in shape):
-        raise InputError(f"shape {_text(shape)} holds no element")
+        raise InputError(f"shape {in_words(shape)} holds no element")
     if edge is None:
         row = shape[-1] if layout == "rows" and shape else count
         if fmt.kind == "bfp" and row % codecs.GROUP:
@@ -152,7 +148,8 @@ def _block_shape(shape: tuple[int, ...], fmt: Format, layout: str) -> tuple[int,
         raise InputError(f'dtype "raw" is bytes as they are: layout "{layout}" does not apply')
     if len(shape) < 2 or shape[-1] % edge or shape[-2] % edge:
         raise InputError(
-            f"shape {_text(shape)} is not a whole number of {edge}x{edge} blocks, as {layout} is",
+            f"shape {in_words(shape)} is not a whole number of {edge}x{edge} blocks, as {layout}"
+            " is",
             hint="pad the tensor, or use layout rows",
         )
     return count // (edge * edge), edge * edge
@@ -185,180 +182,6 @@ def _from_blocks(blocks: NDArray[Any], shape: tuple[int, ...], layout: str) -> N
 # Comparison.
 
 
-@dataclass(frozen=True)
-class Mismatch:
-    """One element that differs: where, both values, both bit patterns, and the distance.
-
-    `place` is what `locate` says. `ulp` counts representable values in between (for bfp, those of
-    bf16); None when one of the two is NaN.
-    """
-
-    index: tuple[int, ...]
-    place: dict[str, int]
-    expected: float | int
-    got: float | int
-    expected_bits: str
-    got_bits: str
-    ulp: int | None
-
-    def __str__(self) -> str:
-        place = dict(self.place)
-        tile = (place.pop("tile_row", None), place.pop("tile_column", None))
-        names = [] if tile[0] is None else [f"tile ({tile[0]},{tile[1]})"]
-        names += [f"{name} {value}" for name, value in place.items()]
-        distance = "NaN" if self.ulp is None else f"{self.ulp} ULP"
-        return (
-            f"{' '.join(names)} {_text(self.index)}: expected {_number(self.expected)}"
-            f" ({self.expected_bits}), got {_number(self.got)} ({self.got_bits}), {distance}"
-        )
-
-
-@dataclass(frozen=True)
-class Report:
-    """The outcome of a comparison; `differing` of `total` elements are outside what `how` allows.
-
-    `first` is the first one in row-major order, `worst` the one farthest off (in ULP; with "close"
-    in absolute value).
-    """
-
-    name: str
-    dtype: str
-    layout: str
-    how: str
-    total: int
-    differing: int
-    first: Mismatch | None = None
-    worst: Mismatch | None = None
-
-    @property
-    def equal(self) -> bool:
-        """Whether nothing differs."""
-        return self.differing == 0
-
-    def as_dict(self) -> dict[str, object]:
-        """The report as JSON-ready values; NaN and Inf, which JSON lacks, as text."""
-        report = asdict(self)
-        for mismatch in (report["first"], report["worst"]):
-            for key in ("expected", "got") if mismatch else ():
-                if not math.isfinite(mismatch[key]):
-                    mismatch[key] = str(mismatch[key])
-        return report
-
-    def __str__(self) -> str:
-        rule = f"{self.dtype} {self.layout}, compared by {self.how}"
-        if self.first is None or self.worst is None:
-            return f"{self.name}: all {self.total} elements agree ({rule})"
-        lines = [f"{self.name}: {self.differing} of {self.total} elements differ ({rule})"]
-        lines.append(f"  first: {self.first}")
-        lines.append(f"  worst: {self.worst}")
-        return "\n".join(lines)
-
-
-def compare(
-    expected: ArrayLike,
-    got: ArrayLike | bytes,
-    dtype: str,
-    how: str = "bits",
-    *,
-    layout: str = "tile32",
-    name: str = "output",
-    max_ulp: int = 1,
-    rtol: float = 0.05,
-    atol: float = 0.05,
-) -> Report:
-    """Compare `got` (L1 bytes, or numbers) with the numbers `expected`, element by element.
-
-    "bits": same pattern (every expected value must be exact in `dtype`). "ulp": at most `max_ulp`
-    representable values apart from the expected value rounded to nearest. "close": within `atol` +
-    `rtol` * |expected|. Two NaN agree except by bits. InputError for unequal shapes.
-    """
-    _one_of("compare", how, COMPARES)
-    pair = _pair(np.atleast_1d(np.asarray(expected)), got, dtype, how=how, layout=layout, name=name)
-    distance: NDArray[Any] = pair.ulp
-    bad = pair.ulp > max_ulp
-    if how == "bits":
-        bad = pair.bits[0] != pair.bits[1]
-    elif how == "close":
-        wanted, have = pair.values
-        bad = ~np.isclose(have, wanted, rtol=rtol, atol=atol, equal_nan=True)
-        with np.errstate(invalid="ignore"):
-            distance = np.nan_to_num(np.abs(wanted - have), nan=np.inf)
-    report = Report(name, dtype, layout, how, bad.size, int(bad.sum()))
-    if report.equal:
-        return report
-    first = pair.mismatch(int(np.argmax(bad)))
-    worst = pair.mismatch(int(np.argmax(np.where(bad, distance, -1))))
-    return replace(report, first=first, worst=worst)
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Expected and got, in that order, as float64 values and as patterns, all of one shape."""
-
-    fmt: Format
-    layout: str
-    values: tuple[codecs.Floats, codecs.Floats]
-    bits: tuple[Words, Words]
-    ulp: NDArray[np.int64]
-
-    def mismatch(self, flat: int) -> Mismatch:
-        shape = self.ulp.shape
-        index = tuple(int(i) for i in np.unravel_index(flat, shape))
-        digits = 4 if self.fmt.kind == "bfp" else self.fmt.bits // 4
-        number = int if self.fmt.kind in ("int", "raw") else float
-        expected, got = (number(side[index]) for side in self.values)
-        want_bits, got_bits = (f"0x{int(side[index]):0{digits}X}" for side in self.bits)
-        far = int(self.ulp[index])
-        ulp = None if far == _NO_ULP else far
-        place = locate(index, shape, self.layout)
-        return Mismatch(index, place, expected, got, want_bits, got_bits, ulp)
-
-
-def _pair(
-    wanted: NDArray[Any], got: ArrayLike | bytes, dtype: str, *, how: str, layout: str, name: str
-) -> _Pair:
-    fmt = format_of(dtype)
-    shape = (wanted.nbytes,) if fmt.kind == "raw" else wanted.shape
-    try:
-        data = encode(wanted, dtype, layout, "exact" if how == "bits" else "nearest")
-    except InputError as error:
-        raise InputError(f"{name}: expected {error.message}", hint=_EXPECT_HINT) from error
-    if not isinstance(got, bytes):
-        numbers = np.atleast_1d(np.asarray(got))
-        if numbers.shape != wanted.shape:
-            raise InputError(f"{name}: {_text(numbers.shape)}, expected {_text(wanted.shape)}")
-        got = encode(numbers, dtype, layout)
-    bits = (element_bits(data, shape, dtype, layout), element_bits(got, shape, dtype, layout))
-    target = codecs.widen(decode(data, shape, dtype, layout))
-    if how == "close" and fmt.kind != "raw":
-        target = codecs.widen(wanted)
-    values = (target, codecs.widen(decode(got, shape, dtype, layout)))
-    return _Pair(fmt, layout, values, bits, _ulp(bits, values, fmt))
-
-
-def _ulp(
-    bits: tuple[Words, Words], values: tuple[codecs.Floats, codecs.Floats], fmt: Format
-) -> NDArray[np.int64]:
-    """Distance in representable values; 0 between two NaN, _NO_ULP between NaN and a number."""
-    first, second = (_ordinal(words, fmt) for words in bits)
-    nan = [np.isnan(v) for v in values]
-    distance = np.where(nan[0] & nan[1], 0, np.abs(first - second))
-    return np.where(nan[0] ^ nan[1], _NO_ULP, distance)
-
-
-def _ordinal(words: Words, fmt: Format) -> NDArray[np.int64]:
-    """Position of a pattern among the format's values in increasing order; 0 for both zeros."""
-    if not fmt.signed:
-        return words.astype(np.int64)
-    width = 16 if fmt.kind == "bfp" else fmt.bits
-    magnitude = (words & np.uint32((1 << (width - 1)) - 1)).astype(np.int64)
-    magnitude >>= fmt.unused
-    return np.where(words >> np.uint32(width - 1), -magnitude, magnitude)
-
-
-# Messages.
-
-
 def _check_exact(
     source: NDArray[Any], values: codecs.Floats, got: NDArray[Any], dtype: str
 ) -> None:
@@ -368,14 +191,15 @@ def _check_exact(
         return
     index = _first(~same)
     raise InputError(
-        f"element {_text(index)} = {source[index]} is not exact in {dtype}:"
+        f"element {in_words(index)} = {source[index]} is not exact in {dtype}:"
         f" the nearest it holds is {got[index]}"
         f" ({int((~same).sum())} of {same.size} elements are inexact)",
         hint='convert = "nearest" or "truncate" accepts that',
     )
 
 
-def _number(value: float | int) -> str:
+def number_text(value: float | int) -> str:
+    """A value as messages show it."""
     return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
@@ -383,11 +207,13 @@ def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
 
 
-def _text(numbers: Sequence[int]) -> str:
+def in_words(numbers: Sequence[int]) -> str:
+    """A shape or index."""
     return "[" + ", ".join(str(n) for n in numbers) + "]"
 
 
-def _one_of(what: str, name: str, allowed: tuple[str, ...]) -> str:
+def one_of(what: str, name: str, allowed: tuple[str, ...]) -> str:
+    """`name`, which must be allowed."""
     if name not in allowed:
         raise InputError(f"no {what} {name!r}", hint=f"one of: {' '.join(allowed)}")
     return name

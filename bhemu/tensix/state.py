@@ -281,9 +281,7 @@ MEMBERS = (
     Member("turn_open", _i64, (1,), "1 = that turn has begun"),
     Member("turn_yield", _i64, (1,), "1 = the open core turn ends before the next instruction"),
     Member("turn_given", _i64, (1,), "instructions the open core turn was given"),
-    Member(
-        "stored", _i64, (CORES,), "this turn: 0 no store, 1 since the last device load, 2 before"
-    ),
+    Member("stored", _i64, (CORES,), "this turn: 0 no store, 1 since the last load, 2 before"),
     Member("poll_pc", _u32, (CORES,), "pc of the last device load"),
     Member("poll_count", _i64, (CORES,), "device loads from there with no store in between"),
     Member("poll_began", _i64, (CORES,), "1 = since `loop_pc` that count has begun again"),
@@ -296,9 +294,7 @@ MEMBERS = (
     Member("loop_fuel", _i64, (CORES,), "fuel there, -1 = the slice is not looked at"),
     Member("loop_polls", _i64, (CORES, 2), "poll_pc and poll_count there"),
     Member("loop_front", _i64, (CORES,), "how far the threads had come"),
-    Member(
-        "loop_length", _i64, (CORES,), "instructions of a pass, 0 = the turn is not such a loop"
-    ),
+    Member("loop_length", _i64, (CORES,), "instructions of a pass, 0 = the turn is no such loop"),
     Member("loop_loads", _i64, (CORES,), "device loads that a pass adds to poll_count"),
     Member("loop_yields", _i64, (CORES,), "1 = device loads ended the turn"),
     Member("loop_wait", _i64, (CORES, 2), "turns until the next look, and how many they were"),
@@ -330,9 +326,7 @@ MEMBERS = (
     # pointers of compiled code
     Member("host", _u64, (1,), "address of this record"),
     Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
-    Member(
-        "second", _u64, (SECOND_SLOTS,), "second entries of instructions, see second_entries.py"
-    ),
+    Member("second", _u64, (SECOND_SLOTS,), "entries of parts, see second_entries.py"),
     Member("noc_map", _u64, (1,), "the chip's table of coordinates, 0 = no chip (noc/record.py)"),
     Member("run_rounds", _u64, (1,), "entry that runs rounds of this tile"),
     Member("run_core", _u64, (1,), "entry that runs a core for a slice"),

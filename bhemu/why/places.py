@@ -10,7 +10,7 @@ from bhemu.program.schema import Program
 from bhemu.program.table import suggestion
 from bhemu.tile import Tile
 
-_ELEMENT = re.compile(r"([\w.-]+)\[([\d,\s]*)\]")
+_ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)
 
 
 def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from bhemu.errors import InputError
 from bhemu.program.codecs import DTYPES, FORMATS, Format
-from bhemu.program.tensor import compare, decode, encode
+from bhemu.program.comparison import compare
+from bhemu.program.tensor import decode, encode
 
 NUMBERS = [name for name in DTYPES if name != "raw"]
 PLAIN = [name for name in NUMBERS if FORMATS[name].kind != "bfp"]

@@ -7,7 +7,8 @@ import pytest
 
 from bhemu.errors import InputError
 from bhemu.program.codecs import DTYPES
-from bhemu.program.tensor import compare, decode, element_bits, encode, encoded_size, locate
+from bhemu.program.comparison import compare
+from bhemu.program.tensor import decode, element_bits, encode, encoded_size, locate
 
 NUMBERS = [name for name in DTYPES if name != "raw"]
 
