@@ -96,6 +96,7 @@ class Chip(OneThread):
         banks = arguments.integer("dram_banks", dram_banks, BANKS - 1, BANKS)
         self.network = Network(Grid(_columns(harvest), banks), poison, seed)
         self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
+        self.network.state.late_pc[0] = -1
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
         self._handed_out: set[int] = set()

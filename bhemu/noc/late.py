@@ -43,6 +43,8 @@ def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
     row = s.noc_request[i]
     if row[request.DUE] == 0:
         delay = _random(chip, t, row[request.SEQUENCE]) % (chip.late[0] + 1)
+        if chip.late_pc[0] >= 0 and chip.late_pc[0] != row[request.PC]:
+            delay = np.int64(0)
         row[request.DUE] = chip.round[0] + 1 + delay
     if row[request.DUE] > chip.round[0] + 1:
         return False

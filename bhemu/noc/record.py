@@ -44,6 +44,7 @@ MEMBERS = (
     Member("at", _i64, (2,), "delivery: tile, request of its queue"),
     Member("left", _i64, (TILES,), "requests of each tile that this delivery began with"),
     Member("late", _i64, (1,), "rounds by which a request may be held back, 0 = none"),
+    Member("late_pc", _i64, (1,), "pc of the only requests that are held back, -1 = of all"),
     Member("seed", _i64, (1,), "which requests are held back, and how long"),
     Member("delivered", _i64, (1,), "requests delivered so far"),
     Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),

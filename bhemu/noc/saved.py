@@ -12,7 +12,7 @@ from bhemu.noc.rounds import BETWEEN, DELIVERY
 from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
 
 _HOSTS = ("until_count", "until_tile", "until_address", "until_value", "limit", "wanted", "refused")
-_MADE = ("map", "tile", "column", "row", "page", "blank", "late", "seed", "place")
+_MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
 SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
 _LINE = 16

@@ -98,11 +98,11 @@ class Context:
         """The program once more, nothing of it executed yet: a Tile or a Chip."""
         return Program(**vars(self.program)).launch(**{"quantum": self.quantum, **options})
 
-    def finish(self, machine: Any, *, limit: int | None = None) -> Outcome:
-        """Run a launched program to its end; `limit`: at most so many clock units."""
+    def finish(self, machine: Any, *, limit: int | None = None, until: Any = None) -> Outcome:
+        """Run a launched program to its end, or to `until`, at most `limit` clock units."""
         stop, error = None, None
         try:
-            stop = machine.run(limit=limit)
+            stop = machine.run(until, limit=limit)
         except BhemuError as problem:
             error = problem
         return outcome(self.program, machine, stop, error)

@@ -18,6 +18,9 @@ from bhemu.memmap import (
     LOCAL_BASE,
     MAILBOX_BASE,
     MAILBOX_END,
+    NOC0_BASE,
+    NOC_SIZE,
+    OVERLAY_BASE,
     PC_BUF_BASE,
     PC_BUF_END,
     RISCV_DEBUG_REG_SOFT_RESET_0,
@@ -34,6 +37,7 @@ from bhemu.why.order import HOST, Clock, Order
 from bhemu.why.touched import Range, Touched
 from bhemu.why.walk import Access, Instruction, Step, Word
 
+_COUNTERS = {0x204: 1, 0x208: 0, 0x228: 1}  # write acks, read responses, writes sent
 _MOST = 16  # conflicts of a run that are kept
 _ATOMIC = ("ATINCGET", "ATINCGETPTR", "ATSWAP", "ATCAS")
 _SYNC, _MOP_SYNC, _SEMAPHORES, _SEMAPHORES_END = 4, 8, 0x20, 0x40  # of the PCBuf window
@@ -127,6 +131,11 @@ class Races:
             if step.core == owner and word in self.polled
         ]
         return sorted([*self.order.releases[owner], *polled], key=lambda one: one[0])
+
+    def release_after(self, event: Event) -> Step | None:
+        """The first by which the owner lets others go on behind an access of it."""
+        later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
+        return later[0] if later else None
 
     def conflicts(self) -> list[Conflict]:
         """Those that are no polling."""
@@ -232,6 +241,9 @@ class Races:
             if access.reads:
                 order.flush_stores(c)
             self._access(step, order.stores(c), found.writes, write=True)
+        elif NOC0_BASE <= at < OVERLAY_BASE and (found.reads or found.writes):
+            self._access(step, order.noc(c, 1), found.reads, write=False)
+            self._access(step, order.noc(c, 0), found.writes, write=True)
         elif found.reads or found.writes:
             self._access(step, agent, found.reads, write=False)
             self._access(step, agent, found.writes, write=True)
@@ -245,6 +257,9 @@ class Races:
             name = ("mailbox", frozenset((step.core, at - MAILBOX_BASE >> 12)))
         if access.reads:
             order.acquire(agent, name)
+            writes = _COUNTERS.get((at - NOC0_BASE) % NOC_SIZE) if at < OVERLAY_BASE else None
+            if writes is not None and at >= NOC0_BASE:
+                order.answered(step.core, writes)
         if access.writes:
             order.flush_stores(step.core)
             order.release(agent, step, name)

@@ -1,11 +1,11 @@
 """What is ordered in a run by synchronization, whatever the speed of its agents: vector clocks.
 
 An agent is a core, the issue of a thread, one unit as a thread uses it, or the stores of a core to
-Config, which are done some time after the core has gone on. What orders them: the program of each;
-a push and its word; TTSync; STALLWAIT for the units it names; semaphores, counted; hand-overs of
-Src banks; mutexes; PCBuf, mailboxes and other device registers; words of L1 that a core polls; the
-release of a core. A plain `Order` takes units as complete when their words leave the wait gate, as
-the emulator executes them; with `units` they are complete once a STALLWAIT has said so.
+Config or what it asks of the NoC, which are done some time after it has gone on. What orders them:
+the program of each; a push and its word; TTSync; STALLWAIT for the units it names; semaphores,
+counted; hand-overs of Src banks; mutexes; PCBuf, mailboxes and other device registers; words of L1
+that a core polls; the release of a core. A plain `Order` takes everything as complete at once, as
+the emulator executes it; with `units` it is complete once a STALLWAIT or a counter has said so.
 """
 
 from bisect import bisect_right
@@ -26,7 +26,8 @@ _ISSUE = CORES
 _UNIT = _ISSUE + THREADS
 _STORES = _UNIT + THREADS * len(UNITS)
 HOST = _STORES + CORES
-AGENTS = HOST + 1
+NOC = HOST + 1  # reads, then writes of each core over the NoC
+AGENTS = NOC + 2 * CORES
 CONDITIONS = {
     0: "scalar", 1: "unpack0", 2: "unpack1", 3: "pack", 4: "matrix", 9: "mover", 11: "vector",
 }  # fmt: skip
@@ -105,6 +106,19 @@ class Order:
         self._stores[c].append((int(self.clocks[c, c]), self.clocks[agent].copy()))
         return agent
 
+    def noc(self, c: int, writes: int) -> int:
+        """The agent of the NoC reads (`writes` 0) or writes (1) that a core asks for."""
+        if not self.units:
+            return c
+        agent = NOC + CORES * writes + c
+        np.maximum(self.clocks[agent], self.clocks[c], out=self.clocks[agent])
+        self.clocks[agent, agent] += 1
+        return agent
+
+    def answered(self, c: int, writes: int) -> None:
+        """The core has looked at a counter of answers."""
+        self._join(c, self.clocks[NOC + CORES * writes + c])
+
     def flush_stores(self, c: int) -> None:
         """The core waits until its stores have taken place."""
         self._join(c, self.clocks[_STORES + c])
@@ -134,6 +148,8 @@ class Order:
         """The core or thread's issue that an agent works for."""
         if agent == HOST:
             return agent
+        if agent >= NOC:
+            return (agent - NOC) % CORES
         if agent >= _STORES:
             return agent - _STORES
         return _ISSUE + (agent - _UNIT) // len(UNITS) if agent >= _UNIT else agent

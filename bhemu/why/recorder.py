@@ -4,16 +4,20 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.chip import Chip
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tile import Tile
 from bhemu.why import touched
+from bhemu.why.check import Context
 from bhemu.why.conflicts import Races
 from bhemu.why.touched import Range
-from bhemu.why.walk import Access, Instruction, Walk, Word
+from bhemu.why.walk import MOST, Access, Instruction, Walk, Word
 
+_CHIPS = 40_000  # steps of a tile of a chip
+_HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK = 8  # instructions within which a polled word is compared
 
@@ -21,8 +25,8 @@ _LOOK = 8  # instructions within which a polled word is compared
 class Recorder:
     """One walk for both orders: `plain` and `units`."""
 
-    def __init__(self, tile: Tile) -> None:
-        self.tile = tile
+    def __init__(self, tile: Tile, chip: Chip | None = None) -> None:
+        self.tile, self._chip = tile, chip
         self.polled: set[int] = set()  # words of L1 by which cores synchronize
         self.plain = Races(tile, self.polled, units=False)
         self.units = Races(tile, self.polled, units=True)
@@ -33,11 +37,15 @@ class Recorder:
     def walk(self, most: int, outputs: list[Range]) -> bool:
         """To the end of the program and on for a while; False: `most` steps did not reach it."""
         walk = Walk(
-            self.tile, instruction=self._instruction, before=self._before, after=self._after
+            self.tile,
+            instruction=self._instruction,
+            before=self._before,
+            after=self._after,
+            chip=self._chip,
         )
         ended = walk.run(most)
         words = [at for at, _ in self.tile.machine.end.words]
-        if ended and words and self.tile.machine.error is None:
+        if ended and words and self._chip is None and self.tile.machine.error is None:
             for races in (self.plain, self.units):
                 races.ended(words, outputs)
             walk.run(_BEHIND, "idle")
@@ -70,6 +78,27 @@ class Recorder:
         times = times + 1 if last == access.address else 1
         self._polls[step.core, step.pc] = access.address, times
         return self._spins[step.pc] or times > 3
+
+
+def recorded(context: Context) -> list[Recorder]:
+    """The walk of a program, on a chip of two of its tiles; checks share it."""
+    if "recorders" not in context.facts:
+        named = context.tiles(context.symptom.machine)
+        chosen = {named[0].xy, named[-1].xy}
+        context.facts["recorders"] = [_recorded(context, xy) for xy in sorted(chosen)]
+    found: list[Recorder] = context.facts["recorders"]
+    return found
+
+
+def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
+    machine = context.launch(engine="compiled")
+    tile = next(one for one in context.tiles(machine) if one.xy == xy)
+    recorder = Recorder(tile, machine if context.is_chip else None)
+    specs = () if context.is_chip else context.program.outputs
+    outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
+    most = _CHIPS if context.is_chip else MOST
+    recorder.walk(_HANGS if context.symptom.hangs else most, outputs)
+    return recorder
 
 
 def _is_spin(tile: Tile, pc: int) -> bool:

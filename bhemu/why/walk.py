@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import report
+from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.stop import now
 from bhemu.memmap import LOCAL_BASE
@@ -19,6 +20,7 @@ from bhemu.tensix.status import DONE
 from bhemu.tile import Tile
 
 MOST = 150_000  # steps of a walk, some 6 s
+_LOOK = 64  # steps of a tile between looks at whether its chip is done
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class Walk:
 
     before(word): called while the tile stands before a word, with what it would execute; the value
     goes to after(word, value) once it has executed. instruction(step): after an instruction of a
-    core; without it only words are looked at, and the run is that much faster.
+    core; without it only words are looked at, and the run is that much faster. chip: that of the
+    tile, which runs along.
     """
 
     def __init__(
@@ -104,9 +107,10 @@ class Walk:
         instruction: Callable[[Instruction], None] | None = None,
         before: Callable[[Word], Any] | None = None,
         after: Callable[[Word, Any], None] | None = None,
+        chip: Chip | None = None,
     ) -> None:
         assert tile.engine == "compiled"
-        self._tile, self._instruction = tile, instruction
+        self._tile, self._instruction, self._chip = tile, instruction, chip
         self._before, self._after = before, after
         if before or after:
             tile.backend.table.observe(self._looks, self._executed)
@@ -137,16 +141,32 @@ class Walk:
             return True
 
     def _steps(self, most: int, until: str | None) -> bool:
-        tile, s = self._tile, self._tile.state
+        s = self._tile.state
         assert self._instruction is not None
         retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
-        for _ in range(most):
-            stop = tile.run(until, limit=1)
+        for number in range(most):
+            reason = self._step(until, number)
             for c in np.flatnonzero(s.retired != retired):
                 pc = int(pcs[c])
                 word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")
                 self._instruction(Instruction(now(s), int(c), pc, word, regs[c]))
             retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
-            if stop.reason != "limit":
+            if reason != "limit":
                 return True
         return False
+
+    def _step(self, until: str | None, number: int) -> str:
+        """One instruction or word; why the run stopped."""
+        if self._chip is None:
+            return self._tile.run(until, limit=1).reason
+        s = self._tile.state
+        s.limit[0] = now(s) + 1
+        try:
+            reason = self._chip.run("idle").reason
+        finally:
+            s.limit[0] = -1
+        ends = self._chip.end.words
+        if until is None and ends and number % _LOOK == 0:
+            if all(self._chip.read32(xy, at) == want for xy, at, want in ends):
+                return "until"
+        return reason

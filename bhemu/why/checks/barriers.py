@@ -1,0 +1,181 @@
+"""NoC transfers that are used before they have arrived: runs in which they arrive late."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from bhemu import report
+from bhemu.devices import niu_request as request
+from bhemu.errors import Where
+from bhemu.noc.describe import describe
+from bhemu.why import touched
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.order import NOC
+from bhemu.why.recorder import recorded
+from bhemu.why.walk import where
+
+_SEEDS = 4
+_SEEN = 3  # findings of a run
+_HEADER = (".h", ".hpp")
+_ADVICE = {
+    request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",
+    request.WRITE: "wait until it has been acknowledged (noc_async_write_barrier) before others are"
+    " told, and until it has left before its source changes",
+    request.ATOMIC: "wait for its answer (noc_async_atomic_barrier)",
+}
+
+
+def run(context: Context) -> list[Finding]:
+    """The requests that, held back alone, make the program end otherwise."""
+    if not context.is_chip:
+        return []
+    if found := _unordered(context):
+        return found
+    plain = context.again()
+    if plain.error is not None:
+        return []
+    for seed in range(1, _SEEDS + 1):
+        late = context.again(delivery="late", seed=seed)
+        if not late.same(plain):
+            return _alone(context, plain, late, seed)
+    return []
+
+
+def _unordered(context: Context) -> list[Finding]:
+    """Requests whose source or target is used although nothing has looked for their answer."""
+    found: dict[int, Finding] = {}
+    walked = [recorder.units for recorder in recorded(context)]
+    for races, conflict in [(one, conflict) for one in walked for conflict in one.conflicts()]:
+        tile, first, second = races.tile, conflict.first, conflict.second
+        if first.agent < NOC:
+            continue
+        blamed = second.step
+        if first.owner != second.owner:
+            blamed = races.release_after(first) or blamed
+        kind = request.WRITE if not first.write else request.READ
+        what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
+        text = f"the {what}, {touched.name(conflict.place)}, is used while it may be on its way"
+        evidence = (
+            f"asked for at clock {first.step.clock}: {where(tile, first.step)}",
+            f"used at clock {second.step.clock}: {where(tile, second.step)}",
+            "no load of a counter of the NoC interface unit stands in between",
+        )
+        who = place(in_source(where(tile, blamed, pushed=True)), blamed.clock)
+        victim = place(in_source(where(tile, first.step)), first.step.clock)
+        found.setdefault(
+            first.step.pc,
+            Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind], 92),
+        )
+    return list(found.values())[:_SEEN]
+
+
+def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
+    found: list[Finding] = []
+    for pc, (who, row) in _requests(context, seed).items():
+        if len(found) < _SEEN:
+            held = context.again(partial(_hold, pc), delivery="late", seed=seed)
+            if not held.same(plain):
+                found.append(_finding(context, who, row, held, seed))
+    if not found:
+        text = "the program ends otherwise when NoC transfers arrive late, of several requests"
+        found = [_told(context, text, {}, late, seed, "put barriers behind requests")]
+    return found
+
+
+def _hold(pc: int, chip: Any) -> None:
+    chip.network.state.late_pc[0] = pc
+
+
+def _requests(context: Context, seed: int) -> dict[int, tuple[Where, Any]]:
+    """By the pc of its store, who sends a request and one of its rows."""
+    chip = context.launch(delivery="late", seed=seed)
+    seen: dict[int, tuple[Where, Any]] = {}
+
+    def look(one: Any) -> bool:
+        for tile in context.tiles(one):
+            for row in tile.state.noc_request[: int(tile.state.noc_requests[0])]:
+                pc = int(row[request.PC])
+                if pc not in seen:
+                    seen[pc] = report.where_core(tile, int(row[request.CORE]), pc), row.copy()
+        words = one.end.words
+        return bool(words) and all(one.read32(xy, at) == want for xy, at, want in words)
+
+    context.finish(chip, until=look)
+    return seen
+
+
+def in_source(at: Where) -> Where:
+    """The innermost inlined call that stands in a source file, not in a header."""
+    while at.inlined and str(at.file).endswith(_HEADER):
+        call, *rest = at.inlined
+        at = replace(
+            at, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
+        )
+    return at
+
+
+def _finding(context: Context, sender: Where, row: Any, held: Outcome, seed: int) -> Finding:
+    text = f"what comes after a request does not wait for it: {describe(row)}"
+    kind = int(row[request.CONTROL]) & 3
+    who = in_source(sender)
+    if _is_under_way(context, held, int(row[request.PC])):
+        text = f"the kernel ends while a request of it is under way: {describe(row)}"
+        who = _end_of(context, held, who)
+    return _told(context, text, place(who, None), held, seed, _ADVICE.get(kind, ""))
+
+
+def _is_under_way(context: Context, held: Outcome, pc: int) -> bool:
+    """Whether a request of that place had still to arrive when the program was over."""
+    return any(
+        int(row[request.PC]) == pc
+        for tile in context.tiles(held.machine)
+        for row in tile.state.noc_request[: int(tile.state.noc_requests[0])]
+    )
+
+
+def _end_of(context: Context, held: Outcome, who: Where) -> Where:
+    """The last line of the function that a place stands in."""
+    tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
+    assert who.core is not None
+    assert who.pc is not None
+    core = tile.core[who.core]
+    _, low, high = core.function(who.pc)
+    ends = [report.where_core(tile, core.index, pc) for pc in range(low, high, 4)]
+    own = [in_source(end) for end in ends]
+    return max(
+        (end for end in own if end.file == who.file and not end.inlined),
+        key=lambda end: end.line or 0,
+        default=who,
+    )
+
+
+def _told(
+    context: Context, text: str, culprit: dict[str, Any], held: Outcome, seed: int, advice: str
+) -> Finding:
+    wrong = "; ".join(" ".join(str(result).split()) for result in held.wrong)
+    end = "an output changes"
+    if held.error is not None:
+        end = str(held.error).splitlines()[0]
+    path = context.program.path or "PROGRAM"
+    evidence = [f"held back by some rounds: {wrong or end}"]
+    evidence.append(f"as in bhemu run {path} --delivery late --seed {seed}")
+    victim = {"output": held.wrong[0].spec.name} if held.wrong else {}
+    return Finding("barriers", "error", text, culprit, victim, tuple(evidence), advice, 90)
+
+
+def applies(seen: Outcome) -> int:
+    """To programs of a chip that come to their end."""
+    return 70 if seen.error is None else 0
+
+
+CHECK = Check(
+    "barriers",
+    proves="the source or target of a NoC request that is used before a counter of answers was"
+    " read; a request whose late arrival makes the program end otherwise (the run that shows it is"
+    " named)",
+    misses="delays of more than 8 rounds, programs of one tile",
+    cost="5 runs, and one for each place that sends requests",
+    applies=applies,
+    run=run,
+)
