@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bhemu.cli import main
-from bhemu.llk.kernels import Kernels
+from bhemu.llk.kernels import Kernels, _without_unused
 
 SUITE = '''
 """Stands for tt-llk's helpers/test_config.py: compiles a kernel per parameter."""
@@ -158,6 +158,25 @@ def test_mistakes_are_named(checkout: Path, tmp_path: Path) -> None:
     result = sweep(checkout, "--workers", 1)
     assert result.exit_code == 2
     assert "pytest does not begin" in result.output
+
+
+HEADER = """#pragma once
+constexpr int USED = 1;
+constexpr int OF_ANOTHER = 2;
+constexpr auto UNUSED = OF_ANOTHER;
+constexpr int LOOKS_USED = 3;
+"""
+
+
+def test_only_constants_that_nothing_names_are_left_out_of_a_kernels_key() -> None:
+    def key(header: str, kernel: str = "int f() { return USED + LOOKS_USED; }") -> str:
+        return _without_unused(f"\n{header}{kernel}\n", header)
+
+    assert key(HEADER) == key(HEADER.replace("OF_ANOTHER = 2", "OF_ANOTHER = 5"))
+    assert key(HEADER) != key(HEADER.replace("USED = 1", "USED = 5"))
+    assert key(HEADER) != key(HEADER.replace("LOOKS_USED = 3", "LOOKS_USED = 5"))
+    both = "int f() { return UNUSED; }"
+    assert key(HEADER, both) != key(HEADER.replace("OF_ANOTHER = 2", "OF_ANOTHER = 5"), both)
 
 
 def test_a_changed_source_makes_new_kernels(checkout: Path, tmp_path: Path) -> None:

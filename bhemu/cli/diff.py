@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     default="ttsim",
     help="whom bhemu follows where ttsim and tt-llk disagree",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="processes of --random (default: one per processor); results are the same",
+)
 @json_option
 @outside_option
 def command(
@@ -50,6 +56,7 @@ def command(
     count: int,
     most: int,
     reference: str,
+    workers: int | None,
     as_json: bool,
     allow_outside: bool,
 ) -> int:
@@ -77,10 +84,17 @@ def command(
     def status(index: int) -> None:
         progress.status(f"{unit} {index + 1} of {first + count}")
 
-    from bhemu.oracle.compare import Judge
+    indices = range(first, first + count)
+    if workers == 1 or count == 1:
+        from bhemu.oracle.compare import Judge
 
-    judge, indices = Judge(library, reference), range(first, first + count)
-    tally = campaign.run(judge, unit, seed, indices, stop_after=most, progress=status)
+        judge = Judge(library, reference)
+        tally = campaign.run(judge, unit, seed, indices, stop_after=most, progress=status)
+    else:
+        from bhemu.sweeps.campaign import Question, run
+
+        question = Question(library.path, reference, str(unit), seed, indices)
+        tally = run(question, stop_after=most, workers=workers, progress=status)
     progress.status("")
     return _report_tally(tally, as_json)
 

@@ -1,24 +1,26 @@
 """Kernels of tt-llk's tests compiled once: the compiler's ELFs, kept by what they are made from.
 
-Tests differ in parameters that most of their kernels do not see: after the preprocessor the texts
-are the same. An ELF that is taken from another test differs at most in the name of the folder that
-its debug information gives for the generated header.
+Tests differ in constants of a generated header that most of their kernels do not use: without them
+the preprocessed texts are the same. An ELF that is taken from another test differs at most in its
+debug information, by the folder of that header and the values of constants that nothing uses.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 _OF_LINKER = ("-Wl,", "-T", "-l", "-nostartfiles")
-_TRIALS, _WORTH = 12, 4  # it does where one kernel of so many is, after the first ones
-_HEADER = "build.h"
+_TRIALS, _WORTH = 24, 8  # it does where one kernel of so many is, after the first ones
+_CONSTANT = re.compile(r"^constexpr [^;={}()]* (\w+) = [^;{}()]*;$", re.MULTILINE)
 
 
 class Kernels:
@@ -44,7 +46,8 @@ class Kernels:
         at = words.index("-o")
         out, words = Path(words[at + 1]), words[:at] + words[at + 2 :]
         known = self._folder / "known" / self._name(words, stdin_data, out)
-        name = known.read_text() if known.exists() else self._found(words, cwd, stdin_data)
+        header = _header(out)
+        name = known.read_text() if known.exists() else self._found(words, cwd, stdin_data, header)
         elf = self._folder / (name or known.name)
         found = None
         if elf.exists():
@@ -60,10 +63,12 @@ class Kernels:
             _put(known, elf.name.encode())
         return found
 
-    def _found(self, words: list[str], cwd: Any, text: str) -> str:
+    def _found(self, words: list[str], cwd: Any, text: str, header: str) -> str:
         """The name of the ELF by its preprocessed text; "" where asking for it does not pay."""
         seen = _preprocessed(words, cwd, text) if self._pays() else None
-        return "" if seen is None else _digest(self._state, *_options(words), seen)
+        if seen is None:
+            return ""
+        return _digest(self._state, *_options(words), _without_unused(seen, header))
 
     def _pays(self) -> bool:
         """Whether asking the preprocessor finds kernels that are the same: else it costs alone."""
@@ -71,10 +76,27 @@ class Kernels:
 
     def _name(self, words: list[str], text: str, out: Path) -> str:
         """Of a command whatever folder its header and its ELF lie in."""
-        variant = out.parent.parent
-        header = variant / _HEADER
-        held = header.read_text() if header.exists() else ""
-        return _digest(self._state, *(w.replace(str(variant), "") for w in words), text, held)
+        here = [word.replace(str(out.parent.parent), "") for word in words]
+        return _digest(self._state, *here, text, _header(out))
+
+
+def _header(out: Path) -> str:
+    """The header that was generated for a kernel."""
+    path = out.parent.parent / "build.h"
+    return path.read_text() if path.exists() else ""
+
+
+def _without_unused(text: str, header: str) -> str:
+    """`text` without those constants of the header that are named nowhere but where defined."""
+    lines = {found[1]: found[0] for found in _CONSTANT.finditer(header)}
+    while lines:
+        used = Counter(re.findall(rf"\b(?:{'|'.join(lines)})\b", text))
+        unused = [name for name in lines if used[name] == 1 and f"\n{lines[name]}\n" in text]
+        if not unused:
+            break
+        for name in unused:
+            text = text.replace(f"\n{lines.pop(name)}\n", "\n", 1)
+    return text
 
 
 def _options(words: list[str]) -> list[str]:

@@ -96,12 +96,19 @@ def test_generated_programs(report) -> None:
 
 
 @needs_library
+def test_a_campaign_is_the_same_for_any_number_of_processes(report) -> None:
+    campaign = ("diff", "--random", "accept", "--count", "40", "--seed", "5")
+    assert report(*campaign, "--workers", "3") == report(*campaign, "--workers", "1")
+
+
+@needs_library
 def test_a_difference_is_bisected_and_reduced(report, monkeypatch) -> None:
     """Under reference llk the models differ in SFPLOAD and SFPSTORE mode 2."""
     from random_programs import divergences
 
     monkeypatch.setattr(divergences, "TABLE", ())
     arguments = ("--random", "vector", "--reference", "llk", "--count", "40", "--most", "1")
+    arguments += ("--workers", "1")  # processes would read the table anew
     code, tally = report("diff", *arguments)
     assert code == 1
     found = tally["differences"][0]

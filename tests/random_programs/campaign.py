@@ -37,6 +37,15 @@ class Tally:
             "differences": [one.as_dict() for one in self.differences],
         }
 
+    def add(self, other: "Tally") -> None:
+        """Count what another part of the same campaign found."""
+        self.programs += other.programs
+        self.results += other.results
+        self.steps += other.steps
+        self.verdicts += other.verdicts
+        self.known += other.known
+        self.differences += other.differences
+
     def __str__(self) -> str:
         verdicts = ", ".join(f"{n} {what}" for what, n in sorted(self.verdicts.items()))
         known = "".join(f"; {n} known: {what}" for what, n in sorted(self.known.items()))
