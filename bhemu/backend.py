@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import auto_sync
+from bhemu.devices import auto_sync, debug_port, rules
 from bhemu.devices.bus import address_map, dispatch, entries
 from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
@@ -16,7 +16,7 @@ from bhemu.jit.build import function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
-from bhemu.memmap import HOST
+from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.parts import Look
 from bhemu.riscv import csr_file
 from bhemu.riscv.engine import entries as engine_entries
@@ -25,12 +25,13 @@ from bhemu.tensix import compile as tc
 from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
 from bhemu.tensix.state import CORES, State
+from bhemu.tensix.status import DONE
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
 _RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(
     1, 10
 )
-_NOTHING = 10
+_NOTHING, _PORT = 10, 11
 _TOKENS = (
     *("run_rounds", "run_core", "run_tensix", "run_thread"),
     *("bus_read", "bus_write", "sync_entry"),
@@ -68,6 +69,7 @@ class Backend:
             self._first_load, first_load = callback(_ACCESS, self._on_first, dispatch.LOAD)
             self._first_store, first_store = callback(_ACCESS, self._on_first, dispatch.STORE)
             self._first_sync, s.sync_entry[0] = callback(_ACCESS, self._on_first_sync)
+            self._port, s.port_access[0] = callback(_ACCESS, self._on_port)
             self._first = first_load, first_store
             entries.fill(s, *self._first)
             s.run_rounds[0] = load(tc.LOOP["rounds"]).address
@@ -79,6 +81,7 @@ class Backend:
             s.py = weakref.proxy(self)
             for token, name in enumerate(_TOKENS, _RUN_ROUNDS):
                 getattr(s, name)[0] = token
+            s.port_access[0] = _PORT
             entries.fill(s, *_WINDOWS)
 
     def rounds(self, n: int) -> int:
@@ -203,6 +206,51 @@ class Backend:
             self._failure = problem
             return tc.FAILED
 
+    def _on_port(self, base: int, core: int, where: int, action: int, value: int) -> int:
+        """What the debug port asks of a core that is halted: its registers, memory as it sees it.
+
+        where: DR(2), a register or an address; action: of DR(1).
+        """
+        try:
+            return self._port_access(core, where, action, value)
+        except BaseException as problem:  # must not cross the compiled frames
+            self._failure = problem
+            return tc.FAILED
+
+    def _port_access(self, core: int, where: int, action: int, value: int) -> int:
+        s = self._s
+        if s.fresh[core] or action == debug_port.CLEAR_GPRS:
+            s.fresh[core] = 0
+            for number in range(1, 32):
+                self.engine.write_register(core, number, 0)
+        if action == debug_port.READ_GPR:
+            is_pc = where == debug_port.PC
+            s.loaded[0] = s.pc[core] if is_pc else self.engine.read_register(core, where)
+        elif action == debug_port.WRITE_GPR:
+            self.engine.write_register(core, where & 31, value)
+        elif action != debug_port.CLEAR_GPRS:
+            return self._port_memory(core, where, action, value)
+        return DONE
+
+    def _port_memory(self, core: int, where: int, action: int, value: int) -> int:
+        """An aligned word of L1, of the core's local memory or of a device."""
+        s, reads, local = self._s, action == debug_port.READ_MEMORY, where - LOCAL_BASE
+        is_local = 0 <= local < LOCAL_SIZES[core]
+        if where & 3 or not (where < L1_SIZE or is_local or where >= DEVICE_BASE):
+            s.detail[:4] = where, value, 4, core  # rules.ACCESS
+            return rules.MISALIGNED if where & 3 else rules.UNMAPPED
+        if where < L1_SIZE or is_local:
+            memory, at = (s.local[core], local) if is_local else (s.l1, where)
+            word = memory[at : at + 4].view(np.uint32)
+            if reads:
+                s.loaded[0] = word[0]
+                return DONE
+            word[0] = value
+            if not is_local:
+                self.written(at, 4)
+            return DONE
+        return self.read(where, 4, core)[0] if reads else self.write(where, value, 4, core)
+
     def _window(self) -> tuple[int, Window]:
         """Row and declaration of the window that is being accessed."""
         window = address_map.find(int(self._s.detail[0]))
@@ -242,5 +290,6 @@ class Backend:
                 _BUS_READ: dispatch.load_entry,
                 _BUS_WRITE: dispatch.store_entry,
                 _SYNC: auto_sync.check,
+                _PORT: self._on_port,
             }[token]
         return access(self._s, core, address, size, value)

@@ -15,7 +15,7 @@ from bhemu.program import loader
 from bhemu.program.dwarf import Inlined
 from bhemu.program.symbols import Symbols
 
-STATES = ("reset", "running", "blocked", "parked", "assert", "held")
+STATES = ("reset", "running", "blocked", "parked", "assert", "held", "halted")
 
 
 class Core:
@@ -38,7 +38,7 @@ class Core:
 
     @property
     def state(self) -> str:
-        """ "reset", "running", "blocked", "parked", "assert" or "held"."""
+        """ "reset", "running", "blocked", "parked", "assert", "held" or "halted" (debug port)."""
         return STATES[int(self._s.core_state[self.index])]
 
     @property

@@ -90,7 +90,7 @@ class CorePart(Protocol):
 
     @property
     def state(self) -> str:
-        """ "reset", "running", "blocked", "parked", "assert" or "held"."""
+        """ "reset", "running", "blocked", "parked", "assert", "held" or "halted"."""
 
     @property
     def retired(self) -> int:

@@ -20,7 +20,7 @@ from bhemu.program import arrays as archives
 from bhemu.program import files
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import polling
-from bhemu.tensix.state import CORES, DTYPE, HELD, MEMBERS, POINTERS
+from bhemu.tensix.state import CORES, DTYPE, HALTED, MEMBERS, POINTERS
 from bhemu.text import printable
 
 SCHEMA = 1
@@ -42,7 +42,7 @@ HOSTS = (
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
 _META_BYTES = 4 << 20
-_MOST = {"core_state": HELD, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
+_MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
 _QUEUES = ("fifo", "mailbox", "pcbuf")
 _DAMAGE = (
     archives.UnreadableError,

@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import cfg_window, instruction_debug, perf_counters, rules
+from bhemu.devices import (
+    cfg_window,
+    debug_bus,
+    debug_port,
+    instruction_debug,
+    perf_counters,
+    rules,
+)
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
@@ -118,6 +125,7 @@ def _hold(s: Any, c: Any) -> None:
     """Words that the core pushed and nobody took are dropped."""
     s.core_state[c] = RESET
     s.attention[0] |= 1
+    debug_port.clear(s, c)
     if (np.int64(s.debug[_DISABLE_RESET]) >> _KEEP_LOCAL[c]) & 1 == 0:
         for i in range(LOCAL_SIZE):
             s.local[c, i] = np.uint8(0)
@@ -164,10 +172,8 @@ WINDOW = Window(
     storage="debug",
     registers=(
         *perf_counters.REGISTERS,
-        not_modelled("DBG_L1_MEM_REG0-2: debug daisy chain, writes to L1", 0x048, 0x054),
-        not_modelled("DBG_BUS_CTRL: debug daisy chain", 0x054, 0x058),
+        *debug_bus.REGISTERS,
         _register("CFGREG_RD_CNTL"),
-        not_modelled("DBG_RD_DATA: debug daisy chain", 0x05C, 0x060),
         _register("DBG_ARRAY_RD_EN", None),
         _register("DBG_ARRAY_RD_CMD", None),
         _register("DBG_FEATURE_DISABLE", KEPT, _store_feature_disable),
@@ -176,7 +182,7 @@ WINDOW = Window(
         inert(_PREFIX + "CG_CTRL_HYST1", 0x074, _GATING),
         _register("CFGREG_RDDATA", _load_config, None),
         inert(_PREFIX + "CG_CTRL_HYST2", 0x07C, _GATING),
-        not_modelled("RISC_DBG_CNTL and STATUS: debug interface of the cores", 0x080, 0x090),
+        *debug_port.REGISTERS,
         _register("TRISC_PC_BUF_OVERRIDE"),
         _register("INSTRN_BUF_CTRL0", KEPT, instruction_debug.store_control),
         _register("INSTRN_BUF_CTRL1"),

@@ -23,7 +23,7 @@ from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import JAL
 from bhemu.riscv.semantics import COMPUTING
-from bhemu.tensix.state import HELD, L0_LINE, RUNNING
+from bhemu.tensix.state import HALTED, HELD, L0_LINE, RUNNING
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
 _PARK = JAL.assemble(0, 0)
@@ -310,7 +310,7 @@ def livelock(tile: TilePart, budget: int) -> tuple[Loop, ...]:
     With cores held back by a debugger nothing is proved.
     """
     states = tile.state.core_state
-    if HELD in states:
+    if HELD in states or HALTED in states:
         return ()
     loops = []
     for core in np.flatnonzero(states == RUNNING):

@@ -9,7 +9,7 @@ from bhemu.hang.stores import CodeStores, Stored, code_stores
 from bhemu.parts import TilePart
 from bhemu.tensix.effects import Effect
 from bhemu.tensix.insn import disassemble, effects
-from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, PARKED, RESET, THREADS
+from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
 
 _MOST = 4  # releasers named for one wait
 _WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
@@ -18,6 +18,7 @@ _STATES = {
     BLOCKED: "is blocked itself",
     PARKED: "has parked",
     ASSERTED: "stands on ebreak",
+    HALTED: "is halted through its debug port",
 }
 
 

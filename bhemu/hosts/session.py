@@ -43,6 +43,7 @@ class Session:
     def serve(self, device: Device) -> None:
         """Until the end of the session: by the host's EXIT, or because the host is gone."""
         receive, answer, count = self._line.receive, device.answer, self.count
+        device.report = self._note
         while (buffer := receive()) is not None:
             try:
                 message = wire.read(buffer)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from bhemu import limits
 from bhemu import memmap as mm
-from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.errors import Assert, BhemuError, InputError, NoProgress
 from bhemu.hosts.wire import Command, Message
 
 ROUNDS = 200
@@ -14,8 +14,12 @@ _STANDS = ("idle", "polling")  # the reasons for which a run ends where only a h
 _SMALL = 1 << 20  # bytes that no limit forbids
 # Reads of one place with no write between: more are a wait for what cannot come.
 _LOOKS = 100  # of a chip that an error stopped
-_WAITS = 5000  # of one whose cores only poll
+_WAITS = 5000  # of one whose cores only poll, or that has refused a write
 _SOFT_RESET = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
+_DEBUGGERS = tuple(
+    mm.DEBUG_BASE + register
+    for register in (mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_0, mm.RISCV_DEBUG_REG_DBG_BUS_CNTL_REG)
+)
 _BRISC_RUNS = mm.SOFT_RESET_ALL & ~(1 << mm.SOFT_RESET_BITS[0])
 
 XY = tuple[int, int]
@@ -38,7 +42,7 @@ class ChipPart(Protocol):
     def write(self, x: int, y: int, address: int, data: bytes) -> None:
         """The reverse."""
 
-    def run(self, until: str, *, rounds: int) -> StopPart:
+    def run(self, until: str, *, rounds: int, resume: bool = False) -> StopPart:
         """Run, at most so many rounds."""
 
     def standstill(self, xy: XY) -> NoProgress:
@@ -53,22 +57,32 @@ class Device:
     waits by reading, so the chip moves on for as long as anybody waits for it.
 
     `failure` is the error that stopped the chip, `on_failure` is called with it. The chip still
-    answers then, for whoever wants to look, but not a host that waits.
+    answers then, for whoever wants to look, but not a host that waits. An ebreak fails no read, for
+    debuggers look at such a core: it is reported, and with the first use of the tile's debug port
+    the core is halted behind it, as on hardware.
     """
 
     def __init__(self, chip: ChipPart, rounds: int = ROUNDS) -> None:
         self.chip = chip
         self.failure: BhemuError | None = None
         self.on_failure: Callable[[BhemuError], object] = lambda error: None
+        self.report: Callable[[BhemuError], object] = lambda error: None
         self._rounds = rounds
         self._ended = "idle"  # how the last run did; "" when the host has written since
         self._looks: Counter[tuple[XY, int]] = Counter()
+        self._refused: InputError | None = None  # the last write that was
 
     def write(self, core: XY, address: int, data: bytes) -> None:
         """Store `data`; InputError where the host may not."""
         self._looks.clear()
         self._ended = ""
-        self.chip.write(*core, address, data)
+        try:
+            self.chip.write(*core, address, data)
+        except InputError as problem:
+            self._refused = problem
+            raise
+        if self.failure is not None and address in _DEBUGGERS:
+            self._adopt(core)
 
     def read(self, core: XY, address: int, size: int) -> bytes:
         """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
@@ -80,14 +94,23 @@ class Device:
             self._check_wait(core, address)
         return self.chip.read(*core, address, size)
 
+    def _adopt(self, core: XY) -> None:
+        """A debugger uses the tile: a core that stood on ebreak is halted there, and no error."""
+        where = self.failure.where if isinstance(self.failure, Assert) else None
+        if where is not None and where.tile == core:
+            self.failure = None
+
     def _run(self) -> None:
         try:
-            stop = self.chip.run("polling", rounds=self._rounds)
+            stop = self.chip.run("polling", rounds=self._rounds, resume=True)
         except BhemuError as error:
             self.failure = error
             self.on_failure(error)
-            raise
-        self._ended = stop.reason
+            if not isinstance(error, Assert):
+                raise
+            self.report(error)
+        else:
+            self._ended = stop.reason
 
     def _check_wait(self, core: XY, address: int) -> None:
         """NoProgress for a host that reads one place again and again, where nothing can change."""
@@ -102,6 +125,9 @@ class Device:
         if self._ended == "polling" and looks > _WAITS:
             self._looks.clear()
             raise self.chip.standstill(core)
+        if self._refused is not None and looks > _WAITS:
+            self._looks.clear()
+            raise NoProgress(f"the host waits; {self._refused}", rule="REFUSED")
 
     def deassert_reset(self, core: XY) -> None:
         """UMD says all of Tensix; hosts mean BRISC, whose firmware releases the other cores."""

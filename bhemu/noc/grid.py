@@ -42,7 +42,7 @@ _DRAM_TRANSLATED = (17, 18)
 _DRAM_FIRST_ROW = 12
 ETHERNET_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)  # by channel
 _ETHERNET_ROW, _ETHERNET_FIRST = 25, 20
-_PCIE = ((2, 0), (11, 0))
+PCIE_AT = ((2, 0), (11, 0))
 PCIE_TRANSLATED = (19, 24)
 ARC_AT, _SECURITY_AT = (8, 0), (8, 2)
 _L2CPU = ((8, 3), (8, 5), (8, 7), (8, 9))
@@ -102,7 +102,7 @@ class Grid:
     def _others(self) -> Iterator[Place]:
         for n, x in enumerate(ETHERNET_COLUMNS):
             yield Place(ETHERNET, n, (x, 1), (_ETHERNET_FIRST + n, _ETHERNET_ROW))
-        yield Place(PCIE, 0, _PCIE[0], PCIE_TRANSLATED)
+        yield Place(PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED)
         yield Place(ARC, 0, ARC_AT, ARC_AT)
         yield Place(SECURITY, 0, _SECURITY_AT, _SECURITY_AT)
         for n, xy in enumerate(_L2CPU):
@@ -136,4 +136,5 @@ class Grid:
         if place.kind not in (TENSIX, HARVESTED):
             yield 0, place.physical  # these rows and columns are not translated
         if place.kind == DRAM and noc == 1:
-            yield 0, (_MIRROR[0] - place.translated[0], _MIRROR[1] - place.translated[1])
+            for x, y in (place.translated, place.physical):
+                yield 0, (_MIRROR[0] - x, _MIRROR[1] - y)

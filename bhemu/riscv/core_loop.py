@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import debug_port
+from bhemu.devices.debug_port import MODES
 from bhemu.jit.calls import l1_word
 from bhemu.jit.memory import LOAD, STORE
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import access, core_step, l0_cache, polling
+from bhemu.riscv import access, core_step, l0_cache, polling, watched_access
 from bhemu.riscv.core_step import JUMP_SELF, LEAVE
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
@@ -157,8 +159,12 @@ def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
         _set(s, c, word, old)
         return pc + 4
     if word == _EBREAK:
-        s.core_state[c] = ASSERTED
-        s.stop_kind[c] = ASSERT
+        if debug_port.breaks(s, c, pc):
+            s.fuel[c] -= 1
+            s.stop_kind[c] = PARKS
+        else:
+            s.core_state[c] = ASSERTED
+            s.stop_kind[c] = ASSERT
     else:
         fail(s, c, SYSTEM, word=word)
     return np.int64(_STOP)
@@ -202,7 +208,8 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         l0_cache.drop(s, c)
         return pc + 4
     elif word == JUMP_SELF:
-        s.core_state[c] = PARKED
+        if not (debug_port.watches(s, c) and debug_port.parks(s, c, pc)):
+            s.core_state[c] = PARKED
         s.stop_kind[c] = PARKS
         return np.int64(_STOP)
     if core_step.jumps(word) > 0:  # its target is misaligned
@@ -234,9 +241,11 @@ def _stop(s: Any, c: Any, pc: Any) -> Any:
         kind = must_stop(s, c, pc)
     if kind == NONE:
         s.attention[0] = watchful(s, c) | (s.attention[0] & LOOKING)
+        word = l1_word(s, pc)
         if s.watch_count[0]:
-            word = l1_word(s, pc)
             watch_load(s, c, word, _rs1(s, c, word))
+        if s.debug_port[c, MODES]:
+            watched_access.announce(s, c, word, _rs1(s, c, word))
     return kind
 
 

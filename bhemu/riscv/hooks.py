@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import debug_port
+from bhemu.devices.debug_port import MODES
 from bhemu.jit.calls import l1_word
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
-from bhemu.riscv import access, core_step, l0_cache, polling, semantics
+from bhemu.riscv import access, core_step, l0_cache, polling, semantics, watched_access
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.polling import LOOKING
@@ -88,7 +90,11 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
         _csr(s, c, address, word)
         return True
     if word == _JUMP_SELF:
-        s.core_state[c] = PARKED
+        if not (debug_port.watches(s, c) and debug_port.parks(s, c, address)):
+            s.core_state[c] = PARKED
+        s.stop_kind[c] = PARKS
+    elif word == _EBREAK and debug_port.breaks(s, c, address):
+        s.fuel[c] -= 1
         s.stop_kind[c] = PARKS
     elif word == _EBREAK:
         s.core_state[c] = ASSERTED
@@ -185,6 +191,9 @@ def on_code(s: Any, address: Any) -> None:
         if s.watch_count[0]:
             word = l1_word(s, address)
             watch_load(s, c, word, x_register(s, c, (word >> 15) & 31))
+        if s.debug_port[c, MODES]:
+            word = l1_word(s, address)
+            watched_access.announce(s, c, word, x_register(s, c, (word >> 15) & 31))
         if s.attention[0] & _CACHED and _cached(s, c, address, l1_word(s, address)):
             s.fuel[c] -= 1
             return

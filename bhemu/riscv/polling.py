@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import debug_port
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import THREADS
 
@@ -55,7 +56,9 @@ def due(s: Any, c: Any) -> Any:
     s.loop_fuel[c] = -1
     if s.count_passes[0] == 0 or s.breakpoint_count[c] or s.watch_count[0] or s.stored[c]:
         return False
-    if s.fuel[c] < _SHORTEST_SLICE or s.l0[0]:  # a load may change the lines of the L0 cache
+    if s.l0[0] or debug_port.watches(s, c):  # a load may change the lines of the L0 cache
+        return False
+    if s.fuel[c] < _SHORTEST_SLICE:
         return False
     if s.loop_wait[c, 0] > 0:
         s.loop_wait[c, 0] -= 1

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import debug_port
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import polling
@@ -76,6 +77,8 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
             return UNTIL
     if s.core_state[c] != RUNNING or s.turn_yield[0]:
         return TURN_OVER
+    if debug_port.watches(s, c) and debug_port.halts(s, c, address):
+        return TURN_OVER
     if s.flush[c]:
         return FLUSHES
     if s.fuel[c] <= 0:
@@ -136,7 +139,9 @@ def _fuel(s: Any, c: Any) -> Any:
 @njit
 def watchful(s: Any, c: Any) -> Any:
     """The attention that a slice of core `c` begins with."""
-    return LOOK if s.breakpoint_count[c] or s.turn_yield[0] or s.watch_count[0] else 0
+    if s.breakpoint_count[c] or s.turn_yield[0] or s.watch_count[0] or debug_port.watches(s, c):
+        return LOOK
+    return 0
 
 
 @njit

@@ -13,7 +13,7 @@ from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
 from bhemu.tensix.polling_rounds import jump, turn_length
 from bhemu.tensix.route import time_passes
-from bhemu.tensix.state import BLOCKED, CORES, RUNNING, THREADS
+from bhemu.tensix.state import BLOCKED, CORES, HALTED, RUNNING, THREADS
 from bhemu.tensix.stops import (
     STOP_DEADLOCK,
     STOP_IDLE,
@@ -126,11 +126,16 @@ def _close_turn(s: Any, c: Any) -> None:
 @njit
 def _idle_or_deadlock(s: Any) -> Any:
     """A round without progress: idle when nothing waits, else deadlock."""
+    halted = False  # whoever halted a core may let it go on
     for c in range(CORES):
-        if s.core_state[c] == BLOCKED:
+        halted = halted or s.core_state[c] == HALTED
+    for c in range(CORES):
+        if s.core_state[c] == BLOCKED and not halted:
             return STOP_DEADLOCK
         if s.core_state[c] == RUNNING:
             return 0
+    if halted:
+        return STOP_IDLE
     for t in range(THREADS):
         if s.gate_full[t]:
             return STOP_DEADLOCK

@@ -18,7 +18,7 @@ from bhemu.tensix.stops import LOOK_EVERY, TIME_SLICE
 LOCAL_SIZE = 0x2000
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
 THREADS = 3
-RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD = range(6)  # core_state
+RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD, HALTED = range(7)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
 SECOND_SLOTS = 8  # second entries of instructions, see second_entries.py
@@ -207,7 +207,7 @@ MEMBERS = (
     Member("word_break_hit", _i64, (1,), "number of the one that stopped the run"),
     Member("word_break_seen", _i64, (3,), "1 + words executed when a thread stopped at one"),
     # RISC-V cores
-    Member("core_state", _i64, (CORES,), "0 reset 1 running 2 blocked 3 parked 4 assert 5 held"),
+    Member("core_state", _i64, (CORES,), "0 reset, 1 running, 2 blocked, ...: see above"),
     Member("core_wait", _i64, (CORES,), "condition number the core waits for"),
     Member("core_address", _u32, (CORES,), "address of the last device access"),
     Member("pc", _u32, (CORES,), "program counter"),
@@ -221,6 +221,10 @@ MEMBERS = (
     Member("breakpoint", _u32, (CORES, 16), "breakpoint addresses"),
     Member("breakpoint_count", _i64, (CORES,), "breakpoints set"),
     Member("breakpoint_skip", _i64, (CORES,), "1 = do not stop at the first instruction"),
+    Member("debug_port", _u32, (CORES, 18), "DR(i) of the debug port, see devices/debug_port.py"),
+    Member("port_used", _i64, (1,), "1 = somebody uses the debug ports: ebreak halts"),
+    Member("port_halt", _i64, (CORES,), "1 + count of instructions at which it halts, 0 = never"),
+    Member("port_from", _i64, (CORES,), "1 + count at which it was resumed, 0 = never"),
     Member("cfg0", _u32, (CORES,), "CSR 0x7C0"),
     Member("csr", _u32, (CORES, 16), "CSRs that are storage, see riscv/csr.py"),
     Member("csr_offset", _i64, (CORES, 2), "what writes added to mcycle and minstret"),
@@ -336,6 +340,7 @@ MEMBERS = (
     Member("bus_write", _u64, (1,), "entry that performs a core's device store"),
     Member("window_entry", _u64, (2, WINDOW_ROWS), "entries of the windows [load, store]"),
     Member("sync_entry", _u64, (1,), "entry that asks whether Auto TTSync holds an access"),
+    Member("port_access", _u64, (1,), "entry: the debug port's accesses as the core"),
     # where time goes, see tensix/profile.py (never architectural)
     Member("profile_table", _u64, (262,), "wrapped entry of each opcode and part"),
     Member("profile_ticks", _i64, (262,), "processor ticks charged to it"),
@@ -348,6 +353,7 @@ MEMBERS = (
 POINTERS = (
     *("host", "engine", "registers", "table", "second", "noc_map", "run_rounds", "run_core"),
     *("run_tensix", "run_thread", "bus_read", "bus_write", "window_entry", "sync_entry"),
+    "port_access",
     "profile_table",
 )
 DTYPE = layout(MEMBERS, ("l1", "local"))

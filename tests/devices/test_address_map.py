@@ -26,6 +26,7 @@ BUFFERS = (0xA0, 0xA4)  # INSTRN_BUF_CTRL0, CTRL1
 COUNTERS = (0x00, 0x0C, 0x18, 0x30, 0xF0)  # of each bank: period, mode, control
 CONTROLS = (*(bank + 8 for bank in COUNTERS), 0x3C)
 STORAGE = (0x58, 0x90, 0x218, *range(0x224, 0x240, 4))
+DEBUGGERS = (*range(0x48, 0x58, 4), 0x80, 0x84)  # NOP triggers nothing there
 STORAGE += tuple(bank + at for bank in COUNTERS for at in (0, 4))
 GATING = (0x70, 0x74, 0x7C, 0x240, 0x244, 0x248)
 LOCAL = {0: 0x2000, 1: 0x2000, 2: 0x1000, 3: 0x1000, 4: 0x1000}  # slots: B NC T0 T1 T2
@@ -41,7 +42,7 @@ def tdma(agent: int, at: int, store: bool) -> str:
 
 
 def debug(at: int, store: bool) -> str:
-    if at in (*STORAGE, *GATING, *BUFFERS, CLOCK_LOW):
+    if at in (*STORAGE, *GATING, *BUFFERS, *DEBUGGERS, CLOCK_LOW):
         return OK
     if at == 0x68:  # DBG_FEATURE_DISABLE: only 0
         return "MMIO-FIELD" if store else OK
@@ -49,8 +50,10 @@ def debug(at: int, store: bool) -> str:
         return "MMIO-FIELD" if store else OK
     if at == 0x1B0:  # SOFT_RESET_0: the value asks for a unit of the coprocessor
         return "MMIO-FIELD" if store else OK
-    if at in (0x78, 0xA8, *CLOCKS):
+    if at in (0x78, 0x88, 0x8C, 0xA8, *CLOCKS):
         return READ_ONLY if store else OK
+    if at == 0x5C:
+        return READ_ONLY if store else "DEBUG-BUS"  # not enabled
     if at in ARRAY:
         return OK if store else WRITE_ONLY
     if at == ARRAY_DATA:
@@ -206,8 +209,6 @@ def outcome(tile: Tile, agent: int, address: int, size: int, store: bool) -> str
 @pytest.mark.parametrize(
     ("address", "name"),
     [
-        (0xFFB1204C, "daisy chain"),
-        (0xFFB12084, "debug interface of the cores"),
         (0xFFB120B0, "masks of stochastic rounding"),
         (0xFFB120B4, "FPU_STICKY_BITS"),
         (0xFFB12100, "values of performance counters"),

@@ -2,12 +2,15 @@
 
 from types import SimpleNamespace
 
-from bhemu.errors import BhemuError, InputError, NoProgress, NotModelled
+from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled, Where
 from bhemu.hosts.umd import Device
 
 XY = tuple[int, int]
 WIDTH, HEIGHT, LONGEST = 40, 36, 1 << 16
 BROKEN = 0xBAD0000  # the first run after a write here fails
+EBREAK = 0xBAD0004  # the same, on ebreak
+REFUSED = 0xBAD0008  # where no write goes
+DEBUG_PORT = 0xFFB12080
 
 
 class FakeChip:
@@ -18,7 +21,9 @@ class FakeChip:
         self.memory: dict[tuple[XY, int], int] = {}
         self.rounds: list[int] = []
         self.log: list[tuple[object, ...]] = []
-        self._moves, self._left, self._error = moves, 0, False
+        self._moves, self._left = moves, 0
+        self.stands = "polling"
+        self._error: BhemuError | None = None
 
     def read(self, x: int, y: int, address: int, n: int) -> bytes:
         xy = x, y
@@ -30,18 +35,23 @@ class FakeChip:
         xy = x, y
         self._check(xy, len(data))
         self.log.append(("write", xy, address, len(data)))
-        self._error |= address == BROKEN
+        if address == REFUSED:
+            raise InputError("nothing is there")
+        if address in (BROKEN, EBREAK):
+            self._error = failure() if address == BROKEN else ebreak(xy)
+        elif address == DEBUG_PORT and isinstance(self._error, Assert):
+            self._error = None
         self._left = self._moves
         self.memory.update({(xy, address + i): byte for i, byte in enumerate(data)})
 
-    def run(self, until: str, *, rounds: int) -> SimpleNamespace:
-        assert until == "polling"
+    def run(self, until: str, *, rounds: int, resume: bool = False) -> SimpleNamespace:
+        assert until == "polling" and resume
         self.rounds.append(rounds)
         self.log.append(("run", rounds))
         if self._error:
-            raise failure()
+            raise self._error
         self._left -= rounds
-        return SimpleNamespace(reason="rounds" if self._left > 0 else "polling")
+        return SimpleNamespace(reason="rounds" if self._left > 0 else self.stands)
 
     def standstill(self, xy: XY) -> NoProgress:
         return NoProgress(f"tile {xy} waits", rule="LIVELOCK")
@@ -55,6 +65,10 @@ class FakeChip:
 
 def failure() -> BhemuError:
     return NotModelled("the chip met what it does not know", rule="FAKE", hint="none")
+
+
+def ebreak(xy: XY) -> BhemuError:
+    return Assert("a core stands on ebreak", rule="EBREAK", where=Where(tile=xy))
 
 
 def device(moves: int = 0) -> tuple[FakeChip, Device]:

@@ -15,8 +15,8 @@ class Slow(FakeChip):
 
     SLEEP = 0x51EE9000
 
-    def run(self, until: str, *, rounds: int) -> SimpleNamespace:
-        stop = super().run(until, rounds=rounds)
+    def run(self, until: str, *, rounds: int, resume: bool = False) -> SimpleNamespace:
+        stop = super().run(until, rounds=rounds, resume=resume)
         if any(address == self.SLEEP for _, address in self.memory):
             time.sleep(3600)
         return stop

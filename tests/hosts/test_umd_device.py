@@ -1,9 +1,9 @@
 """The device that UMD sees: what each command does to the chip, and when the chip runs."""
 
 import pytest
-from hosts.fake_chip import BROKEN, FakeChip, device
+from hosts.fake_chip import BROKEN, DEBUG_PORT, EBREAK, REFUSED, FakeChip, device
 
-from bhemu.errors import InputError, NoProgress, NotModelled
+from bhemu.errors import Assert, InputError, NoProgress, NotModelled
 from bhemu.hosts.umd import Device
 from bhemu.hosts.wire import Command, Message
 
@@ -104,6 +104,51 @@ def test_a_host_that_waits_for_a_stopped_chip_is_told() -> None:
         at.read(CORE, 0, 4)
     at.write(CORE, 4, b"1234")
     assert at.read(CORE, 0, 4) == bytes(4)
+
+
+def test_an_ebreak_is_reported_and_fails_no_read() -> None:
+    chip, at = device()
+    told: list[object] = []
+    at.report = at.on_failure = told.append
+    at.write(CORE, EBREAK, b"1234")
+    assert at.read(CORE, EBREAK, 4) == b"1234"
+    assert told == [at.failure] * 2 and isinstance(at.failure, Assert)
+    for _ in range(100):
+        at.read(CORE, 0, 4)
+    with pytest.raises(NoProgress, match="the chip has stopped"):
+        at.read(CORE, 0, 4)
+    assert len(chip.rounds) == 1
+
+
+def test_a_debugger_s_first_access_lets_a_chip_that_stood_on_ebreak_go_on() -> None:
+    chip, at = device()
+    at.write(CORE, EBREAK, b"1234")
+    at.read(CORE, 0, 4)
+    at.write((2, 2), DEBUG_PORT, bytes(4))
+    at.read(CORE, 0, 4)
+    assert at.failure is not None and len(chip.rounds) == 1, "it was another tile's"
+    at.write(CORE, EBREAK, b"1234")
+    at.write(CORE, DEBUG_PORT, bytes(4))
+    at.read(CORE, 0, 4)
+    assert at.failure is None and len(chip.rounds) == 2
+    at.write(CORE, BROKEN, b"1234")
+    with pytest.raises(NotModelled):
+        at.read(CORE, 0, 4)
+    at.write(CORE, DEBUG_PORT, bytes(4))
+    assert isinstance(at.failure, NotModelled)
+
+
+def test_a_host_that_waits_after_a_refused_write_is_told() -> None:
+    chip, at = device()
+    chip.stands = "idle"
+    with pytest.raises(InputError, match="nothing is there"):
+        at.write(CORE, REFUSED, b"1234")
+    at.write(CORE, 0, b"1234")
+    for _ in range(5001):
+        at.read(CORE, 0, 4)
+    with pytest.raises(NoProgress, match="the host waits; nothing is there"):
+        at.read(CORE, 0, 4)
+    assert at.read(CORE, 0, 4) == b"1234"
 
 
 def test_a_host_that_waits_for_cores_that_only_poll_is_told_what_they_wait_for() -> None:

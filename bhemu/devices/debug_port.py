@@ -1,0 +1,300 @@
+"""The debug interface of brisc and trisc0-2: RISC_DBG_CNTL and STATUS, 0xFFB12080.
+
+Four registers of the tile lead to the debug registers DR(i) of each core. Sources: DebugInterface
+and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise on Blackhole: a
+new pc stands in DR(3), and one instruction takes two STEPs. A core halts between two instructions:
+before one with a breakpoint, as debuggers expect it, and behind an access that is watched. The
+pipeline, which on hardware shifts both, does not exist here.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu import memmap as mm
+from bhemu.devices.bus.window import KEPT, Effect, Register
+from bhemu.devices.rules import access_error
+from bhemu.jit.calls import call_access
+from bhemu.jit.subset import njit
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
+from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
+
+NOT_HALTED = error(
+    "PORT-RUNNING",
+    UB,
+    "command {command:#x} for the debug port of core {core}, which is not halted",
+    "halt it first: DR(1) = 0x80000001",
+)
+COMMAND = error(
+    "PORT-COMMAND", UNSUPPORTED, "command {command:#x} for the debug port of core {core}"
+)
+REGISTER = error("PORT-REGISTER", UB, "the debug port has no register {register}")
+WAITS = access_error(
+    "PORT-WAITS",
+    UNSUPPORTED,
+    "the debug port would wait at {address:#010x} as the core does",
+    "look at the device from another core, or over the NoC",
+)
+
+# DR(i); the row of a core in the record has one more, for STEPs
+STATUS, CONTROL, ARG_0, ARG_1, RESULT, MODES, STEPS, ADDRESSES, END = 0, 1, 2, 3, 4, 5, 6, 10, 18
+HALT, STEP, RESUME, READ_GPR, WRITE_GPR, READ_MEMORY, WRITE_MEMORY, CLEAR_GPRS, SET_PC = (
+    1 << bit for bit in range(9)
+)
+SLOW = 1 << 31  # execution mode, without effect here; "debug mode" of tt-exalens
+_ACTIONS = (1 << 9) - 1
+BY_BREAKPOINT, BY_WATCHPOINT, BY_EBREAK = 2, 4, 8  # DR(0): why the core is halted
+FIRST_POINT = 8  # bit of DR(0): which of the eight it was
+POINTS = 8
+ENABLED, READS, WRITES = 8, 1, 2  # of DR(5), four bits for each of them
+PC = 32  # number of the pc in DR(2)
+_PORTS = 4  # ncrisc has none
+
+_CNTL_0, _CNTL_1 = mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_0 >> 2, mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_1 >> 2
+_STATUS_0 = mm.RISCV_DEBUG_REG_RISC_DBG_STATUS_0 >> 2
+_TRIGGER, _VALID = 1 << 31, 1 << 30
+_CORE = 5  # in the storage of STATUS_0: bits of the core, above DR(i)
+
+
+@njit
+def clear(s: Any, c: Any) -> None:
+    """The core goes into reset."""
+    for i in range(END):
+        s.debug_port[c, i] = np.uint32(0)
+    s.port_halt[c] = s.port_from[c] = 0
+
+
+@njit
+def _done(s: Any, c: Any) -> Any:
+    """Instructions that the core has executed, within a slice too, and 1."""
+    return s.retired[c] + s.fuel_given[c] - s.fuel[c] + 1
+
+
+@njit
+def watches(s: Any, c: Any) -> Any:
+    """True when something must be asked of the port before each instruction of the core."""
+    return s.port_halt[c] != 0 or s.debug_port[c, MODES] != np.uint32(0)
+
+
+@njit
+def _halt(s: Any, c: Any, why: Any) -> None:
+    s.core_state[c] = HALTED
+    s.core_wait[c] = s.port_halt[c] = 0
+    s.debug_port[c, STATUS] = np.uint32(why)
+    s.debug_port[c, STEPS] = np.uint32(0)
+
+
+@njit
+def _breakpoint(s: Any, c: Any, pc: Any) -> Any:
+    """Why core `c` halts before the instruction at `pc`: bits of DR(0), or 0."""
+    modes, hit = np.int64(s.debug_port[c, MODES]), np.int64(0)
+    for i in range(POINTS):
+        mode = (modes >> (4 * i)) & 15
+        if mode == ENABLED and s.debug_port[c, ADDRESSES + i] == np.uint32(pc):
+            hit |= BY_BREAKPOINT | 1 << (FIRST_POINT + i)
+    return hit
+
+
+@njit
+def halts(s: Any, c: Any, pc: Any) -> Any:
+    """Before the instruction at `pc`: True when the core halts instead.
+
+    Not at the breakpoint from which it was resumed.
+    """
+    done, why = _done(s, c), np.int64(0)
+    if s.port_halt[c] and done >= s.port_halt[c]:
+        why = np.int64(s.debug_port[c, STATUS])
+    elif done != s.port_from[c]:
+        why = _breakpoint(s, c, pc)
+        if why == 0:
+            return False
+    else:
+        return False
+    _halt(s, c, why)
+    return True
+
+
+@njit
+def parks(s: Any, c: Any, pc: Any) -> Any:
+    """At a jump to itself: True when the core halts there, now or in the next of its passes."""
+    why = np.int64(s.debug_port[c, STATUS]) if s.port_halt[c] else _breakpoint(s, c, pc)
+    if s.port_halt[c] == 0 and why == 0:
+        return False
+    _halt(s, c, why)
+    return True
+
+
+@njit
+def breaks(s: Any, c: Any, pc: Any) -> Any:
+    """At an ebreak: True when the core halts behind it, because somebody uses the ports."""
+    if s.port_used[0] == 0 or c >= _PORTS:
+        return False
+    _halt(s, c, np.int64(BY_EBREAK))
+    s.pc[c] = np.uint32(pc + 4)
+    return True
+
+
+@njit
+def watch(s: Any, c: Any, address: Any, size: Any, reads: Any, writes: Any) -> None:
+    """Before an access of `size` bytes: a core that is watched there halts behind it."""
+    ways = (READS if reads else 0) | (WRITES if writes else 0)
+    modes, hit = np.int64(s.debug_port[c, MODES]), np.int64(0)
+    for i in range(POINTS):
+        mode, at = (modes >> (4 * i)) & 15, np.int64(s.debug_port[c, ADDRESSES + i])
+        if ENABLED < mode <= ENABLED | READS | WRITES and mode & ways:
+            if address <= at < address + size:
+                hit |= BY_WATCHPOINT | 1 << (FIRST_POINT + i)
+    if hit:
+        s.debug_port[c, STATUS] = np.uint32(hit)
+        s.port_halt[c] = _done(s, c) + 1
+
+
+@njit
+def _resume(s: Any, c: Any) -> None:
+    s.core_state[c] = RUNNING
+    s.debug_port[c, STATUS] = np.uint32(0)
+    s.port_from[c] = _done(s, c)
+
+
+@njit
+def _step(s: Any, c: Any) -> None:
+    """Every second STEP is an instruction, as on Blackhole."""
+    s.debug_port[c, STEPS] += np.uint32(1)
+    if s.debug_port[c, STEPS] & np.uint32(1):
+        return
+    if s.core_state[c] == HALTED:
+        _resume(s, c)
+        s.port_halt[c] = _done(s, c)
+    s.port_halt[c] += 1
+
+
+@njit
+def _access(s: Any, c: Any, action: Any) -> Any:
+    """Registers and memory, as the core."""
+    where, value = np.int64(s.debug_port[c, ARG_0]), np.int64(s.debug_port[c, ARG_1])
+    if action & (READ_GPR | WRITE_GPR) and where > PC:
+        return refuse(s, REGISTER, register=where)
+    status = call_access(s.port_access[0], s, np.int64(c), where, np.int64(action), value)
+    if status > DONE:
+        return np.int64(WAITS)
+    if status == DONE and action & (READ_GPR | READ_MEMORY):
+        s.debug_port[c, RESULT] = np.uint32(s.loaded[0])
+    return status
+
+
+@njit
+def _command(s: Any, c: Any, value: Any) -> Any:
+    """What a write to DR(1) does at once."""
+    action, state = value & _ACTIONS, s.core_state[c]
+    if action == HALT:
+        if state == RUNNING or state == BLOCKED or state == PARKED:
+            _halt(s, c, np.int64(0))
+            s.attention[0] |= 1
+        return DONE
+    if action == 0:
+        return DONE
+    if state != HALTED and not (action == STEP and s.debug_port[c, STEPS]):
+        return refuse(s, NOT_HALTED, command=value, core=np.int64(c))
+    if action == STEP:
+        _step(s, c)
+    elif action & SET_PC and action & ~(SET_PC | STEP | RESUME) == 0 and value & SLOW:
+        s.pc[c] = s.debug_port[c, ARG_1]
+        if action & RESUME:
+            _resume(s, c)
+    elif action == RESUME:
+        _resume(s, c)
+    elif action & (action - 1) or action & (SET_PC | RESUME | HALT):
+        return refuse(s, COMMAND, command=value, core=np.int64(c))
+    else:
+        return _access(s, c, action)
+    return DONE
+
+
+@njit
+def _write(s: Any, c: Any, i: Any, value: Any) -> Any:
+    """Write DR(i) of core `c`."""
+    if s.core_state[c] == RESET:
+        return DONE
+    if i == CONTROL:
+        status = _command(s, c, value)
+        if status != DONE:
+            return status
+    if i != STATUS and i != RESULT:
+        s.debug_port[c, i] = np.uint32(value)
+        s.attention[0] |= 1
+    return DONE
+
+
+@njit
+def _read(s: Any, c: Any, i: Any) -> Any:
+    """DR(i) of core `c`."""
+    if i != STATUS:
+        return s.debug_port[c, i]
+    return s.debug_port[c, STATUS] | np.uint32(1) if s.core_state[c] == HALTED else np.uint32(0)
+
+
+@njit
+def adopt(s: Any) -> None:
+    """The first use of the ports: a core that stands on ebreak is halted behind it."""
+    if s.port_used[0] == 0:
+        s.port_used[0] = 1
+        for c in range(_PORTS):
+            if s.core_state[c] == ASSERTED:
+                breaks(s, np.int64(c), np.int64(s.pc[c]))
+
+
+@njit
+def _store_control(s: Any, value: Any) -> Any:
+    """CNTL_0: a trigger that rises reads or writes DR(i) of a core."""
+    before = np.int64(s.debug[_CNTL_0])
+    if value & _TRIGGER and not before & _TRIGGER:
+        i, c = value & 0x7FF, (value >> 17) & 3
+        if not (i <= MODES or ADDRESSES <= i < END):
+            return refuse(s, REGISTER, register=i)
+        adopt(s)
+        if (value >> 16) & 1:
+            status = _write(s, c, i, np.int64(s.debug[_CNTL_1]))
+            if status != DONE:
+                return status
+            s.debug[_STATUS_0] = np.uint32(0)
+        else:
+            s.debug[_STATUS_0] = np.uint32(_VALID | c << _CORE | i)
+    s.debug[_CNTL_0] = np.uint32(value)
+    return DONE
+
+
+@njit
+def _load_status(s: Any) -> Any:
+    """STATUS_0: what CNTL_0 says, and whether STATUS_1 holds what was read."""
+    control = np.int64(s.debug[_CNTL_0])
+    write = ((control >> 16) & 1) << (13 + ((control >> 17) & 3))
+    echo = (control & (_TRIGGER | 0x7FF)) | write
+    s.loaded[0] = echo | np.int64(s.debug[_STATUS_0]) & _VALID
+    return DONE
+
+
+@njit
+def _load_result(s: Any) -> Any:
+    """STATUS_1: the DR(i) that was read last, as it is now.
+
+    A host that asks whether a core has halted meanwhile must see that: time passes for the chip
+    between its requests, and none between a trigger and this load.
+    """
+    read = np.int64(s.debug[_STATUS_0])
+    s.loaded[0] = np.int64(0)
+    if read & _VALID:
+        s.loaded[0] = np.int64(_read(s, (read >> _CORE) & 3, read & 31))
+    return DONE
+
+
+_PREFIX = "RISCV_DEBUG_REG_RISC_DBG_"
+REGISTERS = (
+    Register(_PREFIX + "CNTL_0", mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_0, KEPT, _store_control),
+    Register(_PREFIX + "CNTL_1", mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_1),
+    Register(_PREFIX + "STATUS_0", mm.RISCV_DEBUG_REG_RISC_DBG_STATUS_0, _load_status, None),
+    Register(
+        *(_PREFIX + "STATUS_1", mm.RISCV_DEBUG_REG_RISC_DBG_STATUS_1, _load_result, None),
+        effect=Effect.VARIES,
+    ),
+)
