@@ -78,13 +78,17 @@ def run(options: argparse.Namespace) -> None:
 
 
 def again(options: argparse.Namespace) -> None:
-    """Run a seeded choice of the tests that ran, in several orders, each on one tile."""
+    """Run a seeded choice of the tests that ran, in several orders, each on one tile.
+
+    Each must end as it did, and read in every order what it read in the first.
+    """
     ended: dict[str, dict[str, Any]] = {}
     for path in sorted(options.results.glob("test_*.jsonl")):
         ended |= {record["test"]: record for record in last_records(path).values()}
     able = sorted(name for name, record in ended.items() if "digest" in record)
     names = random.Random(options.seed).sample(able, min(options.sample, len(able)))
     files = sorted({name.partition("::")[0] for name in names})
+    first: dict[str, Any] = {}
     for order in range(options.orders):
         folder = options.results / f"order{order}"
         folder.mkdir(exist_ok=True)
@@ -96,10 +100,17 @@ def again(options: argparse.Namespace) -> None:
         found: dict[str, Any] = {}
         for path in folder.glob("test_*.jsonl"):
             found |= last_records(path)
-        same = [n for n in names if n in found and found[n].get("digest") == ended[n]["digest"]]
-        print(f"order {order}: {len(same)} of {len(names)} tests gave the same bytes")
+        first = first or found
+        same = [n for n in names if n in found and _same(found[n], ended[n], first.get(n, {}))]
+        print(f"order {order}: {len(same)} of {len(names)} tests ended and read the same")
         for name in sorted(set(names) - set(same)):
             print(" ", name, found.get(name, {}).get("outcome", "did not run"))
+
+
+def _same(found: dict[str, Any], ended: dict[str, Any], first: dict[str, Any]) -> bool:
+    """Whether a test ended as before and read what it read in the first order."""
+    digests = found.get("digest"), first.get("digest")
+    return bool(found["outcome"] == ended["outcome"] and digests[0] == digests[1])
 
 
 def last_records(path: Path) -> dict[str, dict[str, Any]]:

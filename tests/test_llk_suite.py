@@ -49,3 +49,12 @@ def test_the_sums_are_the_last_row(suite: ModuleType) -> None:
     lines = suite.table([one, suite.Result("b")]).splitlines()
     assert len({line.count("|") for line in lines}) == 1
     assert lines[-1] == "| all | 10 | 3 | 2 | 1 |  |  |  |  |  |  |  | R 1 |"
+
+
+def test_an_order_is_the_same_when_a_test_ends_and_reads_the_same(suite: ModuleType) -> None:
+    ended = {"outcome": "pass", "digest": "of another run"}
+    first = {"outcome": "pass", "digest": "a"}
+    assert suite._same(first, ended, first)
+    assert not suite._same({"outcome": "pass", "digest": "b"}, ended, first)
+    assert not suite._same({"outcome": "refused", "digest": "a"}, ended, first)
+    assert not suite._same(first, ended, {})

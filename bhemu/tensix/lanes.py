@@ -161,7 +161,7 @@ def chosen(flag: Any, value: Any, old: Any) -> Any:
 
     In bits: a condition would become a masked store, and the next word's load would wait for it.
     """
-    mask = _U(_ZERO - flag)
+    mask = _U(-np.int32(flag))  # without the overflow of unsigned numbers
     return _U(_U(value & mask) | _U(old & _U(~mask)))
 
 
