@@ -23,6 +23,16 @@ settings.register_profile(
 settings.load_profile("bhemu")
 
 
+@pytest.fixture(params=(*ENGINES, "translated"))
+def all_engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As both_engines, and once more with everything translated by Unicorn from the beginning."""
+    if request.param == "translated":
+        monkeypatch.setenv("BHEMU_TRANSLATE_AFTER", "0")
+    monkeypatch.setenv(
+        "BHEMU_ENGINE", ENGINES[0] if request.param == "translated" else request.param
+    )
+
+
 @pytest.fixture(params=ENGINES)
 def both_engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs twice: every tile that does not name its engine gets one, then the other."""

@@ -20,7 +20,7 @@ def test_the_golden_set_is_whole() -> None:
     assert len(CASES) == 60
 
 
-@pytest.mark.usefixtures("both_engines")
+@pytest.mark.usefixtures("all_engines")
 @pytest.mark.parametrize("name", CASES)
 def test_l1_equals_the_golden_model(name: str) -> None:
     case = golden_case.load(name)

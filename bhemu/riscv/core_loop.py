@@ -1,4 +1,7 @@
-"""The compiled engine: the cores' instructions as one loop over the state record.
+"""The cores' instructions as one compiled loop over the state record.
+
+The compiled engine is this loop; the Unicorn engine executes in it what is not worth translating
+yet (`run_slice`).
 
 `step` (core_step.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with the
 pc and the fuel of the core put into the record before.
@@ -36,6 +39,7 @@ from bhemu.riscv.turn import (
     FETCH_PROT,
     FETCH_UNMAPPED,
     LOAD_UNMAPPED,
+    LOOK,
     MISALIGNED_FETCH,
     STORE_UNMAPPED,
     STORED,
@@ -52,7 +56,9 @@ from bhemu.tensix.status import DONE
 _EBREAK = rv32i.EBREAK.match
 _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))
 _LOCAL = OFFSET["local"]
-_PAGES = L1_SIZE // PAGE
+_PAGE_BITS = PAGE.bit_length() - 1
+TRANSLATE = 255  # from `run_slice`: no error
+TRANSLATED = 1 << 40  # in page_count: translated at once, after a flush too
 _STOP = -1  # from `_special`: see stop_kind; _STOP - n: error n of turn.py
 _load_word = LOAD[4]
 _store_byte, _store_half, _store_word = STORE[1], STORE[2], STORE[4]
@@ -111,6 +117,18 @@ def _store_l1(s: Any, at: Any, size: Any, value: Any) -> None:
 
 
 @njit
+def _overwritten(s: Any, c: Any, at: Any) -> None:
+    """The core has stored to L1: the other engine drops its code when it may hold some of it.
+
+    From then on it executes the page of this store, because it notices its own.
+    """
+    if s.translate_after[0] and s.code_page[at // PAGE] & np.uint8(1 << c):
+        s.flush[c] = 1
+        s.page_count[c, s.pc[c] // PAGE] = TRANSLATED
+        s.attention[0] |= LOOK
+
+
+@njit
 def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     """A store to a device or beside the L0 cache, or one that is refused."""
     base = _rs1(s, c, word)
@@ -124,8 +142,10 @@ def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     s.fuel[c] -= 1
     value = _rs2(s, c, word) & ((1 << (8 * size)) - 1)
     if at < L1_SIZE:
-        l0_cache.stored(s, c, at)
+        if s.l0[0]:
+            l0_cache.stored(s, c, at)
         _store_l1(s, at, size, value)
+        _overwritten(s, c, at)
         return pc + 4
     if not _is_device(at):
         return np.int64(_STOP - STORE_UNMAPPED)
@@ -145,6 +165,7 @@ def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
     s.fuel[c] -= 1
     l0_cache.drop(s, c)
     _store_word(s, at, new)
+    _overwritten(s, c, at)
     _set(s, c, word, old)
     return pc + 4
 
@@ -232,11 +253,11 @@ def _fetches(s: Any, c: Any, pc: Any) -> Any:
 
 @njit
 def _stop(s: Any, c: Any, pc: Any) -> Any:
-    """Stop kind before the instruction at `pc`; nothing is translated, so a flush is done here."""
+    """Stop kind before the instruction at `pc`; without translated code a flush is done here."""
     if s.attention[0] & LOOKING:
         polling.look(s, c, pc)
     kind = must_stop(s, c, pc)
-    if kind == FLUSHES:
+    if kind == FLUSHES and (s.translate_after[0] == 0 or s.translated[c] == 0):
         s.flush[c] = 0
         kind = must_stop(s, c, pc)
     if kind == NONE:
@@ -250,29 +271,49 @@ def _stop(s: Any, c: Any, pc: Any) -> Any:
 
 
 @njit
-def _slice(s: Any, c: Any) -> Any:
-    """Run core `c` from its pc until it must stop; 0, or the error that ended it."""
+def before_translation(s: Any, c: Any, pc: Any) -> Any:
+    """Instructions that core `c` may execute in the page of `pc` before it is translated."""
+    if s.translate_after[0] == 0 or pc >= L1_SIZE:
+        return np.int64(0)
+    return s.translate_after[0] - s.page_count[c, pc // PAGE]
+
+
+@njit
+def _room(s: Any, c: Any, pc: Any, translates: Any) -> Any:
+    """Instructions that may be executed in the page of `pc`; less than 0: why none, negated."""
+    if translates:
+        most = before_translation(s, c, pc)
+        return most if most > 0 else np.int64(-TRANSLATE)
+    error = _fetches(s, c, pc)
+    return np.int64(1 << 62) if error == 0 else -error
+
+
+@njit
+def run_slice(s: Any, c: Any) -> Any:
+    """Run core `c` from its pc until it must stop; 0, or the error that ended it.
+
+    TRANSLATE: it has come to a page that the other engine translates.
+    """
     local, room = np.int64(_LOCAL + c * LOCAL_SIZE), np.int64(LOCAL_SIZES[c])
-    pc, word, own = np.int64(s.pc[c]), np.int64(0), np.uint8(1 << c)
-    l1 = np.int64(0 if s.l0[0] else L1_SIZE)
+    pc, word, l1 = np.int64(s.pc[c]), np.int64(0), np.int64(0 if s.l0[0] else L1_SIZE)
+    translates = s.translate_after[0] != 0
+    code = np.uint8(1 << c if translates else 0)
     while True:
-        error = _fetches(s, c, pc)
         s.pc[c] = np.uint32(pc)
-        if error != 0:
-            return error
+        most = _room(s, c, pc, translates)
+        if most < 0:
+            return -most
         if s.fuel[c] <= 0 or s.attention[0] != 0:
             kind = _stop(s, c, pc)
             if kind != NONE:
                 s.stop_kind[c] = kind
                 return np.int64(0)
-        fuel, target = s.fuel[c], pc
-        last = fuel - 1 if s.attention[0] != 0 else np.int64(0)
-        while fuel > last:
-            page = pc >> 12
-            if page >= _PAGES or s.code_page[page] & own == 0:
-                break
+        given, page, target = s.fuel[c], pc >> _PAGE_BITS, pc
+        fuel = given
+        last = fuel - 1 if s.attention[0] != 0 else max(fuel - most, np.int64(0))
+        while fuel > last and pc >> _PAGE_BITS == page:
             word = l1_word(s, pc)
-            target = core_step.step(s, c, pc, word, local, room, l1)
+            target = core_step.step(s, c, pc, word, local, room, l1, code)
             if target < 0 or target >= LEAVE:
                 break
             pc = target
@@ -281,12 +322,14 @@ def _slice(s: Any, c: Any) -> Any:
         if target < 0:
             s.pc[c] = np.uint32(pc)
             pc = _special(s, c, pc, word)
-            if pc < 0:
-                return _STOP - pc
         elif target >= LEAVE:
             pc = target - LEAVE
             s.fuel[c] -= 1
             s.attention[0] |= STORED
+        if translates:
+            s.page_count[c, page] += given - s.fuel[c] + 1
+        if pc < 0:
+            return _STOP - pc
 
 
 def run_core(s: Any, c: Any) -> Any:
@@ -305,5 +348,5 @@ def run_core(s: Any, c: Any) -> Any:
     if begin(s, c):
         if polling.due(s, c):
             polling.begin(s, c)
-        error = _slice(s, c)
+        error = run_slice(s, c)
     return end(s, c, error, np.int64(s.pc[c]))

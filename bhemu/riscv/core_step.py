@@ -1,7 +1,8 @@
 """One instruction of the compiled engine, generated from the instructions' classes.
 
 `step` does what stays within registers, L1 and local memory, and leaves the rest to core_loop.py;
-`l1` is the end of L1, or 0 when loads and stores of L1 go through the L0 cache (there).
+`l1` is the end of L1, or 0 when loads and stores of L1 go through the L0 cache (there). Stores to
+pages of `code`, a mask of cores, are left too: another engine has translated them.
 """
 
 from typing import Any
@@ -42,6 +43,10 @@ if at >= l1:
         {_ELSEWHERE}
     at += local
 """
+_CODE = f"""
+elif s.code_page[at >> 12] & code:
+    {_ELSEWHERE}
+"""
 _JUMP = f"""
 target = np.int64(EXECUTE(ARGUMENTS))
 if target & 3:
@@ -61,7 +66,7 @@ def _leaf(cls: type[Instruction]) -> str:
     if issubclass(cls, Load):
         return f"{_place(cls)}value = np.int64(EXECUTE(load{cls.size}(s, at)))"
     if issubclass(cls, Store):
-        return f"{_place(cls)}store{cls.size}(s, at, b)\nreturn stored(s, c, pc)"
+        return f"{_place(cls)}{_CODE.lstrip()}store{cls.size}(s, at, b)\nreturn stored(s, c, pc)"
     if issubclass(cls, Fence):
         return f"if l1 == 0:\n    {_ELSEWHERE}\nreturn pc + 4"
     jump = _JUMP.replace("ARGUMENTS", cls.arguments)
@@ -102,7 +107,7 @@ def _stored(s: Any, c: Any, pc: Any) -> Any:
 _KINDS = (*semantics.COMPUTING, Upper, Jump, IndirectJump, Branch, Load)
 step = semantics.function(
     "step",
-    "s, c, pc, word, local, room, l1",
+    "s, c, pc, word, local, room, l1, code",
     [*semantics.of(*_KINDS), *(cls for cls in REGISTRY if issubclass(cls, Store | Fence))],
     _leaf,
     head=_HEAD,

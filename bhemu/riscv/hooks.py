@@ -14,7 +14,7 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
-from bhemu.riscv import access, core_step, l0_cache, polling, semantics, watched_access
+from bhemu.riscv import access, core_loop, core_step, l0_cache, polling, semantics, watched_access
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.polling import LOOKING
@@ -25,6 +25,8 @@ from bhemu.riscv.primitives import (
     emu_stop,
     reg_read,
     reg_write,
+    registers_from,
+    registers_into,
     x_register,
 )
 from bhemu.riscv.refusals import (
@@ -41,6 +43,7 @@ from bhemu.riscv.refusals import (
     misaligned,
 )
 from bhemu.riscv.turn import (
+    FETCH_PROT,
     FETCH_UNMAPPED,
     REWRITTEN,
     STORED,
@@ -140,13 +143,6 @@ def _misaligned_store(s: Any, c: Any, address: Any, word: Any) -> Any:
 
 
 @njit
-def _copy_registers(s: Any, c: Any) -> None:
-    """To where the record has them while the engine does not keep them."""
-    for i in range(1, 32):
-        s.regs[c, i] = np.uint32(x_register(s, c, i))
-
-
-@njit
 def _cached(s: Any, c: Any, address: Any, word: Any) -> Any:
     """What the L0 cache has to do with a word: True for a load that gets other bytes than L1's."""
     if word & 0x7F == _FENCE and word >> 12 & 7 <= 1:
@@ -177,7 +173,7 @@ def on_code(s: Any, address: Any) -> None:
     if s.fuel[c] <= 0 or s.attention[0] != 0:
         if s.attention[0] & LOOKING:
             if polling.returns(s, c, address):
-                _copy_registers(s, c)
+                registers_from(s, c)
             polling.look(s, c, address)
         if s.attention[0] & REWRITTEN:  # begin a new block with this instruction
             s.attention[0] &= ~REWRITTEN
@@ -283,8 +279,42 @@ def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
 def _clear_registers(s: Any, c: Any) -> None:
     s.fresh[c] = 0
     l0_cache.drop(s, c)
-    for i in range(1, 32):
-        reg_write(s, c, REG_X0 + i, 0)
+    for i in range(32):
+        s.regs[c, i] = np.uint32(0)
+    registers_into(s, c)
+
+
+@njit
+def _translated_slice(s: Any, c: Any) -> Any:
+    """Run core `c` in the engine until it must stop, or gets where nothing is translated yet."""
+    s.translated[c] = 1
+    if s.l0[0]:
+        s.attention[0] |= _CACHED
+    error = emu_start(s, c)
+    if error == 0 and s.stop_kind[c] == NONE:
+        return np.int64(FETCH_UNMAPPED)  # the pc is the address at which the engine always stops
+    return error
+
+
+@njit
+def _slice(s: Any, c: Any) -> Any:
+    """Run core `c` until it must stop; 0, or the error that ended it.
+
+    A page of code is executed in the loop of core_loop.py until it is worth translating.
+    """
+    while True:
+        if core_loop.before_translation(s, c, np.int64(s.pc[c])) > 0:
+            registers_from(s, c)
+            error = core_loop.run_slice(s, c)
+            registers_into(s, c)
+            if error != core_loop.TRANSLATE:
+                return error
+        error = _translated_slice(s, c)
+        if error == FETCH_PROT or error == FETCH_UNMAPPED:
+            s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
+        fetches = error == FETCH_PROT and s.stop_kind[c] == NONE
+        if not fetches or core_loop.before_translation(s, c, np.int64(s.pc[c])) <= 0:
+            return error
 
 
 @njit
@@ -296,17 +326,12 @@ def run_core(s: Any, c: Any) -> Any:
     if s.flush[c] and s.translated[c]:
         return np.int64(STOP_FLUSH)
     s.flush[c] = 0
-    s.translated[c] = 1
     if s.fresh[c]:
         _clear_registers(s, c)
     error = np.int64(0)
     if begin(s, c):
         if polling.due(s, c):
-            _copy_registers(s, c)
+            registers_from(s, c)
             polling.begin(s, c)
-        if s.l0[0]:
-            s.attention[0] |= _CACHED
-        error = emu_start(s, c)
-    if error == 0 and s.stop_kind[c] == NONE:
-        error = np.int64(FETCH_UNMAPPED)  # the pc is the address at which the engine always stops
-    return end(s, c, error, reg_read(s, c, REG_PC) if error else np.int64(0))
+        error = _slice(s, c)
+    return end(s, c, error, np.int64(s.pc[c]))

@@ -47,11 +47,30 @@ if JIT:
             return np.int64(_word_at(s.registers[c] + np.uint64(4 * number)))
         return reg_read(s, c, REG_X0 + number)
 
+    @intrinsic
+    def _set_word_at(typing: Any, address: Any, value: Any) -> Any:
+        """Set the 32-bit word at a host address."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store(args[1], builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.uint32), emit
+
     @njit
     def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
         """Set register `reg` of core `c`."""
         s.scratch[0] = np.uint32(value & 0xFFFFFFFF)
         _reg_write(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+
+    @njit
+    def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
+        if s.registers[c] != np.uint64(0):
+            _set_word_at(s.registers[c] + np.uint64(4 * number), np.uint32(value))
+        else:
+            reg_write(s, c, REG_X0 + number, np.int64(value))
 
     @njit
     def emu_stop(s: Any, c: Any) -> None:
@@ -78,6 +97,9 @@ else:
         """Interpreted twin."""
         s.py.engine.reg_write(c, reg, int(value) & 0xFFFFFFFF)
 
+    def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
+        s.py.engine.reg_write(c, REG_X0 + number, int(value))
+
     def emu_stop(s: Any, c: Any) -> None:
         """Interpreted twin."""
         s.py.engine.emu_stop(c)
@@ -85,3 +107,17 @@ else:
     def emu_start(s: Any, c: Any) -> Any:
         """Interpreted twin."""
         return s.py.engine.emu_start(c, int(s.pc[c]))
+
+
+@njit
+def registers_from(s: Any, c: Any) -> None:
+    """Copy x1-x31 of core `c` from the engine into the record."""
+    for i in range(1, 32):
+        s.regs[c, i] = np.uint32(x_register(s, c, i))
+
+
+@njit
+def registers_into(s: Any, c: Any) -> None:
+    """Copy x1-x31 of core `c` from the record into the engine, while it does not run."""
+    for i in range(1, 32):
+        _set_x_register(s, c, i, s.regs[c, i])

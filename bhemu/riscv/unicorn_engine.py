@@ -1,5 +1,9 @@
 """Five Unicorn cores over one L1; the only importer of unicorn.
 
+Translating an instruction costs as much as executing it some hundred times. So the first
+instructions of a page are executed by the loop of core_loop.py, the same for both engines, and the
+page is translated when it is clear that it runs again and again.
+
 Sources: measured behaviour of unicorn 2.1.4, which is pinned; the self-test refuses any other.
 """
 
@@ -16,12 +20,12 @@ import unicorn
 from unicorn import riscv_const as rc
 
 from bhemu import memmap as mm
-from bhemu.errors import Internal
+from bhemu.errors import InputError, Internal
 from bhemu.jit import cache, machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
-from bhemu.riscv import callbacks, memory_check, primitives, register_file
+from bhemu.riscv import callbacks, core_loop, memory_check, primitives, register_file
 from bhemu.tensix.record import STEP
 from bhemu.tensix.state import CORES, DTYPE, State
 
@@ -32,6 +36,7 @@ assert (primitives.REG_X0, primitives.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISC
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _READ_WRITE = unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
 _EVERYWHERE = (1, 0)
+_TRANSLATE_AFTER = 4096  # instructions of a page; scripts/firmware_rate.py shows what it is worth
 
 # What the engine calls: (engine, address or cause, size, record) and the like.
 _CODE = signature("void", "uint64", "uint64", "uint32", DTYPE)
@@ -134,6 +139,17 @@ def self_test() -> None:
         )
 
 
+def _translate_after() -> int:
+    """How many instructions of a page run before it is translated: BHEMU_TRANSLATE_AFTER, 0 = none.
+
+    Interpreted, the loop that would execute them is the slower one.
+    """
+    text = os.environ.get("BHEMU_TRANSLATE_AFTER") or str(_TRANSLATE_AFTER)
+    if not text.isdecimal() or len(text) > 9:
+        raise InputError(f"BHEMU_TRANSLATE_AFTER = {text!r} is no number of instructions")
+    return int(text) if JIT else 0
+
+
 class UnicornEngine:
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
 
@@ -141,6 +157,7 @@ class UnicornEngine:
         memory_check.check_cores(CORES + 2)  # the self-test and register_file make one each
         layout = _inspected()
         self._s = s
+        s.translate_after[0] = _translate_after()
         self._uc = [_new_core() for _ in range(CORES)]
         self._keep: list[Any] = []
         for core, uc in enumerate(self._uc):
@@ -224,6 +241,8 @@ class UnicornEngine:
         """Drop translated code: what L1 holds now is what runs next."""
         self._uc[core].ctl_flush_tb()
         self._s.flush[core] = self._s.translated[core] = 0
+        counts = self._s.page_count[core]
+        counts[counts < core_loop.TRANSLATED] = 0
 
     def changed(self, core: int, address: int, size: int) -> None:
         """Drop translated code of these bytes of L1, of one page or all of the core's.
@@ -231,6 +250,7 @@ class UnicornEngine:
         The engine does not count a word that traps as part of its block: the word before is
         dropped as well, so that the block that ends in front of the first one goes.
         """
+        self._s.page_count[core, address // PAGE : (address + size + PAGE - 1) // PAGE] = 0
         first = address - 4
         if address & -PAGE == (address + size - 1) & -PAGE == first & -PAGE:
             try:

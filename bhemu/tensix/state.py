@@ -1,5 +1,7 @@
 """The architectural state of a tile: one structured record.
 
+Longer than 400 lines because it is one table of members.
+
 The record is the argument of all compiled code, the user pointer of the engine's callbacks and the
 snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters are
 int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so that
@@ -243,9 +245,18 @@ MEMBERS = (
     Member("scratch", _u32, (64,), "register transfers with the engine"),
     Member("core", _i64, (1,), "core whose turn it is"),
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
-    Member("code_page", _u8, (L1_SIZE // PAGE,), "cores that have executed this page, as a mask"),
+    Member(
+        "code_page",
+        _u8,
+        (L1_SIZE // PAGE,),
+        "cores whose engine may hold this page's code, as a mask",
+    ),
     Member("flush", _i64, (CORES,), "1 = drop translated code before the next slice"),
     Member("translated", _i64, (CORES,), "1 = the engine may hold translated code of the core"),
+    Member(
+        "translate_after", _i64, (1,), "instructions of a page before it is translated, 0 = none"
+    ),
+    Member("page_count", _i64, (CORES, L1_SIZE // PAGE), "instructions before that, by page"),
     # devices with compiled access
     Member("mailbox", _u32, (4, 4, 4), "mailbox entries [writer][reader]"),
     Member("mailbox_read", _i64, (4, 4), "entries taken"),
@@ -379,7 +390,7 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes", "quantum", "ub_mode", "reference"),
         *("livelock", "time_slice", "look_every", "count_passes", "stochastic", "stochastic_seed"),
-        *("l0", "window_at", "window", "window_rule", "noc_data"),
+        *("l0", "translate_after", "window_at", "window", "window_rule", "noc_data"),
         *POINTERS,
     )
     for member in MEMBERS:

@@ -167,6 +167,6 @@ class Walk:
             s.limit[0] = -1
         ends = self._chip.end.words
         if until is None and ends and number % _LOOK == 0:
-            if all(self._chip.read32(xy, at) == want for xy, at, want in ends):
+            if all(self._chip.read32(*xy, at) == want for xy, at, want in ends):
                 return "until"
         return reason

@@ -62,6 +62,14 @@ def results(tile: Tile) -> tuple[int, int]:
     return int(regs[A2]), int(regs[A3])
 
 
+@pytest.fixture(autouse=True, params=[0, 3, 4096])
+def translate_after(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many instructions of a page run in the compiled loop before it is translated."""
+    monkeypatch.setenv("BHEMU_TRANSLATE_AFTER", str(request.param))
+    return int(request.param)
+
+
+translated = pytest.mark.parametrize("translate_after", [0], indirect=True)
 quanta = pytest.mark.parametrize("quantum", [1, 7, 1000])
 
 
@@ -126,12 +134,14 @@ def test_an_atomic_of_the_coprocessor(quantum: int) -> None:
     assert results(calls([*words, add, *drain], quantum)) == (1, 2)
 
 
+@translated
 def test_executed_pages_are_known_and_data_pages_are_not() -> None:
     tile = calls([])
     assert results(tile) == (1, 1)
     assert list(np.flatnonzero(tile.state.code_page)) == [START // PAGE, FUNCTION // PAGE]
 
 
+@translated
 @quanta
 def test_pages_behind_the_first_of_a_run_of_pushed_words(quantum: int) -> None:
     """2500 .ttinsn words reach over two page ends: every page is known as code, no word is lost."""
@@ -144,6 +154,7 @@ def test_pages_behind_the_first_of_a_run_of_pushed_words(quantum: int) -> None:
     assert tile.core["trisc0"].retired == 2500
 
 
+@translated
 def test_a_write_beside_code_in_its_page_keeps_the_translation_and_one_over_it_does_not(
     monkeypatch,
 ) -> None:

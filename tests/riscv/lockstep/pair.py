@@ -13,6 +13,7 @@ from bhemu.tile import Tile
 # Not compared: host addresses; how pollers are run, by slices, which differ where one engine
 # asks for a page of code; what an engine keeps for itself; what means nothing after a slice.
 OWN = {*POINTERS, *polling.MEMBERS, "regs", "scratch", "attention", "detail"}
+OWN |= {"code_page", "flush", "translated", "translate_after", "page_count"}
 COMPARED = [member.name for member in MEMBERS if member.name not in OWN]
 
 

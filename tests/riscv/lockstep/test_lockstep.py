@@ -22,12 +22,16 @@ from bhemu.tile import Tile
 ELFS = Path(__file__).parents[3] / "elfs"
 QUANTA = (1, 7, 1000)
 SEEDS = range(12)
+TRANSLATE = (0, 1, 20, 300)  # instructions of a page that Unicorn leaves to the loop
+modes = pytest.mark.parametrize(("quantum", "translate_after"), [(1, 0), (7, 50), (1000, 4096)])
 LONG_INSTRUCTIONS = 10_000_000
 
 
 def load(pair: Pair, seed: int, draw: type[Draw] = Draw) -> None:
     """Five random programs, all cores released."""
     programs = {core: draw((seed, core), core).body() for core in CORE_NAMES}
+
+    pair.tiles[0].state.translate_after[0] = TRANSLATE[seed % len(TRANSLATE)]
 
     def put(tile: Tile) -> None:
         tile.reset()
@@ -94,8 +98,9 @@ def test_a_long_campaign() -> None:
         done += follow(pairs[seed % 4], seed, 40, random.Random(seed).choice((1, 30, 3000)))
 
 
-def runs_equal(tiles: list[Tile], **how: object) -> None:
+def runs_equal(tiles: list[Tile], translate_after: int, **how: object) -> None:
     """Both run to the same end with the same state."""
+    tiles[0].state.translate_after[0] = translate_after
     pair = Pair.__new__(Pair)
     pair.tiles = tiles
     one, other = pair.outcomes(**how)
@@ -106,22 +111,23 @@ def runs_equal(tiles: list[Tile], **how: object) -> None:
 GOLDEN = sorted(path.stem for path in golden_case.GOLDEN.glob("*.npz"))
 
 
-@pytest.mark.parametrize("quantum", QUANTA)
+@modes
 @pytest.mark.parametrize("name", GOLDEN if LONG else ("core_windows", "sem_ring", "mutex_count"))
-def test_golden_cases(name: str, quantum: int) -> None:
+def test_golden_cases(name: str, quantum: int, translate_after: int) -> None:
     case = golden_case.load(name)
     tiles = [golden_case.start(case, engine=e, quantum=quantum) for e in ("unicorn", "compiled")]
-    runs_equal(tiles, until=golden_case.DONE, limit=20_000_000)
+    runs_equal(tiles, translate_after, until=golden_case.DONE, limit=20_000_000)
 
 
 PROGRAMS = sorted(path.parent.name for path in ELFS.glob("*/PROGRAM.toml"))
 
 
-@pytest.mark.parametrize("quantum", QUANTA)
+@modes
 @pytest.mark.parametrize("name", PROGRAMS if LONG else ("add1", "hang_cycle"))
-def test_programs_of_elfs(name: str, quantum: int) -> None:
+def test_programs_of_elfs(name: str, quantum: int, translate_after: int) -> None:
     program = load_program(ELFS / name)
     runs = [replace(program.run, engine=engine) for engine in ("unicorn", "compiled")]
     tiles = [launch(replace(program, run=run), quantum=quantum) for run in runs]
     until = until_words(tiles[0], program)
-    runs_equal(tiles, until=until, limit=2_000_000 if quantum == 1 else 20_000_000)
+    limit = 2_000_000 if quantum == 1 else 20_000_000
+    runs_equal(tiles, translate_after, until=until, limit=limit)
