@@ -16,7 +16,7 @@ from bhemu.why.conflicts import Races
 from bhemu.why.touched import Range
 from bhemu.why.walk import MOST, Access, Instruction, Walk, Word
 
-_CHIPS = 40_000  # steps of a tile of a chip
+_CHIPS = 150_000  # steps of a tile of a chip
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK = 8  # instructions within which a polled word is compared
@@ -92,7 +92,7 @@ def recorded(context: Context) -> list[Recorder]:
 
 def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     machine = context.launch(engine="compiled")
-    tile = next(one for one in context.tiles(machine) if one.xy == xy)
+    tile = machine.tile[xy] if context.is_chip else machine
     recorder = Recorder(tile, machine if context.is_chip else None)
     specs = () if context.is_chip else context.program.outputs
     outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
