@@ -73,7 +73,7 @@ class Recorder:
     def _polling(self, step: Instruction, access: Access) -> bool:
         """Whether a load looks at one place until it changes."""
         if step.pc not in self._spins:
-            self._spins[step.pc] = _is_spin(self.tile, step.pc)
+            self._spins[step.pc] = is_polled(self.tile, step.pc)
         last, times = self._polls.get((step.core, step.pc), (-1, 0))
         times = times + 1 if last == access.address else 1
         self._polls[step.core, step.pc] = access.address, times
@@ -101,7 +101,7 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     return recorder
 
 
-def _is_spin(tile: Tile, pc: int) -> bool:
+def is_polled(tile: Tile, pc: int) -> bool:
     """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled."""
     words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
     loaded = words[0] >> 7 & 31
