@@ -16,7 +16,7 @@ from bhemu.why.conflicts import Races
 from bhemu.why.touched import Range
 from bhemu.why.walk import MOST, Access, Instruction, Walk, Word
 
-_CHIPS = 40_000  # steps of a tile of a chip
+_CHIPS = 150_000  # steps of a tile of a chip
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK = 8  # instructions within which a polled word is compared
@@ -73,7 +73,7 @@ class Recorder:
     def _polling(self, step: Instruction, access: Access) -> bool:
         """Whether a load looks at one place until it changes."""
         if step.pc not in self._spins:
-            self._spins[step.pc] = _is_spin(self.tile, step.pc)
+            self._spins[step.pc] = is_polled(self.tile, step.pc)
         last, times = self._polls.get((step.core, step.pc), (-1, 0))
         times = times + 1 if last == access.address else 1
         self._polls[step.core, step.pc] = access.address, times
@@ -92,7 +92,7 @@ def recorded(context: Context) -> list[Recorder]:
 
 def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     machine = context.launch(engine="compiled")
-    tile = next(one for one in context.tiles(machine) if one.xy == xy)
+    tile = machine.tile[xy] if context.is_chip else machine
     recorder = Recorder(tile, machine if context.is_chip else None)
     specs = () if context.is_chip else context.program.outputs
     outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
@@ -101,7 +101,7 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     return recorder
 
 
-def _is_spin(tile: Tile, pc: int) -> bool:
+def is_polled(tile: Tile, pc: int) -> bool:
     """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled."""
     words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
     loaded = words[0] >> 7 & 31

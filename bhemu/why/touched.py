@@ -154,6 +154,10 @@ def _threads() -> dict[int, int]:
                 for low, high in _config_of(formats, unpacker, context):
                     for bit in range(low, high):
                         read.setdefault(bit, set()).add(thread)
+    for title, field in vars(config_fields).items():
+        if title.startswith("ALU_") and isinstance(field, config_fields.Field):
+            for bit in range(field.mask.bit_length()):
+                read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
     return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
 
 

@@ -12,14 +12,17 @@ from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.stop import now
 from bhemu.memmap import LOCAL_BASE
+from bhemu.noc.rounds import CHIP_TILES
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE
+from bhemu.tensix.stops import STOP_LIMIT, STOP_TIME
 from bhemu.tile import Tile
 
 MOST = 150_000  # steps of a walk, some 6 s
+_PAUSES = (STOP_LIMIT, STOP_TIME)
 _LOOK = 64  # steps of a tile between looks at whether its chip is done
 
 
@@ -112,6 +115,7 @@ class Walk:
         assert tile.engine == "compiled"
         self._tile, self._instruction, self._chip = tile, instruction, chip
         self._before, self._after = before, after
+        self._number = 0 if chip is None else chip.number_of(tile.xy)
         if before or after:
             tile.backend.table.observe(self._looks, self._executed)
 
@@ -162,7 +166,7 @@ class Walk:
         s = self._tile.state
         s.limit[0] = now(s) + 1
         try:
-            reason = self._chip.run("idle").reason
+            reason = self._along(self._chip) if number else self._chip.run("idle").reason
         finally:
             s.limit[0] = -1
         ends = self._chip.end.words
@@ -170,3 +174,17 @@ class Walk:
             if all(self._chip.read32(*xy, at) == want for xy, at, want in ends):
                 return "until"
         return reason
+
+    def _along(self, chip: Chip) -> str:
+        """As chip.run to the limit of the tile, without what only other stops need."""
+        state = chip.network.state
+        status = chip.network.call("run_rounds", 1)
+        self._tile.backend.surface()
+        stopped = state.stopped[(state.due != 0) & (state.stopped != 0)]
+        if status == CHIP_TILES and np.isin(stopped, _PAUSES).all():
+            state.stopped[:] = 0
+            s = self._tile.state
+            if s.agent[0] == 0 and s.turn_open[0] == 0:  # the limit was the end of its round
+                state.due[self._number] = 0
+            return "limit"
+        return "limit" if status == 0 else chip.run("idle").reason

@@ -1,0 +1,116 @@
+"""Loads that get what L1 held before: runs with the data caches of the cores modelled."""
+
+from typing import Any
+
+from bhemu.memmap import L1_SIZE
+from bhemu.tile import Tile
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.recorder import is_polled
+from bhemu.why.walk import MOST, Instruction, Walk, where
+
+_SEEDS = 3
+_SEEN = 3  # findings of a run
+
+
+def run(context: Context) -> list[Finding]:
+    """The loads of stale bytes in a run that ends otherwise than without caches."""
+    plain = context.again(l0="off")
+    for seed in range(1, _SEEDS + 1):
+        seen = context.again(l0="model", seed=seed)
+        if not seen.same(plain):
+            return _found(context, seen, seed)
+    return []
+
+
+def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
+    for tile in context.tiles(seen.machine):
+        if tile.state.l0_stale[:, 0].any():
+            loads = _Loads(context, tile.xy, seed)
+            chosen = [one for one in loads.stale.values() if not one.polled] or [
+                *loads.stale.values()
+            ]
+            return [_finding(context, loads.tile, one, seen, seed) for one in chosen[:_SEEN]]
+    return []
+
+
+class _Load:
+    """A load of stale bytes, and who had written newer ones."""
+
+    def __init__(self, step: Instruction, address: int, writer: Instruction | None) -> None:
+        self.step, self.address, self.writer = step, address, writer
+        self.polled = False
+
+
+class _Loads:
+    """All loads of stale bytes of a tile, by core and pc, from one more run."""
+
+    def __init__(self, context: Context, xy: tuple[int, int], seed: int) -> None:
+        machine: Any = context.launch(engine="compiled", l0="model", seed=seed)
+        self.tile: Tile = machine.tile[xy] if context.is_chip else machine
+        self.stale: dict[tuple[int, int], _Load] = {}
+        self._writers: dict[int, Instruction] = {}
+        self._counts = self.tile.state.l0_stale[:, 0].copy()
+        chip = machine if context.is_chip else None
+        Walk(self.tile, instruction=self._look, chip=chip).run(MOST)
+
+    def _look(self, step: Instruction) -> None:
+        access = step.access()
+        if access is None or access.address >= L1_SIZE:
+            return
+        if access.writes:
+            self._writers[access.address // 4] = step
+        counts = self.tile.state.l0_stale[:, 0]
+        if access.reads and counts[step.core] != self._counts[step.core]:
+            self._counts[:] = counts
+            writer = self._writers.get(access.address // 4)
+            load = _Load(step, access.address, writer)
+            load = self.stale.setdefault((step.core, step.pc), load)
+            load.polled = load.step is not step or is_polled(self.tile, step.pc)
+
+
+def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int) -> Finding:
+    at = where(tile, load.step)
+    victim: dict[str, Any] = {"place": f"L1 {load.address:#x}"}
+    by = "by the coprocessor, the host or over the NoC"
+    if load.writer is not None:
+        victim = place(where(tile, load.writer), load.writer.clock, tile)
+        by = f"by {where(tile, load.writer)}"
+    end = "; ".join(" ".join(str(result).split()) for result in seen.wrong)
+    if seen.error is not None:
+        end = str(seen.error).splitlines()[0]
+    path = context.program.path or "PROGRAM"
+    evidence = (
+        f"L1 {load.address:#x} was written {by}, after the core had loaded its line",
+        f"with data caches the program ends otherwise: {end or 'an output changes'}",
+        f"as in bhemu run {path} --l0 model --seed {seed}",
+    )
+    text = f"a load of {at.core} gets what its data cache holds of L1 {load.address:#x}: {at}"
+    advice = "fence (invalidate_l1_cache) before the load: nothing tells a core's cache of others"
+    return Finding(
+        "stale",
+        "error",
+        text,
+        place(at, load.step.clock, tile),
+        victim,
+        evidence,
+        advice,
+        88,
+    )
+
+
+def applies(seen: Outcome) -> int:
+    """To programs that come to their end."""
+    return 65 if seen.error is None else 0
+
+
+CHECK = Check(
+    "stale",
+    proves="a load that gets older bytes than L1 holds, because another agent wrote them and the"
+    " core did not drop its cache, in a run that ends otherwise for it",
+    misses="stale bytes that change nothing; which line is replaced and when hardware drops all of"
+    " them is a model",
+    cost="4 runs, and one step by step where they differ",
+    applies=applies,
+    run=run,
+)
