@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bhemu import memmap as mm
@@ -35,6 +35,7 @@ class Event:
     kind: str  # "received", "acked", "writes", "reads"
     low: int  # or the new count
     high: int = 0
+    clock: int | None = None
 
     @property
     def who(self) -> str:
@@ -85,16 +86,21 @@ class Recorder:
         self._tile.drain_log()
         requests = _Requests()
         for number, entry in enumerate(self._tile.log):
-            if number in self._words:
-                event = self._words[number]
-                if event.kind == "store":
-                    yield from _counter(event.core, event.thread, event.pc, event.low, event.high)
-                else:
-                    yield event
-            elif entry[0] >= FIRST_CORE:
-                core, (_, value, pc, address) = entry[0] - FIRST_CORE, entry
-                yield from _counter(core, None, pc, address, value)
-                yield from requests.stored(entry)
+            for event in self._of(number, entry, requests):
+                yield replace(event, clock=entry[4])
+
+    def _of(self, number: int, entry: Entry, requests: "_Requests") -> Iterator[Event]:
+        """What one entry of the log does."""
+        if number in self._words:
+            event = self._words[number]
+            if event.kind == "store":
+                yield from _counter(event.core, event.thread, event.pc, event.low, event.high)
+            else:
+                yield event
+        elif entry[0] >= FIRST_CORE:
+            core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:4]
+            yield from _counter(core, None, pc, address, value)
+            yield from requests.stored(entry)
 
 
 def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
@@ -113,7 +119,7 @@ class _Requests:
 
     def stored(self, entry: Entry) -> Iterator[Event]:
         """The local side of a request that this store sends off."""
-        who, value, pc, address = entry
+        who, value, pc, address, _ = entry
         for noc, base in enumerate((mm.NOC0_BASE, mm.NOC1_BASE)):
             offset = address - base
             if not 0 <= offset < 4 * mm.NOC_CMD_BUF_OFFSET:
@@ -264,7 +270,7 @@ class _Look:
             for buffer, (text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    yield self._finding(buffer, event, text, advice, 97)
+                    yield self._finding(buffer, event, text, advice)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
@@ -290,21 +296,25 @@ class _Look:
             event = buffer.last.get(verb)
             if event is not None and kind not in buffer.counters:
                 text = f"{event.who} {verb} pages of {buffer.state()}, {missing}"
-                yield self._finding(buffer, event, text, missing, 97)
+                yield self._finding(buffer, event, text, missing, outer=True)
 
     def _finding(
-        self, buffer: Buffer, event: Event, text: str, advice: str, likely: int
+        self, buffer: Buffer, event: Event, text: str, advice: str, *, outer: bool = False
     ) -> Finding:
+        """outer: the line is that of the kernel itself, where its helpers are inlined."""
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
                    if one.who != event.who]  # fmt: skip
-        victim = place(self._where(victims[0]), None) if victims else {}
+        victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
         where = self._where(event)
+        if outer and where.inlined:
+            function, file, line = where.inlined[-1]
+            where = replace(where, function=function, file=file, line=line, inlined=())
         evidence = [f"{kind}: counted by {self._where(one)}" for kind, one in
                     buffer.counters.items()]  # fmt: skip
-        culprit = place(where, None)
+        culprit = place(where, event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, likely)
+        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, 97)
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)
@@ -323,7 +333,7 @@ def _run(context: Context) -> Sequence[Finding]:
         for one in _part(context, machine, part):
             culprit = one.culprit
             found.setdefault((culprit.get("core"), culprit.get("pc")), one)
-    return list(found.values())
+    return [replace(one, likelihood=97 - n) for n, one in enumerate(found.values())]
 
 
 CHECK = Check(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bhemu.errors import BhemuError, Where
+from bhemu.errors import Where
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.repair.search import SURE, Cure, Search
@@ -28,17 +28,11 @@ def _victim(seen: Outcome) -> tuple[str, dict[str, Any]]:
 
 
 def _instant(search: Search, cure: Cure) -> int | None:
-    """The clock when the line is first reached."""
-    if cure.edit is None or search.trials.program.is_chip:
+    """The clock when the line first acted."""
+    if cure.edit is None:
         return None
-    search.trials.begin()
-    tile = search.parts[cure.part].tile
-    core = tile.core[str(cure.where.core)]
-    try:
-        stop = tile.machine.run_to(core, [cure.edit.at])
-    except BhemuError:
-        return None
-    return stop.clock if stop.reason == "breakpoint" else None
+    known = search.parts[cure.part].sites
+    return next((one.clock for one in known if one.pc == cure.edit.at), None)
 
 
 def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:

@@ -32,11 +32,12 @@ class Site:
     first: int = 0  # number of its first action in the log
     last: int = 0
     count: int = 0
+    clock: int | None = None  # of the first action
 
-    def add(self, value: int, number: int) -> None:
+    def add(self, value: int, number: int, clock: int | None) -> None:
         """It acted once more."""
         if not self.values:
-            self.first = number
+            self.first, self.clock = number, clock
         if value not in self.values and len(self.values) < 8:
             self.values.append(value)
         self.last = number
@@ -68,7 +69,7 @@ def code_of(tile: Tile, log: list[Entry], others: frozenset[bytes] = frozenset()
     """
     words = tile.state.l1.view("<u4")
     seen: dict[int, set[int]] = {c: set() for c in range(CORES)}
-    for pc, who in {(pc, who) for who, _, pc, _ in log}:
+    for pc, who in {(pc, who) for who, _, pc, *_ in log}:
         # A word of T0 may be brisc's; ncrisc stores only.
         core = who - FIRST_CORE if who >= FIRST_CORE else who + 1
         if tile.core[CORE_NAMES[core]].locate(pc)[0] is not None:
@@ -95,7 +96,7 @@ def firmware_of(program: Program) -> frozenset[bytes]:
 def sites(code: Code, log: list[Entry]) -> list[Site]:
     """The instructions that acted in a run whose log this is, in the order of their first time."""
     found: dict[tuple[int, int], Site] = {}
-    for number, (who, value, pc, origin) in enumerate(log):
+    for number, (who, value, pc, origin, clock) in enumerate(log):
         if who >= FIRST_CORE:
             core: int | None = who - FIRST_CORE
             if pc not in code.words.get(who - FIRST_CORE, ()):
@@ -112,13 +113,13 @@ def sites(code: Code, log: list[Entry]) -> list[Site]:
             if not pushed and (cls is None or not issubclass(cls, Store)):
                 continue  # what REPLAY plays of a MOP
             site = Site(core, pc, None if pushed else INSTRN_BUF_BASE, who)
-        found.setdefault((core or 0, pc), site).add(value, number)
+        found.setdefault((core or 0, pc), site).add(value, number, clock)
     for core, words in code.words.items():  # MOP and REPLAY, which the front end keeps
         for pc, word in words.items():
             cls = decode(word)
             if cls is not None and issubclass(cls, Pushed) and (core, pc) not in found and word:
                 site = found[core, pc] = Site(core, pc, None, max(core - 1, 0))
-                site.add(cls.pushed(word), len(log))
+                site.add(cls.pushed(word), len(log), None)
     return sorted(found.values(), key=lambda site: (site.first, site.core, site.pc))
 
 
