@@ -5,7 +5,7 @@ from where it stands; an address that is computed otherwise stays unknown and is
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -89,7 +89,8 @@ class _Scan:
         self._known: dict[int, Registers] = {}
         self._work: list[int] = []
 
-    def run(self, starts: set[int]) -> CodeStores:
+    def follow(self, starts: set[int]) -> dict[int, Registers]:
+        """Registers before each instruction that the paths from `starts` may reach."""
         for start in starts:
             self._arrive(start, _START)
         for _ in range(_MOST):
@@ -98,9 +99,14 @@ class _Scan:
             pc = self._work.pop()
             for target, registers in self._next(pc, self._known[pc]):
                 self._arrive(target, registers)
+        return self._known
+
+    def run(self, starts: set[int]) -> CodeStores:
+        """What the instructions on those paths do."""
         found = CodeStores(self._core)
-        for pc in sorted(self._known):
-            self._note(found, pc, self._known[pc])
+        known = self.follow(starts)
+        for pc in sorted(known):
+            self._note(found, pc, known[pc])
         return found
 
     def _arrive(self, pc: int, registers: Registers) -> None:
@@ -189,9 +195,19 @@ def has_program(tile: TilePart, core: int) -> bool:
 
 def code_stores(tile: TilePart, core: int) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
+    starts = _starts(tile, core)
+    return _Scan(tile, core).run(starts) if starts else CodeStores(core)
+
+
+def reachable(tile: TilePart, core: int, seen: Collection[int] = ()) -> set[int]:
+    """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
+    return set(_Scan(tile, core).follow(_starts(tile, core) | set(seen)))
+
+
+def _starts(tile: TilePart, core: int) -> set[int]:
     if not has_program(tile, core):
-        return CodeStores(core)
+        return set()
     starts = {reset_pc(tile.state, core)}
     if tile.state.core_state[core] != RESET:
         starts.add(int(tile.state.pc[core]))
-    return _Scan(tile, core).run(starts)
+    return starts

@@ -85,6 +85,8 @@ def unpack_of(s: State, t: int, word: int) -> Unpack | None:
         return None
     u = f.unpack_block_selection
     m = plain(mode_of_word)(s, t, f)
+    if int(m.counters) >= len(s.adc):
+        return None  # refused: there is no such thread
     count = int(s.adc[m.counters, u, 1, 0]) - int(s.adc[m.counters, u, 0, 0]) + 1
     read = plain(input_address.source)(s, t, m)
     rows = max((count - 1) // read.row, 0)
@@ -124,7 +126,8 @@ def _unpacr(s: State, t: int, word: int) -> str:
     if f.search_cache_flush:
         return f"unpacker {u}: flushes its cache, unpacks nothing"
     does = unpack_of(s, t, word)
-    assert does is not None
+    if does is None:
+        return f"unpacker {u}: counters of a thread that there is not"
     m = does.mode
     parts = [f"unpacker {u}" + (f" context {int(m.context)}" if m.multi else "")]
     if f.zero_write2:

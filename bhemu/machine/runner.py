@@ -139,7 +139,7 @@ class Runner:
         self._check_error(resume)
         if self.observer:
             self.observer.run_begins()  # what follows is no change that a host has made
-        ask = self._set_end(until, limit)
+        ask = self.set_end(until, limit)
         self.last = None
         deadline = self._deadline(timeout_s)
         self.tile.before_run()
@@ -167,7 +167,7 @@ class Runner:
         if self._running:
             raise InputError(f"{what} was called during a run", hint="call it when run() is over")
 
-    def _set_end(self, until: end.Until, limit: int | None) -> Callable[[Any], bool] | None:
+    def set_end(self, until: end.Until, limit: int | None) -> Callable[[Any], bool] | None:
         """Put the end into the record; what is not given is the program's own."""
         s = self.tile.state
         if not self.goes_on:

@@ -1,0 +1,145 @@
+"""The check "banks": rows of Dst that are packed, cleared or written while another owns them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.machine.operands import pack_of
+from bhemu.tensix.insn import decode
+from bhemu.tile import Tile
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.walk import Walk, Word, where
+
+_FREE, _WRITTEN, _HANDED, _PACKED = range(4)
+_MATH, _PACK = 1, 2  # threads
+_TEXT = {
+    "unwritten": (
+        "packs Dst rows {rows}, which nobody has written since they were cleared",
+        "pack the half that math has filled: its row offset, and what it waits for",
+    ),
+    "early": (
+        "packs Dst rows {rows} before math has handed them over",
+        "wait for the semaphore that math posts behind its last row",
+    ),
+    "cleared": (
+        "clears Dst rows {rows}, which are written and not packed",
+        "clear the half that was packed, behind its last PACR",
+    ),
+    "overwritten": (
+        "writes Dst rows {rows}, which are handed over and not packed",
+        "wait until pack has released the half (SEMWAIT while the semaphore is at its maximum)",
+    ),
+}
+
+
+class Rows:
+    """Who owns each row of Dst while a tile runs."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._tile, s = tile, tile.state
+        self._state = np.zeros(len(s.dst), np.int8)
+        self._writer: dict[int, Word] = {}
+        self._seen = self._rows()
+        self.posts = False
+        self.found: dict[tuple[str, int], Finding] = {}
+
+    def _rows(self) -> npt.NDArray[Any]:
+        s = self._tile.state
+        return np.concatenate([s.dst.reshape(len(s.dst), -1), s.dst_valid.reshape(-1, 1)], axis=1)
+
+    def before(self, step: Word) -> list[int]:
+        """The rows that a PACR reads."""
+        cls, s = decode(step.word), self._tile.state
+        if cls is None or cls.name != "PACR" or cls.operands(step.word)["zero_write"]:
+            return []
+        kept = s.detail.copy()
+        does = pack_of(s, step.thread, step.word)
+        s.detail[:] = kept
+        return [] if does is None else [row for row in does.rows if row < len(self._state)]
+
+    def after(self, step: Word, packed: list[int]) -> None:
+        """What a word did to Dst."""
+        cls = decode(step.word)
+        name = "" if cls is None else cls.name
+        if packed:
+            self._packs(step, np.array(packed))
+            return
+        if name == "SEMPOST" and step.thread != _PACK:
+            self.posts = True
+            self._state[self._state == _WRITTEN] = _HANDED
+            return
+        if cls is None or cls.unit not in ("matrix", "vector", "unpack"):
+            return
+        now = self._rows()
+        rows = np.flatnonzero((now != self._seen).any(axis=1))
+        self._seen = now
+        if not rows.size:
+            return
+        if name == "ZEROACC":
+            if step.thread == _PACK:
+                lost = rows[np.isin(self._state[rows], (_WRITTEN, _HANDED))]
+                self._report("cleared", step, lost)
+            self._state[rows] = _FREE
+            return
+        if step.thread != _PACK:
+            self._report("overwritten", step, rows[self._state[rows] == _HANDED])
+        self._state[rows] = _WRITTEN
+        self._writer.update(dict.fromkeys(rows.tolist(), step))
+
+    def _packs(self, step: Word, rows: npt.NDArray[Any]) -> None:
+        self._report("unwritten", step, rows[self._state[rows] == _FREE])
+        self._report("early", step, rows[self._state[rows] == _WRITTEN])
+        self._state[rows] = _PACKED
+
+    def _report(self, kind: str, step: Word, rows: npt.NDArray[Any]) -> None:
+        if not rows.size or (kind, step.pc) in self.found:
+            return
+        other = self._writer.get(int(rows[0]))
+        victim = {} if other is None else place(where(self._tile, other), other.clock)
+        text, advice = _TEXT[kind]
+        shown = f"{rows[0]}-{rows[-1]}" if len(rows) > 1 else str(rows[0])
+        who = where(self._tile, step)
+        self.found[kind, step.pc] = Finding(
+            "banks",
+            "warning",
+            f"{who.core} {text.format(rows=shown)}",
+            place(who, step.clock),
+            victim,
+            (),
+            advice,
+            65 - len(self.found),
+        )
+
+
+def _applies(seen: Outcome) -> int:
+    return 0 if seen.fine else 3
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    if context.is_chip or context.symptom.fine:
+        return []
+    looks: list[Rows] = []
+
+    def visit(tile: Tile) -> Walk:
+        looks.append(Rows(tile))
+        return Walk(tile, before=looks[0].before, after=looks[0].after)
+
+    context.walk(visit)
+    rows = looks[0]
+    return [one for (kind, _), one in rows.found.items() if rows.posts or kind != "early"]
+
+
+CHECK = Check(
+    name="banks",
+    proves="that rows of Dst were packed unwritten or before math handed them over (SEMPOST), or"
+    " cleared or written anew before they were packed",
+    misses="rows written with the values that they held; kernels that leave rows unpacked on"
+    " purpose look the same, so that it is a warning, and only where a run went wrong; the banks of"
+    " Src, whose misuse is refused or hangs",
+    cost="one more run, in which every Tensix word passes through Python (60 us each)",
+    applies=_applies,
+    run=_run,
+)

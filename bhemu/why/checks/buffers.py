@@ -1,0 +1,349 @@
+"""The check "buffers": circular buffers whose pages are used without being owned."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bhemu import memmap as mm
+from bhemu.devices import niu_request as niu
+from bhemu.errors import BhemuError, Where
+from bhemu.machine.operands import pack_of, unpack_of
+from bhemu.machine.traced import Entry
+from bhemu.program.specs import BufferSpec, TileSpec
+from bhemu.tensix.insn import decode
+from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
+from bhemu.tensix.status import DONE
+from bhemu.tile import Tile
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.repair.places import Lines
+from bhemu.why.repair.sites import code_of, firmware_of
+
+_FIRST_STREAM, _STREAM = 8, 0x1000
+_ACKED, _RECEIVED = 0x20, 0x28
+_TILES = 2  # of those with the same code are looked at
+
+
+@dataclass(frozen=True)
+class Event:
+    """One access to a buffer: by an instruction of `core` at `pc`, in thread `thread` if any."""
+
+    core: int
+    thread: int | None
+    pc: int
+    kind: str  # "received", "acked", "writes", "reads"
+    low: int  # or the new count
+    high: int = 0
+    clock: int | None = None
+
+    @property
+    def who(self) -> str:
+        """For example "trisc2"."""
+        return mm.CORE_NAMES[self.core]
+
+
+class Recorder:
+    """Notes what a tile's words touch, and its log of stores, while it runs."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._tile = tile
+        self._first = int(tile.state.log_write[0])
+        self._words: dict[int, Event] = {}  # by number in the log
+        tile.log = []
+        tile.state.trace[0] = WORDS_AND_STORES
+        tile.backend.table.observe(self._before, self._after)
+
+    def _before(self, t: int, word: int) -> tuple[int, Event | None]:
+        s = self._tile.state
+        return int(s.log_write[0]) - self._first, self._event(s, t, word)
+
+    def _event(self, s: Any, t: int, word: int) -> Event | None:
+        cls = decode(word)
+        core, pc = int(s.gate_core[t]), int(s.gate_pc[t])
+        if cls is not None and cls.name == "STOREREG":
+            values = cls.operands(word)
+            address = mm.LOCAL_BASE + 4 * values["reg_addr"]
+            value = int(s.gpr[t, values["tdma_data_reg_index"]])
+            return Event(core, t, pc, "store", address, value)
+        if cls is None or cls.name not in ("UNPACR", "PACR"):
+            return None
+        kept = s.detail.copy()
+        does = (unpack_of if cls.name == "UNPACR" else pack_of)(s, t, word)
+        s.detail[:] = kept
+        if does is None or cls.operands(word).get("zero_write2"):
+            return None
+        kind = "writes" if cls.name == "PACR" else "reads"
+        return Event(core, t, pc, kind, does.first, does.end)
+
+    def _after(self, seen: tuple[int, Event | None], status: int) -> None:
+        number, event = seen
+        if status == DONE and event is not None:
+            self._words[number] = event
+
+    def events(self) -> Iterator[Event]:
+        """In the order in which they took place."""
+        self._tile.drain_log()
+        requests = _Requests()
+        for number, entry in enumerate(self._tile.log):
+            for event in self._of(number, entry, requests):
+                yield replace(event, clock=entry[4])
+
+    def _of(self, number: int, entry: Entry, requests: "_Requests") -> Iterator[Event]:
+        """What one entry of the log does."""
+        if number in self._words:
+            event = self._words[number]
+            if event.kind == "store":
+                yield from _counter(event.core, event.thread, event.pc, event.low, event.high)
+            else:
+                yield event
+        elif entry[0] >= FIRST_CORE:
+            core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:4]
+            yield from _counter(core, None, pc, address, value)
+            yield from requests.stored(entry)
+
+
+def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
+    """A store to a counter of a buffer: `high` is the buffer's number."""
+    stream, offset = divmod(address - mm.OVERLAY_BASE, _STREAM)
+    kinds = {_ACKED: "acked", _RECEIVED: "received"}
+    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and offset in kinds:
+        yield Event(core, thread, pc, kinds[offset], value & 0xFFFF, stream - _FIRST_STREAM)
+
+
+class _Requests:
+    """The NIUs' initiators, as far as stores of the cores tell."""
+
+    def __init__(self) -> None:
+        self._registers: dict[tuple[int, int], int] = {}
+
+    def stored(self, entry: Entry) -> Iterator[Event]:
+        """The local side of a request that this store sends off."""
+        who, value, pc, address, _ = entry
+        for noc, base in enumerate((mm.NOC0_BASE, mm.NOC1_BASE)):
+            offset = address - base
+            if not 0 <= offset < 4 * mm.NOC_CMD_BUF_OFFSET:
+                continue
+            buffer, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
+            self._registers[4 * noc + buffer, register] = value
+            if register == mm.NOC_CMD_CTRL:
+                yield from self._sent(4 * noc + buffer, who - FIRST_CORE, pc)
+
+    def _sent(self, initiator: int, core: int, pc: int) -> Iterator[Event]:
+        def held(register: int) -> int:
+            return self._registers.get((initiator, register), 0)
+
+        kind, length = held(mm.NOC_CTRL) & 3, held(mm.NOC_AT_LEN_BE)
+        if kind == niu.READ:
+            low = held(mm.NOC_RET_ADDR_LO)
+            yield Event(core, None, pc, "writes", low, low + length)
+        elif kind == niu.WRITE and not held(mm.NOC_CTRL) & niu.INLINE:
+            low = held(mm.NOC_TARG_ADDR_LO)
+            yield Event(core, None, pc, "reads", low, low + length)
+
+
+@dataclass
+class Buffer:
+    """One circular buffer: its counts, who counts, which pages hold something."""
+
+    spec: BufferSpec
+    counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
+    counters: dict[str, Event] = field(default_factory=dict)
+    last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
+    owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
+    filled: set[int] = field(default_factory=set)  # pages written since the last were announced
+
+    @property
+    def held(self) -> int:
+        """Pages announced and not given back."""
+        return self.counts["received"] - self.counts["acked"]
+
+    def state(self) -> str:
+        """In words."""
+        return (
+            f"buffer {self.spec.index}: {self.counts['received']} pages announced,"
+            f" {self.counts['acked']} given back, of {self.spec.pages}"
+        )
+
+    def counted(self, event: Event) -> Iterator[tuple[str, str]]:
+        """(what is wrong, what to write) with a change of a count."""
+        kind, filled = event.kind, len(self.filled)
+        more = event.low - self.counts[kind] & 0xFFFF
+        if kind == "received":
+            self.filled.clear()
+        self.counts[kind] += more
+        first = self.counters.setdefault(kind, event)
+        if first.who != event.who:
+            does = "announces pages of" if kind == "received" else "gives back pages of"
+            yield (
+                f"{event.who} {does} buffer {self.spec.index}, as {first.who} does",
+                "a buffer has one producer and one consumer: open another buffer here",
+            )
+        elif self.held > self.spec.pages:
+            yield (
+                f"{self.state()}: more than there is room for",
+                "wait for room, and announce as many pages as were waited for",
+            )
+        elif kind == "received" and 0 < filled < more:
+            yield (
+                f"{self.state()}: {more} announced at once, {filled} of them written",
+                "announce as many pages as were filled",
+            )
+        elif self.held < 0:
+            yield (
+                f"{self.state()}: more than were there",
+                "wait for pages, and give back as many as were waited for",
+            )
+
+    def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[tuple[str, str]]:
+        """(what is wrong, what to write) with an access to its bytes, or right behind them.
+
+        elsewhere: another buffer or tensor holds them.
+        """
+        spec, end = self.spec, self.spec.at + self.spec.size
+        owner = any(event.who in who for who in self.owners.values())
+        behind = owner and end <= event.low < end + spec.page and not elsewhere
+        if (event.high <= spec.at or event.low >= end) and not behind:
+            return
+        self.last[event.kind] = event
+        verb = event.kind
+        if event.low < spec.at or event.high > spec.at + spec.size:
+            yield (
+                f"{verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
+                f" ({spec.at:#x} to {spec.at + spec.size:#x})",
+                "let the pointer wrap at the end of the buffer",
+            )
+            return
+        page = (event.low - spec.at) // spec.page
+        there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
+        if verb == "writes":
+            self.filled.add(page)
+        if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
+            yield (
+                f"writes page {page} of {self.state()}: it is not free",
+                "wait for room before the page is written (cb_reserve_back)",
+            )
+        # A producer may use what it fills.
+        elif (
+            verb == "reads"
+            and page not in there
+            and event.who not in self.owners.get("received", ())
+        ):
+            yield (
+                f"reads page {page} of {self.state()}: it is not there",
+                "wait for the page, and give it back only after its last use (cb_wait_front)",
+            )
+
+
+def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
+    tiles = [chip if isinstance(chip, Tile) else chip.tile[xy] for xy in part.at[:_TILES]]
+    recorders = [Recorder(tile) for tile in tiles]
+    with suppress(BhemuError):  # what had happened before is in the log
+        chip.run(limit=context.most)
+    others = firmware_of(context.program)
+    for tile, recorder in zip(tiles, recorders, strict=True):
+        events = list(recorder.events())
+        code = code_of(tile, tile.log, others)
+        look = _Look(context, part, Lines(tile, code))
+        known = code.words
+        yield from look.at([one for one in events if one.pc in known.get(one.core, ())])
+
+
+class _Look:
+    """Follows the events of one tile."""
+
+    def __init__(self, context: Context, part: TileSpec, lines: Lines) -> None:
+        self._context, self._lines = context, lines
+        self.buffers = {spec.index: Buffer(spec) for spec in part.buffers}
+        tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
+        self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
+        self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
+
+    def at(self, events: Sequence[Event]) -> Iterator[Finding]:
+        """The first wrong use of each line."""
+        for event in events:
+            if event.kind in ("received", "acked") and event.high in self.buffers:
+                owners = self.buffers[event.high].owners
+                owners.setdefault(event.kind, set()).add(event.who)
+        said: set[tuple[int, int]] = set()
+        for event in events:
+            for buffer, (text, advice) in self._wrong(event):
+                if (event.core, event.pc) not in said:
+                    said.add((event.core, event.pc))
+                    yield self._finding(buffer, event, text, advice)
+        if self._context.symptom.hangs and not said:
+            for buffer in self.buffers.values():
+                yield from self._never(buffer)
+
+    def _wrong(self, event: Event) -> Iterator[tuple[Buffer, tuple[str, str]]]:
+        if event.kind in ("received", "acked"):
+            buffer = self.buffers.get(event.high)
+            for wrong in () if buffer is None else buffer.counted(event):
+                assert buffer is not None
+                yield buffer, wrong
+            return
+        elsewhere = any(low <= event.low < high for low, high in self._ranges)
+        for buffer in self.buffers.values():
+            for wrong in buffer.accessed(event, elsewhere=elsewhere):
+                yield buffer, wrong
+
+    def _never(self, buffer: Buffer) -> Iterator[Finding]:
+        """In a hang: pages that are used and never counted."""
+        for verb, kind, missing in (
+            ("reads", "acked", "and never gives one back: cb_pop_front is missing behind this"),
+            ("writes", "received", "and never announces one: cb_push_back is missing behind this"),
+        ):
+            event = buffer.last.get(verb)
+            if event is not None and kind not in buffer.counters:
+                text = f"{event.who} {verb} pages of {buffer.state()}, {missing}"
+                yield self._finding(buffer, event, text, missing, outer=True)
+
+    def _finding(
+        self, buffer: Buffer, event: Event, text: str, advice: str, *, outer: bool = False
+    ) -> Finding:
+        """outer: the line is that of the kernel itself, where its helpers are inlined."""
+        victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
+                   if one.who != event.who]  # fmt: skip
+        victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
+        where = self._where(event)
+        if outer and where.inlined:
+            function, file, line = where.inlined[-1]
+            where = replace(where, function=function, file=file, line=line, inlined=())
+        evidence = [f"{kind}: counted by {self._where(one)}" for kind, one in
+                    buffer.counters.items()]  # fmt: skip
+        culprit = place(where, event.clock)
+        if event.thread is not None:
+            culprit["thread"] = event.thread
+        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, 97)
+
+    def _where(self, event: Event) -> Where:
+        return self._lines.where(event.core, event.pc)
+
+
+def _applies(seen: Outcome) -> int:
+    return 8
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    found: dict[tuple[Any, ...], Finding] = {}
+    for part in context.program.placed():
+        if not part.buffers:
+            continue
+        machine = context.launch(engine="compiled")
+        for one in _part(context, machine, part):
+            culprit = one.culprit
+            found.setdefault((culprit.get("core"), culprit.get("pc")), one)
+    return [replace(one, likelihood=97 - n) for n, one in enumerate(found.values())]
+
+
+CHECK = Check(
+    name="buffers",
+    proves="that a page of a circular buffer (`[[buffer]]`) was written while it was not free, read"
+    " while it was not there, or beyond the end; that more pages were announced or given back than"
+    " there are, or by two cores; in a hang, that pages are used and never counted",
+    misses="pages that a core itself loads and stores; pages announced before their data are there"
+    " (see barriers); buffers that no [[buffer]] describes",
+    cost="one more run, in which every Tensix word passes through Python (20 us each)",
+    applies=_applies,
+    run=_run,
+)

@@ -1,0 +1,162 @@
+"""The check "formats": what UNPACR reads and PACR writes, against the tensors of the program."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bhemu.errors import Where
+from bhemu.jit.plain import plain
+from bhemu.machine.operands import pack_of, unpack_of
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.names import resolve
+from bhemu.report import where_core
+from bhemu.tensix import config, config_fields
+from bhemu.tensix.formats import NAMES
+from bhemu.tensix.insn import decode
+from bhemu.tile import Tile
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.walk import Walk, Word, where
+
+_LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
+_FACE = 256  # datums that follow each other in a tile
+_FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
+           "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    name: str
+    at: int
+    end: int
+    spec: Any
+    table: tuple[str, int]  # in PROGRAM.toml
+
+
+class Operands:
+    """Compares each UNPACR and PACR of a tile with the tensors that it touches."""
+
+    def __init__(self, tile: Tile, context: Context) -> None:
+        self._tile = tile
+        self._path = context.program.path
+        self._tensors = {
+            "UNPACR": list(_tensors(tile, "input", context.program.inputs)),
+            "PACR": list(_tensors(tile, "output", context.program.outputs)),
+        }
+        self._touched: set[str] = set()
+        self.found: dict[object, Finding] = {}
+
+    def before(self, step: Word) -> None:
+        """A word is about to execute."""
+        cls, s = decode(step.word), self._tile.state
+        name = "" if cls is None else cls.name
+        if cls is None or name not in self._tensors or cls.operands(step.word).get("zero_write2"):
+            return
+        kept = s.detail.copy()
+        does: Any = (unpack_of if name == "UNPACR" else pack_of)(s, step.thread, step.word)
+        s.detail[:] = kept
+        if does is None:
+            return
+        fmt = NAMES.get(int(does.mode.fmt if name == "UNPACR" else does.mode.out), "?")
+        for tensor in self._tensors[name]:
+            if does.first < tensor.end and tensor.at < does.end:
+                self._compare(step, name, does, fmt, tensor)
+
+    def _compare(self, step: Word, name: str, does: Any, fmt: str, tensor: _Tensor) -> None:
+        verb = "reads" if name == "UNPACR" else "writes"
+        shown = f"{name} {verb} {does.first:#x} to {does.end:#x} as {fmt}"
+        kind = f"{tensor.name} ({tensor.spec.dtype}, {tensor.at:#x} to {tensor.end:#x})"
+        raw = tensor.spec.dtype == "raw"
+        if not raw and tensor.spec.dtype not in (fmt, *_LIKE.get(fmt, ())):
+            text = f"{shown}, and {kind} is {tensor.spec.dtype}"
+            advice = f"set the format to {tensor.spec.dtype}, or the dtype to {fmt}"
+            self._report(step, name, "format", text, advice)
+        elif does.first < tensor.at or does.end > tensor.end:
+            text = f"{shown}, beyond {kind}"
+            self._report(step, name, "address", text, "see the address, the strides, the counts")
+        elif (does.first - tensor.at) % 16:
+            text = f"{shown}, not at a multiple of 16 bytes of {kind}"
+            self._report(step, name, "address", text, "see the address that was set")
+        elif name == "UNPACR" and tensor.spec.layout == "rows" and self._whole_faces(does):
+            self._layout(step, shown, tensor)
+
+    @staticmethod
+    def _whole_faces(does: Any) -> bool:
+        return does.datums >= _FACE and not does.mode.tileize
+
+    def _layout(self, step: Word, shown: str, tensor: _Tensor) -> None:
+        """Faces are read where the file says that rows lie."""
+        if self._path is None or ("layout", tensor.name) in self.found:
+            return
+        line = TomlLines(self._path).key(*tensor.table, "layout")
+        text = f'{shown}: faces of a tile, and {tensor.name} has layout = "rows"'
+        self.found["layout", tensor.name] = Finding(
+            "formats", "warning", text, place(Where(file="PROGRAM.toml", line=line), None),
+            place(where(self._tile, step), step.clock), (), 'layout = "tile32"', 85,
+        )  # fmt: skip
+
+    def _report(self, step: Word, name: str, kind: str, text: str, advice: str) -> None:
+        if (name, kind, step.pc) in self.found:
+            return
+        word = where(self._tile, step)
+        setter = self._setter(step, kind) or word
+        victim = place(word, step.clock) if setter is not word else {}
+        self.found[name, kind, step.pc] = Finding(
+            "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
+            (f"set by {setter}",), advice, 80 - len(self.found),
+        )  # fmt: skip
+
+    def _setter(self, step: Word, kind: str) -> Where | None:
+        """Who set the Config word that the format or address comes from."""
+        s = self._tile.state
+        cls = decode(step.word)
+        assert cls is not None
+        packs = cls.name == "PACR"
+        section = 0 if packs else cls.operands(step.word)["unpack_block_selection"]
+        field = vars(config_fields)[f"THCON_SEC{section}_{_FIELDS[kind][packs]}"]
+        code = int(s.cfg_by[int(plain(config.bank)(s, step.thread)), field.word])
+        number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
+        if not number or pc >= L1_SIZE:
+            return None
+        core = number - config.FIRST_CORE_BY
+        owners = [*range(len(CORE_NAMES))] if core < 0 else [core]
+        owner = next((c for c in owners if c < 5 and self._tile.locate(c, pc)[0]), None)
+        return None if owner is None else where_core(self._tile, owner, pc)
+
+
+def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
+    for number, spec in enumerate(specs):
+        at = resolve(tile, spec.at)
+        name = spec.name if table == "output" else f"input {spec.file.name}"
+        yield _Tensor(name, at, at + spec.size, spec, (table, number))
+
+
+def _applies(seen: Outcome) -> int:
+    return 0 if seen.fine else 4
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    if context.is_chip or context.symptom.fine:
+        return []
+    looks: list[Operands] = []
+
+    def visit(tile: Tile) -> Walk:
+        looks.append(Operands(tile, context))
+        return Walk(tile, before=looks[0].before)
+
+    context.walk(visit)
+    return list(looks[0].found.values())
+
+
+CHECK = Check(
+    name="formats",
+    proves="that an UNPACR reads an input, or a PACR writes an output, in another format than its"
+    " dtype, beyond its ends, or off its 16-byte grid; that faces are read from an input of rows;"
+    " the culprit is who set the format or address",
+    misses="tensors between kernels, in DRAM or of a chip; a format that is meant to be another is"
+    " a warning, and only where a run went wrong",
+    cost="one more run, in which every UNPACR and PACR passes through Python (100 us each)",
+    applies=_applies,
+    run=_run,
+)

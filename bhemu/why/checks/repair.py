@@ -1,0 +1,84 @@
+"""The check "repair": one small change that makes a wrong run right."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bhemu.errors import Where
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.repair.search import SURE, Cure, Search
+from bhemu.why.repair.waits import waits_of
+
+_MOST = 4  # lines that are named
+
+
+def _applies(seen: Outcome) -> int:
+    return 0 if seen.fine else 20
+
+
+def _victim(seen: Outcome) -> tuple[str, dict[str, Any]]:
+    """What went wrong, in words and as findings name it."""
+    if seen.error is not None:
+        return seen.error.message, place(seen.error.where, None)
+    result = seen.wrong[0]
+    report = result.report
+    assert report is not None
+    index = [] if report.first is None else list(report.first.index)
+    return " ".join(str(report).split()), {"output": result.spec.name, "index": index}
+
+
+def _instant(search: Search, cure: Cure) -> int | None:
+    """The clock when the line first acted."""
+    if cure.edit is None:
+        return None
+    known = search.parts[cure.part].sites
+    return next((one.clock for one in known if one.pc == cure.edit.at), None)
+
+
+def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
+    told, victim = _victim(seen)
+    outputs = sum(one.report is not None for one in seen.results)
+    then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
+    where = Where(file=cure.where.file, line=cure.where.line) if cure.edit is None else cure.where
+    evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
+    likely = ((95 if cure.cost <= SURE else 75) if outputs else 60) - 3 * rank
+    return Finding(
+        "repair",
+        "error" if rank == 0 else "note",
+        f"{_place_text(where)}: {cure.text}",
+        place(where, _instant(search, cure)),
+        victim,
+        tuple(evidence),
+        cure.text,
+        likely,
+    )
+
+
+def _place_text(where: Where) -> str:
+    core = f"{where.core} " if where.core else ""
+    return f"{core}{where.file}:{where.line}" if where.file else f"{core}{where.pc or 0:#x}"
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    waits = waits_of(context.symptom.error, context.tile)
+    search = Search(context.program, int(context.symptom.machine.clock), context.quantum, waits)
+    found = list(_findings(search, context.symptom))
+    return found
+
+
+def _findings(search: Search, seen: Outcome) -> Iterator[Finding]:
+    for rank, cure in enumerate(search.run()[:_MOST]):
+        yield _finding(search, cure, rank, seen)
+
+
+CHECK = Check(
+    name="repair",
+    proves="that with one small change of the code or of PROGRAM.toml (a field of a Tensix word or"
+    " of a Config word, a word or store left out or added, a constant, a layout, a value) the run"
+    " ends and all outputs are as expected; that line is named, with what to write",
+    misses="bugs that take more than one change, or a value that nobody would guess; several lines"
+    " may cure the same symptom, then the likeliest come first",
+    cost="only where a run went wrong: up to 20 s of runs of the program",
+    applies=_applies,
+    run=_run,
+)

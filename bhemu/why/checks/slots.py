@@ -1,0 +1,172 @@
+"""The check "slots": replay slots played that nobody recorded, MOP templates changed too early."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END, MOP_CFG_BASE, MOP_CFG_END
+from bhemu.riscv.formats import Pushed
+from bhemu.riscv.isa import decode
+from bhemu.tensix.frontend import MOP, REPLAY
+from bhemu.tensix.insn import decode as decode_word
+from bhemu.tensix.state import FIFO_DEPTH
+from bhemu.tile import Tile
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, place
+from bhemu.why.walk import Instruction, Walk, where
+
+_SLOTS, _TEMPLATE = 32, range(2, 9)
+
+
+@dataclass
+class _Thread:
+    """The replay buffer of a thread: which recording, begun by which push, each slot is of."""
+
+    slots: dict[int, Instruction] = field(default_factory=dict)
+    under: dict[int, Instruction] = field(default_factory=dict)  # what a recording replaced
+    recording: Instruction | None = None
+    at: int = 0
+    left: int = 0
+
+
+class Slots:
+    """Follows what the cores of a tile push."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._tile = tile
+        self._threads = [_Thread() for _ in range(3)]
+        self._queued: list[dict[int, Instruction]] = [{} for _ in range(3)]  # MOP words, by place
+        self.found: dict[tuple[int, int], Finding] = {}
+
+    def instruction(self, step: Instruction) -> None:
+        """After an instruction of a core."""
+        cls = decode(step.word)
+        if cls is not None and issubclass(cls, Pushed):
+            if step.core < 4 and step.word:
+                self._pushed(max(step.core - 1, 0), cls.pushed(step.word), step)
+            return
+        access = step.access()
+        if access is None or not access.writes:
+            return
+        if INSTRN_BUF_BASE <= access.address < INSTRN_BUF_END:
+            brisc = (access.address - INSTRN_BUF_BASE) >> 16
+            self._pushed(brisc if step.core == 0 else step.core - 1, access.value, step)
+        elif MOP_CFG_BASE <= access.address < MOP_CFG_END and 0 < step.core < 4:
+            self._template(step.core - 1, step)
+
+    def _template(self, t: int, step: Instruction) -> None:
+        """A word of the MOP template was stored: no MOP may wait for it."""
+        s = self._tile.state
+        for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
+            if int(s.fifo[t, k % FIFO_DEPTH]) >> 24 == MOP and k in self._queued[t]:
+                self._report(
+                    step,
+                    self._queued[t][k],
+                    f"changes the MOP template of T{t} while a MOP that uses it is queued",
+                    "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
+                )
+                return
+
+    def _pushed(self, t: int, word: int, step: Instruction) -> None:
+        thread, opcode = self._threads[t], word >> 24
+        if opcode == MOP:
+            self._queued[t][int(self._tile.state.fifo_write[t]) - 1] = step
+            for k in _TEMPLATE:
+                held = int(self._tile.state.mop_cfg[t, k])
+                if held >> 24 == REPLAY:
+                    self._replay(t, held, step)
+        elif thread.left:
+            if thread.slots.get(thread.at) not in (None, thread.recording):
+                thread.under[thread.at] = thread.slots[thread.at]
+            assert thread.recording is not None
+            thread.slots[thread.at] = thread.recording
+            thread.at, thread.left = (thread.at + 1) % _SLOTS, thread.left - 1
+        elif opcode == REPLAY:
+            self._replay(t, word, step)
+
+    def _replay(self, t: int, word: int, step: Instruction) -> None:
+        cls = decode_word(word)
+        assert cls is not None
+        f, thread = cls.operands(word), self._threads[t]
+        first, count = f["start_idx"], f["len"] or 64
+        if f["load_mode"]:
+            thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
+            return
+        slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
+        self._never_recorded(t, slots, step)
+        self._mixed(t, slots, step)
+
+    def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
+        thread = self._threads[t]
+        missing = [k for k in slots if k not in thread.slots]
+        near = next(
+            (thread.slots[k] for k in slots if k in thread.slots),
+            None,
+        )
+        if missing and near is not None:
+            shown = ", ".join(map(str, missing[:4]))
+            self._report(
+                near,
+                step,
+                f"records too few replay slots: slot {shown} of T{t} is played and was never"
+                " recorded",
+                "record what is played: the same first slot and number of words",
+            )
+
+    def _mixed(self, t: int, slots: list[int], step: Instruction) -> None:
+        thread = self._threads[t]
+        for k in slots:
+            old, new = thread.under.get(k), thread.slots.get(k)
+            others = [thread.slots[n] for n in slots if n in thread.slots]
+            if old is not None and new is not None and old.pc != new.pc and old in others:
+                self._report(
+                    new,
+                    step,
+                    f"records over replay slot {k} of T{t}, which is played as a part of what was"
+                    " recorded before",
+                    "record to other slots, or record all of it again",
+                )
+                return
+
+    def _report(self, by: Instruction, victim: Instruction, text: str, advice: str) -> None:
+        if (by.core, by.pc) in self.found:
+            return
+        who, other = where(self._tile, by), where(self._tile, victim)
+        self.found[by.core, by.pc] = Finding(
+            "slots",
+            "error",
+            f"{who.core} {text}",
+            place(who, by.clock, self._tile),
+            place(other, victim.clock, self._tile),
+            (),
+            advice,
+            96 - len(self.found),
+        )
+
+
+def _applies(seen: Outcome) -> int:
+    return 0 if seen.fine else 7
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    if context.is_chip:
+        return []
+    looks: list[Slots] = []
+
+    def visit(tile: Tile) -> Walk:
+        looks.append(Slots(tile))
+        return Walk(tile, instruction=looks[0].instruction)
+
+    context.walk(visit)
+    return list(looks[0].found.values())
+
+
+CHECK = Check(
+    name="slots",
+    proves="that a replay slot is played that nobody recorded, or that was recorded over by another"
+    " line while the rest of what was recorded with it is still played; that the MOP template was"
+    " changed while a MOP waited for it",
+    misses="what a MOP records; programs of a chip; what comes after 150,000 steps",
+    cost="one more run step by step (6 s at most), where the run went wrong",
+    applies=_applies,
+    run=_run,
+)

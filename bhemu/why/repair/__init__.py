@@ -1,0 +1,1 @@
+"""What would make a wrong run right: the program runs again with one small change at a time."""

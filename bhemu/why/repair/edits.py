@@ -1,0 +1,96 @@
+"""An edit of a program's code: instructions replaced, left out or added before it runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bhemu.riscv.asm import addi, jal, li
+from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store, Upper
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import AUIPC, XOR
+from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.tile import Tile
+
+NOP = addi(0, 0, 0)
+xor = XOR.assemble
+
+
+@dataclass(frozen=True)
+class Edit:
+    """At each pc of `code` other instructions stand in place of that one.
+
+    `text`: the advice; `cost`: how far it goes, less is likelier.
+    """
+
+    core: int
+    code: tuple[tuple[int, tuple[int, ...]], ...]
+    text: str
+    cost: float
+
+    @property
+    def at(self) -> int:
+        """The first pc."""
+        return self.code[0][0]
+
+    def apply(self, tile: Tile, room: int) -> None:
+        """Put it into L1; `room`: where instructions go that do not fit."""
+        words = tile.state.l1.view("<u4")
+        for pc, instead in self.code:
+            if len(instead) == 1:
+                words[pc >> 2] = instead[0]
+                continue
+            words[pc >> 2] = jal(0, room - pc)
+            for one in instead:
+                words[room >> 2] = one
+                room += 4
+            words[room >> 2] = jal(0, pc + 4 - room)
+            room += 4
+
+
+def moves(word: int) -> bool:
+    """Whether an instruction does the same elsewhere."""
+    cls = decode(word)
+    if cls is None:
+        return False
+    return not issubclass(cls, Branch | Jump | IndirectJump | Upper) or (
+        issubclass(cls, Upper) and cls is not AUIPC
+    )
+
+
+def pushing(word: int) -> int:
+    """The instruction that pushes a Tensix word."""
+    return int(TTINSN.assemble(word))
+
+
+def storing(word: int, value: int, free: list[int]) -> tuple[int, ...]:
+    """In place of store `word`: the same of another value, in a register that nobody uses."""
+    cls = decode(word)
+    assert cls is not None
+    assert issubclass(cls, Store)
+    register = free[-1]
+    return (*li(register, value), int(cls.assemble(register, cls.rs1.get(word), cls.imm.get(word))))
+
+
+def xoring(word: int, mask: int, free: list[int]) -> tuple[int, ...]:
+    """In place of store `word`: the same with some bits of the value the other way round."""
+    cls = decode(word)
+    assert cls is not None
+    assert issubclass(cls, Store)
+    register = free[-1]
+    stored = int(cls.assemble(register, cls.rs1.get(word), cls.imm.get(word)))
+    return (*li(register, mask), xor(register, register, word >> 20 & 31), stored)
+
+
+def alternatives(
+    value: int, width: int, known: frozenset[int] = frozenset()
+) -> Iterator[tuple[int, float]]:
+    """Values that may have been meant, and how far away each is: those `known` are near."""
+    most = (1 << width) - 1
+    seen = {value}
+    near = [value + 1, value - 1, 0, 2 * value, value // 2, 1]
+    flips = [value ^ 1 << bit for bit in range(width)]
+    some = list(range(most + 1)) if width <= 4 else [4 * value, value // 4, most]
+    for far, group in enumerate((known, near, flips, some)):
+        for one in group:
+            if 0 <= one <= most and one not in seen:
+                seen.add(one)
+                yield one, far / 100

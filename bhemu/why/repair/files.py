@@ -1,0 +1,218 @@
+"""Edits of PROGRAM.toml: the values, tensors, ELFs and end that a run is given."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from bhemu.errors import BhemuError, InputError
+from bhemu.names import resolve
+from bhemu.placing import data_of
+from bhemu.program.codecs import DTYPES
+from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
+from bhemu.program.tensor import LAYOUTS
+from bhemu.tile import Tile
+from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.trial import Trials
+
+_CONVERT = "nearest"
+
+
+@dataclass(frozen=True)
+class FileEdit:
+    """A change of PROGRAM.toml: its line, the advice, and whether it makes the run right."""
+
+    line: int
+    text: str
+    cost: float
+    cures: Callable[[], bool]
+
+
+def _numbers(program: Program) -> list[int]:
+    """Numbers that a value of [[set]] may have been meant to be: places, counts of tiles."""
+    tensors: list[Any] = [*program.inputs, *program.outputs]
+    places = [spec.at for spec in tensors if isinstance(spec.at, int)]
+    counts = [int(np.prod(spec.shape)) for spec in tensors]
+    sides = [n for spec in tensors for n in spec.shape]
+    tiles = [n // size for n in (*counts, *sides) for size in (1, 16, 32, 1024) if n % size == 0]
+    return list(dict.fromkeys([*places, *tiles]))
+
+
+_FLOATS = (0.0, 0.5, 1.0, 2.0, -1.0)
+
+
+class FileEdits:
+    """The edits of a program's PROGRAM.toml."""
+
+    def __init__(self, trials: Trials) -> None:
+        self._trials, self._program = trials, trials.program
+        assert self._program.path is not None
+        self._lines = TomlLines(self._program.path)
+
+    def every(self) -> Iterator[FileEdit]:
+        """All of them, cheap and likely ones first."""
+        yield from self._outputs()
+        yield from self._inputs()
+        yield from self._sets()
+        yield from self._cores()
+        yield from self._ends()
+
+    def _try(self, change: Callable[[Tile], None]) -> Callable[[], bool]:
+        def cures() -> bool:
+            try:
+                return self._trials.is_right(change)
+            except InputError:
+                return False
+
+        return cures
+
+    # Tensors
+
+    def _inputs(self) -> Iterator[FileEdit]:
+        inputs = self._program.inputs
+        for i, spec in enumerate(inputs):
+            for layout in LAYOUTS:
+                if layout != spec.layout:
+                    yield self._input(i, "layout", layout, replace(spec, layout=layout))
+            for dtype in DTYPES:
+                if dtype != spec.dtype:
+                    other = replace(spec, dtype=dtype, convert=_CONVERT)
+                    yield self._input(i, "dtype", dtype, other)
+            for at in _numbers(self._program):
+                if at != spec.at and at >= 0x100:
+                    yield self._input(i, "at", hex(at), replace(spec, at=at))
+        for i, j in combinations(range(len(inputs)), 2):
+            first, second = inputs[i], inputs[j]
+
+            def exchange(tile: Tile, a: InputSpec = first, b: InputSpec = second) -> None:
+                _write(tile, replace(a, at=b.at))
+                _write(tile, replace(b, at=a.at))
+
+            line = self._lines.key("input", i, "at")
+            text = f"exchange the places of {first.file.name} and {second.file.name}"
+            yield FileEdit(line, text, 0.5, self._try(exchange))
+
+    def _input(self, i: int, key: str, value: str, spec: InputSpec) -> FileEdit:
+        line = self._lines.key("input", i, key)
+        text = f"input {spec.file.name}: {key} = {value}"
+        cost = 0.6 + _usual(self._program.inputs[i].layout, spec.layout)
+        return FileEdit(line, text, cost, self._try(lambda tile: _write(tile, spec)))
+
+    def _outputs(self) -> Iterator[FileEdit]:
+        for i, spec in enumerate(self._program.outputs):
+            changes: list[tuple[str, Any]] = [
+                ("layout", layout) for layout in LAYOUTS if layout != spec.layout
+            ]
+            changes += [("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype]
+            changes += [("at", at) for at in _numbers(self._program) if at != spec.at]
+            for key, value in changes:
+                other: Any = replace(spec, **{key: value})
+                line = self._lines.key("output", i, key)
+                shown = hex(value) if isinstance(value, int) else value
+                text = f"output {spec.name}: {key} = {shown}"
+                cost = 0.5 + _usual(spec.layout, other.layout)
+                yield FileEdit(line, text, cost, self._reading(i, other))
+
+    def _reading(self, i: int, spec: OutputSpec) -> Callable[[], bool]:
+        return lambda: self._trials.reads_right(i, spec)
+
+    # The end
+
+    def _ends(self) -> Iterator[FileEdit]:
+        for i, until in enumerate(self._program.run.until):
+            at = resolve(self._trials.tile, until.word)
+            line = self._lines.value("run", 0, "until", i)
+            for other in range(max(at - 0x80, 0), at + 0x80, 4):
+                if other != at:
+                    text = f"the run ends with word {other:#x}, not {at:#x}"
+                    change = replace(until, word=other)
+                    yield FileEdit(line, text, 0.6, self._until(i, change))
+
+    # Values
+
+    def _sets(self) -> Iterator[FileEdit]:
+        part = self._program.placed()[0]
+        for i, spec in enumerate(part.sets):
+            data = data_of(spec, self._trials.tile, part)
+            if len(data) % 4:
+                continue
+            words = np.frombuffer(data, "<u4")
+            at = resolve(self._trials.tile, spec.at)
+            for k, value in enumerate(int(n) for n in words):
+                line = self._lines.value("set", i, "values", k)
+                for other, shown in _others(value, self._program):
+                    text = f"value {k} of set {at:#x}: {shown} instead of {value:#x}"
+
+                    def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
+                        tile.write(address, word.to_bytes(4, "little"))
+
+                    yield FileEdit(line, text, 0.7, self._try(put))
+            for k, m in combinations(range(len(words)), 2):
+                if words[k] == words[m]:
+                    continue
+
+                new = words.copy()
+                new[[k, m]] = words[[m, k]]
+
+                def swap(tile: Tile, address: int = at, data: bytes = new.tobytes()) -> None:
+                    tile.write(address, data)
+
+                line = self._lines.value("set", i, "values", k)
+                text = f"exchange values {k} and {m} of set {at:#x}"
+                yield FileEdit(line, text, 0.8, self._try(swap))
+
+    # Cores
+
+    def _cores(self) -> Iterator[FileEdit]:
+        cores = self._program.cores
+        for a, b in combinations(cores, 2):
+            if cores[a].elf is None or cores[b].elf is None:
+                continue
+            other = {**cores, a: replace(cores[a], elf=cores[b].elf),
+                     b: replace(cores[b], elf=cores[a].elf)}  # fmt: skip
+            line = self._lines.key("cores", 0, a)
+            text = f"exchange the ELFs of {a} and {b}"
+            yield FileEdit(line, text, 0.3, self._exchanged(other))
+
+    def _exchanged(self, cores: Any) -> Callable[[], bool]:
+        return lambda: self._other(replace(self._program, cores=cores))
+
+    def _until(self, i: int, until: Until) -> Callable[[], bool]:
+        every = list(self._program.run.until)
+        every[i] = until
+        run = replace(self._program.run, until=tuple(every))
+        return lambda: self._other(replace(self._program, run=run))
+
+    def _other(self, program: Program) -> bool:
+        try:
+            return self._trials.of(program).is_right(lambda tile: None)
+        except BhemuError:
+            return False
+
+
+def _usual(now: str, then: str) -> float:
+    """Cost of another layout: the coprocessor works on tiles."""
+    return 0.0 if now == then else -0.2 if then == "tile32" else 0.2 if now == "tile32" else 0.0
+
+
+def _write(tile: Tile, spec: InputSpec) -> None:
+    tile.write(resolve(tile, spec.at), spec.data())
+
+
+def _others(value: int, program: Program) -> Iterator[tuple[int, str]]:
+    seen = {value}
+    numbers = [value + 1, value - 1, 2 * value, value // 2, *range(5), *_numbers(program)]
+    for one in numbers:
+        if 0 <= one < 1 << 32 and one not in seen:
+            seen.add(one)
+            yield one, f"{one:#x}"
+    now = float(np.array(value, np.uint32).view(np.float32))
+    if not 1e-6 < abs(now) < 1e6:
+        return
+    for other in (*_FLOATS, -now, now / 2, 2 * now):
+        word = int(np.array(other, np.float32).view(np.uint32))
+        if word not in seen:
+            seen.add(word)
+            yield word, f"f32:{other}"

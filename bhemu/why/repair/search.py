@@ -1,0 +1,166 @@
+"""The search for changes that make a wrong run right, the likeliest kinds first, within a time."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+
+import numpy as np
+
+from bhemu.errors import BhemuError, Where
+from bhemu.machine.traced import Entry
+from bhemu.program.schema import Program
+from bhemu.tensix.recording import WORDS_AND_STORES
+from bhemu.why.repair import insertions, instructions, words
+from bhemu.why.repair import waits as waiting
+from bhemu.why.repair.edits import Edit
+from bhemu.why.repair.files import FileEdits
+from bhemu.why.repair.places import Lines
+from bhemu.why.repair.sites import MOST, Code, Site, code_of, firmware_of, sites
+from bhemu.why.repair.trial import Trials
+from bhemu.why.repair.waits import Waits
+
+_ROOM = 1 << 10  # bytes for instructions that are added
+_REACH = 1 << 20
+SECONDS, AT_MOST = 15.0, 30.0  # of the processor, and on the clock
+_VICTIM = 0.4  # how much less likely it is that who waits is wrong
+SURE = 1.3  # a cure that costs no more is likely the one
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A change that makes the run right, and the line it belongs to; `edit` None: of a file."""
+
+    where: Where
+    text: str
+    cost: float
+    edit: Edit | None
+    part: int = 0
+
+
+class Part:
+    """Tiles with the same code: what they execute, as seen on the first of them."""
+
+    def __init__(self, number: int, trials: Trials) -> None:
+        self.number, self._trials = number, trials
+        self.tile = trials.bench.parts[number][0]
+        log = self._record()
+        self.code: Code = code_of(self.tile, log, firmware_of(trials.program))
+        self.sites: list[Site] = sites(self.code, log)
+        self.lines = Lines(self.tile, self.code)
+        self.room = self._room()
+
+    def _record(self) -> list[Entry]:
+        """What happens in the unchanged run, as far as it goes."""
+        self._trials.begin()
+        tile = self.tile
+        tile.log = []
+        tile.state.trace[0] = WORDS_AND_STORES
+        try:
+            self._trials.ends()
+        except BhemuError:
+            pass
+        finally:
+            tile.drain_log()
+            tile.state.trace[0] = 0
+        log, tile.log = tile.log[:MOST], []
+        return log
+
+    def _room(self) -> int:
+        """A place in L1 that nobody uses, which code reaches by one jump."""
+        used = (self.tile.state.l1 != 0).reshape(-1, _ROOM).any(axis=1)
+        return int(np.flatnonzero(~used[: _REACH // _ROOM])[-1]) * _ROOM
+
+    def _groups(self) -> list[list[Site]]:
+        """Sites that are copies of each other, in the order of their first action."""
+        found: dict[object, list[Site]] = {}
+        for site in self.sites:
+            where = self.lines.where(site.core, site.pc)
+            line = site.pc if where.line is None else (where.function, where.file, where.line)
+            at = "template" if words.is_template(site) else site.address
+            found.setdefault((site.core, line, at, tuple(site.values)), []).append(site)
+        return list(found.values())
+
+    def _overwrites(self, site: Site) -> bool:
+        """Whether it replaces what another line has put there before."""
+        mine = words.places(site)
+        return any(
+            mine & words.places(other)
+            for other in self.sites
+            if (other.first, other.pc) < (site.first, site.pc)
+            and self.lines.where(other.core, other.pc).line
+            != self.lines.where(site.core, site.pc).line
+        )
+
+    def tiers(self, waits: Waits) -> Iterator[Iterator[Edit]]:
+        """Edits by kind, the likeliest kinds first."""
+        known = words.known_values(self.sites)
+        groups = self._groups()
+        yield (
+            edit
+            for group in groups
+            for edit in words.edits(self.code, group, known, self._overwrites(group[0]))
+        )
+        yield words.exchanges(self.code, groups)
+        yield waiting.flags(self.code, self.sites, self.tile, waits)
+        yield insertions.edits(self.code, groups, self.sites)
+        if not any(spec.expect for spec in self._trials.program.outputs):
+            return  # what only does not wait any more would pass for a cure
+        yield (edit for core in self.code.words for edit in instructions.edits(self.code, core))
+        yield insertions.repeats(self.code, groups)
+
+
+class Search:
+    """Tries edits on a program whose run went wrong."""
+
+    def __init__(
+        self, program: Program, clock: int, quantum: int = 1000, waits: Waits | None = None
+    ) -> None:
+        self.trials = Trials(program, clock, quantum)
+        self._waits = waits or Waits()
+        self.parts = [Part(n, self.trials) for n in range(len(self.trials.bench.parts))]
+        self.cures: list[Cure] = []
+
+    def run(self, seconds: float = SECONDS) -> list[Cure]:
+        """The changes that cure, the likeliest first; rarer kinds where none is likely."""
+        began, until = time.monotonic(), time.process_time() + seconds
+
+        def late(share: float) -> bool:
+            now = time.process_time()
+            return now > share or time.monotonic() - began > AT_MOST
+
+        self._files()
+        for tier in zip_longest(*(part.tiers(self._waits) for part in self.parts), fillvalue=()):
+            now = time.process_time()
+            share = now + (until - now) / 2  # so that every kind has its turn
+            for part, edits in zip(self.parts, tier, strict=True):
+                for edit in edits:
+                    if late(share):
+                        break
+                    if self.trials.is_right(partial(edit.apply, room=part.room), part.number):
+                        self._cured(part, edit)
+            if any(cure.cost <= SURE for cure in self.cures):
+                break
+        return self._best()
+
+    def _files(self) -> None:
+        if self.trials.program.path is None or self.trials.program.is_chip:
+            return
+        for one in FileEdits(self.trials).every():
+            if one.cures():
+                where = Where(file="PROGRAM.toml", line=one.line)
+                self.cures.append(Cure(where, one.text, one.cost, None))
+
+    def _cured(self, part: Part, edit: Edit) -> None:
+        where = part.lines.where(edit.core, edit.at)
+        waits = (where.core, where.file, where.line) in self._waits.lines
+        cost = edit.cost + _VICTIM * waits
+        self.cures.append(Cure(where, edit.text, cost, edit, part.number))
+
+    def _best(self) -> list[Cure]:
+        """The likeliest cure of each line."""
+        best: dict[object, Cure] = {}
+        for cure in sorted(self.cures, key=lambda cure: cure.cost):
+            best.setdefault((cure.where.core, cure.where.file, cure.where.line), cure)
+        return list(best.values())

@@ -1,0 +1,94 @@
+"""Runs of a program with a change in it: does it end as it should, with the right outputs?"""
+
+from collections.abc import Callable, Sequence
+
+from bhemu.errors import BhemuError, InputError
+from bhemu.names import resolve as address_of
+from bhemu.program.schema import OutputSpec, Program
+from bhemu.tile import Tile
+from bhemu.why.repair.bench import bench_of
+
+_LEAST, _TIMES = 200_000, 3  # clock units that a changed run may take, and times the first run's
+
+
+class Trials:
+    """One tile or chip on which a program is run again and again from its launch on.
+
+    `clock`: when the unchanged run ended; `seconds`: after which a run is given up.
+    """
+
+    def __init__(
+        self, program: Program, clock: int, quantum: int = 1000, seconds: float = 2.0
+    ) -> None:
+        self.program, self._quantum = program, quantum
+        self.bench = bench_of(program, quantum)
+        self._limit = max(_LEAST, _TIMES * (clock - self.bench.first_clock))
+        self._seconds = seconds
+        self._wrong: set[bytes] = set()
+        self._plain: bytes | None = None  # L1 after the unchanged run, of one tile
+        self._ended = False
+        self.count = 0
+
+    @property
+    def tile(self) -> Tile:
+        """The first tile."""
+        return self.bench.parts[0][0]
+
+    def of(self, program: Program) -> "Trials":
+        """The same for another program."""
+        return Trials(program, self._limit, self._quantum, self._seconds)
+
+    def begin(self) -> Tile:
+        """As it was launched; the first tile."""
+        self.bench.begin()
+        return self.tile
+
+    def ends(self) -> bool:
+        """Run on; whether the program comes to its end."""
+        self.count += 1
+        for tile in (tile for part in self.bench.parts for tile in part):
+            tile.state.flush[:] = 1
+        return self.bench.ends(self._limit, self._seconds)
+
+    def is_right(self, change: Callable[[Tile], None], part: int = 0) -> bool:
+        """Whether the program ends and all its outputs are as expected after `change`.
+
+        change: of each tile of `part` of the program.
+        """
+        self.begin()
+        for tile in self.bench.parts[part]:
+            change(tile)
+        try:
+            self._ended = self.ends()
+        except BhemuError:
+            self._ended = False
+        return self._ended and self._agrees([self.bench.read(s) for s in self.program.outputs])
+
+    def _agrees(self, outputs: Sequence[bytes]) -> bool:
+        whole = b"".join(outputs)
+        if whole in self._wrong:
+            return False
+        for spec, data in zip(self.program.outputs, outputs, strict=True):
+            report = spec.check(data)
+            if report is not None and not report.equal:
+                self._wrong.add(whole)
+                return False
+        return True
+
+    def reads_right(self, number: int, spec: OutputSpec) -> bool:
+        """Whether the unchanged run is right where output `number` is read as `spec` says."""
+        if self._plain is None:
+            self.is_right(lambda tile: None)
+            self._plain = self.tile.state.l1.tobytes() if self._ended else b""
+        if not self._plain:
+            return False
+        try:
+            for i, own in enumerate(self.program.outputs):
+                one = spec if i == number else own
+                at = address_of(self.tile, one.at)
+                report = one.check(self._plain[at : at + one.size])
+                if report is not None and not report.equal:
+                    return False
+        except InputError:
+            return False
+        return True

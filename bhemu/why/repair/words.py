@@ -1,0 +1,223 @@
+"""Edits of what a site gives away: fields of Tensix words and of Config words, the whole store."""
+
+from collections.abc import Iterator
+
+from bhemu.devices.bus.naming import device_name
+from bhemu.memmap import (
+    GPR_BASE,
+    GPR_END,
+    MOP_CFG_BASE,
+    MOP_CFG_END,
+    TENSIX_CFG_BASE,
+    TENSIX_CFG_END,
+)
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.config_fields import Field
+from bhemu.tensix.insn import REGISTRY, Instruction, decode, disassemble
+from bhemu.why.repair.edits import (
+    NOP,
+    Edit,
+    alternatives,
+    pushing,
+    storing,
+    xoring,
+)
+from bhemu.why.repair.sites import Code, Site, pushes
+
+Known = dict[tuple[str, str], frozenset[int]]
+
+
+def _by_word(fields: object) -> dict[int, list[tuple[str, Field]]]:
+    found: dict[int, list[tuple[str, Field]]] = {}
+    for name, field in vars(fields).items():
+        if isinstance(field, Field):
+            found.setdefault(field.word, []).append((name, field))
+    return found
+
+
+_RS2 = 31 << 20
+_FAR = 0.015  # of numbers without fields, others are tried in a few bits only
+_CONFIG = _by_word(config_fields)
+_THREAD = _by_word(thread_fields)
+
+
+Change = tuple[int, str, float]  # the other value, what is different, how far away it is
+
+
+def _parts(fields: list[tuple[str, Field]], value: int) -> Iterator[Change]:
+    """A configuration word with one field changed."""
+    for name, field in fields:
+        now = value >> field.shift & field.mask
+        for other, far in alternatives(now, field.mask.bit_length()):
+            changed = value & ~(field.mask << field.shift) | other << field.shift
+            yield changed, f"{name} = {other:#x} instead of {now:#x}", far
+
+
+def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
+    """The same fields under the opcode of another instruction of the unit."""
+    names = tuple((f.name, f.hi, f.lo) for f in cls.fields)
+    for opcode, other in REGISTRY.items():
+        same = names == tuple((f.name, f.hi, f.lo) for f in other.fields)
+        if other is not cls and other.unit == cls.unit and same and other.execute is not None:
+            yield word & 0xFFFFFF | opcode << 24
+
+
+_GENEROUS = {("SEMINIT", "init_value"): 1.0, ("SEMINIT", "max_value"): 0.2,
+             ("STALLWAIT", "wait_res"): 0.2, ("STALLWAIT", "stall_res"): 0.2}  # fmt: skip
+"""Fields that cure by giving or waiting for more than was meant."""
+
+
+def word_changes(word: int, known: Known) -> Iterator[Change]:
+    """What else a Tensix word may have been meant to be."""
+    cls = decode(word)
+    if cls is None:
+        return
+    if cls.name == "SETC16":
+        values = cls.operands(word)
+        for other, text, far in _parts(
+            _THREAD.get(values["setc16_reg"], []), values["setc16_value"]
+        ):
+            yield word & ~0xFFFF | other & 0xFFFF, text, far
+    for field in cls.fields:
+        if field.name == "setc16_value" and cls.operands(word)["setc16_reg"] in _THREAD:
+            continue
+        now, kept = field.get(word), known.get((cls.name, field.name), frozenset())
+        if field.width < 4:
+            kept = frozenset()  # any value is known there
+        more = _GENEROUS.get((cls.name, field.name), 0.0)
+        for other, far in alternatives(now, field.width, kept):
+            text = f"{cls.name} {field.name}={other:#x} instead of {now:#x}"
+            yield field.put(word, other), text, far + more
+    for other in sisters(cls, word):
+        yield other, f"{disassemble(other)} instead of {disassemble(word)}", 0.0
+
+
+def _stored(address: int, value: int, known: Known) -> Iterator[Change]:
+    """What else may have been meant to be stored to a device."""
+    if MOP_CFG_BASE + 8 <= address < MOP_CFG_END:
+        yield from word_changes(value, known)
+        return
+    fields: list[tuple[str, Field]] = []
+    if TENSIX_CFG_BASE <= address < TENSIX_CFG_END:
+        fields = _CONFIG.get(((address - TENSIX_CFG_BASE) >> 2) % CONFIG_WORDS, [])
+    if fields:
+        yield from _parts(fields, value)
+        return
+    name = device_name(address, 0)
+    for other, far in alternatives(value, 32):
+        if far < _FAR or other ^ value < 256 or other < value:
+            yield other, f"{other:#x} in {name} instead of {value:#x}", far
+
+
+def is_template(site: Site) -> bool:
+    """Whether it stores a Tensix word of a MOP."""
+    return site.address is not None and MOP_CFG_BASE + 8 <= site.address < MOP_CFG_END
+
+
+def places(site: Site) -> set[object]:
+    """What a site writes for others to use later: Config words, slots, GPRs, MOP words."""
+    if not pushes(site):
+        return {site.address}
+    found: set[object] = set()
+    for word in site.values:
+        cls = decode(word)
+        fields = {} if cls is None else cls.operands(word)
+        name = "" if cls is None else cls.name
+        if name == "REPLAY" and fields["load_mode"]:
+            first = fields["start_idx"]
+            found |= {(site.core, "slot", n % 32) for n in range(first, first + fields["len"])}
+        elif name == "SETC16":
+            found.add((site.core, "thread", fields["setc16_reg"]))
+        elif name in ("WRCFG", "CFGSHIFTMASK"):
+            found.add(TENSIX_CFG_BASE + 4 * fields["cfg_reg"])
+        elif name.startswith("RMWCIB"):
+            found.add(TENSIX_CFG_BASE + 4 * fields["cfg_reg_addr"])
+    return found
+
+
+def known_values(sites: list[Site]) -> Known:
+    """The values that fields of words have in this program, by (mnemonic, field)."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for site in sites:
+        for word in site.values if pushes(site) or is_template(site) else ():
+            cls = decode(word)
+            for field in cls.fields if cls is not None else ():
+                assert cls is not None
+                found.setdefault((cls.name, field.name), set()).add(field.get(word))
+    written = {value >> 1 for value in found.get(("SETDMAREG", "reg_index_16b"), set())}
+    stored = [site.address for site in sites if site.address is not None]
+    written |= {(at - GPR_BASE) // 4 % 64 for at in stored if GPR_BASE <= at < GPR_END}
+    for mnemonic, name in (("WRCFG", "gpr_address"),):
+        found[mnemonic, name] = found.get((mnemonic, name), set()) | written
+    return {key: frozenset(sorted(values)[:8]) for key, values in found.items()}
+
+
+def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
+    """Changes of a site that gives away several values: bits the other way round in all."""
+    first = values[0]
+    same = ~0
+    for value in values:
+        same &= ~(value ^ first)
+    for other, text, far in found:
+        if (other ^ first) & ~same == 0:
+            yield other ^ first, text, far + 0.01
+    for mask in dict.fromkeys(value ^ first for value in values[1:]):
+        yield mask, f"another of the values that it takes in turn: xor {mask:#x}", 0.0
+
+
+def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iterator[Edit]:
+    """What may be changed of one line: `group` are its sites, copies of each other.
+
+    overwrites: it replaces what another line has put there.
+    """
+    site, core = group[0], group[0].core
+    held, free = code.words[core], code.free_registers(core)
+    what = disassemble(site.values[0]) if pushes(site) else _name(site)
+    left_out = tuple((one.pc, (NOP,)) for one in group)
+    yield Edit(core, left_out, f"leave out {what}", 0.9 if overwrites else 1.35)
+    value = site.values[0]
+    found = word_changes(value, known) if pushes(site) else _stored(site.address or 0, value, known)
+    if len(site.values) > 1:
+        for mask, text, far in _several(site.values, found):
+            changed = tuple((one.pc, xoring(held[one.pc], mask, free)) for one in group)
+            yield Edit(core, changed, text, 1 + far)
+        return
+    for other, text, far in found:
+        if site.address is None:
+            changed = tuple((one.pc, (pushing(other),)) for one in group)
+        else:
+            changed = tuple((one.pc, storing(held[one.pc], other, free)) for one in group)
+        yield Edit(core, changed, text, 1 + far)
+
+
+def exchanges(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
+    """Two neighbouring lines of a core that give away each other's value."""
+    for n, group in enumerate(groups):
+        near = [other for other in groups[n + 1 : n + 4] if other[0].core == group[0].core]
+        for other in near:
+            a, b = group[0], other[0]
+            held = code.words[a.core]
+            if a.values == b.values or len(group) > 1 or len(other) > 1:
+                continue
+            if a.address is None and b.address is None:
+                changed: tuple[tuple[int, tuple[int, ...]], ...] = (
+                    (a.pc, (held[b.pc],)),
+                    (b.pc, (held[a.pc],)),
+                )
+                what = f"{disassemble(b.values[0])} and then {disassemble(a.values[0])}"
+            elif a.address is not None and b.address is not None and not pushes(a):
+                first, second = held[a.pc], held[b.pc]
+                changed = (
+                    (a.pc, (first & ~_RS2 | second & _RS2,)),
+                    (b.pc, (second & ~_RS2 | first & _RS2,)),
+                )
+                what = f"exchange the values of {_name(a)} and {_name(b)}"
+            else:
+                continue
+            yield Edit(a.core, changed, what, 1.2)
+
+
+def _name(site: Site) -> str:
+    assert site.address is not None
+    return f"the store of {site.values[0]:#x} to {device_name(site.address, site.core)}"

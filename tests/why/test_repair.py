@@ -1,0 +1,95 @@
+"""The check "repair": edits of code and of PROGRAM.toml, and the planted bugs that it finds."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import planted
+import pytest
+from test_firmware import toolchain
+
+from bhemu import Program
+from bhemu.riscv.asm import addi
+from bhemu.why.repair.edits import Edit, alternatives, pushing
+from bhemu.why.repair.search import Search
+from bhemu.why.repair.sites import pushes
+from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.trial import Trials
+
+ROOT = planted.ROOT
+BUGS = planted.bugs()
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """firmware/build.py over a copy of the sources, the generated header beside them."""
+    build = toolchain()
+    root = tmp_path_factory.mktemp("sources")
+    shutil.copytree(ROOT / "firmware", root / "firmware")
+    build.write_header(root / "firmware")
+    own, build.ROOT = build.ROOT, root  # the module is that of every other test, too
+    yield build
+    build.ROOT = own
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
+def test_a_planted_bug(bug: planted.Bug, compiler: ModuleType, tmp_path: Path) -> None:
+    """2 points: the first finding names it; 1: another one does; 0: none."""
+    made = planted.make(bug, tmp_path / "bug", compiler)
+    findings = planted.why(made.folder)
+    assert findings, "nothing was found"
+    rank = planted.rank(made, findings)
+    assert (0 if rank == 0 else 2 if rank == 1 else 1) >= bug.points, findings[0]["text"]
+
+
+@pytest.mark.parametrize("name", sorted({bug.program for bug in BUGS}))
+def test_the_corrected_twin(name: str) -> None:
+    assert planted.why(ROOT / "elfs" / name) == []
+
+
+def test_an_unchanged_program_is_right_again_and_again() -> None:
+    trials = Trials(Program.load(ROOT / "elfs" / "add1"), 5000)
+    assert [trials.is_right(lambda tile: None) for _ in range(3)] == [True] * 3
+
+
+def test_an_added_word_executes_and_the_rest_goes_on() -> None:
+    search = Search(Program.load(ROOT / "elfs" / "add1"), 5000)
+    site = next(one for one in search.parts[0].sites if one.core == 2 and pushes(one))
+    held = search.parts[0].code.words[2][site.pc]
+    nothing = Edit(2, ((site.pc, (held, addi(0, 0, 0), addi(0, 0, 0))),), "", 1.0)
+    unknown = Edit(2, ((site.pc, (held, pushing(0xFF000000))),), "", 1.0)
+    assert search.trials.is_right(lambda tile: nothing.apply(tile, 0xE0000))
+    assert not search.trials.is_right(lambda tile: unknown.apply(tile, 0xE0000))
+    assert search.trials.is_right(lambda tile: None)
+
+
+def test_no_correct_program_is_changed_by_the_search() -> None:
+    program = Program.load(ROOT / "elfs" / "add1")
+    tile = program.launch()
+    end = tile.run()
+    Search(program, tile.clock)
+    again = program.launch()
+    assert again.run() == end
+    assert (again.l1 == tile.l1).all()
+
+
+def test_values_near_are_tried_before_values_far_away() -> None:
+    found = dict(alternatives(6, 8, frozenset({9})))
+    assert found[9] < found[7] == found[5] == found[12] == found[3] < found[0x46]
+    assert 6 not in found
+    assert max(found) <= 255
+
+
+def test_lines_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "PROGRAM.toml"
+    path.write_text(
+        '[[set]] # first\nat = 1\nvalues = ["u32:1", # one\n  "u32:2",\n  "u32:3"]\n'
+        '[[set]]\nvalues = ["u32:4", "u32:5"]\n[run]\nlimit = 3\n'
+    )
+    lines = TomlLines(path)
+    assert [lines.value("set", 0, "values", k) for k in range(3)] == [3, 4, 5]
+    assert [lines.value("set", 1, "values", k) for k in range(2)] == [7, 7]
+    assert (lines.table("set", 1), lines.key("set", 1, "at"), lines.key("run", 0, "limit")) == (
+        *(6, 6, 9),
+    )
