@@ -2,9 +2,9 @@
 
     python scripts/test_hosts.py [PART...]
 
-Parts: ttnn (default: all). What is installed is kept in .hosts, or in the folder that BHEMU_HOSTS
-names. A part that cannot be had on this machine is named and left out; one that fails is exit
-code 1.
+Parts: ttnn, exalens (default: all). What is installed is kept in .hosts, or in the folder that
+BHEMU_HOSTS names. A part that cannot be had on this machine is named and left out; one that fails
+is exit code 1.
 """
 
 import os
@@ -16,12 +16,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TTNN = ROOT / "scripts" / "stock_ttnn"
+EXALENS = ROOT / "scripts" / "stock_exalens"
 SECONDS = 900  # for all operations, their kernels' compilation and ours included
 TEST_SECONDS = 6  # in which a simulator whose host has ended must end
 
-sys.path.insert(0, str(TTNN))
+sys.path[:0] = [str(TTNN), str(EXALENS)]
 
-import install  # noqa: E402 - from the folder above
+import install  # noqa: E402 - from the folders above
+import session  # noqa: E402
 
 
 def simulator(folder: Path) -> Path:
@@ -83,7 +85,15 @@ def ttnn(folder: Path) -> str:
     return f"{'; '.join(results)}; {seconds:.1f} s"
 
 
-PARTS: dict[str, Callable[[Path], str]] = {"ttnn": ttnn}
+def exalens(folder: Path) -> str:
+    """Stock tt-exalens: its commands say what they must, and its gdb server serves stock gdb."""
+    folder.mkdir(exist_ok=True)
+    begin = time.monotonic()
+    done = session.check(folder, simulator(folder))
+    return f"{done}; {time.monotonic() - begin:.1f} s"
+
+
+PARTS: dict[str, Callable[[Path], str]] = {"ttnn": ttnn, "exalens": exalens}
 
 
 def main(names: Sequence[str]) -> int:
@@ -94,7 +104,7 @@ def main(names: Sequence[str]) -> int:
     for name in names or PARTS:
         try:
             print(f"{name}: {PARTS[name](folder / name)}", flush=True)
-        except install.Missing as what:
+        except (install.Missing, session.Missing) as what:
             print(f"{name}: left out: {what}", flush=True)
         except (RuntimeError, OSError, subprocess.SubprocessError) as problem:
             print(f"{name}: FAILED\n{problem}", flush=True)

@@ -34,7 +34,7 @@ LAYERS = (
     ("hosts", "why"),
     ("sweeps",),
     ("bench", "pictures"),
-    ("cli",),
+    ("cli", "pytest_plugin"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
