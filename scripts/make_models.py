@@ -285,7 +285,8 @@ REACHED = [
         "dbg_thread_unhalt: a store to SOFT_RESET_0 that resets a packer and releases NCRISC, for"
         " which there is no code",
         "MMIO-FIELD",
-        "refused: neither what a packer loses nor what NCRISC executes there is known",
+        'noted with reference = "llk" (DEBUG-PACKER-RESET): nothing that an idle packer loses is'
+        " modelled; the stand-in for tt-exalens holds NCRISC again",
     ),
     (
         "topk_xl, top32_rm: SFPCONFIG of a LaneConfig that differs from lane to lane",

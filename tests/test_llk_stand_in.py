@@ -22,7 +22,8 @@ from llk_runner import ELFS, PARAMS, UNPACK_A
 from bhemu.cli import main
 from bhemu.errors import GuestFault, InputError, NoProgress, NotModelled, Undefined
 from bhemu.llk import device, harness
-from bhemu.riscv.asm import EBREAK, code
+from bhemu.memmap import SOFT_RESET_BITS
+from bhemu.riscv.asm import A0, A1, EBREAK, PARK, ZERO, code, li, sw
 
 
 @pytest.fixture
@@ -120,6 +121,23 @@ def test_an_llk_assert_is_found_by_asking_for_it(lib: ModuleType) -> None:
     assert hit == {"TRISC0": False, "TRISC1": True, "TRISC2": False}
     (frame,) = lib.callstack("0,0", [str(ELFS / "trisc1.elf")], risc_name="TRISC1", device_id=0)
     assert (frame.pc, frame.function_name) == (0xB000, "_start")
+
+
+def test_a_kernel_may_release_ncrisc_which_has_no_code(lib: ModuleType) -> None:
+    """As the end of a dump does; ncrisc goes back into reset, the kernel goes on."""
+    suite = Suite(lib)
+    suite.run(addition())
+    suite.command(harness.RESET_TRISCS)
+    lib.write_to_device("0,0", 0x12000, bytes(64))
+    for start, mailbox in ((0x6000, 0x1FFB8), (0xB000, 0x1FFBC), (0x10000, 0x1FFC0)):
+        words = [*li(A0, mailbox), *li(A1, 0xFF), sw(A1, A0)]
+        if start == 0xB000:
+            words = [*li(A0, 0xFFB121B0), sw(ZERO, A0), *words]
+        lib.write_to_device("0,0", start, code(words, PARK))
+    suite.command(harness.START_TRISCS)
+    assert lib.read_word_from_device("0,0", 0x1FFBC) == 0xFF
+    held = suite.registers().read_register(SOFT_RESET)
+    assert held == 1 << SOFT_RESET_BITS[4]
 
 
 def test_reads_that_do_not_poll_let_no_time_pass(lib: ModuleType) -> None:

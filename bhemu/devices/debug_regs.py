@@ -16,9 +16,9 @@ from bhemu.devices import (
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.quirks import follows_llk, noted, refuse
 from bhemu.tensix.state import CFG0_RESET, LOCAL_SIZE, RESET, RUNNING, State
-from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
 
 ARRAY = error(
     "DEBUG-ARRAY",
@@ -26,6 +26,12 @@ ARRAY = error(
     "the debug array port is read with array {array}, select {select}, row {row}, or while it"
     " is not enabled",
     "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023",
+)
+PACKER_RESET = error(
+    "DEBUG-PACKER-RESET",
+    NCB,
+    "{value:#x} stored to SOFT_RESET_0 resets packers: what one holds beside its counters and"
+    " configuration while it is idle is not modelled, so nothing changes",
 )
 _ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN >> 2  # indices into the words of the block
 _ARRAY_CMD = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD >> 2
@@ -39,6 +45,7 @@ _TRISC_OVERRIDE = mm.RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE >> 2
 _NCRISC_RESET_PC = mm.RISCV_DEBUG_REG_NCRISC_RESET_PC >> 2
 _NCRISC_OVERRIDE = mm.RISCV_DEBUG_REG_NCRISC_RESET_PC_OVERRIDE >> 2
 _DST = 2
+_PACKERS = 0x3C  # bits of SOFT_RESET_0
 _KEEP_LOCAL = (6, 0, 2, 4, 8)  # bits of DISABLE_RESET: brisc, trisc0-2, ncrisc
 
 
@@ -138,11 +145,17 @@ def _hold(s: Any, c: Any) -> None:
 
 @njit
 def _store_soft_reset(s: Any, value: Any) -> Any:
-    """SOFT_RESET_0: holds and releases the five cores; other units are refused by name."""
-    if value & 0x7FFFFFFF & ~mm.SOFT_RESET_ALL:
+    """SOFT_RESET_0: holds and releases the five cores; other units are refused by name.
+
+    tt-llk's dumps reset a packer, with nothing else in reset: with reference llk that is noted.
+    """
+    others = value & 0x7FFFFFFF & ~mm.SOFT_RESET_ALL
+    if others & ~_PACKERS or (others and not follows_llk(s)):
         return rules.FIELD
+    if others:
+        noted(s, PACKER_RESET, value=value)
     before = np.int64(s.debug[_SOFT_RESET])
-    s.debug[_SOFT_RESET] = np.uint32(value & mm.SOFT_RESET_ALL)
+    s.debug[_SOFT_RESET] = np.uint32(value & (mm.SOFT_RESET_ALL | _PACKERS))
     for c in range(len(mm.SOFT_RESET_BITS)):
         bit = 1 << mm.SOFT_RESET_BITS[c]
         if (value ^ before) & bit:

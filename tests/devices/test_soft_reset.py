@@ -4,6 +4,8 @@ import pytest
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
+from bhemu.tensix.quirks import counted
+from bhemu.tensix.status import RULES
 from bhemu.tile import Tile
 
 SOFT_RESET, DISABLE_RESET = 0xFFB121B0, 0xFFB12224
@@ -65,3 +67,18 @@ def test_units_of_the_coprocessor_have_no_reset_here(bit: int) -> None:
     with pytest.raises(InputError, match="asks for what is not modelled"):
         tile.write32(SOFT_RESET, 1 << bit)
     assert tile.read32(SOFT_RESET) == 0
+
+
+@pytest.mark.parametrize("bit", [0, 2, 5, 6, 17])
+def test_packers_are_reset_as_tt_llks_dumps_do(bit: int) -> None:
+    """Reference llk: bits 2 to 5 are taken and noted, the coprocessor stays as it is."""
+    tile = Tile(reference="llk")
+    tile.write32(SOFT_RESET, 0)
+    if not 2 <= bit <= 5:
+        with pytest.raises(InputError, match="asks for what is not modelled"):
+            tile.write32(SOFT_RESET, 1 << bit)
+        return
+    tile.write32(SOFT_RESET, 1 << bit)
+    assert tile.read32(SOFT_RESET) == 1 << bit
+    tile.write32(SOFT_RESET, 0)
+    assert {RULES[n].rule: k for n, k in counted(tile.state).items()} == {"DEBUG-PACKER-RESET": 1}
