@@ -14,7 +14,8 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.debug.origin import Origin
+    from bhemu.debug.origin import Finder, Origin
+    from bhemu.debug.precision import Lost, Steps
     from bhemu.debug.ulps import TileError
     from bhemu.program.schema import OutputSpec, Program
     from bhemu.tile import Tile
@@ -34,6 +35,9 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
 @click.option(
     "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
 )
+@click.option(
+    "--steps", is_flag=True, help="which step lost how much: unpack, fidelity, sum in Dst, pack"
+)
 @run_options
 def command(**values: Any) -> int:
     """Run a program and compare its outputs with exact values.
@@ -42,12 +46,15 @@ def command(**values: Any) -> int:
     format and include rounding: 0.5 is the best a format can do. When an output holds a NaN or an
     infinity, the program runs again to find where the first one came from: the word that wrote it
     to L1, the word that put it into Dst and, if that is an SFPSTORE, the vector instructions that
-    computed it. Distances do not affect the exit code; otherwise it is that of run.
+    computed it. With --steps the program runs once more beside a computation in float64 from the
+    words of L1 on. Distances do not affect the exit code; otherwise it is that of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.target import Target
+        from bhemu.debug.origin import Finder
+        from bhemu.debug.precision import Steps
         from bhemu.launch import launch
 
         exact = _exact(chosen.program, values["against"])
@@ -57,10 +64,18 @@ def command(**values: Any) -> int:
             return launch(chosen.program, quantum=chosen.quantum, progress=progress)
 
         target = Target(chosen, progress, one_tile=True)
-    return _run(target, fresh, exact, values["tiles"], progress)
+    steps = Steps(chosen.program, fresh) if values["steps"] else None
+    return _run(target, Finder(chosen.program, fresh), exact, steps, values["tiles"], progress)
 
 
-def _run(target: "Target", fresh: Any, exact: dict[str, Any], rows: int, progress: Progress) -> int:
+def _run(
+    target: "Target",
+    finder: "Finder",
+    exact: dict[str, Any],
+    steps: "Steps | None",
+    rows: int,
+    progress: Progress,
+) -> int:
     chosen, tile = target.chosen, target.tile
     error: BhemuError | None = None
     interrupted = False
@@ -75,10 +90,9 @@ def _run(target: "Target", fresh: Any, exact: dict[str, Any], rows: int, progres
         return failure.show(error, as_json=chosen.as_json)
     if interrupted:
         return EXIT_INTERRUPTED
-    from bhemu.debug.origin import Finder
-
-    finder = Finder(chosen.program, fresh)
-    found = [_measure(tile, finder, spec, exact[spec.name]) for spec in chosen.program.outputs]
+    found = [
+        _measure(tile, finder, spec, exact[spec.name], steps) for spec in chosen.program.outputs
+    ]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
         output.say(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
@@ -124,6 +138,8 @@ class Measured:
     first: tuple[int, ...] | None
     value: float
     origin: "Origin | None"
+    lost: "list[Lost] | None" = None
+    places: dict[str, str] | None = None
 
     @property
     def most(self) -> float:
@@ -146,10 +162,17 @@ class Measured:
         mean = None if self.tiles is None else self.mean
         form = {"dtype": spec.dtype, "shape": list(spec.shape), "layout": spec.layout}
         error = {"max_ulp": most, "mean_ulp": mean, "not_finite": self.not_finite}
-        return {"name": spec.name, **form, **error, "first_not_finite": first, "tiles": tiles}
+        shown: dict[str, Any] = {"name": spec.name, **form, **error, "first_not_finite": first}
+        shown["tiles"] = tiles
+        if self.lost is not None:
+            shown["steps"] = [one.as_dict() for one in self.lost]
+            shown["places"] = self.places
+        return shown
 
 
-def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measured:
+def _measure(
+    tile: "Tile", finder: "Finder", spec: "OutputSpec", exact: Any, steps: "Steps | None"
+) -> Measured:
     import numpy as np
 
     from bhemu.debug import ulps
@@ -169,6 +192,8 @@ def _measure(tile: "Tile", finder: Any, spec: "OutputSpec", exact: Any) -> Measu
         first=first,
         value=0.0 if first is None else float(got[first]),
         origin=source,
+        lost=None if steps is None else steps.lost(spec),
+        places=None if steps is None else steps.places,
     )
 
 
@@ -181,6 +206,8 @@ def _show(result: Measured, rows: int) -> None:
     else:
         output.say(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
         _table(result, rows)
+    if result.lost is not None:
+        _show_steps(result, rows)
     if result.first is not None:
         _show_first(result)
 
@@ -203,6 +230,33 @@ def _table(result: Measured, rows: int) -> None:
     Console(width=_WIDTH, highlight=False).print(table)
     if len(tiles) > rows:
         output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
+
+
+def _show_steps(result: Measured, rows: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from bhemu.debug.shadow import STEPS
+
+    lost = result.lost or []
+    if not lost:
+        output.say("no step was followed: floats of 8 bits or more in tiles are")
+        return
+    output.say("error that each step adds, root mean square in ULP (rounding alone costs 0.29)")
+    table = Table(box=None, pad_edge=False)
+    for name in (*STEPS, "bits", "followed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("most", no_wrap=True)
+    table.add_column("tile", no_wrap=True)
+    for one in sorted(lost, key=lambda one: -one.ulp[one.most])[:rows]:
+        cells = [f"{one.ulp[step]:.3g}" for step in STEPS]
+        most = one.most if one.ulp[one.most] else ""
+        where = ", ".join(str(n) for n in one.tile.values())
+        table.add_row(*cells, f"{one.bits:.1f}", f"{one.followed:.0%}", most, f"({where})")
+    Console(width=_WIDTH, highlight=False).print(table)
+    for step, place in (result.places or {}).items():
+        if any(one.ulp[step] for one in lost):
+            output.say(f"{step}: {place}")
 
 
 def _show_first(result: Measured) -> None:

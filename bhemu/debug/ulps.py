@@ -48,11 +48,26 @@ def spacing(exact: Floats, fmt: codecs.Format) -> Floats:
     return unit
 
 
+def _greatest(size: Floats) -> Floats:
+    """The greatest value of each element's tile, else of all; 1 where everything is 0."""
+    edge, all_of_it = tensor.EDGE["tile32"], size.max(initial=0.0) or 1.0
+    if size.ndim < 2 or size.shape[-2] % edge or size.shape[-1] % edge:
+        return np.full_like(size, all_of_it)
+    blocks = size.reshape(*size.shape[:-2], size.shape[-2] // edge, edge, -1, edge)
+    most = np.broadcast_to(blocks.max(axis=(-3, -1), keepdims=True), blocks.shape)
+    return np.where(most == 0, all_of_it, most).reshape(size.shape)
+
+
 def distances(got: NDArray[Any], exact: Floats, fmt: codecs.Format) -> Floats:
-    """ULP between what came out and the exact values; infinite where only one is not finite."""
+    """ULP between what came out and the exact values; infinite where only one is not finite.
+
+    An exact zero has no last place: there the unit is that of the greatest value of its tile.
+    """
     values = codecs.widen(got)
+    finite = np.where(np.isfinite(exact), exact, 0.0)
+    sizes = np.where(exact == 0, _greatest(np.abs(finite)), exact)
     with np.errstate(invalid="ignore"):
-        error: Floats = np.abs(values - exact) / spacing(exact, fmt)
+        error: Floats = np.abs(values - exact) / spacing(sizes, fmt)
     same = (values == exact) | (np.isnan(values) & np.isnan(exact))
     error[same] = 0.0
     error[~same & ~(np.isfinite(values) & np.isfinite(exact))] = np.inf

@@ -34,7 +34,8 @@ def _span(first: int, end: int) -> str:
     return f"L1 {first:#x}..{end:#x}"
 
 
-def _fields(cls: Any, word: int) -> Any:
+def fields(cls: Any, word: int) -> Any:
+    """The fields of a word as its unit takes them."""
     return cls.Fields(*(field.get(word) for field in cls.fields), word)
 
 
@@ -80,7 +81,7 @@ class Pack(NamedTuple):
 
 def unpack_of(s: State, t: int, word: int) -> Unpack | None:
     """What an UNPACR would do; None for one that unpacks nothing."""
-    f = _fields(UnpackWord, word)
+    f = fields(UnpackWord, word)
     if f.cfg_context_cnt_inc or f.search_cache_flush:
         return None
     u = f.unpack_block_selection
@@ -104,7 +105,7 @@ def unpack_of(s: State, t: int, word: int) -> Unpack | None:
 
 def pack_of(s: State, t: int, word: int) -> Pack | None:
     """What a PACR would do; None for one that packs nothing."""
-    f = _fields(PackWord, word)
+    f = fields(PackWord, word)
     if f.flush:
         return None
     m = plain(modes.mode_of)(s, t)
@@ -119,7 +120,7 @@ def pack_of(s: State, t: int, word: int) -> Pack | None:
 
 
 def _unpacr(s: State, t: int, word: int) -> str:
-    f = _fields(UnpackWord, word)
+    f = fields(UnpackWord, word)
     u = f.unpack_block_selection
     if f.cfg_context_cnt_inc:
         return f"unpacker {u}: counts its context on, unpacks nothing"
@@ -153,7 +154,7 @@ def _target(s: State, does: Unpack) -> str:
 
 
 def _pacr(s: State, t: int, word: int) -> str:
-    f = _fields(PackWord, word)
+    f = fields(PackWord, word)
     does = pack_of(s, t, word)
     if does is None:
         return "ends the tile, packs nothing"

@@ -152,3 +152,13 @@ def test_no_bit_pattern_of_an_output_makes_numpy_complain(name: str, exact: list
     (found,) = ulps.by_tile(got, wanted, codecs.FORMATS[name], "raw")
     assert found.infinite > 0
     assert ulps.first_not_finite(got) == (0, 0)
+
+
+def test_at_an_exact_zero_the_unit_is_that_of_its_tile() -> None:
+    exact = np.zeros((64, 32))
+    exact[3, 4] = 4.0
+    got = exact + 2.0**-5
+    far = ulps.distances(got, exact, codecs.FORMATS["bf16"])
+    assert far[:32] == pytest.approx(1.0)
+    assert far[32:] == pytest.approx(1.0), "a tile of zeros has the unit of the whole"
+    assert ulps.distances(np.full(3, 2.0**-7), np.zeros(3), BF16).tolist() == [1.0] * 3
