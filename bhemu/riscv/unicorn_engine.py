@@ -290,6 +290,7 @@ class UnicornEngine:
             if uc is not None:
                 uc.mem_protect(0, mm.L1_SIZE, _READ_WRITE)
             self.flush(core)
+        self._s.code_page[:] = 0
 
     # Interpreted twins of primitives.py
 
