@@ -38,7 +38,7 @@ HOSTS = (
     *("watch_log", "log", "log_clock", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
     *("time_slice", "look_every", "look_left", "leave_at", "attention"),
-    *("translate_after", "page_count"),
+    *("code_page", "translate_after", "page_count"),
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))

@@ -49,4 +49,5 @@ class CompiledEngine:
         return address < L1_SIZE
 
     def forget_code(self) -> None:
-        """Nothing is kept of code."""
+        """Nothing is kept of code but where it was."""
+        self._s.code_page[:] = 0

@@ -242,13 +242,19 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 
 @njit
+def no_code(c: Any, pc: Any) -> Any:
+    """The error of a fetch outside of L1, or of a page of L1 that the engine must allow."""
+    local = LOCAL_BASE <= pc < LOCAL_BASE + LOCAL_SIZES[c]
+    return np.int64(FETCH_PROT if pc < L1_SIZE or local or _is_device(pc) else FETCH_UNMAPPED)
+
+
+@njit
 def _fetches(s: Any, c: Any, pc: Any) -> Any:
     """0 when the word at `pc` may be executed, else the error; notes the page as code."""
     if pc < L1_SIZE:
         s.code_page[pc // PAGE] |= np.uint8(1 << c)
         return np.int64(0)
-    local = LOCAL_BASE <= pc < LOCAL_BASE + LOCAL_SIZES[c]
-    return np.int64(FETCH_PROT if local or _is_device(pc) else FETCH_UNMAPPED)
+    return no_code(c, pc)
 
 
 @njit

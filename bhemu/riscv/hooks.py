@@ -309,6 +309,8 @@ def _slice(s: Any, c: Any) -> Any:
             registers_into(s, c)
             if error != core_loop.TRANSLATE:
                 return error
+        if s.engine[c] == np.uint64(0):
+            return core_loop.no_code(c, np.int64(s.pc[c]))
         error = _translated_slice(s, c)
         if error == FETCH_PROT or error == FETCH_UNMAPPED:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))

@@ -111,13 +111,17 @@ else:
 
 @njit
 def registers_from(s: Any, c: Any) -> None:
-    """Copy x1-x31 of core `c` from the engine into the record."""
+    """Copy x1-x31 of core `c` from its engine, if there is one yet, into the record."""
+    if s.engine[c] == np.uint64(0):
+        return
     for i in range(1, 32):
         s.regs[c, i] = np.uint32(x_register(s, c, i))
 
 
 @njit
 def registers_into(s: Any, c: Any) -> None:
-    """Copy x1-x31 of core `c` from the record into the engine, while it does not run."""
+    """Copy x1-x31 of core `c` from the record into its engine, if any, while it does not run."""
+    if s.engine[c] == np.uint64(0):
+        return
     for i in range(1, 32):
         _set_x_register(s, c, i, s.regs[c, i])

@@ -154,26 +154,30 @@ class UnicornEngine:
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
 
     def __init__(self, s: State) -> None:
-        memory_check.check_cores(CORES + 2)  # the self-test and register_file make one each
-        layout = _inspected()
         self._s = s
         s.translate_after[0] = _translate_after()
-        self._uc = [_new_core() for _ in range(CORES)]
-        self._keep: list[Any] = []
-        for core, uc in enumerate(self._uc):
-            # Pages become executable when they are fetched: loads and stores are slower where a
-            # page may hold code.
-            uc.mem_map_ptr(0, mm.L1_SIZE, _READ_WRITE, s.base)
-            local = s.local[core].ctypes.data
-            uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], _READ_WRITE, local)
-            if JIT:
-                self._attach_native(uc)
-            else:
-                self._attach_interpreted(uc)
-            s.engine[core] = _handle(uc)
-            s.registers[core] = register_file.locate(uc, _handle(uc), layout)
+        self._uc: list[Any] = [None] * CORES  # each is made when it has something to translate
         if JIT:
             s.run_core[0] = load(NATIVE["run_core"]).address
+
+    def _make(self, core: int) -> None:
+        """The engine of one core, which has its registers from now on."""
+        memory_check.check_cores(1 + 2)  # the self-test and register_file make one each
+        layout, s = _inspected(), self._s
+        uc = self._uc[core] = _new_core()
+        # Pages become executable when they are fetched: loads and stores are slower where a page
+        # may hold code.
+        uc.mem_map_ptr(0, mm.L1_SIZE, _READ_WRITE, s.base)
+        local = s.local[core].ctypes.data
+        uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], _READ_WRITE, local)
+        if JIT:
+            self._attach_native(uc)
+        else:
+            self._attach_interpreted(uc)
+        s.registers[core] = register_file.locate(uc, _handle(uc), layout)
+        s.engine[core] = _handle(uc)
+        for number in range(1, 32):
+            self.write_register(core, number, int(s.regs[core, number]))
 
     def _attach_native(self, uc: Any) -> None:
         library = _engine_library()
@@ -224,11 +228,15 @@ class UnicornEngine:
 
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""
+        if self._uc[core] is None:
+            return int(self._s.regs[core, number])
         return int(self._uc[core].reg_read(primitives.REG_X0 + number)) if number else 0
 
     def write_register(self, core: int, number: int, value: int) -> None:
         """x1-x31; writes to x0 are dropped."""
-        if number:
+        if self._uc[core] is None:
+            self._s.regs[core, number] = value & 0xFFFFFFFF if number else 0
+        elif number:
             self._uc[core].reg_write(primitives.REG_X0 + number, value & 0xFFFFFFFF)
 
     def reset(self) -> None:
@@ -239,7 +247,8 @@ class UnicornEngine:
 
     def flush(self, core: int) -> None:
         """Drop translated code: what L1 holds now is what runs next."""
-        self._uc[core].ctl_flush_tb()
+        if self._uc[core] is not None:
+            self._uc[core].ctl_flush_tb()
         self._s.flush[core] = self._s.translated[core] = 0
         counts = self._s.page_count[core]
         counts[counts < core_loop.TRANSLATED] = 0
@@ -251,19 +260,23 @@ class UnicornEngine:
         dropped as well, so that the block that ends in front of the first one goes.
         """
         self._s.page_count[core, address // PAGE : (address + size + PAGE - 1) // PAGE] = 0
-        first = address - 4
+        uc, first = self._uc[core], address - 4
+        if uc is None:
+            return
         if address & -PAGE == (address + size - 1) & -PAGE == first & -PAGE:
             try:
-                self._uc[core].ctl_remove_cache(first, address + size)
+                uc.ctl_remove_cache(first, address + size)
             except unicorn.UcError:
-                self._uc[core].ctl_flush_tb()
+                uc.ctl_flush_tb()
         else:
-            self._uc[core].ctl_flush_tb()
+            uc.ctl_flush_tb()
 
     def make_executable(self, core: int, address: int) -> bool:
         """Allow execution of the page that holds `address`; False outside L1."""
         if address >= mm.L1_SIZE:
             return False
+        if self._uc[core] is None:
+            self._make(core)
         self._s.code_page[address // PAGE] |= 1 << core
         self._uc[core].mem_protect(address & -PAGE, PAGE, unicorn.UC_PROT_ALL)
         return True
@@ -274,8 +287,10 @@ class UnicornEngine:
         A page that the record does not know to hold code would keep stale code after a write.
         """
         for core, uc in enumerate(self._uc):
-            uc.mem_protect(0, mm.L1_SIZE, _READ_WRITE)
+            if uc is not None:
+                uc.mem_protect(0, mm.L1_SIZE, _READ_WRITE)
             self.flush(core)
+        self._s.code_page[:] = 0
 
     # Interpreted twins of primitives.py
 
