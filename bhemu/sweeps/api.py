@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,7 @@ def perform(
             known = {n: v for n, v in done[run.key].items() if n not in run.parameters}
             found[run.key] = results.row(run, {**known, "run": run.job.number})
     todo = [run.job for run in plan.runs if run.key not in found]
-    before, seconds = len(found), 0.0
+    before, began = len(found), time.monotonic()
 
     def take(record: Record) -> None:
         run = plan.runs[record["number"]]
@@ -189,9 +190,10 @@ def perform(
     try:
         if todo:
             pool = Cluster(scheduler) if scheduler else Processes(workers)
-            seconds = execute(plan, todo, pool, take)
+            execute(plan, todo, pool, take)
     except KeyboardInterrupt:
         interrupts.done()
     finally:
+        seconds = time.monotonic() - began
         whole = journal is None or journal.finish(plan, rows())
     return Results(plan, rows(), seconds, len(found) - before, whole)

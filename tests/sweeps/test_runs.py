@@ -3,6 +3,8 @@
 import json
 import multiprocessing
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,6 +173,16 @@ def test_an_error_is_a_row_with_rule_and_place_and_names_the_callers_files(folde
     assert "bhemu-sweep" not in bad["message"]
 
 
+def test_a_program_of_a_chip_is_swept_too(folder: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "elfs" / "copy_dram", folder / "copy_dram")
+    values = {"delivery": ["round", "late"], "seed": [0, 1], "engine": ["compiled"]}
+    rows = bhemu.sweep("copy_dram", values, workers=1).rows
+    assert [row["outcome"] for row in rows] == ["ok"] * 4
+    assert len({row["digest"] for row in rows}) == 1
+    plain, again, late, other = (row["clock"] for row in rows)
+    assert plain == again and len({plain, late, other}) == 3
+
+
 def test_resume_runs_what_is_missing_and_what_has_changed(add1: Path) -> None:
     whole = bhemu.sweep(add1, workers=1, out="out")
     path = Path("out") / "runs.jsonl"
@@ -198,6 +210,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(add1: Path) -> None:
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert "interrupted: --resume goes on" in out
+    assert re.search(r"\d now, in [1-9\d]+\.\d s, \d{1,5} runs/s", out), out
     assert "Traceback" not in err
     kept = [json.loads(line) for line in path.read_text().splitlines()]
     assert 3 < len(kept) < 2703
