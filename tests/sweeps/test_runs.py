@@ -173,6 +173,21 @@ def test_an_error_is_a_row_with_rule_and_place_and_names_the_callers_files(folde
     assert "bhemu-sweep" not in bad["message"]
 
 
+def test_what_a_check_finds_is_the_outcome_of_a_run_that_is_else_fine(folder: Path) -> None:
+    path = folder / "add1" / "PROGRAM.toml"
+    before, after = path.read_text().split("[[input]]")
+    path.write_text(before + "[[output]]" + after.partition("[[output]]")[2])  # nobody writes src
+    values = {"check": ["uninit"], "engine": ["compiled"]}
+    (row,) = bhemu.sweep("add1", values, compare=False, workers=1).rows
+    assert (row["outcome"], row["exit_code"], row["rule"]) == ("finding", 1, "uninit")
+    assert row["core"] and row["file"] and row["findings"][0].startswith("[uninit]")
+    assert row["command"].endswith("--check uninit --engine compiled --no-compare")
+    (hang,) = bhemu.sweep("hang_cycle", values, workers=1).rows
+    assert (hang["outcome"], hang["rule"]) == ("no progress", "DEADLOCK")
+    with pytest.raises(InputError, match="no check is called 'unini'"):
+        bhemu.sweep("add1", {"check": ["unini"]})
+
+
 def test_a_program_of_a_chip_is_swept_too(folder: Path) -> None:
     shutil.copytree(Path(__file__).parents[2] / "elfs" / "copy_dram", folder / "copy_dram")
     values = {"delivery": ["round", "late"], "seed": [0, 1], "engine": ["compiled"]}
