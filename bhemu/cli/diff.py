@@ -15,6 +15,7 @@ from bhemu.errors import EXIT_DIFFERS, EXIT_OK
 if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library
     from bhemu.oracle.programs import Verdict
+    from bhemu.sweeps.campaign import Question
 
 
 @click.command("diff")
@@ -74,29 +75,39 @@ def command(
     with progress.starting():
         from bhemu.oracle import generators
         from bhemu.oracle.libttsim import find
+        from bhemu.sweeps.campaign import Question
 
-        campaign = None if unit is None else generators.load("campaign")
+        if unit is not None:
+            generators.load("campaign")
         library = find(ttsim)
-    if campaign is None:
+    if unit is None:
         assert program is not None
         return _report(_compare(library, reference, program, allow_outside), as_json)
+    asked = Question(library.path, reference, unit, seed, range(first, first + count))
+    return _report_tally(_campaign(library, asked, most, workers, progress), as_json)
+
+
+def _campaign(
+    library: "Library", asked: "Question", most: int, workers: int | None, progress: Progress
+) -> "Tally":
+    """Compare generated programs, in this process or in several."""
 
     def status(index: int) -> None:
-        progress.status(f"{unit} {index + 1} of {first + count}")
+        progress.status(f"{asked.unit} {index + 1} of {asked.indices.stop}")
 
-    indices = range(first, first + count)
-    if workers == 1 or count == 1:
+    if workers == 1 or len(asked.indices) == 1:
+        from bhemu.oracle import generators
         from bhemu.oracle.compare import Judge
 
-        judge = Judge(library, reference)
-        tally = campaign.run(judge, unit, seed, indices, stop_after=most, progress=status)
+        campaign = generators.load("campaign")
+        judge = Judge(library, asked.reference)
+        tally: Tally = campaign.run(judge, *asked[2:], stop_after=most, progress=status)
     else:
-        from bhemu.sweeps.campaign import Question, run
+        from bhemu.sweeps.campaign import run
 
-        question = Question(library.path, reference, str(unit), seed, indices)
-        tally = run(question, stop_after=most, workers=workers, progress=status)
+        tally = run(asked, stop_after=most, workers=workers, progress=status)
     progress.status("")
-    return _report_tally(tally, as_json)
+    return tally
 
 
 class Tally(Protocol):

@@ -63,7 +63,8 @@ def command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
             files.check_writable(report, "--report", plan.files.values())
         folder = folder_of(chosen) if values["out"] is None else Path(values["out"])
         journal = Journal(folder, resume=values["resume"], replace=values["replace"])
-    with _shown(plan, progress, quiet or as_json) as step:
+    kept = sum(run.key in journal.done for run in plan.runs)
+    with _shown(plan, kept, quiet or as_json) as step:
         found = api.perform(
             plan,
             journal,
@@ -77,7 +78,7 @@ def command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
 
 
 @contextmanager
-def _shown(plan: "Plan", progress: Progress, quiet: bool) -> "Iterator[Step | None]":
+def _shown(plan: "Plan", kept: int, quiet: bool) -> "Iterator[Step | None]":
     """On a terminal: how many runs are done and failed, the rate, and how long it will take."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -93,7 +94,7 @@ def _shown(plan: "Plan", progress: Progress, quiet: bool) -> "Iterator[Step | No
         bars.TimeRemainingColumn(elapsed_when_finished=True),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("runs", total=len(plan.runs), failed=0, rate=0.0)
+        task = shown.add_task("runs", total=len(plan.runs), completed=kept, failed=0, rate=0.0)
         failed = 0
 
         def step(row: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from bhemu import arguments, interrupts
 from bhemu.errors import InputError
 from bhemu.program import files
 from bhemu.sweeps import results
-from bhemu.sweeps.job import Record
+from bhemu.sweeps.job import Job, Record
 from bhemu.sweeps.plan import Plan
 from bhemu.sweeps.results import Failure, Journal
 from bhemu.sweeps.spec import (
@@ -151,6 +152,38 @@ def _made(
     return Sweep("sweep", Path(), parts, choose, count, seed, compare)
 
 
+class _Kept:
+    """The rows so far, by key: those of the journal that the plan still has, and new ones."""
+
+    def __init__(self, plan: Plan, journal: Journal | None, progress: Progress | None) -> None:
+        self._plan, self._journal, self._progress = plan, journal, progress
+        self._rows: dict[str, Record] = {}
+        done = {} if journal is None else journal.done
+        for run in plan.runs:
+            if run.key in done:
+                known = {n: v for n, v in done[run.key].items() if n not in run.parameters}
+                self._rows[run.key] = results.row(run, {**known, "run": run.job.number})
+
+    def rows(self) -> list[Record]:
+        """In the order of the plan."""
+        return [self._rows[run.key] for run in self._plan.runs if run.key in self._rows]
+
+    def missing(self) -> list[Job]:
+        """What is to be run."""
+        return [run.job for run in self._plan.runs if run.key not in self._rows]
+
+    def take(self, record: Record) -> None:
+        """A run has ended: into the journal, once."""
+        run = self._plan.runs[record["number"]]
+        if run.key in self._rows:
+            return
+        row = self._rows[run.key] = results.row(run, record)
+        if self._journal is not None:
+            self._journal.add(row)
+        if self._progress is not None:
+            self._progress(row)
+
+
 def perform(
     plan: Plan,
     journal: Journal | None,
@@ -163,35 +196,17 @@ def perform(
     from bhemu.sweeps.engine import execute
     from bhemu.sweeps.pool import Cluster, Processes
 
-    done = {} if journal is None else journal.done
-    found: dict[str, Record] = {}
-    for run in plan.runs:
-        if run.key in done:
-            known = {n: v for n, v in done[run.key].items() if n not in run.parameters}
-            found[run.key] = results.row(run, {**known, "run": run.job.number})
-    todo = [run.job for run in plan.runs if run.key not in found]
-    before, seconds = len(found), 0.0
-
-    def take(record: Record) -> None:
-        run = plan.runs[record["number"]]
-        if run.key not in found:
-            found[run.key] = results.row(run, record)
-            if journal is not None:
-                journal.add(found[run.key])
-            if progress is not None:
-                progress(found[run.key])
-
-    def rows() -> list[Record]:
-        return [found[run.key] for run in plan.runs if run.key in found]
-
+    kept, began = _Kept(plan, journal, progress), time.monotonic()
+    before, jobs = kept.rows(), kept.missing()
     if journal is not None:
-        journal.begin(rows())
+        journal.begin(before)
     try:
-        if todo:
+        if jobs:
             pool = Cluster(scheduler) if scheduler else Processes(workers)
-            seconds = execute(plan, todo, pool, take)
+            execute(plan, jobs, pool, kept.take)
     except KeyboardInterrupt:
         interrupts.done()
     finally:
-        whole = journal is None or journal.finish(plan, rows())
-    return Results(plan, rows(), seconds, len(found) - before, whole)
+        seconds = time.monotonic() - began
+        whole = journal is None or journal.finish(plan, kept.rows())
+    return Results(plan, kept.rows(), seconds, len(kept.rows()) - len(before), whole)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -141,8 +140,6 @@ def _given_up(job: Job, problems: list[str]) -> Record:
     }
 
 
-def execute(plan: Plan, jobs: Iterable[Job], pool: Pool, take: Callable[[Record], None]) -> float:
-    """Run the jobs on the pool, each record to `take` as it comes; the seconds it took."""
-    begin = time.monotonic()
+def execute(plan: Plan, jobs: Iterable[Job], pool: Pool, take: Callable[[Record], None]) -> None:
+    """Run the jobs on the pool, each record to `take` as it comes."""
     Engine(plan, pool, take, deque(jobs)).run()
-    return time.monotonic() - begin

@@ -3,6 +3,8 @@
 import json
 import multiprocessing
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,6 +173,31 @@ def test_an_error_is_a_row_with_rule_and_place_and_names_the_callers_files(folde
     assert "bhemu-sweep" not in bad["message"]
 
 
+def test_what_a_check_finds_is_the_outcome_of_a_run_that_is_else_fine(folder: Path) -> None:
+    path = folder / "add1" / "PROGRAM.toml"
+    before, after = path.read_text().split("[[input]]")
+    path.write_text(before + "[[output]]" + after.partition("[[output]]")[2])  # nobody writes src
+    values = {"check": ["uninit"], "engine": ["compiled"]}
+    (row,) = bhemu.sweep("add1", values, compare=False, workers=1).rows
+    assert (row["outcome"], row["exit_code"], row["rule"]) == ("finding", 1, "uninit")
+    assert row["core"] and row["file"] and row["findings"][0].startswith("[uninit]")
+    assert row["command"].endswith("--check uninit --engine compiled --no-compare")
+    (hang,) = bhemu.sweep("hang_cycle", values, workers=1).rows
+    assert (hang["outcome"], hang["rule"]) == ("no progress", "DEADLOCK")
+    with pytest.raises(InputError, match="no check is called 'unini'"):
+        bhemu.sweep("add1", {"check": ["unini"]})
+
+
+def test_a_program_of_a_chip_is_swept_too(folder: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "elfs" / "copy_dram", folder / "copy_dram")
+    values = {"delivery": ["round", "late"], "seed": [0, 1], "engine": ["compiled"]}
+    rows = bhemu.sweep("copy_dram", values, workers=1).rows
+    assert [row["outcome"] for row in rows] == ["ok"] * 4
+    assert len({row["digest"] for row in rows}) == 1
+    plain, again, late, other = (row["clock"] for row in rows)
+    assert plain == again and len({plain, late, other}) == 3
+
+
 def test_resume_runs_what_is_missing_and_what_has_changed(add1: Path) -> None:
     whole = bhemu.sweep(add1, workers=1, out="out")
     path = Path("out") / "runs.jsonl"
@@ -198,6 +225,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(add1: Path) -> None:
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert "interrupted: --resume goes on" in out
+    assert re.search(r"\d now, in [1-9\d]+\.\d s, \d{1,5} runs/s", out), out
     assert "Traceback" not in err
     kept = [json.loads(line) for line in path.read_text().splitlines()]
     assert 3 < len(kept) < 2703

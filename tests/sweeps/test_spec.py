@@ -1,5 +1,6 @@
 """What a SWEEP.toml says, which runs come of it, and how its mistakes are named."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,31 @@ def test_a_mistake_is_named_before_anything_runs(
 ) -> None:
     assert old in GRID
     assert said in refusal(folder, GRID.replace(old, new, 1))
+
+
+TOKENS = [
+    *("[]", "{}", '""', "-1", "true", "1e309", "nan", "[[1]]", '"{x}"', '"../x"', "1979-05-27"),
+    *("99999999999999999999", "{ first = 1 }", "{ first = 0, last = 9 }", "[parameters]", "\x00"),
+]
+
+
+def test_a_damaged_file_is_an_input_error_or_a_sweep(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BHEMU_LIMIT_SWEEP_RUNS", "100")
+    r, refused = random.Random(3), 0
+    for _ in range(400):
+        lines = GRID.splitlines()
+        for _ in range(r.randrange(1, 3)):
+            i = r.randrange(len(lines))
+            key = lines[i].partition("=")[0]
+            cut = lines[i][: r.randrange(len(lines[i]) + 1)]
+            lines[i] = r.choice([f"{key}= {r.choice(TOKENS)}", cut, lines[i] + r.choice(TOKENS)])
+        try:
+            plan(folder, "\n".join(lines))
+        except InputError:
+            refused += 1
+    assert 200 < refused < 400
 
 
 def test_the_number_of_runs_has_a_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,43 +1,107 @@
-"""docs/sweep.md does what it says, and names the columns and options that there are."""
+"""The page of a sweep, in a real browser: tables, heat map, sorting, filtering."""
 
-import os
-import re
+import html.parser
 import shutil
-import sys
+import subprocess
 from pathlib import Path
 
-import tutorial
+import pytest
 
-from bhemu.sweeps.spec import OPTIONS, RESULTS, TEMPLATES
-from bhemu.sweeps.worker import FOUND, OUTCOMES
+import bhemu
+from bhemu.errors import InputError
+from bhemu.sweeps.page import page, view
+from bhemu.sweeps.plan import Plan
+from bhemu.sweeps.spec import load_sweep
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "sweep.md"
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+ACTS = """
+const act = (id, name, value) => {
+  if (value !== undefined) document.getElementById(id).value = value;
+  document.getElementById(id).dispatchEvent(new Event(name));
+};
+const texts = (id, tag) => [...document.querySelectorAll(`#${id} ${tag}`)].map(e => e.textContent);
+const found = { heat: texts("heat", "td"), note: document.getElementById("heat-note").textContent };
+act("heat-value", "change", "t1");
+found.words = texts("heat", "td");
+act("filter", "input", "differs");
+found.filtered = document.getElementById("runs-note").textContent;
+act("filter", "input", "");
+document.querySelectorAll("#runs th")[3].click();
+document.querySelectorAll("#runs th")[3].click();
+found.sorted = [...document.querySelectorAll("#runs tbody tr")].map(r => r.cells[3].textContent);
+found.titles = document.querySelectorAll("img").length;
+document.title = "result " + JSON.stringify(found);
+"""
 
 
-def test_the_page_runs(tmp_path: Path) -> None:
-    (tmp_path / "bhemu").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bhemu "$@"\n')
-    (tmp_path / "bhemu").chmod(0o755)
-    work = tmp_path / "work"
-    work.mkdir()
-    shutil.copytree(ROOT / "elfs", work / "elfs", ignore=shutil.ignore_patterns("*-results"))
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    assert tutorial.run(PAGE, work, {**os.environ, **path}) == 5
-    assert (work / "page.html").read_text().startswith("<!doctype html>")
+class Title(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.text = False, ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.inside = tag == "title"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+    def handle_data(self, data: str) -> None:
+        self.text += data if self.inside else ""
 
 
-def words(text: str) -> set[str]:
-    return set(re.findall(r"`(\w+)`", text))
+def shown(path: Path, profile: Path) -> str:
+    """The title of a page after its scripts have run in a browser without a screen."""
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={profile}", "--virtual-time-budget=5000", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    title = Title()
+    title.feed(done.stdout)
+    return title.text
 
 
-def test_the_page_names_every_option_flag_column_and_outcome() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    options = text.partition("options of `bhemu run`")[2].partition(". A\n")[0]
-    assert words(options) == set(OPTIONS)
-    keys = next(line for line in text.splitlines() if line.startswith("| `set`"))
-    assert words(keys.split("|")[1]) == set(TEMPLATES)
-    table = text.partition("| columns | |")[2].partition("\n\n")[0]
-    named = {word for line in table.splitlines()[2:] for word in words(line.split("|")[1])}
-    assert named == set(RESULTS)
-    outcomes = next(line for line in table.splitlines() if "`outcome`" in line)
-    assert set(re.findall(r'"([^"]+)"', outcomes)) == {*OUTCOMES.values(), FOUND}
+@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome on this machine")
+def test_the_page_works_in_a_browser(add1: Path, tmp_path: Path) -> None:
+    import json
+
+    add1.write_text(add1.read_text().replace('"scalars"', '"<img src=x onerror=alert(1)>"'))
+    found = bhemu.sweep(add1, workers=1)
+    made = page(found, view(found.plan, "scalar,quantum", None)).decode()
+    assert "http" not in made.replace("http-equiv", "")
+    path = tmp_path / "page.html"
+    path.write_text(made.replace("</body>", f"<script>{ACTS}</script></body>"))
+    title = shown(path, tmp_path / "profile")
+    assert title.startswith("result "), title
+    said = json.loads(title.removeprefix("result "))
+    assert said["heat"] == ["1", "0", "1"] * 4  # scalar 1.0 is what the file expects
+    assert said["note"] == "mean of failed: 0 to 1"
+    assert said["words"] == ["165"] * 12
+    assert said["filtered"] == "8 of 12 runs"
+    quanta = [str(row["quantum"]) for row in found.rows]
+    assert said["sorted"] == sorted(quanta, key=int, reverse=True)
+    assert said["titles"] == 0
+
+
+def test_the_failures_stand_in_the_page_without_its_script(add1: Path) -> None:
+    made = page(bhemu.sweep(add1, workers=1), None).decode()
+    assert "12 runs of add1: 8 differs, 4 ok" in made
+    assert "y: tile (0,0) face 0 row 0 column 0" in made
+    assert "bhemu run add1 --set runtime_args+4=f32:0.5 --quantum 100 --engine compiled" in made
+
+
+@pytest.mark.parametrize(
+    ("heat", "value", "said"),
+    [
+        ("scalar", None, "want two parameters"),
+        ("scalar,quantun", None, "no parameter quantun\nhint: did you mean quantum?"),
+        ("scalar,engine", None, "no parameter engine"),
+        (None, "clocks", "no column clocks\nhint: did you mean clock?"),
+    ],
+)
+def test_a_view_that_the_sweep_has_not_is_named(
+    add1: Path, heat: str | None, value: str | None, said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        view(Plan(load_sweep(add1)), heat, value)
+    assert said in str(caught.value)

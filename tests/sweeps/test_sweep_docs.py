@@ -1,0 +1,43 @@
+"""docs/sweep.md does what it says, and names the columns and options that there are."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import tutorial
+
+from bhemu.sweeps.spec import OPTIONS, RESULTS, TEMPLATES
+from bhemu.sweeps.worker import FOUND, OUTCOMES
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "sweep.md"
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    (tmp_path / "bhemu").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bhemu "$@"\n')
+    (tmp_path / "bhemu").chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.copytree(ROOT / "elfs", work / "elfs", ignore=shutil.ignore_patterns("*-results"))
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    assert tutorial.run(PAGE, work, {**os.environ, **path}) == 5
+    assert (work / "page.html").read_text().startswith("<!doctype html>")
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"`(\w+)`", text))
+
+
+def test_the_page_names_every_option_flag_column_and_outcome() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    options = text.partition("options of `bhemu run`")[2].partition(". A\n")[0]
+    assert words(options) == set(OPTIONS)
+    keys = next(line for line in text.splitlines() if line.startswith("| `set`"))
+    assert words(keys.split("|")[1]) == set(TEMPLATES)
+    table = text.partition("| columns | |")[2].partition("\n\n")[0]
+    named = {word for line in table.splitlines()[2:] for word in words(line.split("|")[1])}
+    assert named == set(RESULTS)
+    outcomes = next(line for line in table.splitlines() if "`outcome`" in line)
+    assert set(re.findall(r'"([^"]+)"', outcomes)) == {*OUTCOMES.values(), FOUND}
