@@ -8,7 +8,8 @@ datums that it writes must not keep their values, all others must.
 import numpy as np
 import pytest
 from matrix_reference import high_row
-from test_matrix_move import BF16, filled, run
+from move_model import BF16, filled
+from unit_runner import run
 
 from bhemu.errors import BhemuError
 from bhemu.tensix import status

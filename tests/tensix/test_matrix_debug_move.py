@@ -5,8 +5,8 @@ The golden model knows eight rows only; one row is the page's `Move8Rows == fals
 
 import numpy as np
 import pytest
-from test_matrix_move import BF16, BFP8, FP16, INT8, TF32, A, Model, filled, flushed, rule, run
-from unit_runner import numbers
+from move_model import BF16, BFP8, FP16, INT8, TF32, A, Model, filled, flushed, rule
+from unit_runner import numbers, run
 
 from bhemu.tensix import status
 from bhemu.tensix.quirks import counted
