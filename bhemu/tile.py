@@ -1,6 +1,8 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
+import importlib
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -319,6 +321,21 @@ class Tile(OneThread, Controls, Tensors):
         if self._program is None:
             raise InputError("no program was launched", hint="Program.load(path).launch()")
         return collect(self._program, self._output)
+
+    def why(self, place: str | None = None, core: str = "brisc") -> "list[Any]":
+        """What is wrong with the launched program, or what made `place` what it is at its end.
+
+        The program runs once more from its launch, beside this tile; the findings are those of
+        `bhemu why` (bhemu.why.findings.Finding, the likeliest first), none for a right program.
+        place: an element of an output, an address, a field, a part of the state, as in "y[0,2]",
+        "0x20000:4", "sem:1"; core: whose local memory it lies in.
+        """
+        self._alone("why")
+        if self._program is None:
+            raise InputError("no program was launched", hint="Program.load(path).launch()")
+        asking = importlib.import_module("bhemu.why.asking")  # above the tile, and much code
+        found: list[Any] = asking.of_program(self._program, place, core, int(self.state.quantum[0]))
+        return found
 
     def _output(self, spec: OutputSpec) -> tuple[int, bytes]:
         address = self.address(spec.at)

@@ -63,12 +63,9 @@ def context(
     target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
 ) -> "Context":
     """What checks of this run work on."""
-    from bhemu.why.check import Context, outcome, unsaved
+    from bhemu.why import asking
 
-    program = unsaved(target.program)
-    machine = target.tile if target.chip is None else target.chip
-    seen = outcome(program, machine, stop, error)
-    return Context(program, seen, target.chosen.quantum, progress.say)
+    return asking.context(target, stop, error, target.chosen.quantum, progress.say)
 
 
 def show(found: "list[Finding]", as_json: bool) -> int:
@@ -101,12 +98,6 @@ def findings(
     target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
 ) -> "list[Finding]":
     """Everything that is wrong with a run, the likeliest first."""
-    from bhemu.why import checks
-    from bhemu.why.findings import of_error, of_output
+    from bhemu.why import asking
 
-    asked = context(target, progress, stop, error)
-    tile = target.tile if target.chip is None else None
-    found = [] if error is None else [of_error(error, target.clock)]
-    if error is None:
-        found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
-    return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])
+    return asking.findings(context(target, progress, stop, error), target, error)

@@ -1,0 +1,53 @@
+"""The whole question, from a program to findings: for `bhemu why` and for Tile.why."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bhemu.errors import BhemuError
+from bhemu.launched import Launched
+from bhemu.machine.stop import Stop
+from bhemu.why import checks
+from bhemu.why.check import Context, outcome, unsaved
+from bhemu.why.findings import Finding, chain, of_error, of_output, place
+
+
+def context(
+    target: Launched,
+    stop: Stop | None,
+    error: BhemuError | None,
+    quantum: int,
+    say: Callable[[str], None],
+) -> Context:
+    """What checks of a run work on."""
+    program = unsaved(target.program)
+    machine = target.tile if target.chip is None else target.chip
+    return Context(program, outcome(program, machine, stop, error), quantum, say)
+
+
+def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:
+    """Everything that is wrong with a run, the likeliest first."""
+    tile = target.tile if target.chip is None else None
+    found = [] if error is None else [of_error(error, target.clock)]
+    if error is None:
+        found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
+    return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])
+
+
+def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:
+    """Run a program once more and tell what is wrong, or what made the place `where` what it is."""
+    target = Launched(unsaved(program), one_tile=where is not None, quantum=quantum)
+    if target.chip is None:
+        target.tile.keep_history()
+    stop, error = None, None
+    try:
+        stop = target.run()
+        error = target.unfinished(stop)
+    except BhemuError as problem:
+        error = problem
+    if where is None:
+        return findings(context(target, stop, error, quantum, lambda _: None), target, error)
+    links = chain(target.tile, target.program, core, where)
+    made = next((link for link in links if link.where is not None), None)
+    culprit = {} if made is None else place(made.where, made.clock, target.tile)
+    evidence = tuple("  " * link.depth + str(link) for link in links[1:])
+    return [Finding("place", "note", str(links[0]), culprit, {"place": where}, evidence, "")]
