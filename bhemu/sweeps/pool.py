@@ -13,7 +13,7 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.sweeps import worker
 
-_PATIENCE = 60  # seconds in which a scheduler that went away may come back
+_PATIENCE = 120  # seconds in which a scheduler that went away may come back
 
 
 class Pool(Protocol):
