@@ -33,7 +33,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET
 from bhemu.tile import Tile
 from bhemu.why import touched
-from bhemu.why.order import HOST, Clock, Order
+from bhemu.why.order import HOST, Clock, Order, Taken
 from bhemu.why.touched import Range, Touched
 from bhemu.why.walk import Access, Instruction, Step, Word
 
@@ -58,6 +58,7 @@ class Event:
     wait: Step | None  # a wait that the thread has issued and that does not hold this word
     push_clock: int  # of the core that pushed a word
     again: bool  # the owner has made the same access before, since it last waited
+    taken: Taken | None  # the semaphore that it has last waited for
     vector: Clock
 
 
@@ -173,6 +174,7 @@ class Races:
             None if wait is None else wait.step,
             order.push_clock[step.thread] if isinstance(step, Word) else 0,
             again,
+            order.taken.get(owner),
             order.clocks[agent].copy(),
         )
         number = self._shadow.add(event)

@@ -49,10 +49,26 @@ class Semaphore:
     """Who has posted and taken, in order, and what was known to whoever set it up."""
 
     base: Clock
+    step: Step | None = None  # the SEMINIT
     value: int = 0
     most: int = 0
     posts: list[Clock] = field(default_factory=list)
     gets: list[Clock] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a thread has passed a SEMWAIT by: so many posts or gets of a semaphore."""
+
+    semaphore: Semaphore
+    of_posts: bool
+    count: int
+    before: Step | None  # the word in front of the wait
+
+    def one_more(self) -> Clock | None:
+        """What one more of them would have been behind."""
+        clocks = self.semaphore.posts if self.of_posts else self.semaphore.gets
+        return clocks[self.count] if 0 <= self.count < len(clocks) else None
 
 
 @dataclass
@@ -61,6 +77,7 @@ class Wait:
 
     step: Step
     blocks: int
+    before: Step | None = None
     conditions: int = 0
     semaphores: int = 0
     semaphore_condition: int = 0
@@ -77,7 +94,8 @@ class Order:
         self.units = units
         self.clocks = np.zeros((AGENTS, AGENTS), np.int64)
         self.waits: list[Wait | None] = [None] * THREADS
-        self.last_wait: list[Step | None] = [None] * THREADS
+        self.taken: dict[int, Taken] = {}  # by agent
+        self._previous: list[Step | None] = [None] * THREADS
         self.push_clock = [0] * THREADS  # of the core, when it pushed what the thread executes
         self.waited = np.zeros(AGENTS, bool)  # acquired something since its last release
         self.acquired = np.zeros(AGENTS, np.int64)  # its own clock when it did
@@ -181,18 +199,19 @@ class Order:
             self._pass(t, wait)
         if cls is not None and cls.name in ("STALLWAIT", "SEMWAIT", "STREAMWAIT"):
             self._wait(step, cls.operands(step.word))
+        else:
+            self._previous[t] = step
         return self.unit(t, unit_of(step.word))
 
     def _wait(self, step: Word, values: dict[str, int]) -> None:
         blocks = values["stall_res"] or gate.DEFAULT_BLOCKS
-        wait = Wait(step, blocks)
+        wait = Wait(step, blocks, self._previous[step.thread])
         if "wait_res" in values:
             wait.conditions = values["wait_res"] or gate.DEFAULT_CONDITIONS
         elif "sem_sel" in values:
             wait.semaphores = values["sem_sel"]
             wait.semaphore_condition = values["wait_sem_cond"]
         self.waits[step.thread] = wait
-        self.last_wait[step.thread] = step
 
     def _pass(self, t: int, wait: Wait) -> None:
         """A word that the wait holds back goes on: what it waited for is before it."""
@@ -206,7 +225,7 @@ class Order:
                 self._join_known(issue, c)
         for i in range(8):
             if wait.semaphores >> i & 1:
-                self._take(issue, self._semaphores[i], wait.semaphore_condition)
+                self._take(issue, self._semaphores[i], wait)
 
     def _join_known(self, issue: int, c: int) -> None:
         """Behind the stores of core `c` to Config that the thread's words were pushed after."""
@@ -223,15 +242,19 @@ class Order:
 
     # Semaphores
 
-    def _take(self, agent: int, semaphore: Semaphore, condition: int) -> None:
+    def _take(self, agent: int, semaphore: Semaphore, wait: Wait) -> None:
         """What a SEMWAIT that was passed is known to be behind."""
         self._join(agent, semaphore.base)
+        condition = wait.semaphore_condition
         posts, gets = len(semaphore.posts), len(semaphore.gets)
         if condition & 1:  # while zero: one post more than there were gets
-            self._join_first(agent, semaphore.posts, gets + 1 - semaphore.value)
+            least = gets + 1 - semaphore.value
+            self._join_first(agent, semaphore.posts, least)
+            self.taken[agent] = Taken(semaphore, True, max(least, 0), wait.before)
         if condition & 2:  # while at its maximum
             least = posts + semaphore.value - semaphore.most + 1
             self._join_first(agent, semaphore.gets, least)
+            self.taken[agent] = Taken(semaphore, False, max(least, 0), wait.before)
         self._acquired(agent)
 
     def _join_first(self, agent: int, clocks: list[Clock], n: int) -> None:
@@ -245,7 +268,7 @@ class Order:
 
     def sem_init(self, agent: int, step: Step, i: int, value: int, most: int) -> None:
         """SEMINIT."""
-        self._semaphores[i] = Semaphore(self.clocks[agent].copy(), value, most)
+        self._semaphores[i] = Semaphore(self.clocks[agent].copy(), step, value, most)
         self._released(agent, step)
 
     def sem_post(self, agent: int, step: Step, i: int) -> None:

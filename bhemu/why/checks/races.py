@@ -80,8 +80,26 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
             return release, text, "release after the last access, and behind a STALLWAIT for it"
         text = "for nothing makes it wait for the other side"
         return event.step, text, "wait (SEMWAIT, TTSync, a word of L1) before this access"
+    if (counted := _miscounted(first, second)) is not None:
+        return counted
     text = f"{_COUNT} does not cover the other side's access"
     return second.step, text, "count posts and gets, and look whether both sides mean this place"
+
+
+def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
+    """The semaphore that lets the second side pass one time too early, if that is it."""
+    taken = second.taken
+    behind = None if taken is None else taken.one_more()
+    if taken is None or behind is None or behind[first.agent] < first.clock:
+        return None
+    semaphore = taken.semaphore
+    if semaphore.step is not None and (semaphore.value or not taken.of_posts):
+        text = "for its semaphore lets the other side go on one time too early"
+        return semaphore.step, text, "SEMINIT with the number of buffers that there are"
+    if not semaphore.gets and taken.before is not None:
+        text = "after which nothing takes from the semaphore that it has waited for"
+        return taken.before, text, "SEMGET when what was waited for is used"
+    return None
 
 
 def _foreign(conflict: Conflict) -> Step | None:
@@ -140,7 +158,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
-        60 if wrong.startswith(_COUNT) else 90,
+        60 if first.waited and second.waited else 90,
     )
 
 
