@@ -158,7 +158,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
-        60 if first.waited and second.waited else 90,
+        60 if first.waited and second.waited else 98,
     )
 
 
