@@ -32,6 +32,7 @@ CONDITIONS = {
     0: "scalar", 1: "unpack0", 2: "unpack1", 3: "pack", 4: "matrix", 9: "mover", 11: "vector",
 }  # fmt: skip
 _TRISC_CONFIG = 1 << 10
+_DRAINED = 32  # instructions of a core after which its stores to Config are taken as done
 
 
 def unit_of(word: int) -> str | None:
@@ -192,6 +193,7 @@ class Order:
         if 0 <= index < len(self._pushes[t]):
             self._join(issue, self._pushes[t][index])
             self.push_clock[t] = int(self._pushes[t][index][step.core])
+            self._join_stores(issue, step.core, self.push_clock[t] - _DRAINED)
         self.clocks[issue, issue] += 1
         cls = decode(step.word)
         wait = self.waits[t]
@@ -222,15 +224,15 @@ class Order:
                 self._join(issue, self.clocks[_UNIT + t * len(UNITS) + UNITS.index(name)])
         if wait.conditions & _TRISC_CONFIG or wait.semaphores:
             for c in (0, t + 1):  # those behind a wait for somebody else are long done
-                self._join_known(issue, c)
+                self._join_stores(issue, c, int(self.clocks[issue, c]))
         for i in range(8):
             if wait.semaphores >> i & 1:
                 self._take(issue, self._semaphores[i], wait)
 
-    def _join_known(self, issue: int, c: int) -> None:
-        """Behind the stores of core `c` to Config that the thread's words were pushed after."""
+    def _join_stores(self, issue: int, c: int, clock: int) -> None:
+        """Behind the stores to Config that core `c` has made up to its `clock`."""
         stores = self._stores[c]
-        known = bisect_right(stores, int(self.clocks[issue, c]), key=_issued)
+        known = bisect_right(stores, clock, key=_issued)
         if known:
             self._join(issue, stores[known - 1][1])
 

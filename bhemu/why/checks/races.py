@@ -268,7 +268,7 @@ CHECK = Check(
     " orders; or a unit whose work nothing waits for",
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
     " all tiles of a chip but two; what comes after 150 000 instructions and words",
-    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction, and 9 with other turns",
+    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns",
     applies=applies,
     run=run,
 )
