@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.traced import Entry
+from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
 from bhemu.tensix.recording import WORDS_AND_STORES
+from bhemu.why.findings import outside_helpers
 from bhemu.why.repair import insertions, instructions, words
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.edits import Edit
@@ -147,6 +149,13 @@ class Search:
                 break
         return self._best()
 
+    @staticmethod
+    def _order(cure: Cure) -> tuple[float, bool, int]:
+        """Of equal changes first those of the kernel's own file, then those next to the output."""
+        core = cure.where.core
+        nearest = CORE_NAMES.index(core) % 4 if core else 0
+        return round(cure.cost, 2), str(cure.where.file).endswith(".h"), -nearest
+
     def _files(self) -> None:
         if self.trials.program.path is None or self.trials.program.is_chip:
             return
@@ -157,6 +166,8 @@ class Search:
 
     def _cured(self, part: Part, edit: Edit) -> float:
         where = part.lines.where(edit.core, edit.at)
+        if edit.given:
+            where = outside_helpers(part.tile, replace(where, thread=None))
         waits = (where.core, where.file, where.line) in self._waits.lines
         cost = edit.cost + _VICTIM * waits
         self.cures.append(Cure(where, edit.text, cost, edit, part.number))
@@ -165,6 +176,6 @@ class Search:
     def _best(self) -> list[Cure]:
         """The likeliest cure of each line."""
         best: dict[object, Cure] = {}
-        for cure in sorted(self.cures, key=lambda cure: cure.cost):
+        for cure in sorted(self.cures, key=self._order):
             best.setdefault((cure.where.core, cure.where.file, cure.where.line), cure)
         return list(best.values())
