@@ -91,7 +91,7 @@ class Part:
         return any(
             mine & words.places(other)
             for other in self.sites
-            if (other.first, other.pc) < (site.first, site.pc)
+            if (other.first, other.pc) < (site.last, site.pc)
             and self.lines.where(other.core, other.pc).line
             != self.lines.where(site.core, site.pc).line
         )
