@@ -1,6 +1,7 @@
-"""Writes the table of checks of docs/why.md from their declarations."""
+"""Writes the tables of docs/why.md: the checks from their declarations, the planted bugs."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -10,6 +11,19 @@ from bhemu.why.checks import every  # noqa: E402
 
 TARGET = ROOT / "docs" / "why.md"
 BEGIN, END = "<!-- checks: scripts/make_checks.py -->\n", "<!-- end of checks -->\n"
+
+BUGS = ROOT / "tests" / "why" / "planted.toml"
+BUGS_BEGIN, BUGS_END = "<!-- bugs: scripts/make_checks.py -->\n", "<!-- end of bugs -->\n"
+
+
+def bugs() -> str:
+    """One row for each planted bug."""
+    rows = ["| pain | bug | program | in | points |", "|---|---|---|---|---|"]
+    for one in tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]:
+        file = one["change"][0][0]
+        points = one.get("points", 2)
+        rows.append(f"| {one['pain']} | {one['name']} | {one['program']} | {file} | {points} |")
+    return "\n".join(rows) + "\n"
 
 
 def table() -> str:
@@ -24,7 +38,9 @@ def page() -> str:
     """The page with the table of now."""
     text = TARGET.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + table() + END + rest.partition(END)[2]
+    text = before + BEGIN + table() + END + rest.partition(END)[2]
+    before, _, rest = text.partition(BUGS_BEGIN)
+    return before + BUGS_BEGIN + bugs() + BUGS_END + rest.partition(BUGS_END)[2]
 
 
 def main() -> int:

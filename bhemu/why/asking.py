@@ -27,7 +27,7 @@ def context(
 def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:
     """Everything that is wrong with a run, the likeliest first."""
     tile = target.tile if target.chip is None else None
-    found = [] if error is None else [of_error(error, target.clock)]
+    found = [] if error is None else [of_error(error, target.clock, tile)]
     if error is None:
         found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
     return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])

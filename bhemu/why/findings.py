@@ -105,13 +105,20 @@ def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
     return Chain(tile, tuple(inputs)).why(text, find(tile, program, core, text))
 
 
-def of_error(error: BhemuError, clock: int) -> Finding:
-    """An error or a hang that ended the run."""
+def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
+    """An error or a hang that ended the run; of a hang the wait that nobody else's wait explains.
+
+    tile: as in `place`.
+    """
     check = "hang" if isinstance(error, NoProgress) else "error"
     evidence = tuple(error.waits) if isinstance(error, NoProgress) else ()
-    return Finding(
-        check, "error", error.message, place(error.where, clock), {}, evidence, error.hint
-    )
+    culprit = place(error.where, clock, tile)
+    waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
+    if not culprit and waiters:
+        known = {**waiters[0].where, "instant": clock}
+        symbol = known.pop("symbol", None)
+        culprit = {"function": symbol, **known}
+    return Finding(check, "error", error.message, culprit, {}, evidence, error.hint)
 
 
 def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Finding:

@@ -60,6 +60,8 @@ def _place_text(where: Where) -> str:
 
 
 def _run(context: Context) -> Sequence[Finding]:
+    if context.symptom.fine:
+        return []
     waits = waits_of(context.symptom.error, context.tile)
     search = Search(context.program, int(context.symptom.machine.clock), context.quantum, waits)
     found = list(_findings(search, context.symptom))

@@ -18,13 +18,15 @@ xor = XOR.assemble
 class Edit:
     """At each pc of `code` other instructions stand in place of that one.
 
-    `text`: the advice; `cost`: how far it goes, less is likelier.
+    `text`: the advice; `cost`: how far it goes, less is likelier; `given`: the value comes from the
+    caller of a helper.
     """
 
     core: int
     code: tuple[tuple[int, tuple[int, ...]], ...]
     text: str
     cost: float
+    given: bool = False
 
     @property
     def at(self) -> int:

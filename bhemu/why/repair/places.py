@@ -34,14 +34,21 @@ class Lines:
         key = core, pc
         if key not in self._known:
             where = where_core(self._tile, core, pc, **instruction(self._tile, pc))
-            before = pc
-            while where.line == 0 and before - 4 in self._code.words.get(core, {}):
-                before -= 4  # the compiler names no line for what it has moved
-                near = where_core(self._tile, core, before)
-                where = replace(where, file=near.file, line=near.line, inlined=near.inlined)
-                where = replace(where, function=near.function)
+            if where.line == 0:
+                where = self._near(where, core, pc)
             self._known[key] = self._outward(where)
         return self._known[key]
+
+    def _near(self, where: Where, core: int, pc: int) -> Where:
+        """The place of what the compiler names no line for: that of the kernel nearby."""
+        near, before = where, pc
+        while near.line == 0 and before - 4 in self._code.words.get(core, {}):
+            before -= 4
+            near = where_core(self._tile, core, before)
+        file, line, function = near.file, near.line, near.function
+        if near.inlined:
+            function, file, line = near.inlined[-1]
+        return replace(where, file=file, line=line, function=function, inlined=())
 
     def _outward(self, where: Where) -> Where:
         inner = where

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.traced import Entry
+from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
 from bhemu.tensix.recording import WORDS_AND_STORES
+from bhemu.why.findings import outside_helpers
 from bhemu.why.repair import insertions, instructions, words
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.edits import Edit
@@ -23,7 +25,8 @@ from bhemu.why.repair.waits import Waits
 
 _ROOM = 1 << 10  # bytes for instructions that are added
 _REACH = 1 << 20
-SECONDS, AT_MOST = 15.0, 30.0  # of the processor, and on the clock
+SECONDS, AT_MOST = 15.0, 45.0  # of the processor, and on the clock
+_LONGER = 4.0  # seconds of the processor that a kind still has once a cure is likely the one
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 SURE = 1.3  # a cure that costs no more is likely the one
 
@@ -88,7 +91,7 @@ class Part:
         return any(
             mine & words.places(other)
             for other in self.sites
-            if (other.first, other.pc) < (site.first, site.pc)
+            if (other.first, other.pc) < (site.last, site.pc)
             and self.lines.where(other.core, other.pc).line
             != self.lines.where(site.core, site.pc).line
         )
@@ -97,14 +100,15 @@ class Part:
         """Edits by kind, the likeliest kinds first."""
         known = words.known_values(self.sites)
         groups = self._groups()
-        yield (
+        changes = (
             edit
             for group in groups
             for edit in words.edits(self.code, group, known, self._overwrites(group[0]))
         )
+        flags = waiting.flags(self.code, self.sites, self.tile, waits)
+        added = insertions.edits(self.code, groups, self.sites)
+        yield from (flags, added, changes) if waits.lines else (changes, flags, added)
         yield words.exchanges(self.code, groups)
-        yield waiting.flags(self.code, self.sites, self.tile, waits)
-        yield insertions.edits(self.code, groups, self.sites)
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
         yield (edit for core in self.code.words for edit in instructions.edits(self.code, core))
@@ -139,10 +143,18 @@ class Search:
                     if late(share):
                         break
                     if self.trials.is_right(partial(edit.apply, room=part.room), part.number):
-                        self._cured(part, edit)
+                        if self._cured(part, edit) <= SURE:
+                            share = min(share, time.process_time() + _LONGER)
             if any(cure.cost <= SURE for cure in self.cures):
                 break
         return self._best()
+
+    @staticmethod
+    def _order(cure: Cure) -> tuple[float, bool, int]:
+        """Of equal changes first those of the kernel's own file, then those next to the output."""
+        core = cure.where.core
+        nearest = CORE_NAMES.index(core) % 4 if core else 0
+        return round(cure.cost, 2), str(cure.where.file).endswith(".h"), -nearest
 
     def _files(self) -> None:
         if self.trials.program.path is None or self.trials.program.is_chip:
@@ -152,15 +164,18 @@ class Search:
                 where = Where(file="PROGRAM.toml", line=one.line)
                 self.cures.append(Cure(where, one.text, one.cost, None))
 
-    def _cured(self, part: Part, edit: Edit) -> None:
+    def _cured(self, part: Part, edit: Edit) -> float:
         where = part.lines.where(edit.core, edit.at)
+        if edit.given:
+            where = outside_helpers(part.tile, replace(where, thread=None))
         waits = (where.core, where.file, where.line) in self._waits.lines
         cost = edit.cost + _VICTIM * waits
         self.cures.append(Cure(where, edit.text, cost, edit, part.number))
+        return cost
 
     def _best(self) -> list[Cure]:
         """The likeliest cure of each line."""
         best: dict[object, Cure] = {}
-        for cure in sorted(self.cures, key=lambda cure: cure.cost):
+        for cure in sorted(self.cures, key=self._order):
             best.setdefault((cure.where.core, cure.where.file, cure.where.line), cure)
         return list(best.values())

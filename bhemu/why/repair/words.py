@@ -163,7 +163,8 @@ def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
         if (other ^ first) & ~same == 0:
             yield other ^ first, text, far + 0.01
     for mask in dict.fromkeys(value ^ first for value in values[1:]):
-        yield mask, f"another of the values that it takes in turn: xor {mask:#x}", 0.0
+        text = f"another of the values that it takes in turn: xor {mask:#x}"
+        yield mask, text, (mask.bit_count() - 1) / 100
 
 
 def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iterator[Edit]:
@@ -181,7 +182,7 @@ def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iter
     if len(site.values) > 1:
         for mask, text, far in _several(site.values, found):
             changed = tuple((one.pc, xoring(held[one.pc], mask, free)) for one in group)
-            yield Edit(core, changed, text, 1 + far)
+            yield Edit(core, changed, text, 1 + far, given=True)
         return
     for other, text, far in found:
         if site.address is None:
