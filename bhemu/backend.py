@@ -107,8 +107,9 @@ class Backend:
 
     def written(self, address: int, size: int) -> None:
         """These bytes of L1 have changed: what was translated from them must not run again."""
-        pages = self._s.code_page[address // PAGE : (address + size + PAGE - 1) // PAGE]
-        cores = int(np.bitwise_or.reduce(pages))
+        first, last = address // PAGE, (address + size - 1) // PAGE
+        pages = self._s.code_page[first : last + 1]
+        cores = int(pages[0]) if first == last else int(np.bitwise_or.reduce(pages))
         for core in range(CORES):
             if cores >> core & 1:
                 self.engine.changed(core, address, size)

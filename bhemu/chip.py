@@ -99,6 +99,7 @@ class Chip(OneThread):
         self.network.state.late_pc[0] = -1
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
+        self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._handed_out: set[int] = set()
         self.runner = ChipRunner(self, quiet, self.threads)
         self._program: Program | None = None
@@ -193,8 +194,17 @@ class Chip(OneThread):
     def _reach(self, x: int, y: int, noc: int) -> "Tile | Bank":
         """The tile or memory at a coordinate; InputError where nothing answers a host."""
         self.check_thread()
+        if type(x) is type(y) is type(noc) is int:
+            known = self._reached.get((noc, x, y))
+            if known is not None:
+                return known
         x, y = coordinate((x, y))
-        word = self.network.endpoint(arguments.integer("noc", noc, 0, 1), (x, y))
+        noc = arguments.integer("noc", noc, 0, 1)
+        found = self._reached[noc, x, y] = self._endpoint(x, y, noc)
+        return found
+
+    def _endpoint(self, x: int, y: int, noc: int) -> "Tile | Bank":
+        word = self.network.endpoint(noc, (x, y))
         kind, index = word & 15, word >> 4 & 0xFF
         if kind == noc_map.TENSIX:
             return self.numbered(index)

@@ -135,7 +135,7 @@ def test_telemetry_is_found_as_hosts_look_for_it() -> None:
     assert found[28] == 0x12050000
     assert found[36] == 0xFF
     fewer = Chip(harvest=(16,), dram_banks=7)
-    assert bin(fewer.read32(arc, values + 4 * list(found).index(34))).count("1") == 13
+    assert bin(fewer.read32(*arc, values + 4 * list(found).index(34))).count("1") == 13
 
 
 @pytest.mark.parametrize(
