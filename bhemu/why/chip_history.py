@@ -41,9 +41,12 @@ class ChipHistory(History):
         """As History; who wrote over the NoC with the source line that its own tile knows."""
         stop = super().last_stop()
         change = stop.change
-        if change is None or change.where.tile == self.tile.xy or change.where.core is None:
+        if change is None or change.where.core is None:
             return stop
-        sender, core = self._chip.tile[change.where.tile], CORE_NAMES.index(change.where.core)
+        xy = change.where.tile
+        if not isinstance(xy, tuple) or xy == self.tile.xy:
+            return stop
+        sender, core = self._chip.tile[xy], CORE_NAMES.index(change.where.core)
         where = report.where_core(sender, core, change.where.pc)
         return replace(stop, change=replace(change, where=where))
 
