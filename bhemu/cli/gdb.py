@@ -30,26 +30,24 @@ def command(**values: Any) -> int:
     """Launch a program and wait for gdb, its five cores as threads.
 
     Nothing has been executed yet when gdb attaches. It reads the ELFs' symbols by itself. monitor
-    takes every command of `bhemu step`; reverse-step and reverse-continue go back. The server ends
+    takes every command of `bhemu step`; reverse-step and reverse-continue go back. Of a chip it
+    shows the tile of --tile, which the others run along with, and does not go back. The server ends
     when gdb kills the program, or with Ctrl-C.
     """
     chosen = settings(values)
-    if chosen.program.is_chip:
-        raise InputError("gdb attaches to programs of one tile", hint="bhemu step --tile x,y")
     with _listener(values["host"], values["port"]) as listener:
         progress = Progress(chosen.quiet)
         with progress.starting():
+            from bhemu.cli.target import Target as Launched
             from bhemu.hosts.gdb.server import serve
             from bhemu.hosts.gdb.target import Target
-            from bhemu.launch import launch
 
-            tile = launch(chosen.program, quantum=chosen.quantum, progress=progress)
-            target = Target(tile, chosen.program)
+            launched = Launched(chosen, progress)
+            target = Target(launched)
         port = listener.getsockname()[1]
         output.say(f"waiting for gdb: gdb-multiarch -ex 'target remote {values['host']}:{port}'")
         serve(target, listener, values["once"])
-    if chosen.save is not None:
-        tile.snapshot().save(chosen.save)
+    launched.save()
     return EXIT_OK
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import Settings, program_options, run_options, settings
+from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
     from bhemu.machine.stop import Stop
-    from bhemu.tile import Tile
     from bhemu.why.check import Context
+    from bhemu.why.chip_history import ChipHistory
     from bhemu.why.findings import Finding
 
 
@@ -27,8 +27,9 @@ def command(**values: Any) -> int:
     """Run a program and tell what is wrong, or what made PLACE what it is at the end.
 
     PLACE is an element of an output (y[3,5]), an address or symbol with a length (0x20000:4), a
-    Config field, or a part of the state (sem:1, gpr:0:5, dst:12). Each line is a cause of the one
-    above it that stands further left: the last change of a place, who made it, from which line.
+    Config field, or a part of the state (sem:1, gpr:0:5, dst:12); of a chip that of --tile, whose
+    clock is shown. Each line is a cause of the one above it that stands further left: the last
+    change of a place, who made it, from which line.
     Without a PLACE: the error or hang that ended the run, the first wrong element of each output,
     and what the checks find that fit (docs/why.md lists them; bhemu run --check runs any of them).
     Exit code 0 when nothing is wrong, 1 when something is; with a PLACE always 0.
@@ -38,8 +39,13 @@ def command(**values: Any) -> int:
     with progress.starting():
         from bhemu.cli.target import Target
 
-        target = Target(chosen, progress, one_tile=values["place"] is not None)
+        target = Target(chosen, progress)
         keep_history(target)
+        past = None
+        if target.chip is not None and values["place"] is not None:
+            from bhemu.why.chip_history import ChipHistory
+
+            past = ChipHistory(target.tile, target.chip)
     error: BhemuError | None = None
     stop = None
     try:
@@ -49,7 +55,9 @@ def command(**values: Any) -> int:
     except BhemuError as problem:
         error = problem
     if values["place"] is not None:
-        return _place(target.tile, chosen, values["local"], values["place"])
+        if past is not None:
+            past.ran()
+        return _place(target, past, values["local"], values["place"])
     return show(findings(target, progress, stop, error), chosen.as_json)
 
 
@@ -81,10 +89,11 @@ def show(found: "list[Finding]", as_json: bool) -> int:
     return EXIT_DIFFERS if found else EXIT_OK
 
 
-def _place(tile: "Tile", chosen: Settings, core: str, text: str) -> int:
+def _place(target: "Target", past: "ChipHistory | None", core: str, text: str) -> int:
     from bhemu.why.findings import chain
 
-    links = chain(tile, chosen.program, core, text)
+    chosen = target.chosen
+    links = chain(target.tile, chosen.program, core, text, past)
     if chosen.as_json:
         shown = {"place": text, "links": [link.as_dict() for link in links]}
         output.say(json.dumps(shown, indent=2))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from bhemu.errors import InputError
+from bhemu.machine.runner import count_to
 from bhemu.machine.stepping import Machine
-from bhemu.machine.stop import Stop
+from bhemu.machine.stop import Stop, now
 from bhemu.machine.until import Until
 from bhemu.parts import TilePart
 
@@ -40,7 +42,10 @@ class ChipMachine(Machine):
         timeout_s: float | None = None,
         resume: bool = False,
     ) -> Stop:
-        """As Chip.run; `until` is about this tile, without it the program's end condition holds."""
+        """As Chip.run; `until` is about this tile, without it the program's end condition holds.
+
+        limit: in units of this tile's clock, exact, as is the clock of a stop at this tile.
+        """
         self.check_idle("run")
         asked: Callable[[Any], bool] | str | None
         if callable(until):
@@ -50,5 +55,13 @@ class ChipMachine(Machine):
             asked = None if until is None else "idle"
         else:
             raise InputError("words of a tile on a chip: chip.run([((x, y), address, value)])")
-        self.last = self._chip.run(asked, limit=limit, timeout_s=timeout_s, resume=resume)
+        s = self.tile.state
+        s.limit[0] = -1 if limit is None else count_to("limit", now(s), limit)
+        try:
+            reached = self._chip.run(asked, timeout_s=timeout_s, resume=resume)
+        finally:
+            s.limit[0] = -1
+        own = reached.where is not None and reached.where.tile == self.tile.xy
+        own = own or reached.reason in ("limit", "step", "watchpoint")
+        self.last = replace(reached, clock=now(s)) if own else reached
         return self.last

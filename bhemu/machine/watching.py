@@ -13,12 +13,15 @@ from bhemu.arguments import did_you_mean
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.errors import InputError, UnknownName, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.noc.grid import tile_at
 from bhemu.parts import TilePart
 from bhemu.tensix import config_fields, thread_fields, watchpoints
 from bhemu.tensix.state import (
+    CORES,
     DTYPE,
     LOCAL_SIZE,
     MEMBERS,
+    NOC_ARRIVED,
     OFFSET,
     POINTERS,
     WATCH_BYTES,
@@ -240,14 +243,30 @@ class Watchpoints:
             one for one in self.points[number].spans if (one.at, one.length) == (at, length)
         )
         before, after = span.bits(before), span.bits(after)
-        read, where = bool(s.watch_read[1]), self._where(tile, agent)
+        read, where = bool(s.watch_read[1]), self._where(tile, agent, row)
         if read:
             before = after
         return Change(self.points[number], before, after, where, read)
 
-    def _where(self, tile: TilePart, agent: int) -> Where:
+    def _sender(self, row: int) -> Where | None:
+        """Who wrote over the NoC to a row: it had changed before the core's turn began."""
+        s = self._s
+        at, length = int(s.watchpoint[row, watchpoints.AT]), int(s.watchpoint[row, 1])
+        last = int(s.noc_arrivals[0])
+        for k in range(last - 1, max(last - NOC_ARRIVED, 0) - 1, -1):
+            low, n, t, core, pc, _ = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
+            if low < at + length and at < low + n:
+                name = CORE_NAMES[core] if core < CORES else None
+                return Where(tile=tile_at(t), core=name, pc=pc if name else None)
+        return None
+
+    def _where(self, tile: TilePart, agent: int, row: int) -> Where:
         t = int(self._s.status_thread[0])
         if t >= 0:
             return report.where_thread(tile, t)
+        if agent < CORES and self._s.left[agent] == self._s.turn_given[0]:
+            sender = self._sender(row)
+            if sender is not None:
+                return sender
         pc = int(self._s.watch_pc[agent])
         return report.where_core(tile, agent, pc, **report.instruction(tile, pc))

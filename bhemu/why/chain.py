@@ -54,12 +54,13 @@ class Chain:
 
     tile: Tile
     inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
+    past: History | None = None  # in place of the tile's own
     links: list[Link] = field(default_factory=list)
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
 
     @property
     def _history(self) -> History:
-        return self.tile.history
+        return self.tile.history if self.past is None else self.past
 
     def why(self, place: str, found: tuple[Span, ...]) -> list[Link]:
         """The links behind a place as it is now, causes behind their effects."""
@@ -113,6 +114,8 @@ class Chain:
         """((clock, place, spans) of what it was made from, a sentence); the tile stands before."""
         where = change.where
         clock = now(self.tile.state)
+        if where.tile != self.tile.xy:
+            return [], "it came over the NoC"
         if where.thread is not None and where.word is not None:
             tried = Words(self.tile.state, where.thread, where.word, found)
             inputs = list(tried.inputs())

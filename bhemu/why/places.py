@@ -23,6 +23,8 @@ def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]
     if spec is None:
         names = [spec.name for spec in program.outputs]
         raise InputError(f"no output is called {name!r}", hint=suggestion(name, names))
+    if spec.dram is not None or spec.tile not in (None, tile.xy):
+        raise InputError(f"{text}: {name} does not lie in the L1 of this tile", hint="--tile x,y")
     index = tuple(int(number) for number in numbers.split(",") if number.strip())
     inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
     if len(index) != len(spec.shape) or not inside:

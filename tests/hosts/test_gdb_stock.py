@@ -11,9 +11,9 @@ GDB = shutil.which("gdb-multiarch")
 needs_gdb = pytest.mark.skipif(GDB is None, reason="gdb-multiarch is not installed")
 
 
-def gdb(folder: Path, program: str, *commands: str) -> str:
+def gdb(folder: Path, program: str, *commands: str, options: tuple[str, ...] = ()) -> str:
     """What gdb prints in a session at `program`."""
-    with server(program, "-q", "--once") as (process, port):
+    with server(program, "-q", "--once", *options) as (process, port):
         script = folder / "commands.gdb"
         script.write_text(
             "\n".join(
@@ -76,6 +76,20 @@ def test_read_and_access_watchpoints_conditions_and_counts(tmp_path) -> None:
     assert 'Thread 4 "trisc2" hit Hardware access (read/write) watchpoint 2' in shown
     assert "breakpoint 3 set: PACR" in shown
     assert "Error" not in shown
+
+
+@needs_gdb
+def test_a_tile_of_a_chip(tmp_path) -> None:
+    shown = gdb(
+        tmp_path, "elfs/matmul_mcast", "monitor rwatch sem:1", "continue", "monitor delete",
+        "break pack.c:18", "continue", "bt 1", "stepi", "delete", "continue", "reverse-stepi",
+        options=("--tile", "2,2"),
+    )  # fmt: skip
+    assert 'Thread 4 "trisc2" hit Breakpoint 1' in shown
+    assert "sem:1: read" in shown
+    assert "tile (2,2)" in shown
+    assert "the run has ended: until" in shown
+    assert "does not support this command" in shown
 
 
 @needs_gdb

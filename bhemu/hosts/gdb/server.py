@@ -14,8 +14,9 @@ from bhemu.tensix.state import CORES
 _FEATURES = (
     f"PacketSize={MOST // 4:x};QStartNoAckMode+;swbreak-;hwbreak-;vContSupported+;"
     "qXfer:features:read+;qXfer:threads:read+;qXfer:libraries:read+;qXfer:exec-file:read+;"
-    "ReverseStep+;ReverseContinue+;multiprocess-"
+    "multiprocess-"
 )
+_BACK = b";ReverseStep+;ReverseContinue+"
 _ERROR, _OK = b"E01", b"OK"
 _ADDRESSES = 1 << 32
 _ACCESS = {"2": "w", "3": "r", "4": "rw"}  # of watchpoints, by kind of packet
@@ -58,7 +59,7 @@ class Session:
             "k": self._kill,
             "vKill": self._kill,
             "QStartNoAckMode": self._no_acknowledgements,
-            "qSupported": lambda _: _FEATURES.encode(),
+            "qSupported": lambda _: _FEATURES.encode() + (_BACK if target.goes_back else b""),
             "qC": lambda _: f"QC{self._core + 1:x}".encode(),
             "qAttached": lambda _: b"1",
             "qSymbol": lambda _: _OK,

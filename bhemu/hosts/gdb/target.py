@@ -8,11 +8,11 @@ from bhemu.debug.places import Sources
 from bhemu.debug.stepper import Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
 from bhemu.hosts.gdb.description import CSRS, PC
+from bhemu.launched import Launched
+from bhemu.machine.chip_stepping import ChipMachine
 from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.program.schema import Program
 from bhemu.tensix.state import LOCAL_SIZE
-from bhemu.tile import Tile
 
 _PIECE_S = 0.05  # of a run between two looks for Ctrl-C
 _WATCH = {"w": "watch", "r": "rwatch", "rw": "awatch"}  # as stop replies name them
@@ -30,15 +30,20 @@ class Report:
 
 
 class Target:
-    """One tile as a process with a thread per core."""
+    """One tile as a process with a thread per core; of a chip the one that is looked at."""
 
-    def __init__(self, tile: Tile, program: Program) -> None:
-        self.tile = tile
+    def __init__(self, launched: Launched) -> None:
+        self.tile = tile = launched.tile
+        program = launched.part(tile.xy)
+        if launched.chip is not None:
+            tile.machine = ChipMachine(tile, launched.chip)
+        self.goes_back = launched.chip is None
         self._lines: list[str] = []
         self._stepper = Stepper(tile, program, Sources(program), self._lines.append)
         self._breakpoints: dict[int, list[int]] = {}
         self._watchpoints: dict[tuple[int, int, str], int] = {}
-        tile.keep_history()
+        if self.goes_back:
+            tile.keep_history()
 
     def core(self, index: int) -> Core:
         """Core 0-4."""
@@ -176,7 +181,7 @@ class Target:
 
         def pieces() -> Iterator[Stop]:
             while True:
-                yield self.tile.run(timeout_s=_PIECE_S, resume=True)
+                yield self.tile.machine.run(timeout_s=_PIECE_S, resume=True)
 
         for stop in self._guarded(core, pieces()):
             if isinstance(stop, Report):
@@ -195,7 +200,7 @@ class Target:
 
         def steps() -> Iterator[Stop]:
             while True:
-                yield self.tile.step(CORE_NAMES[core])
+                yield self.tile.machine.step(self.core(core))
 
         for stop in self._guarded(core, steps()):
             if isinstance(stop, Report):
@@ -253,7 +258,8 @@ class Target:
 
     def _error(self, error: BhemuError, core: int) -> Report:
         where = error.where
-        by = CORE_NAMES.index(where.core) if where and where.core in CORE_NAMES else core
+        own = where is not None and where.tile in (None, self.tile.xy)
+        by = CORE_NAMES.index(where.core) if where and own and where.core in CORE_NAMES else core
         signal = SIGNAL_ABORT
         if isinstance(error, NoProgress):
             signal = SIGNAL_NONE

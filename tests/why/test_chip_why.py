@@ -1,0 +1,88 @@
+"""Why a place of a chip's tile holds what it holds; breakpoints and watchpoints of that tile."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import bhemu as package
+from bhemu.cli import main
+from bhemu.launched import Launched
+from bhemu.machine.chip_stepping import ChipMachine
+from bhemu.program.schema import ENGINES, load_program
+from bhemu.why.chip_history import ChipHistory
+from bhemu.why.findings import chain
+
+MCAST = Path(package.__file__).parent.parent / "elfs" / "matmul_mcast"
+PAGE = 0x30880  # of a buffer of tile (2,2), which tile (1,2) fills by multicasts
+
+
+def ran(engine: str | None = None) -> tuple[Launched, ChipHistory]:
+    launched = Launched(load_program(MCAST), (2, 2), engine=engine)
+    assert launched.chip is not None
+    past = ChipHistory(launched.tile, launched.chip)
+    launched.run()
+    past.ran()
+    return launched, past
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_semaphore_of_a_tile(engine) -> None:
+    launched, past = ran(engine)
+    links = chain(launched.tile, launched.part((2, 2)), "brisc", "sem:1", past)
+    said = [(one.where.tile, one.where.decoded.split()[0]) for one in links if one.where]
+    assert said[:2] == [((2, 2), "SEMGET"), ((2, 2), "SEMPOST")]
+    assert said[-1] == ((2, 2), "SEMINIT")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_came_over_the_noc_names_its_sender(engine) -> None:
+    launched, past = ran(engine)
+    (link,) = chain(launched.tile, launched.part((2, 2)), "brisc", f"{PAGE:#x}", past)
+    assert (link.where.tile, link.where.core) == ((1, 2), "ncrisc")
+    assert link.where.file is not None
+    assert link.text == "it came over the NoC"
+
+
+def test_every_moment_is_that_of_the_run_forward() -> None:
+    launched, past = ran()
+    chip, tile = launched.chip, launched.tile
+    ended = {one.xy: one.l1.copy() for one in launched.tiles}
+    end, clock = chip.clock, int(tile.state.clock[0])
+    with past.replaying():
+        for part in (3, 2):
+            past.to(clock * part // 4)
+            assert int(tile.state.clock[0]) - clock * part // 4 in range(-1000, 1)
+    chip.run()
+    assert chip.clock == end
+    assert all(np.array_equal(one.l1, ended[one.xy]) for one in launched.tiles)
+
+
+def test_words_and_watches_of_a_tile_stop_the_chip() -> None:
+    plain, stopped = (Launched(load_program(MCAST), (2, 2)) for _ in range(2))
+    plain.run()
+    assert stopped.chip is not None
+    machine = stopped.tile.machine = ChipMachine(stopped.tile, stopped.chip)
+    number = stopped.tile.break_word("PACR", 2, condition=lambda tile: tile.state.sem[1] > 0)
+    stopped.tile.watch("mutex:0", access="rw")
+    stops = 0
+    while (stop := machine.run()).reason == "breakpoint":
+        assert (stop.breakpoint, stop.where.tile) == (number, (2, 2))
+        stops += 1
+    assert stops == plain.tile.state.op_count[2, 0x41] > 0
+    assert stop.reason == "until"
+    assert stopped.clock == plain.clock
+    assert (stopped.tile.l1 == plain.tile.l1).all()
+
+
+def test_the_command() -> None:
+    args = ["why", "-q", str(MCAST), "--tile", "2,2", f"{PAGE:#x}", "--json"]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 0, result.output
+    (link,) = json.loads(result.stdout)["links"]
+    assert link["where"]["tile"] == [1, 2]
+    wrong = CliRunner().invoke(main, ["why", "-q", str(MCAST), "C[0,0]"])
+    assert wrong.exit_code == 2
+    assert "does not lie in the L1 of this tile" in wrong.stderr
