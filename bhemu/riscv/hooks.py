@@ -85,8 +85,6 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
         if atomic(s, c, word, at):
             emu_stop(s, c)
             return True
-        if s.l0[0] and core_step.changed(word, np.int64(0), np.int64(0)) >= 0:
-            l0_cache.drop(s, c)
         _overwrites(s, address, at)
         return False
     if word & 0x7F == _SYSTEM and (word >> 12) & 7:
@@ -148,10 +146,13 @@ def _cached(s: Any, c: Any, address: Any, word: Any) -> Any:
     if word & 0x7F == _FENCE and word >> 12 & 7 <= 1:
         l0_cache.drop(s, c)
         return False
+    base = x_register(s, c, (word >> 15) & 31)
+    if core_step.changed(word, np.int64(0), np.int64(0)) >= 0 and base < L1_SIZE and base & 3 == 0:
+        l0_cache.drop(s, c)
     size = core_step.size(word)
     if size <= 0:
         return False
-    at = core_step.address(word, x_register(s, c, (word >> 15) & 31))
+    at = core_step.address(word, base)
     if at >= L1_SIZE or at & (size - 1):
         return False
     if word & 0x7F == _STORE:

@@ -36,7 +36,7 @@ assert (primitives.REG_X0, primitives.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISC
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _READ_WRITE = unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
 _EVERYWHERE = (1, 0)
-_TRANSLATE_AFTER = 4096  # instructions of a page; scripts/firmware_rate.py shows what it is worth
+_TRANSLATE_AFTER = 8192  # instructions of a page; scripts/firmware_rate.py shows what it is worth
 
 # What the engine calls: (engine, address or cause, size, record) and the like.
 _CODE = signature("void", "uint64", "uint64", "uint32", DTYPE)

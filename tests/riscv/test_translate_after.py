@@ -35,7 +35,7 @@ def loop(times: int) -> list[int]:
     return [*li(A1, times), addi(A0, A0, 1), addi(A1, A1, -1), bne(A1, ZERO, -8)]
 
 
-@pytest.mark.parametrize(("after", "counts"), [(0, 0), (100, 100), (3000, 3000), (None, 4096)])
+@pytest.mark.parametrize(("after", "counts"), [(0, 0), (100, 100), (3000, 3000), (None, 8192)])
 def test_a_loop_is_translated_once_its_page_has_run_so_often(
     after: int | None, counts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
