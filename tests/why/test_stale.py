@@ -65,3 +65,16 @@ def test_a_stale_load_is_named_and_its_twin_is_silent(name: str, tmp_path: Path)
         outputs = {OUT: 1}
         paths.append(folder(tmp_path / kind, kernels, inputs={DATA: [1] * 4}, outputs=outputs))
     check_bug(*paths, "stale", "trisc1", line)
+
+
+def test_a_poll_without_fence_is_named_where_caches_are_asked_for(tmp_path: Path) -> None:
+    polling = [*li(A0, DATA), *li(A2, 77), lw(A1, A0), beq(A1, A2, 8), beq(ZERO, ZERO, -8)]
+    fenced = [*polling[:4], FENCE, lw(A1, A0), beq(A1, A2, 8), beq(ZERO, ZERO, -12)]
+    writer = [addi(0, 0, 0)] * 40 + [store(DATA, 77)]
+    paths = []
+    for kind, poll in (("bad", polling), ("twin", fenced)):
+        kernels = {"ncrisc": writer, "trisc1": [poll, copy(DATA, OUT)]}
+        run = 'l0 = "model"\nlimit = 1_000_000'
+        path = folder(tmp_path / kind, kernels, inputs={DATA: [1] * 4}, outputs={OUT: 1}, run=run)
+        paths.append(path)
+    check_bug(*paths, "stale", "trisc1", 1)
