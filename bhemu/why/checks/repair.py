@@ -10,10 +10,11 @@ from bhemu.why.repair.search import SURE, Cure, Search
 from bhemu.why.repair.waits import waits_of
 
 _MOST = 4  # lines that are named
+_FEW, _STANDS = 4, 1.2  # lines that cure, cost of what is missing where something stands for it
 
 
 def _applies(seen: Outcome) -> int:
-    return 0 if seen.fine else 20
+    return 0 if seen.fine else 6
 
 
 def _victim(seen: Outcome) -> tuple[str, dict[str, Any]]:
@@ -35,13 +36,22 @@ def _instant(search: Search, cure: Cure) -> int | None:
     return next((one.clock for one in known if one.pc == cure.edit.at), None)
 
 
+def _likelihood(search: Search, cure: Cure, rank: int, *, judged: bool) -> int:
+    """Percent: less where many lines would cure, or where no output says whether it is one."""
+    if not judged:
+        return 60 - 3 * rank
+    lines = {(one.where.core, one.where.file, one.where.line) for one in search.cures}
+    sure = 95 if len(lines) <= _FEW or cure.cost < _STANDS else 87
+    return (sure if cure.cost <= SURE else 75) - 3 * rank
+
+
 def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     told, victim = _victim(seen)
     outputs = sum(one.report is not None for one in seen.results)
     then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
     where = Where(file=cure.where.file, line=cure.where.line) if cure.edit is None else cure.where
     evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
-    likely = ((95 if cure.cost <= SURE else 75) if outputs else 60) - 3 * rank
+    likely = _likelihood(search, cure, rank, judged=outputs > 0)
     return Finding(
         "repair",
         "error" if rank == 0 else "note",

@@ -18,6 +18,7 @@ from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
 _CONVERT = "nearest"
+_SMALL = 64  # numbers up to it are counts and choices, not places
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,13 @@ class FileEdits:
             at = resolve(self._trials.tile, spec.at)
             for k, value in enumerate(int(n) for n in words):
                 line = self._lines.value("set", i, "values", k)
-                for other, shown in _others(value, self._program):
+                for other, shown, cost in _others(value, self._program):
                     text = f"value {k} of set {at:#x}: {shown} instead of {value:#x}"
 
                     def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
                         tile.write(address, word.to_bytes(4, "little"))
 
-                    yield FileEdit(line, text, 0.7, self._try(put))
+                    yield FileEdit(line, text, cost, self._try(put))
             for k, m in combinations(range(len(words)), 2):
                 if words[k] == words[m]:
                     continue
@@ -161,7 +162,8 @@ class FileEdits:
 
                 line = self._lines.value("set", i, "values", k)
                 text = f"exchange values {k} and {m} of set {at:#x}"
-                yield FileEdit(line, text, 0.8, self._try(swap))
+                cost = 0.9 if min(words[k], words[m]) > _SMALL else 1.4
+                yield FileEdit(line, text, cost, self._try(swap))
 
     # Cores
 
@@ -201,13 +203,14 @@ def _write(tile: Tile, spec: InputSpec) -> None:
     tile.write(resolve(tile, spec.at), spec.data())
 
 
-def _others(value: int, program: Program) -> Iterator[tuple[int, str]]:
+def _others(value: int, program: Program) -> Iterator[tuple[int, str, float]]:
+    """(word, text, cost) that a value may have been meant to be: sizes and places are likelier."""
     seen = {value}
-    numbers = [value + 1, value - 1, 2 * value, value // 2, *range(5), *_numbers(program)]
-    for one in numbers:
+    sizes = [n for n in _numbers(program) if n > 1]
+    for one in (*sizes, value + 1, value - 1, 2 * value, value // 2, *range(5)):
         if 0 <= one < 1 << 32 and one not in seen:
             seen.add(one)
-            yield one, f"{one:#x}"
+            yield one, f"{one:#x}", 0.8 if one in sizes else 1.4
     now = float(np.array(value, np.uint32).view(np.float32))
     if not 1e-6 < abs(now) < 1e6:
         return
@@ -215,4 +218,4 @@ def _others(value: int, program: Program) -> Iterator[tuple[int, str]]:
         word = int(np.array(other, np.float32).view(np.uint32))
         if word not in seen:
             seen.add(word)
-            yield word, f"f32:{other}"
+            yield word, f"f32:{other}", 0.9

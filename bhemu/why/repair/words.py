@@ -161,7 +161,8 @@ def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
         same &= ~(value ^ first)
     for other, text, far in found:
         if (other ^ first) & ~same == 0:
-            yield other ^ first, text, far + 0.01
+            # Another instruction is rather chosen where the word is made.
+            yield other ^ first, text, far + (0.8 if (other ^ first) >> 24 else 0.01)
     for mask in dict.fromkeys(value ^ first for value in values[1:]):
         text = f"another of the values that it takes in turn: xor {mask:#x}"
         yield mask, text, (mask.bit_count() - 1) / 100
