@@ -125,11 +125,11 @@ def test_the_message_holds_the_whole_request() -> None:
 
 
 def test_what_the_target_refuses_names_sender_target_and_request() -> None:
-    error = stopped(p.send(p.INLINE, (0xFFB12054, AWAY), (0, HOME), data=7))
+    error = stopped(p.send(p.INLINE, (0xFFB121E0, AWAY), (0, HOME), data=7))
     assert error.rule == "MMIO-NOT-MODELLED"
     assert error.where is not None
     assert (error.where.tile, error.where.core) == (OWN, "brisc")
-    for part in ("tile (3,4) refuses", "0xffb12054", "inline write of 0x7"):
+    for part in ("tile (3,4) refuses", "0xffb121e0", "inline write of 0x7"):
         assert part in error.message, error.message
 
 
