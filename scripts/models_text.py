@@ -1,0 +1,113 @@
+"""What docs/models.md says beside its generated tables."""
+
+SHORT = """## Where the model falls short
+
+* Block windows without a model: PIC; TDMA-RISC but for the mover's commands and status (packer
+  tile sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs,
+  wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET and debug pushes:
+  daisy chain, watchdog, ECC and timestamp dump are refused by name, and performance counters can
+  be configured and stopped, but not started or read. A core's
+  local memory is cleared when it enters reset, on silicon when it leaves it; the reset bits of the
+  coprocessor's units are refused.
+* The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
+  destinations beyond Config are refused. What the host and the coprocessor write to L1 is noticed
+  as new code; what a core stores there needs RISCV_IC_INVALIDATE, as on silicon.
+* The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8),
+  and the largest exponent (9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
+  unsupported on Blackhole, are errors unless undefined behaviour is tolerated.
+* Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
+  above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
+* NoC interface units of a tile alone: registers only; a store that starts a transfer is refused
+  (NOC-TRANSFER). On a chip they send, and a request takes effect whole at the end of the round: no
+  packet is split, delayed by others or cut short. Refused by name: transfers above 16384 bytes (the
+  ISA text allows no longer request; hardware is said to split one, but not how its counters then
+  count, and tt-metal's kernels split themselves), answers to a third tile, overlay delivery and
+  header store, exclusion from multicasts, atomics other than increment, swap, compare and swap (all
+  but increment after the ISA text alone), changes of the translation tables, the tile's clock and
+  the request FIFO (bits 12 and 16 of NIU_CFG_0; bits 13 and 15 do nothing in a Tensix tile),
+  reserved bits, interrupts, router debug; requests to L2CPU, security and router-only tiles. The
+  data of a write are taken when it is sent, so that counters 32-47 stay 0; data words are lengths
+  divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
+* NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
+  after another; `delivery="late"` lets any pass that hardware does not keep in order, whole. Unlike
+  ttsim: whether a tile receives a multicast is for its own opt-out masks to say (ttsim asks the
+  sender's), spans may wrap around, every counter exists, NIU_CFG_0 of a chip's tile reads bit 14
+  as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates. As ttsim,
+  unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), a posted
+  atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns and rows
+  of NoC 0. A harvested DRAM bank is bank 7.
+* L0 data caches of the cores: off, loads are coherent, unless `l0="model"`: then four lines of 16
+  bytes per core, which loads of L1 fill and only the core's own stores, fences and atomics drop,
+  and a hit in 128. Which line makes room (the one used longest ago) and which hits drop the lines
+  (a generator that begins with the tile's seed) is assumed. The store queue and its order are not
+  modelled: a store is in L1 at once.
+* Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
+  With reference `llk` a store makes such a row count (see below).
+* A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
+* `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
+  refused, and so are the stream status CSRs of the TRISCs.
+* A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that
+  have not executed when it takes place, for UNPACR (descriptor, formats, base of the context) and
+  PACR (formats, L1_Dest_addr); not for other words and instructions, nor between threads.
+* Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
+  are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
+  thread cannot go on.
+* Vector unit: stochastic rounding there, rounding to zero and modes that ttsim refuses follow the
+  ISA text alone, SFPLOADMACRO the text and production kernels (see below); a mode bit to which the
+  text gives no meaning is refused. Refused too: SFPLOAD and SFPSTORE mode 10, which address through
+  the RWC Sp (no text); LaneConfig other than bits 2 and 8, and what SFPCONFIG would make different
+  from lane to lane but for bit 8; the default of LReg12. A macro takes one cycle per word: what
+  text and kernels leave open is refused (VECTOR-MACRO-*). Outside macros every instruction is
+  complete before the next: the hazards that the hardware does not notice after SFPMAD (a dependent
+  SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next cycle reads the old value) are not
+  seen.
+* UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, compressed tiles
+  of 2-bit datums. In a burst of UNPACR over the boundary of a 16-row set of SrcA the silicon may
+  drop rows. ttsim refuses the UNPACR, bhemu executes it: every row is written, all rows of the
+  burst but its first are noted, and who reads one of them before it is written again is refused
+  (UNPACR-BURST); transposed such a burst is refused. Compressed tiles, row search, upsampling, the
+  W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
+  ISA text alone.
+* PACR refuses row_pad_zero, ctxt_ctrl and cfg_context (no text), L1 as source, INT_DESCALE,
+  the metadata of finished tiles, and strided reads of other interfaces than all, 1
+  and 3. Without Disable_zero_compress silicon compresses, in a way that the text leaves open: it is
+  packed plain, as ttsim does, and noted (PACR-COMPRESSION). Counters of another thread, the base of
+  the input, a limit of the output and tiles without header follow the ISA text alone.
+  Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
+  them, else such a mask is refused.
+* Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
+  (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
+  DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
+  not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
+* First use compiles, where no wheel brought the machine code: the first run of matmul ever takes
+  15 s on the two processors of docs/benchmarks.md when they have nothing else to do; other modes
+  of UNPACR and PACR than whole rows take up to 5 and 7 s when a program first needs them.
+* Where one core changes the code of another and nobody writes RISCV_IC_INVALIDATE, engine "unicorn"
+  may go on with its old translation; engine "compiled" sees the new code at once.
+* MVMUL is about four times slower on processors without AVX-512.
+* A row table of a compressed tile that decreases is refused only at the end of L1, by the rule for
+  that, not as UNPACR-NOTHING.
+* A datum in Src that has no meaning in its format (exponent bits beyond 5, left there by earlier
+  work), and a denormal of SrcB in a product with Zero_Flag_disabled_src, put the results that they
+  reach in doubt, cell by cell, through Dst, SrcA, SrcB and sums. A doubtful cell is refused when it
+  is packed, loaded by SFPLOAD or by a core (FPU-EXPONENT, FPU-DENORMALS), not before: ttsim refuses
+  the instruction of the matrix unit, whoever needs its results. The debug port of Dst shows it.
+* Stochastic rounding of the matrix unit's sums and of the packer is refused (FPU-STOCHASTIC,
+  PACR-ALU_ROUNDING_MODE_*), because no source names the random bits. `stochastic = SEED` models it,
+  not bit-exact and noted (STOCHASTIC-MODELLED): a 32-bit shift register for sums, one for the early
+  and one for the bfp conversion, stepped once per rounded result, reseeded by PRNG_SEED; only the
+  last rounding of a sum goes by chance, the sum in L1 does not. "up" and "down" bracket it.
+* Matrix unit: SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
+  MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
+  refused where that would show; no oracle executes the legacy group, the shifts and MOVDBGA2D.
+  GMPOOL with 5-bit exponents, integers or scales other than 1.0 follows the ISA text alone; refused
+  are its argmax, and 5-bit exponents into 32-bit Dst, where the text contradicts itself.
+* Accumulation of int32 in L1 follows one sentence of the ISA text (sign and magnitude, saturating);
+  that a sum of zero is +0 is an assumption.
+* Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what
+  each running core can still do while nothing moves. Not found, so left to limit or time-out: loops
+  that change bytes for ever (a heartbeat word), that push or store to devices, that jump through a
+  register whose value varies, or that count in memory. "Could have been released by" knows stores
+  to constant addresses only: not those through pointers, of the packer or of other tiles.
+* Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
+"""
