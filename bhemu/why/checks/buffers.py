@@ -314,7 +314,7 @@ class _Look:
         culprit = place(where, event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, 97)
+        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, 100)
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)
@@ -333,7 +333,7 @@ def _run(context: Context) -> Sequence[Finding]:
         for one in _part(context, machine, part):
             culprit = one.culprit
             found.setdefault((culprit.get("core"), culprit.get("pc")), one)
-    return [replace(one, likelihood=97 - n) for n, one in enumerate(found.values())]
+    return [replace(one, likelihood=100 - n) for n, one in enumerate(found.values())]
 
 
 CHECK = Check(

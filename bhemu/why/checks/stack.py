@@ -58,7 +58,7 @@ def _overflow(tile: Tile, core: Core, end: int, until: float) -> Iterator[Findin
                     {"core": core.name},
                     (f"it began at {start:#x}: {start - end} bytes are free, {start - now} used",),
                     "use less of it: smaller arrays, no deep recursion; or move data to L1",
-                    98,
+                    100,
                 )
                 return
 
