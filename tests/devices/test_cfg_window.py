@@ -97,7 +97,7 @@ def test_clock_gating_of_the_source_pipelines_is_storage() -> None:
     tile.core["brisc"].write32(CFG + 4 * cf.CG_SRC_PIPELINE_GateSrcAPipeEn.word, 3)
     assert at.tolist() == [3, 3]
     at[:] = 0
-    for name in ("loaded", "detail", "core_address"):  # bookkeeping of the access
+    for name in ("loaded", "detail", "core_address", "cfg_by"):  # bookkeeping of the access
         getattr(tile.state, name)[:] = 0
     assert (tile.state.buffer == before).all()
 
