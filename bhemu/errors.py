@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 from bhemu.text import one_line
 
@@ -135,6 +135,12 @@ class BhemuError(Exception):
         self.where = where
         self.hint = one_line(hint)
         self.exit_code = exit_code
+
+    def __copy__(self) -> Self:
+        """The error without its traceback, which copies that other packages register keep."""
+        other = type(self).__new__(type(self), *self.args)
+        other.__dict__.update(self.__dict__)
+        return other
 
     def __str__(self) -> str:
         line = self.message if not self.rule else f"[{self.rule}] {self.message}"

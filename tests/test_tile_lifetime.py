@@ -1,5 +1,7 @@
 """A tile that nothing holds any more is freed at once, without the garbage collector."""
 
+import copy
+import copyreg
 import gc
 import weakref
 from collections.abc import Iterator
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.debug.coverage import Coverage
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch import launch, run
 from bhemu.program.schema import load_program
 from bhemu.tile import Tile
@@ -77,3 +79,17 @@ def test_a_core_keeps_its_tile() -> None:
     assert core.state == "running"
     image = core.load_elf(ELFS / "add1" / "trisc0.elf")
     assert core.locate(image.entry)[0] is not None
+
+
+def test_a_copied_error_has_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a package (dask) has registered copies of exceptions that keep it."""
+
+    def kept(problem: BaseException) -> tuple[object, ...]:
+        return (lambda: problem), ()
+
+    monkeypatch.setitem(copyreg.dispatch_table, NoProgress, kept)
+    with pytest.raises(NoProgress) as caught:
+        raise NoProgress("text", rule="RULE", hint="hint")
+    copied = copy.copy(caught.value)
+    assert copied.__traceback__ is None
+    assert (str(copied), copied.rule, copied.hint) == (str(caught.value), "RULE", "hint")
