@@ -4,10 +4,11 @@ SHORT = """## Where the model falls short
 
 * Block windows without a model: PIC; TDMA-RISC but for the mover's commands and status (packer
   tile sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs,
-  wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET and debug pushes:
-  daisy chain, watchdog, ECC and timestamp dump are refused by name, and performance counters can
-  be configured and stopped, but not started or read. A core's
-  local memory is cleared when it enters reset, on silicon when it leaves it; the reset bits of the
+  wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET, debug pushes, the
+  debug port of brisc and the TRISCs, and of the debug daisychain the pcs, RWC and ADC counters:
+  its other signals, samples at intervals, watchdog, ECC and timestamp dump are refused by name, and
+  performance counters can be configured and stopped, but not started or read. A core's local
+  memory is cleared when it enters reset, on silicon when it leaves it; the reset bits of the
   coprocessor's units are refused.
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
   destinations beyond Config are refused. What the host and the coprocessor write to L1 is noticed
