@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from bhemu.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -76,3 +79,24 @@ def test_every_program_of_the_readme_exists() -> None:
     named = set(re.findall(r"\belfs/[\w./]+\w", README))
     assert {"elfs/add1", "elfs/hang_flag"} <= named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_every_command_and_option_that_the_pages_name_exists() -> None:
+    context = click.Context(main)
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    named: list[tuple[str, str, str]] = []  # page, command, option
+    for page in pages:
+        for text in re.findall(
+            r"`bhemu ([^`\n]+)`|^\$ bhemu (.+)$", page.read_text(), re.MULTILINE
+        ):
+            name, *words = "".join(text).split()
+            options = [word for word in words if re.fullmatch(r"--[a-z][a-z0-9-]+", word)]
+            named += [(page.name, name, option) for option in options or [""]]
+    assert len(named) > 80
+    unknown = []
+    for page, name, option in named:
+        command = main.get_command(context, name)
+        known = {o for p in command.params for o in p.opts} | {"--help"} if command else set()
+        if not name.startswith("-") and (command is None or (option and option not in known)):
+            unknown.append((page, name, option))
+    assert unknown == []
