@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import tempfile
@@ -95,6 +96,7 @@ class Cluster:
         end = time.monotonic() + (_PATIENCE if self._known else 0)
         while True:
             try:
+                asyncio.run(self._answered())  # a Client that finds nobody leaves its thread behind
                 self._client = self._distributed.Client(
                     self._address, set_as_default=False, timeout="10s"
                 )
@@ -109,6 +111,10 @@ class Cluster:
         self._known = True
         executor: Executor = self._client.get_executor(pure=False, retries=0)
         return executor
+
+    async def _answered(self) -> None:
+        line = await self._distributed.core.connect(self._address, timeout=10)
+        await line.close()
 
     def slots(self) -> int:
         """One chunk for each thread of each worker; at least one, which waits for a worker."""
