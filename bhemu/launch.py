@@ -1,4 +1,4 @@
-"""A program on a tile: placing its parts, running it, checking and saving its outputs."""
+"""A program on a tile: its parts placed, its cores released, how its runs end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from bhemu.names import resolve
 from bhemu.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.placing import l1_address, place, place_values, release
 from bhemu.program import coordinates, schema
-from bhemu.program.outputs import OutputResult, check_saves, collect
-from bhemu.program.specs import OutputSpec
+from bhemu.program.outputs import check_saves
 from bhemu.tile import Tile
 
 _OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
@@ -110,7 +109,7 @@ def launch(
     elif boot:
         harness.start(tile)
     clock = None if program.run.limit is None else tile.clock + program.run.limit
-    words = _named_words(tile, program)
+    words = _words(tile, program)
     if firmware is not None and not words:
         words = [(firmware.go, 0)]
     tile.launched(program, End(tuple(words), clock, program.run.timeout_s))
@@ -142,24 +141,8 @@ def _place_metal(
     return firmware
 
 
-def run(tile: Tile, program: schema.Program) -> Stop:
-    """Run a launched program to its end condition, limit or time-out (see Tile.run)."""
-    spec = program.run
-    return tile.run(until_words(tile, program), limit=spec.limit, timeout_s=spec.timeout_s)
-
-
-def until_words(tile: Tile, program: schema.Program) -> list[tuple[int, int]] | None:
-    """The program's end condition as (L1 address, value) pairs; None means until idle.
-
-    Without one of its own, a program under tt-metal firmware ends as its launch has noted.
-    """
-    words = _named_words(tile, program)
-    if not words and program.kind == "tt-metal":
-        words = list(tile.machine.end.words)
-    return words or None
-
-
-def _named_words(tile: Tile, program: schema.Program) -> list[tuple[int, int]]:
+def _words(tile: Tile, program: schema.Program) -> list[tuple[int, int]]:
+    """The end condition that the program states: (L1 address, value)."""
     words = [(resolve(tile, until.word), until.equals) for until in program.run.until]
     return harness.done_words() if program.kind == "llk" and not words else words
 
@@ -171,16 +154,6 @@ def word_name(program: schema.Program, address: int) -> str:
     if program.kind == "tt-metal" and not program.run.until:
         return f"the go message at {address:#x}"
     return f"word {address:#x}"
-
-
-def check(tile: Tile, program: schema.Program) -> list[OutputResult]:
-    """Read every output, save it where the program says so, and compare it."""
-
-    def read(spec: OutputSpec) -> tuple[int, bytes]:
-        address = resolve(tile, spec.at)
-        return address, tile.read(address, spec.size)
-
-    return collect(program, read)
 
 
 def _check_addresses(tile: Tile, program: schema.Program) -> None:

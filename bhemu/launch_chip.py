@@ -16,7 +16,7 @@ from bhemu.options import ChipOptions, of_run
 from bhemu.placing import l1_address, place, place_values, release
 from bhemu.program import interleave
 from bhemu.program.coordinates import XY
-from bhemu.program.outputs import OutputResult, check_saves, collect
+from bhemu.program.outputs import check_saves
 from bhemu.program.specs import ChipSpec, Program
 from bhemu.tile import Tile
 
@@ -146,8 +146,3 @@ def _check_outputs(chip: Chip, program: Program) -> None:
     for spec in program.outputs:
         if spec.tile is not None:
             l1_address(chip.tile[spec.tile], spec.origin, spec.at, spec.size)
-
-
-def check(chip: Chip, program: Program) -> list[OutputResult]:
-    """Read every output, save it where the program says so, and compare it."""
-    return collect(program, chip.output)

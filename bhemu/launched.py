@@ -42,11 +42,7 @@ class Launched:
 
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
-        if self.chip is not None:
-            return self.chip.run()
-        from bhemu.launch import run
-
-        return run(self.tile, self.program)
+        return self.tile.run() if self.chip is None else self.chip.run()
 
     def check(self) -> list[OutputResult]:
         """The outputs: saved, compared."""
@@ -107,9 +103,7 @@ class Launched:
         if self.chip is not None:
             words = [(self.chip.tile[xy], at, want) for xy, at, want in self.chip.end.words]
         else:
-            from bhemu.launch import until_words
-
-            words = [(self.tile, *word) for word in until_words(self.tile, self.program) or []]
+            words = [(self.tile, *word) for word in self.tile.machine.end.words]
         return [(tile, at, want) for tile, at, want in words if tile.read32(at) != want]
 
     def _late_tile(self) -> Tile:

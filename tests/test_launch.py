@@ -11,7 +11,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch import check, launch, run
+from bhemu.launch import launch
 from bhemu.names import resolve
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
 from bhemu.riscv.asm import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
@@ -46,7 +46,7 @@ def test_every_core_starts_at_the_entry_of_its_elf(tmp_path, core) -> None:
     path = elf(tmp_path, code(addi(A0, ZERO, 7), sw(A0, ZERO, 0x100), PARK))
     p = program(CoreSpec(core, path))
     tile = launch(p)
-    assert run(tile, p).reason == "idle"
+    assert tile.run().reason == "idle"
     assert tile.read32(0x100) == 7
     assert [c.name for c in tile.core.values() if c.retired] == [core]
 
@@ -57,7 +57,7 @@ def test_brisc_jumps_from_address_0_to_its_entry(tmp_path, entry) -> None:
     path = elf(tmp_path, code(addi(A0, ZERO, 7), sw(A0, ZERO, 0x200), PARK), at=entry)
     p = program(CoreSpec("brisc", path))
     tile = launch(p)
-    run(tile, p)
+    tile.run()
     assert tile.read32(0x200) == 7
     assert tile.core["brisc"].pc == entry + 8
 
@@ -67,7 +67,7 @@ def test_start_code_that_brisc_brings_along_stays(tmp_path) -> None:
     path = elf(tmp_path, code(sw(T0, ZERO, 0x100), PARK), reset)
     p = program(CoreSpec("brisc", path))
     tile = launch(p)
-    run(tile, p)
+    tile.run()
     assert tile.read32(0x100) == 5
 
 
@@ -90,7 +90,7 @@ def test_local_segments_are_there_when_the_core_starts(tmp_path) -> None:
     path = elf(tmp_path, copy(LOCAL + 8, 0x100), Seg(LOCAL, bytes(8) + b"\x78\x56\x34\x12"))
     p = program(CoreSpec("trisc2", path))
     tile = launch(p)
-    run(tile, p)
+    tile.run()
     assert tile.read32(0x100) == 0x12345678
 
 
@@ -102,7 +102,7 @@ def test_local_segments_are_there_when_another_core_releases_it(tmp_path) -> Non
     brisc = elf(tmp_path, first, at=0x4000, name="b.elf")
     p = program(CoreSpec("brisc", brisc), CoreSpec("trisc1", path, release=False))
     tile = launch(p)
-    run(tile, p)
+    tile.run()
     assert tile.read32(0x100) == 0x12345678
 
 
@@ -118,7 +118,7 @@ def test_sets_reach_l1_local_ram_and_registers(tmp_path) -> None:
     )
     p = program(CoreSpec("trisc0", path), sets=sets)
     tile = launch(p)
-    run(tile, p)
+    tile.run()
     assert tile.read(0x20004, 5) == b"\1\2\3\4\5"
     assert tile.read32(0x100) == 0xCAFE0001
     assert tile.read32(REGISTERS["TRISC2_RESET_PC"]) == 0x5000
@@ -163,7 +163,7 @@ def test_an_image_starts_its_cores_at_their_addresses(tmp_path) -> None:
     cores = CoreSpec("brisc", pc=START), CoreSpec("trisc1", pc=START)
     p = program(*cores, image=image, run=RunSpec(until=(Until(0x100, 3),)))
     tile = launch(p)
-    assert run(tile, p).reason == "until"
+    assert tile.run().reason == "until"
     assert tile.read32(0x100) == 3
     assert tile.core["trisc1"].pc == START  # brisc's store ended the run
     assert tile.run("idle").reason == "idle"
@@ -186,8 +186,8 @@ def test_inputs_go_in_and_outputs_are_saved_and_compared(tmp_path) -> None:
         outputs=(out, bad, OutputSpec("e", 0x50000, *shape)),
     )
     tile = launch(p)
-    run(tile, p)
-    good, differs, silent = check(tile, p)
+    tile.run()
+    good, differs, silent = tile.check()
     assert (good.equal, differs.equal, silent.equal) == (True, False, True)
     assert np.array_equal(np.load(tmp_path / "c.npy"), values)
     assert str(good) == f"c  32x32 bf16  equal (1024 of 1024)  saved to {tmp_path / 'c.npy'}"
@@ -236,5 +236,5 @@ def test_unknown_symbols_of_outputs_and_end_conditions_are_found_before_running(
 
 def test_limit_and_timeout_end_a_run(tmp_path) -> None:
     p = program(CoreSpec("trisc0", elf(tmp_path, code(addi(A0, A0, 1), jal(ZERO, -4)))))
-    assert run(launch(p), with_run(p, limit=5000)).reason == "limit"
-    assert run(launch(p), with_run(p, timeout_s=0.05)).reason == "timeout"
+    assert launch(with_run(p, limit=5000)).run().reason == "limit"
+    assert launch(with_run(p, timeout_s=0.05)).run().reason == "timeout"

@@ -11,7 +11,7 @@ import pytest
 
 from bhemu.debug.coverage import Coverage
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.launch import launch, run
+from bhemu.launch import launch
 from bhemu.program.schema import load_program
 from bhemu.tile import Tile
 
@@ -45,7 +45,7 @@ def test_dropped_tiles_are_freed() -> None:
 def test_a_program_leaves_nothing() -> None:
     program = load_program(ELFS / "add1")
     tile = launch(program)
-    assert run(tile, program).reason == "until"
+    assert tile.run().reason == "until"
     references = [weakref.ref(tile), weakref.ref(tile.state), weakref.ref(tile.core["trisc1"])]
     del tile
     assert alive(references) == 0
@@ -66,7 +66,7 @@ def test_nor_does_an_error() -> None:
     tile = launch(program)
     for _ in range(2):  # raised again until reset()
         with pytest.raises(BhemuError, match="deadlock"):
-            run(tile, program)
+            tile.run()
     assert tile.error is not None
     references = [weakref.ref(tile), weakref.ref(tile.state)]
     del tile

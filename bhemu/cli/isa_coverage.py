@@ -56,12 +56,12 @@ def _case(path: Path) -> "Program":
 
 def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
     from bhemu.debug import coverage
-    from bhemu.launch import launch, run
+    from bhemu.launch import launch
 
     tile = launch(program)
     cover = coverage.Coverage(tile)
     try:
-        ended = run(tile, program).reason
+        ended = tile.run().reason
     except BhemuError as problem:
         ended = f"{problem.rule}: {problem.message}"
     return list(coverage.rows([cover.notes])), ended

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from bhemu.errors import InputError
-from bhemu.launch import until_words, word_name
+from bhemu.launch import word_name
 from bhemu.memmap import L1_SIZE, LOCAL_BASE
 from bhemu.names import resolve
 from bhemu.program import loader
@@ -112,7 +112,7 @@ def starts(program: Program) -> Iterator[tuple[str, int | None, bool]]:
 
 def ends(tile: Tile, program: Program) -> str:
     """The end condition, limit and time-out in words."""
-    words = until_words(tile, program) or []
+    words = tile.machine.end.words
     until = " and ".join(f"{word_name(program, at)} is {want:#x}" for at, want in words)
     texts = [f"ends when {until or 'everything is idle'}"]
     if program.run.limit is not None:

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from bhemu.debug import ulps
 from bhemu.debug.shadow import FIDELITY, HELD, STEPS, TRUE, UNPACK, Floats, Shadow
-from bhemu.launch import run
 from bhemu.names import resolve
 from bhemu.program import codecs, tensor
 from bhemu.program.specs import OutputSpec, Program
@@ -101,7 +100,7 @@ class Steps:
         if self._ran is None:
             tile = self._fresh()
             shadow = Shadow(tile)
-            run(tile, self._program)
+            tile.run()
             self._ran = tile, shadow
         return self._ran
 

@@ -7,7 +7,6 @@ from typing import Any
 from bhemu.chip import Chip
 from bhemu.debug.operands import Operands
 from bhemu.errors import BhemuError
-from bhemu.launch import until_words
 from bhemu.machine.operands import effective, set_by
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import Entry, Places, TracedStore, TracedWord
@@ -118,8 +117,8 @@ class Tracer:
         if chip is not None:
             ends = chip.end.words
             return bool(ends) and all(chip.tile[xy].read32(at) == want for xy, at, want in ends)
-        words = until_words(self._tile, self._program)
-        return bool(words) and all(self._tile.read32(at) == want for at, want in words or ())
+        words = self._tile.machine.end.words
+        return bool(words) and all(self._tile.read32(at) == want for at, want in words)
 
     def _drain(self) -> None:
         # An interrupt may have come in the middle of a drain: what was shown is not shown again.

@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch import launch, run, until_words
+from bhemu.launch import launch
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
 from bhemu.oracle.case import Case
@@ -82,8 +82,8 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     _check_local(tile)
     _check_sets(tile, program)
     starts, held = _starts(tile)
-    until = until_words(tile, program) or []
-    ours = outcome(tile, lambda: run(tile, program), _KINDS)
+    until = list(tile.machine.end.words)
+    ours = outcome(tile, tile.run, _KINDS)
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]
     case = Case(before, starts, until, regions, program.name, held, goal)

@@ -238,7 +238,7 @@ def test_an_unexpected_exception_is_one_line(write, bhemu, monkeypatch) -> None:
     def broken(*_: object) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr("bhemu.launch.run", broken)
+    monkeypatch.setattr("bhemu.launched.Launched.run", broken)
     result = bhemu("run", write(PARK))
     assert result.exit_code == 70
     assert result.stderr.splitlines() == [
@@ -282,13 +282,13 @@ def test_ctrl_c_ends_with_130_and_the_summary(write) -> None:
         "import _thread, signal, threading\n"
         # A shell starts background jobs with SIGINT ignored, and the handler is inherited.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from bhemu import launch\n"
+        "from bhemu.launched import Launched\n"
         "from bhemu.cli import main\n"
-        "run = launch.run\n"
-        "def interrupted(tile, program):\n"
+        "run = Launched.run\n"
+        "def interrupted(launched):\n"
         "    threading.Timer(0.3, _thread.interrupt_main).start()\n"
-        "    return run(tile, program)\n"
-        "launch.run = interrupted\n"
+        "    return run(launched)\n"
+        "Launched.run = interrupted\n"
         f"main(['run', {str(write(*FOREVER))!r}])\n"
     )
     result = subprocess.run(

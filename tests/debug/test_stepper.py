@@ -10,7 +10,7 @@ import bhemu as package
 from bhemu.debug.places import Sources
 from bhemu.debug.stepper import COMMANDS, Stepper
 from bhemu.errors import InputError, NoProgress
-from bhemu.launch import launch, run
+from bhemu.launch import launch
 from bhemu.program.schema import CoreSpec, Program, RunSpec, load_program
 from bhemu.riscv.asm import (
     A0,
@@ -109,7 +109,7 @@ def test_steps_and_breakpoints_change_nothing(image) -> None:
     words += [li(A1, SYNC), lw(A1, A1), addi(A1, ZERO, 50), bne(A0, A1, -28), PARK]
     program = image(*words, cores=("trisc0", "trisc1"))
     plain = launch(program)
-    run(plain, program)
+    plain.run()
     bench = Bench(program)
     bench(f"break {START + 8:#x} trisc1; step 7; continue; next 3; tstep 2; step 3 trisc1")
     bench("continue; delete; continue")

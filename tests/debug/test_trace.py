@@ -4,7 +4,7 @@ import pytest
 
 from bhemu.debug.trace import Tracer
 from bhemu.errors import Undefined
-from bhemu.launch import launch, run
+from bhemu.launch import launch
 from bhemu.machine.traced import TracedWord
 from bhemu.program.schema import CoreSpec, Program, RunSpec
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, code, li, sw, tt, ttinsn
@@ -77,7 +77,7 @@ def long(n: int) -> list[int]:
 def test_more_words_than_the_ring_holds_are_all_there_and_none_is_kept(image) -> None:
     program = image(*long(LOG_SIZE // 4))
     plain = launch(program)
-    run(plain, program)
+    plain.run()
     tracer, words = traced(program)
     tile = tracer._tile
     assert len(words) == int(plain.state.executed[0]) == 2 * LOG_SIZE

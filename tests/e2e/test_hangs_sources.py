@@ -9,7 +9,7 @@ import pytest
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
 from bhemu.hang.waitgraph import Waiter, WaitGraph
-from bhemu.launch import launch, run
+from bhemu.launch import launch
 from bhemu.program.schema import load_program
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def line_of(source: str, text: str, nth: int = 0) -> int:
 def hang(name: str) -> tuple[str, WaitGraph]:
     program = load_program(ROOT / "elfs" / f"hang_{name}")
     with pytest.raises(NoProgress) as caught:
-        run(launch(program), program)
+        launch(program).run()
     graph = caught.value.graph
     assert isinstance(graph, WaitGraph)
     return caught.value.category, graph

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.launch import launch, run
+from bhemu.launch import launch
 from bhemu.program.schema import load_program
 from bhemu.riscv.asm import A0, A1, A2, RA, ZERO, addi, code, jalr, li, lw, sw, tt
 from bhemu.tile import Tile
@@ -37,7 +37,7 @@ def booted() -> Tile:
     program = load_program(ROOT / "elfs" / "slow_dispatch")
     tile = launch(program)
     tile.state.trace[0] = 1
-    assert run(tile, program).reason == "until"
+    assert tile.run().reason == "until"
     tile.drain_log()
     return tile
 

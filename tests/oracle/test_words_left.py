@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bhemu.launch import launch, run
+from bhemu.launch import launch
 from bhemu.oracle.emulated import outcome
 from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, code, li, sw, tt
@@ -28,7 +28,7 @@ def program(path: Path, *words: int | list[int]) -> Program:
 def test_a_word_that_the_done_flag_overtook_counts_as_executed(tmp_path: Path) -> None:
     spec = program(tmp_path / "l1.bin", STORE)
     tile = launch(spec)
-    found = outcome(tile, lambda: run(tile, spec), {"until": "done"})
+    found = outcome(tile, tile.run, {"until": "done"})
     assert found.done
     assert found.l1 is not None
     assert found.l1[WRITTEN] == 0x77
@@ -37,7 +37,7 @@ def test_a_word_that_the_done_flag_overtook_counts_as_executed(tmp_path: Path) -
 def test_the_cores_stand_still_and_go_on_afterwards(tmp_path: Path) -> None:
     spec = program(tmp_path / "l1.bin", STORE)
     tile = launch(spec)
-    outcome(tile, lambda: run(tile, spec), {"until": "done"})
+    outcome(tile, tile.run, {"until": "done"})
     assert tile.core["trisc0"].state == "running"
     assert tile.run("idle").reason == "idle"
 
@@ -46,7 +46,7 @@ def test_a_word_that_waits_for_a_core_is_left(tmp_path: Path) -> None:
     word = tt("SEMWAIT", wait_sem_cond=1, sem_sel=1, stall_res=0x1FF)
     spec = program(tmp_path / "l1.bin", word, STORE)
     tile = launch(spec)
-    found = outcome(tile, lambda: run(tile, spec), {"until": "done"})
+    found = outcome(tile, tile.run, {"until": "done"})
     assert found.done
     assert found.l1 is not None
     assert found.l1[WRITTEN] == 0
@@ -55,5 +55,5 @@ def test_a_word_that_waits_for_a_core_is_left(tmp_path: Path) -> None:
 def test_a_queued_word_that_is_refused_is_the_outcome(tmp_path: Path) -> None:
     spec = program(tmp_path / "l1.bin", tt("GMPOOL"))
     tile = launch(spec)
-    found = outcome(tile, lambda: run(tile, spec), {"until": "done"})
+    found = outcome(tile, tile.run, {"until": "done"})
     assert (found.kind, "POOL-MODE" in found.text) == ("error", True)

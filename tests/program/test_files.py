@@ -10,7 +10,7 @@ import pytest
 from elf_builder import Elf, Seg
 
 from bhemu.errors import InputError
-from bhemu.launch import check, launch
+from bhemu.launch import launch
 from bhemu.program.files import check_writable, read_bytes, write_whole
 from bhemu.program.schema import load_program
 from bhemu.riscv.asm import PARK, code
@@ -94,7 +94,7 @@ def test_a_folder_that_became_a_link_is_not_written_through(folder: Path) -> Non
     (folder / "results").rmdir()
     (folder / "results").symlink_to(folder.parent)
     with pytest.raises(InputError, match="leaves the folder"):
-        check(tile, program)
+        tile.check()
     assert not (folder.parent / "y.npy").exists()
 
 

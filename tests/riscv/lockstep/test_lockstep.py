@@ -14,7 +14,7 @@ from fuzz.campaign import LONG
 from riscv.lockstep.pair import Pair
 from riscv.lockstep.programs import STARTS, WORDS, Draw
 
-from bhemu.launch import launch, until_words
+from bhemu.launch import launch
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import load_program
 from bhemu.tile import Tile
@@ -128,6 +128,6 @@ def test_programs_of_elfs(name: str, quantum: int, translate_after: int) -> None
     program = load_program(ELFS / name)
     runs = [replace(program.run, engine=engine) for engine in ("unicorn", "compiled")]
     tiles = [launch(replace(program, run=run), quantum=quantum) for run in runs]
-    until = until_words(tiles[0], program)
+    until = list(tiles[0].machine.end.words) or None
     limit = 2_000_000 if quantum == 1 else 20_000_000
     runs_equal(tiles, translate_after, until=until, limit=limit)
