@@ -12,18 +12,55 @@ from bhemu.why.checks import every  # noqa: E402
 TARGET = ROOT / "docs" / "why.md"
 BEGIN, END = "<!-- checks: scripts/make_checks.py -->\n", "<!-- end of checks -->\n"
 
-BUGS = ROOT / "tests" / "why" / "planted.toml"
+BUGS = ROOT / "tests" / "why" / "planted"
+MUTANTS = ROOT / "tests" / "why" / "mutants" / "mutants.toml"
+LEAST = 3  # bugs of each pain
+PAINS = {
+    1: "it hangs",
+    2: "unpack, math and pack race",
+    3: "banks and Dst halves handed over wrongly",
+    4: "configuration overwritten",
+    5: "state left for the next launch",
+    6: "replay and MOP overwritten",
+    7: "what nobody has written",
+    8: "stale lines of a data cache",
+    9: "cores that hardware cannot debug",
+    10: "looking at it hides it",
+    11: "circular buffers",
+    12: "barriers and alignment of the NoC",
+    13: "formats and shapes",
+    14: "NaN and infinity",
+    15: "precision",
+    16: "the packer's configuration",
+    17: "registers that cannot be seen",
+    18: "stack, mailboxes and arguments overwritten",
+    19: "lines of inlined code",
+    20: "the simulator stops",
+    21: "the packer's addresses and counters",
+    22: "set-up of the program",
+}
 BUGS_BEGIN, BUGS_END = "<!-- bugs: scripts/make_checks.py -->\n", "<!-- end of bugs -->\n"
 
 
 def bugs() -> str:
-    """One row for each planted bug."""
+    """The sum of each pain, and one row for each planted bug."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(BUGS.glob("*.toml"))]
+    found = [one for text in texts for one in tomllib.loads(text)["bug"]]
+    found += tomllib.loads(MUTANTS.read_text(encoding="utf-8"))["mutant"]
+    found.sort(key=lambda one: one["pain"])
+    sums = ["| pain | | bugs | points of |", "|---|---|---|---|"]
     rows = ["| pain | bug | program | in | points |", "|---|---|---|---|---|"]
-    for one in tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]:
-        file = one["change"][0][0]
-        points = one.get("points", 2)
-        rows.append(f"| {one['pain']} | {one['name']} | {one['program']} | {file} | {points} |")
-    return "\n".join(rows) + "\n"
+    for pain, what in PAINS.items():
+        points = [one.get("points", 2) for one in found if one["pain"] == pain]
+        assert len(points) >= LEAST, what
+        sums.append(f"| {pain} | {what} | {len(points)} | {sum(points)} of {2 * len(points)} |")
+    total = sum(one.get("points", 2) for one in found)
+    sums.append(f"| | all | {len(found)} | {total} of {2 * len(found)} |")
+    for one in found:
+        file = one["change"][0][0] if "change" in one else one["source"]
+        name, points = one["name"].replace("_", " "), one.get("points", 2)
+        rows.append(f"| {one['pain']} | {name} | {one['program']} | {file} | {points} |")
+    return "\n".join([*sums, "", *rows]) + "\n"
 
 
 def table() -> str:

@@ -5,6 +5,9 @@ is, no example is too late.
 """
 
 import os
+import shutil
+from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -37,3 +40,17 @@ def all_engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def both_engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs twice: every tile that does not name its engine gets one, then the other."""
     monkeypatch.setenv("BHEMU_ENGINE", request.param)
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """firmware/build.py over a copy of the sources, the generated header beside them."""
+    from test_firmware import toolchain
+
+    build = toolchain()
+    own, root = build.ROOT, tmp_path_factory.mktemp("sources")
+    shutil.copytree(own / "firmware", root / "firmware")
+    build.write_header(root / "firmware")
+    build.ROOT = root  # the module is that of every other test, too
+    yield build
+    build.ROOT = own

@@ -9,6 +9,7 @@ from bhemu.machine.stop import Stop
 from bhemu.why import checks
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.findings import Finding, chain, of_error, of_output, place
+from bhemu.why.overwritten import overwritten
 
 
 def context(
@@ -28,6 +29,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     """Everything that is wrong with a run, the likeliest first."""
     tile = target.tile if target.chip is None else None
     found = [] if error is None else [of_error(error, target.clock, tile)]
+    if tile is not None:
+        found += overwritten(tile, error)
     if error is None:
         found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
     return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])

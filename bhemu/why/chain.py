@@ -71,7 +71,7 @@ class Chain:
         if len(self.links) >= MOST or depth > DEPTH:
             return
         value = found[0].value(self.tile.state.buffer)
-        change = self._last_change(place, found)
+        change = self.last_change(place, found)
         if change is None:
             self._add(Link(depth, place, None, value, None, None, self._untouched(found[0])))
             return
@@ -92,7 +92,7 @@ class Chain:
     def _add(self, link: Link) -> None:
         self.links.append(link)
 
-    def _last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
+    def last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
         """The last change before now; the tile stands right behind it then."""
         machine = self.tile.machine
         with machine.watched.alone(place, found):

@@ -113,6 +113,9 @@ def chain(
     return Chain(tile, tuple(inputs), past).why(text, find(tile, program, core, text))
 
 
+_NO_WORD = "ENC-OPCODE"  # who pushes such a word is wrong
+
+
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
     """An error or a hang that ended the run; of a hang the wait that nobody else's wait explains.
 
@@ -126,7 +129,8 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
         known = {**waiters[0].where, "instant": clock}
         symbol = known.pop("symbol", None)
         culprit = {"function": symbol, **known}
-    return Finding(check, "error", error.message, culprit, {}, evidence, error.hint)
+    likely = 95 if error.rule == _NO_WORD and culprit.get("line") else 50
+    return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, likely)
 
 
 def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Finding:

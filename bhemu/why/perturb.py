@@ -10,6 +10,7 @@ import numpy.typing as npt
 from bhemu import report, snapshot
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.stop import now
+from bhemu.machine.watching import spans
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.insn import disassemble
@@ -18,6 +19,7 @@ from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS
 from bhemu.tile import Tile
 from bhemu.why.check import Context, Outcome
 
+_NEAR = 64  # bytes: what belongs together
 Offsets = npt.NDArray[np.int64]
 _NO_STATE = (
     *snapshot.HOSTS,
@@ -112,7 +114,7 @@ class Trials:
             return False
         if seen.ending != self.plain.ending:
             return True
-        laid = self._start.l1.copy()
+        laid = np.full(L1_SIZE, -1, np.int16)  # what the fill put there
         chosen = fill.at < L1_SIZE
         laid[fill.at[chosen]] = fill.values[chosen]
         for result, new, old in zip(seen.results, seen.outputs, self.plain.outputs, strict=True):
@@ -171,6 +173,30 @@ class Trials:
             else:
                 high = middle
         return self._step(fill, low), first + high
+
+    # Who writes next to it
+
+    def neighbour(self, whole: Fill, at: int) -> tuple[Where, int] | None:
+        """Who fills the bytes of L1 next to those at `at` that stay as `whole` has laid them."""
+        self.result(whole)
+        laid = whole.at < L1_SIZE
+        places, values = whole.at[laid], whole.values[laid]
+        changed = places[self.tile.state.l1[places] != values]
+        after = changed[(changed > at) & (changed < at + _NEAR)]
+        before = changed[(changed < at) & (changed > at - _NEAR)]
+        near = [*after[:1], *before[-1:]]
+        return self._first_change(whole, int(near[0]) & ~3) if near else None
+
+    def _first_change(self, fill: Fill, at: int) -> tuple[Where, int] | None:
+        self._begin(fill)
+        watched = self.tile.machine.watched
+        text = f"{at:#x}:4"
+        with watched.alone(text, spans(self.tile, "brisc", text)):
+            stop = None
+            with contextlib.suppress(BhemuError):
+                stop = self.tile.run(limit=self._context.most)
+        change = None if stop is None else stop.change
+        return None if change is None else (change.where, now(self.tile.state))
 
     def _step(self, fill: Fill, clock: int) -> Where:
         """Who goes on at `clock` of a run from `fill`."""

@@ -3,15 +3,13 @@
 The kernels are compiled anew from edited sources, so the compiler must be there.
 """
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from chip_program import copied, edited
-from test_firmware import toolchain
 
 from bhemu.chip import Chip
 from bhemu.errors import BhemuError, NoProgress
@@ -19,18 +17,6 @@ from bhemu.launch import Program
 
 ROOT = Path(__file__).parents[2]
 Change = tuple[str, str, str]  # source, text, replacement
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """firmware/build.py over a copy of the sources, the generated header beside them."""
-    build = toolchain()
-    root = tmp_path_factory.mktemp("sources")
-    shutil.copytree(ROOT / "firmware", root / "firmware")
-    build.write_header(root / "firmware")
-    own, build.ROOT = build.ROOT, root  # the module is that of every other test, too
-    yield build
-    build.ROOT = own
 
 
 @pytest.fixture

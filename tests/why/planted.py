@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -24,23 +24,29 @@ NEAR = 2  # lines
 TOML = "PROGRAM.toml"
 
 
+Change = tuple[str, str, str]
+
+
 @dataclass(frozen=True)
 class Bug:
     """One planted bug.
 
     `changes`: (file below firmware/, or PROGRAM.toml, text, replacement); the first is the bug.
-    `points`: 2 where the first finding is to name it, 1 where another one does.
-    `core`: whose code is wrong, "" for PROGRAM.toml; `line`: text of the changed file on the line
-    that is to be named, "" = where the change begins; `program`: below elfs/.
+    `also`: changes of bug and corrected twin. `points`: 2 where the first finding is to name it, 1
+    where another one does. `core`: whose code is wrong, "" for PROGRAM.toml; `line`: text of the
+    changed file on the line that is to be named, "" = where the change begins; `accept`: of
+    other lines that may be named as well, in this file or the program's; `program`: below elfs/.
     """
 
     name: str
     pain: int
     program: str
-    changes: tuple[tuple[str, str, str], ...]
+    changes: tuple[Change, ...]
     core: str
     line: str = ""
     points: int = 2
+    also: tuple[Change, ...] = ()
+    accept: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -49,60 +55,85 @@ class Bug:
 
 
 def bugs() -> list[Bug]:
-    """Those of planted.toml."""
-    text = (Path(__file__).parent / "planted.toml").read_text(encoding="utf-8")
+    """Those of planted/*.toml."""
     return [
         Bug(
-            **{k: v for k, v in one.items() if k != "change"},
+            **{k: v for k, v in one.items() if k not in ("change", "also", "accept")},
             changes=tuple((file, old, new) for file, old, new in one["change"]),
+            also=tuple((file, old, new) for file, old, new in one.get("also", ())),
+            accept=tuple(one.get("accept", ())),
         )
-        for one in tomllib.loads(text)["bug"]
+        for path in sorted((Path(__file__).parent / "planted").glob("*.toml"))
+        for one in tomllib.loads(path.read_text(encoding="utf-8"))["bug"]
     ]
+
+
+Line = tuple[str, int]  # name of the file, number
 
 
 @dataclass(frozen=True)
 class Made:
-    """A bug's program in its folder, and the place that is to be named."""
+    """A bug's program in its folder, and the places of which one is to be named."""
 
     folder: Path
     core: str
-    file: str
-    lines: tuple[int, ...]
+    lines: frozenset[Line]
 
 
-def _line_of(bug: Bug, before: str, after: str) -> tuple[int, ...]:
-    if bug.line:
-        at = after.index(bug.line)
-    else:
-        pairs = zip(before, after, strict=False)
-        at = next((n for n, (a, b) in enumerate(pairs) if a != b), len(before) - 1)
-    return (after.count("\n", 0, at) + 1,)
+def _first_line(before: str, after: str) -> int:
+    """The first line that is another one."""
+    pairs = zip(before, after, strict=False)
+    at = next((n for n, (a, b) in enumerate(pairs) if a != b), len(before) - 1)
+    return after.count("\n", 0, at) + 1
 
 
-def make(bug: Bug, out: Path, build: ModuleType) -> Made:
-    """Write a bug's program to `out`; `build`: firmware/build.py over a copy of the sources."""
+def _accepted(bug: Bug, files: Sequence[Path]) -> Iterator[Line]:
+    for text in bug.accept:
+        found = next(path for path in files if text in path.read_text())
+        content = found.read_text()
+        yield found.name, content.count("\n", 0, content.index(text)) + 1
+
+
+def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
+    """Write a bug's program to `out`; `build`: firmware/build.py over a copy of the sources.
+
+    twin: the corrected one instead.
+    """
     shutil.copytree(ROOT / "elfs" / bug.program, out)
-    sources = build.ROOT
     originals: dict[Path, str] = {}
-    lines: tuple[int, ...] = ()
-    for file, text, instead in bug.changes:
-        path = out / TOML if file == TOML else sources / "firmware" / file
-        before = path.read_text()
-        assert text in before, (bug.name, text)
-        if file != TOML:
-            originals.setdefault(path, before)
-        after = before.replace(text, instead, 1)
-        lines = lines or _line_of(bug, before, after)
-        path.write_text(after)
+    culprit, line = out, 0
+    lines: set[Line] = set()
     try:
-        if originals:
-            for each in build.PROGRAMS:
-                if each.elf.startswith(f"elfs/{bug.program}/") and _uses(build, each, originals):
-                    build.build(each, out / Path(each.elf).name, sources / "firmware")
+        for number, change in enumerate((*bug.also, *(() if twin else bug.changes))):
+            path, before, after = _changed(bug, change, out, build.ROOT)
+            if change[0] != TOML:
+                originals.setdefault(path, before)
+            if number == len(bug.also):
+                culprit, line = path, _first_line(before, after)
+            path.write_text(after)
+        folder = build.ROOT / "firmware"
+        if not twin:
+            text = culprit.read_text()
+            at = text.count("\n", 0, text.index(bug.line)) + 1 if bug.line else line
+            lines.add((culprit.name, at))
+            near = sorted((folder / bug.program).glob("*.[ch]"))
+            lines |= set(_accepted(bug, [*originals, out / TOML, *near]))
+        for each in build.PROGRAMS if originals else ():
+            if each.elf.startswith(f"elfs/{bug.program}/") and _uses(build, each, originals):
+                build.build(each, out / Path(each.elf).relative_to(f"elfs/{bug.program}"), folder)
     finally:
         for path, before in originals.items():
             path.write_text(before)
-    return Made(out, bug.core, Path(bug.file).name, lines)
+    return Made(out, bug.core, frozenset(lines))
+
+
+def _changed(bug: Bug, change: Change, out: Path, root: Path) -> tuple[Path, str, str]:
+    """The file that a change is of, its text before and after."""
+    file, text, instead = change
+    path = out / TOML if file == TOML else root / "firmware" / file
+    before = path.read_text()
+    assert text in before, (bug.name, text)
+    return path, before, before.replace(text, instead, 1)
 
 
 def _uses(build: ModuleType, each: Any, changed: dict[Path, str]) -> bool:
@@ -135,9 +166,10 @@ def hit(made: Made, finding: dict[str, Any]) -> bool:
         return False
     places = [culprit, *culprit.get("inlined", ())]
     return any(
-        place.get("file", "").rpartition("/")[2] == made.file
-        and any(abs(place.get("line", -99) - line) <= NEAR for line in made.lines)
+        place.get("file", "").rpartition("/")[2] == file
+        and abs(place.get("line", -99) - line) <= NEAR
         for place in places
+        for file, line in made.lines
     )
 
 

@@ -1,14 +1,11 @@
 """The check "repair": edits of code and of PROGRAM.toml, and the planted bugs that it finds."""
 
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import planted
 import pytest
-from test_firmware import toolchain
 
 from bhemu import Program
 from bhemu.riscv.asm import addi
@@ -21,18 +18,6 @@ from bhemu.why.repair.trial import Trials
 ROOT = planted.ROOT
 BUGS = planted.bugs()
 PLANTED = BUGS if os.environ.get("BHEMU_LONG") else BUGS[::8]
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """firmware/build.py over a copy of the sources, the generated header beside them."""
-    build = toolchain()
-    root = tmp_path_factory.mktemp("sources")
-    shutil.copytree(ROOT / "firmware", root / "firmware")
-    build.write_header(root / "firmware")
-    own, build.ROOT = build.ROOT, root  # the module is that of every other test, too
-    yield build
-    build.ROOT = own
 
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name.replace(" ", "-"))
@@ -48,6 +33,13 @@ def test_a_planted_bug(bug: planted.Bug, compiler: ModuleType, tmp_path: Path) -
 @pytest.mark.parametrize("name", sorted({bug.program for bug in BUGS}))
 def test_the_corrected_twin(name: str) -> None:
     assert planted.why(ROOT / "elfs" / name) == []
+
+
+@pytest.mark.parametrize("bug", [b for b in BUGS if b.also], ids=lambda b: b.name.replace(" ", "-"))
+def test_a_corrected_twin_of_its_own(
+    bug: planted.Bug, compiler: ModuleType, tmp_path: Path
+) -> None:
+    assert planted.why(planted.make(bug, tmp_path / "twin", compiler, twin=True).folder) == []
 
 
 def test_an_unchanged_program_is_right_again_and_again() -> None:

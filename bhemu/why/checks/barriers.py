@@ -72,7 +72,7 @@ def _unordered(context: Context) -> list[Finding]:
 
 def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
     found: list[Finding] = []
-    for pc, (who, row) in _requests(context, seed).items():
+    for pc, (who, row) in sorted(_requests(context, seed).items(), key=_of_a_read):
         if len(found) < _SEEN:
             held = context.again(partial(_hold, pc), delivery="late", seed=seed)
             if not held.same(plain):
@@ -81,6 +81,11 @@ def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[F
         text = "the program ends otherwise when NoC transfers arrive late, of several requests"
         found = [_told(context, text, {}, late, seed, "put barriers behind requests")]
     return found
+
+
+def _of_a_read(sent: tuple[int, tuple[Where, Any]]) -> bool:
+    """Reads last: what uses their data too early has been looked for (`_unordered`)."""
+    return int(sent[1][1][request.CONTROL]) & 3 == request.READ
 
 
 def _hold(pc: int, chip: Any) -> None:

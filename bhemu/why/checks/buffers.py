@@ -19,6 +19,7 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
+from bhemu.why.repair.toml_lines import TomlLines
 
 _FIRST_STREAM, _STREAM = 8, 0x1000
 _ACKED, _RECEIVED = 0x20, 0x28
@@ -150,6 +151,7 @@ class Buffer:
     counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
     counters: dict[str, Event] = field(default_factory=dict)
     last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
+    begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     filled: set[int] = field(default_factory=set)  # pages written since the last were announced
 
@@ -206,6 +208,7 @@ class Buffer:
         if (event.high <= spec.at or event.low >= end) and not behind:
             return
         self.last[event.kind] = event
+        self.begun.setdefault(event.kind, []).append(event.low)
         verb = event.kind
         if event.low < spec.at or event.high > spec.at + spec.size:
             yield (
@@ -288,13 +291,15 @@ class _Look:
                 yield buffer, wrong
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
-        """In a hang: pages that are used and never counted."""
+        """In a hang: pages that are used again and again and never counted."""
         for verb, kind, missing in (
             ("reads", "acked", "and never gives one back: cb_pop_front is missing behind this"),
             ("writes", "received", "and never announces one: cb_push_back is missing behind this"),
         ):
             event = buffer.last.get(verb)
-            if event is not None and kind not in buffer.counters:
+            begun = buffer.begun.get(verb, [])
+            again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
+            if event is not None and again and kind not in buffer.counters:
                 text = f"{event.who} {verb} pages of {buffer.state()}, {missing}"
                 yield self._finding(buffer, event, text, missing, outer=True)
 
@@ -320,12 +325,34 @@ class _Look:
         return self._lines.where(event.core, event.pc)
 
 
+def _overlaps(context: Context) -> Iterator[Finding]:
+    """Buffers of a tile that share bytes, of a run that went wrong: some share them on purpose."""
+    path = context.program.path
+    if path is None or context.symptom.fine:
+        return
+    number, table = 0, "tile.buffer" if context.program.tiles else "buffer"
+    for part in context.program.placed():
+        for i, one in enumerate(part.buffers):
+            for other in part.buffers[:i]:
+                if one.at < other.at + other.size and other.at < one.at + one.size:
+                    line = TomlLines(path).key(table, number + i, "at")
+                    text = (
+                        f"buffer {one.index} ({one.at:#x} to {one.at + one.size:#x}) shares bytes"
+                        f" with buffer {other.index} ({other.at:#x} to {other.at + other.size:#x})"
+                    )
+                    who = place(Where(file=path.name, line=line), None)
+                    yield Finding("buffers", "error", text, who, {}, (), "give it its own bytes")
+        number += len(part.buffers)
+
+
 def _applies(seen: Outcome) -> int:
     return 8
 
 
 def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {}
+    for one in _overlaps(context):
+        found[one.text,] = one
     for part in context.program.placed():
         if not part.buffers:
             continue
@@ -340,7 +367,8 @@ CHECK = Check(
     name="buffers",
     proves="that a page of a circular buffer (`[[buffer]]`) was written while it was not free, read"
     " while it was not there, or beyond the end; that more pages were announced or given back than"
-    " there are, or by two cores; in a hang, that pages are used and never counted",
+    " there are, or by two cores; that two buffers share bytes; in a hang, that pages are used and"
+    " never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes",
     cost="one more run, in which every Tensix word passes through Python (20 us each)",

@@ -20,6 +20,7 @@ from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
+_HEADER = 16  # bytes that both units add to an address
 _FACE = 256  # datums that follow each other in a tile
 _FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
            "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
@@ -44,13 +45,15 @@ class Operands:
             "UNPACR": list(_tensors(tile, "input", context.program.inputs)),
             "PACR": list(_tensors(tile, "output", context.program.outputs)),
         }
-        self._touched: set[str] = set()
+        self._made: dict[tuple[int, int], Where] = {}  # by thread and GPR, who set it last
+        self._given: dict[int, tuple[int, Where]] = {}  # by Config word: the WRCFG, its GPR
         self.found: dict[object, Finding] = {}
 
     def before(self, step: Word) -> None:
         """A word is about to execute."""
         cls, s = decode(step.word), self._tile.state
         name = "" if cls is None else cls.name
+        self._follow(step, name)
         if cls is None or name not in self._tensors or cls.operands(step.word).get("zero_write2"):
             return
         kept = s.detail.copy()
@@ -63,6 +66,18 @@ class Operands:
             if does.first < tensor.end and tensor.at < does.end:
                 self._compare(step, name, does, fmt, tensor)
 
+    def _follow(self, step: Word, name: str) -> None:
+        """Notes GPRs, and Config words that are made from them."""
+        if name not in ("SETDMAREG", "WRCFG"):
+            return
+        cls = decode(step.word)
+        assert cls is not None
+        values = cls.operands(step.word)
+        if name == "SETDMAREG":
+            self._made[step.thread, values["reg_index_16b"] // 2] = where(self._tile, step)
+        elif (made := self._made.get((step.thread, values["gpr_address"]))) is not None:
+            self._given[values["cfg_reg"]] = step.pc, made
+
     def _compare(self, step: Word, name: str, does: Any, fmt: str, tensor: _Tensor) -> None:
         verb = "reads" if name == "UNPACR" else "writes"
         shown = f"{name} {verb} {does.first:#x} to {does.end:#x} as {fmt}"
@@ -74,7 +89,11 @@ class Operands:
             self._report(step, name, "format", text, advice)
         elif does.first < tensor.at or does.end > tensor.end:
             text = f"{shown}, beyond {kind}"
-            self._report(step, name, "address", text, "see the address, the strides, the counts")
+            advice = "see the address, the strides, the counts"
+            unit = _HEADER in (does.end - tensor.end, tensor.at - does.first)
+            if unit:
+                advice = "the unit adds 16 bytes for a header: give it address / 16 - 1"
+            self._report(step, name, "address", text, advice, likely=97 if unit else 80)
         elif (does.first - tensor.at) % 16:
             text = f"{shown}, not at a multiple of 16 bytes of {kind}"
             self._report(step, name, "address", text, "see the address that was set")
@@ -96,7 +115,9 @@ class Operands:
             place(where(self._tile, step), step.clock), (), 'layout = "tile32"', 85,
         )  # fmt: skip
 
-    def _report(self, step: Word, name: str, kind: str, text: str, advice: str) -> None:
+    def _report(
+        self, step: Word, name: str, kind: str, text: str, advice: str, likely: int = 80
+    ) -> None:
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
@@ -104,7 +125,7 @@ class Operands:
         victim = place(word, step.clock) if setter is not word else {}
         self.found[name, kind, step.pc] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
-            (f"set by {setter}",), advice, 80 - len(self.found),
+            (f"set by {setter}",), advice, likely - len(self.found),
         )  # fmt: skip
 
     def _setter(self, step: Word, kind: str) -> Where | None:
@@ -117,6 +138,9 @@ class Operands:
         field = vars(config_fields)[f"THCON_SEC{section}_{_FIELDS[kind][packs]}"]
         code = int(s.cfg_by[int(plain(config.bank)(s, step.thread)), field.word])
         number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
+        given, made = self._given.get(field.word, (-1, None))
+        if given == pc:
+            return made
         if not number or pc >= L1_SIZE:
             return None
         core = number - config.FIRST_CORE_BY

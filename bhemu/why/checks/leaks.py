@@ -50,15 +50,15 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
         end = f"it ends so: {str(changed.error).splitlines()[0]}"
     writer = _last_writer(context, trials, name)
     text = f"a launch leaves {value:#x} in {name}{field_names(at)}, which the next one uses"
-    text += f": {read[0]}" if read else ""
+    text += f" at {read[0]}" if read else ""
     return Finding(
         "leaks",
         "error",
         text,
-        who,
-        writer,
+        writer if writer.get("core") else who,
+        who if writer.get("core") else writer,
         (f"run again on the coprocessor as this run leaves it, {end}",)
-        + ((f"left by {in_words(writer)}",) if writer.get("core") else ()),
+        + ((f"used by {in_words(who)}",) if writer.get("core") else ()),
         f"set {name} before it is used, or put it back at the end",
         80 if context.symptom.wrong else 70,
     )

@@ -26,16 +26,28 @@ _STALL = {
 
 def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
-    recorders = recorded(context)
-    found = [one for recorder in recorders for one in _findings(recorder.plain)]
+    found = _conflicts(context)
     witness = _witness(context)
     if found and witness is not None:
         told = (*found[0].evidence, *_commands(context, witness))
         found[0] = replace(found[0], evidence=told)
-    found = found or [one for recorder in recorders for one in _findings(recorder.units)]
+    found = found or _conflicts(context, units=True)
     if not found and witness is not None and context.symptom.error is None:
-        found = [_seen_only(context, witness)]
+        found = _of_witness(context, witness) or [_seen_only(context, witness)]
     return found[:_SEEN]
+
+
+def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
+    recorders = recorded(context)
+    races = [recorder.units if units else recorder.plain for recorder in recorders]
+    return [finding for one in races for finding in _findings(one)]
+
+
+def _of_witness(context: Context, witness: tuple[int, Outcome]) -> list[Finding]:
+    """The conflicts of the other schedule, where writes may change what here they found so."""
+    found = _conflicts(replace(context, quantum=witness[0], facts={}))
+    told = _commands(context, witness)
+    return [replace(one, evidence=(*one.evidence, *told)) for one in found[:1]] + found[1:]
 
 
 def _witness(context: Context) -> tuple[int, Outcome] | None:

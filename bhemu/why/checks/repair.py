@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bhemu.errors import Where
+from bhemu.errors import Limit, Where
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.repair.search import SURE, Cure, Search
+from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.waits import waits_of
 
 _MOST = 4  # lines that are named
@@ -42,7 +44,7 @@ def _likelihood(search: Search, cure: Cure, rank: int, *, judged: bool) -> int:
         return 60 - 3 * rank
     lines = {(one.where.core, one.where.file, one.where.line) for one in search.cures}
     sure = 95 if len(lines) <= _FEW or cure.cost < _STANDS else 87
-    return (sure if cure.cost <= SURE else 75) - 3 * rank
+    return (sure if cure.cost <= SURE else 86 if len(lines) <= _FEW else 75) - 3 * rank
 
 
 def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
@@ -72,10 +74,27 @@ def _place_text(where: Where) -> str:
 def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
+    if context.symptom.hangs and (found := _too_short(context)):
+        return [found]
     waits = waits_of(context.symptom.error, context.tile)
     search = Search(context.program, int(context.symptom.machine.clock), context.quantum, waits)
-    found = list(_findings(search, context.symptom))
-    return found
+    return list(_findings(search, context.symptom))
+
+
+def _too_short(context: Context) -> Finding | None:
+    """The limit of the run, where the unchanged program is right when it may run on."""
+    program, seen = context.program, context.symptom
+    if not isinstance(seen.error, Limit) or program.path is None:
+        return None
+    trials = Trials(program, int(seen.machine.clock), context.quantum)
+    if not trials.is_right(lambda tile: None):
+        return None
+    line = TomlLines(program.path).key("run", 0, "limit")
+    text = "the program is right and needs more time than its limit"
+    where = Where(file="PROGRAM.toml", line=line)
+    told = f"{_place_text(where)}: {text}"
+    proof = ("run on, it ends, with all outputs as expected",)
+    return Finding("repair", "error", told, place(where, None), {}, proof, "raise the limit", 99)
 
 
 def _findings(search: Search, seen: Outcome) -> Iterator[Finding]:

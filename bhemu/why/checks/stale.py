@@ -3,6 +3,8 @@
 from typing import Any
 
 from bhemu.memmap import L1_SIZE
+from bhemu.riscv.formats import Atomic, Fence
+from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
@@ -55,11 +57,19 @@ class _Loads:
         self.tile: Tile = machine.tile[xy] if context.is_chip else machine
         self.stale: dict[tuple[int, int], _Load] = {}
         self._writers: dict[int, Instruction] = {}
+        self._fenced: set[tuple[int, int]] = set()  # whose core has dropped its cache since
         self._counts = self.tile.state.l0_stale[:, 0].copy()
         chip = machine if context.is_chip else None
         Walk(self.tile, instruction=self._look, chip=chip).run(MOST)
 
     def _look(self, step: Instruction) -> None:
+        cls: Any = decode(step.word)
+        if cls is not None and issubclass(cls, Fence | Atomic):
+            self._fenced |= {key for key in self.stale if key[0] == step.core}
+        key = step.core, step.pc
+        if key in self._fenced and self.stale[key].polled:
+            self._fenced.discard(key)  # a turn of a poll that dropped the cache and looked again
+            del self.stale[key]
         access = step.access()
         if access is None or access.address >= L1_SIZE:
             return

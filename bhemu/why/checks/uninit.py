@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.memmap import CORE_NAMES, LOCAL_SIZES
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_SIZES
 from bhemu.program import loader
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
@@ -30,7 +30,7 @@ def run(context: Context) -> list[Finding]:
     for number in range(1, _FILLS + 1):
         fill = _filled(unwritten, number)
         while len(found) < _SEEN and (one := _deciding(trials, fill)) is not None:
-            found.append(_finding(context, trials, one))
+            found.append(_finding(context, trials, one, fill))
             fill = _without(fill, int(one.at[0]))
         if found:
             break
@@ -89,11 +89,12 @@ def _without(fill: Fill, at: int) -> Fill:
     return Fill(fill.at[keep], fill.values[keep])
 
 
-def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
+def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Finding:
     at = int(fill.at[0])
     name = place_name(at)
     read = trials.reader(fill)
     who = {} if read is None else place(*read, trials.tile)
+    near = trials.neighbour(whole, at) if at < L1_SIZE else None
     changed = trials.result(fill)
     what = "the program ends otherwise" if changed.error else "an output changes"
     where = "" if read is None else f", read by {read[0]}"
@@ -101,12 +102,16 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
     evidence = [f"with {_values(fill)} there instead of what power-up leaves, {what}"]
     if changed.error is not None:
         evidence.append(str(changed.error).splitlines()[0])
+    victim: dict[str, object] = {"place": name}
+    if near is not None:
+        evidence.append(f"what lies next to it is written by {near[0]}")
+        who, victim = place(*near, trials.tile), who
     return Finding(
         "uninit",
         "error",
         text,
         who,
-        {"place": name},
+        victim,
         tuple(evidence),
         f"write {name} before it is read, or read what was meant",
         85 if context.symptom.wrong else 75,

@@ -14,6 +14,7 @@ from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS
 from bhemu.tile import Tile
+from bhemu.why.repair.tiles import arguments, exchanges
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
@@ -54,6 +55,11 @@ class FileEdits:
 
     def every(self) -> Iterator[FileEdit]:
         """All of them, cheap and likely ones first."""
+        if self._program.is_chip:
+            for found in (exchanges, arguments):
+                for line, text, cost, cures in found(self._trials, self._lines):
+                    yield FileEdit(line, text, cost, cures)
+            return
         yield from self._outputs()
         yield from self._inputs()
         yield from self._sets()
@@ -84,6 +90,9 @@ class FileEdits:
             for at in _numbers(self._program):
                 if at != spec.at and at >= 0x100:
                     yield self._input(i, "at", hex(at), replace(spec, at=at))
+            for file in sorted(spec.file.parent.glob("*.npy")):
+                if file not in (spec.file, *(one.expect for one in self._program.outputs)):
+                    yield self._input(i, "file", file.name, replace(spec, file=file), -0.01 * i)
         for i, j in combinations(range(len(inputs)), 2):
             first, second = inputs[i], inputs[j]
 
@@ -95,10 +104,10 @@ class FileEdits:
             text = f"exchange the places of {first.file.name} and {second.file.name}"
             yield FileEdit(line, text, 0.5, self._try(exchange))
 
-    def _input(self, i: int, key: str, value: str, spec: InputSpec) -> FileEdit:
+    def _input(self, i: int, key: str, value: str, spec: InputSpec, later: float = 0.0) -> FileEdit:
         line = self._lines.key("input", i, key)
         text = f"input {spec.file.name}: {key} = {value}"
-        cost = 0.6 + _usual(self._program.inputs[i].layout, spec.layout)
+        cost = 0.6 + later + _usual(self._program.inputs[i].layout, spec.layout)
         return FileEdit(line, text, cost, self._try(lambda tile: _write(tile, spec)))
 
     def _outputs(self) -> Iterator[FileEdit]:
@@ -142,8 +151,8 @@ class FileEdits:
             words = np.frombuffer(data, "<u4")
             at = resolve(self._trials.tile, spec.at)
             for k, value in enumerate(int(n) for n in words):
-                line = self._lines.value("set", i, "values", k)
-                for other, shown, cost in _others(value, self._program):
+                line, written = self._lines.written("set", i, "values", k)
+                for other, shown, cost in _others(value, self._program, written):
                     text = f"value {k} of set {at:#x}: {shown} instead of {value:#x}"
 
                     def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
@@ -203,16 +212,20 @@ def _write(tile: Tile, spec: InputSpec) -> None:
     tile.write(resolve(tile, spec.at), spec.data())
 
 
-def _others(value: int, program: Program) -> Iterator[tuple[int, str, float]]:
-    """(word, text, cost) that a value may have been meant to be: sizes and places are likelier."""
+def _others(value: int, program: Program, written: str = "") -> Iterator[tuple[int, str, float]]:
+    """(word, text, cost) that a value may have been meant to be: sizes and places are likelier.
+
+    written: the value in PROGRAM.toml, which says whether it is a float.
+    """
     seen = {value}
     sizes = [n for n in _numbers(program) if n > 1]
-    for one in (*sizes, value + 1, value - 1, 2 * value, value // 2, *range(5)):
+    is_float = written.startswith("f")
+    for one in () if is_float else (*sizes, value + 1, value - 1, 2 * value, value // 2, *range(5)):
         if 0 <= one < 1 << 32 and one not in seen:
             seen.add(one)
             yield one, f"{one:#x}", 0.8 if one in sizes else 1.4
     now = float(np.array(value, np.uint32).view(np.float32))
-    if not 1e-6 < abs(now) < 1e6:
+    if not is_float and (written or not 1e-6 < abs(now) < 1e6):
         return
     for other in (*_FLOATS, -now, now / 2, 2 * now):
         word = int(np.array(other, np.float32).view(np.uint32))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bhemu.riscv.asm import li
+from bhemu.riscv.asm import addi, li
 from bhemu.riscv.formats import (
     Branch,
     FromImmediate,
@@ -15,9 +15,11 @@ from bhemu.riscv.formats import (
     Upper,
 )
 from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.m import DIV, DIVU, MUL, REM, REMU
 from bhemu.riscv.isa.rv32i import (
     ADD,
     ADDI,
+    AND,
     BEQ,
     BGE,
     BGEU,
@@ -36,17 +38,21 @@ from bhemu.riscv.isa.rv32i import (
     SW,
 )
 from bhemu.riscv.isa.zba import SH1ADD, SH2ADD, SH3ADD
+from bhemu.riscv.isa.zbb import ZEXT_H
+from bhemu.tensix.insn import REGISTRY, disassemble
 from bhemu.tensix.insn import decode as decode_word
-from bhemu.tensix.insn import disassemble
 from bhemu.why.repair.edits import NOP, Edit
+from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code
 from bhemu.why.repair.words import sisters as sister_words
 
 _SISTERS = (
     (BEQ, BNE), (BLT, BGE), (BLTU, BGEU), (LB, LBU, LH, LHU, LW), (SB, SH, SW), (ADD, SUB),
-    (SH1ADD, SH2ADD, SH3ADD, ADD),
+    (SH1ADD, SH2ADD, SH3ADD, ADD), (DIV, REM), (DIVU, REMU),
 )  # fmt: skip
 _SP = 2
+_OPCODES = 0xD0  # above are no opcodes of Tensix words
+_UNROLLED = 16  # stores of one line
 
 
 def _numbers(value: int, step: int) -> Iterator[int]:
@@ -68,8 +74,14 @@ def changes(word: int) -> Iterator[tuple[int, str]]:
             if other is not cls:
                 yield word & ~cls.mask | other.match, f"{other.name} instead of {cls.name}"
     pushed = decode_word(word & ~0xFFF) if cls is LUI else None
+    if cls is LUI and pushed is None and 0 < word >> 24 < _OPCODES:
+        for opcode in REGISTRY:
+            yield opcode << 24 | word & 0xFFFFFF, f"{REGISTRY[opcode].name}, not {word >> 24:#x}"
     for one in () if pushed is None else sister_words(pushed, word & ~0xFFF):
         yield one | word & 0xFFF, f"{disassemble(one)} instead of {disassemble(word & ~0xFFF)}"
+    if cls is AND:
+        yield ZEXT_H.assemble(word >> 7 & 31, word >> 15 & 31), "and with 0xffff"
+        yield addi(word >> 7 & 31, word >> 15 & 31, 0), "no mask"
     if issubclass(cls, Shift):
         for amount in _numbers(word >> 20 & 31, 1):
             if 0 <= amount < 32:
@@ -98,8 +110,53 @@ def _constant(word: int) -> Iterator[tuple[tuple[int, ...], str]]:
             yield tuple(li(rd, other & 0xFFFFFFFF)), f"{other} instead of {value}"
 
 
-def edits(code: Code, core: int) -> Iterator[Edit]:
+def _operands(word: int, used: list[int]) -> Iterator[tuple[int, str]]:
+    """A factor or what a branch compares taken from another register."""
+    cls = decode(word)
+    if cls is None or not (cls is MUL or issubclass(cls, Branch)):
+        return
+    for field in (cls.rs2, cls.rs1):
+        for register in used:
+            if register != field.get(word):
+                yield field.put(word, register), f"{cls.name} with another variable"
+
+
+def _lines(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
+    """All stores of one line left out together, where there are several."""
+    found: dict[object, list[int]] = {}
+    for pc, word in sorted(code.words[core].items()):
+        cls = decode(word)
+        if cls is not None and issubclass(cls, Store) and (word >> 15 & 31) != _SP:
+            where = lines.where(core, pc)
+            found.setdefault((where.file, where.line), []).append(pc)
+    for stores in found.values():
+        if 1 < len(stores) <= _UNROLLED:
+            yield Edit(core, tuple((pc, (NOP,)) for pc in stores), "leave out these stores", 1.79)
+
+
+def edits(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
     """Each instruction of a core changed; those that serve the stack stay."""
+    yield from sorted(_changed(code, core), key=lambda edit: edit.cost)
+    yield from _lines(code, core, lines)
+    used = sorted({word >> 7 & 31 for word in code.words[core].values()} - {0, _SP})
+    for pc, word in sorted(code.words[core].items()):
+        for other, text in _operands(word, used):
+            yield Edit(core, ((pc, (other,)),), text, 1.85)
+    for pc, word in sorted(code.words[core].items()):
+        if _computes(word):
+            rd = word >> 7 & 31
+            for one in (-1, 1):
+                instead = (word, addi(rd, rd, one))
+                yield Edit(core, ((pc, instead),), f"{one:+} behind this", 1.8)
+
+
+def _computes(word: int) -> bool:
+    """Whether a shift gives a number that others go on with: places in units of 16 bytes."""
+    cls = decode(word)
+    return cls is not None and issubclass(cls, Shift) and word >> 7 & 31 not in (0, _SP)
+
+
+def _changed(code: Code, core: int) -> Iterator[Edit]:
     for pc, word in sorted(code.words[core].items()):
         cls = decode(word)
         if cls is None or issubclass(cls, Jump | IndirectJump):

@@ -25,7 +25,9 @@ from bhemu.why.repair.waits import Waits
 
 _ROOM = 1 << 10  # bytes for instructions that are added
 _REACH = 1 << 20
-SECONDS, AT_MOST = 15.0, 45.0  # of the processor, and on the clock
+SECONDS, AT_MOST = 15.0, 120.0  # of the processor, and on the clock
+_FILES = 8.0  # of the processor, for changes of PROGRAM.toml
+_SHARE = 0.6
 _LONGER = 4.0  # seconds of the processor that a kind still has once a cure is likely the one
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 SURE = 1.3  # a cure that costs no more is likely the one
@@ -106,12 +108,17 @@ class Part:
             for edit in words.edits(self.code, group, known, self._overwrites(group[0]))
         )
         flags = waiting.flags(self.code, self.sites, self.tile, waits)
+        yield waiting.stores(self.code, self.tile, waits)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
         yield words.exchanges(self.code, groups)
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
-        yield (edit for core in self.code.words for edit in instructions.edits(self.code, core))
+        yield (
+            edit
+            for core in self.code.words
+            for edit in instructions.edits(self.code, core, self.lines)
+        )
         yield insertions.repeats(self.code, groups)
 
 
@@ -137,7 +144,7 @@ class Search:
         self._files()
         for tier in zip_longest(*(part.tiers(self._waits) for part in self.parts), fillvalue=()):
             now = time.process_time()
-            share = now + (until - now) / 2  # so that every kind has its turn
+            share = now + _SHARE * (until - now)  # so that every kind has its turn
             for part, edits in zip(self.parts, tier, strict=True):
                 for edit in edits:
                     if late(share):
@@ -157,9 +164,12 @@ class Search:
         return round(cure.cost, 2), str(cure.where.file).endswith(".h"), -nearest
 
     def _files(self) -> None:
-        if self.trials.program.path is None or self.trials.program.is_chip:
+        if self.trials.program.path is None:
             return
+        until = time.process_time() + _FILES
         for one in FileEdits(self.trials).every():
+            if time.process_time() > until:
+                break
             if one.cures():
                 where = Where(file="PROGRAM.toml", line=one.line)
                 self.cures.append(Cure(where, one.text, one.cost, None))

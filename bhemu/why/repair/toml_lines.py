@@ -36,13 +36,36 @@ class TomlLines:
 
     def value(self, name: str, number: int, key: str, index: int) -> int:
         """Value `index` of the array that a key holds."""
+        return self.written(name, number, key, index)[0]
+
+    def written(self, name: str, number: int, key: str, index: int) -> tuple[int, str]:
+        """Its line and how it is written, "" where there is none."""
         line = self.key(name, number, key)
         left = index
         text = self._lines[line - 1].partition("=")[2]
         while True:
             values = _VALUE.findall(text.partition("#")[0])
-            if left < len(values) or "]" in text.partition("#")[0] or line >= len(self._lines):
-                return line
+            if left < len(values):
+                return line, values[left].strip('"')
+            if "]" in text.partition("#")[0] or line >= len(self._lines):
+                return line, ""
             left -= len(values)
             text = self._lines[line]
             line += 1
+
+    def argument(self, number: int, core: str, index: int) -> tuple[int, str]:
+        """Argument `index` of a core of the `number`-th tile: its line, how it is written."""
+        line = self.key("tile.cores", number, core)
+        text = self._lines[line - 1].partition("args")[2]
+        left = index
+        while line <= len(self._lines):
+            text = text.partition("#")[0]
+            values = re.findall(r'"[^"]*"', text)
+            if left < len(values):
+                return line, values[left].strip('"')
+            left -= len(values)
+            if "}" in text or line == len(self._lines):
+                break
+            text = self._lines[line]
+            line += 1
+        return line, ""

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.hang.stores import code_stores
+from bhemu.hang.stores import Stored, code_stores
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.asm import li, sw
+from bhemu.riscv.formats import Store
+from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
-from bhemu.why.repair.edits import Edit, moves
+from bhemu.why.repair.edits import Edit, moves, storing
 from bhemu.why.repair.sites import Code, Site
 
 _NEAR = 64  # bytes: words that belong together
@@ -19,11 +21,19 @@ _NEAR = 64  # bytes: words that belong together
 class Waits:
     """Of a hang; nothing for any other end of a run.
 
-    `lines`: (core, file, line) of who waits; `polled`: (core, address, values that the core holds).
+    `lines`: (core, file, line) of who waits; `polled`: (core, address, values that the core holds);
+    `ends`: words that the program would end with and what they should hold.
     """
 
     lines: frozenset[tuple[Any, ...]] = frozenset()
     polled: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
+    ends: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def wanted(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """(core or -1, address, values) of the words of L1 that somebody waits for."""
+        yield from self.polled
+        yield from ((-1, address, (value,)) for address, value in self.ends)
 
 
 def waits_of(error: BhemuError | None, tile: Tile) -> Waits:
@@ -39,7 +49,58 @@ def waits_of(error: BhemuError | None, tile: Tile) -> Waits:
             values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
             number = CORE_NAMES.index(waiter.who)
             polled.append((number, waiter.resource["address"] & ~3, tuple(values)))
-    return Waits(frozenset(lines), tuple(polled))
+    ends = [] if graph is None or error is None else tile.machine.end.words
+    missing = [(at & ~3, want) for at, want in ends if _word(tile, at) != want]
+    return Waits(frozenset(lines), tuple(polled), tuple(missing))
+
+
+def _word(tile: Tile, address: int) -> int:
+    return int(tile.state.l1.view("<u4")[address >> 2])
+
+
+def stores(code: Code, tile: Tile, waits: Waits) -> Iterator[Edit]:
+    """A store nearby that goes to the word that is waited for, or brings what is waited for."""
+    near: dict[int, list[Stored]] = {}
+    for core in code.words:
+        known = code_stores(tile, core).stores.values()
+        near[core] = [one for found in known for one in found if one.pc in code.words[core]]
+    for poller, address, values in waits.wanted:
+        for core in code.words:
+            for one in near[core] if core != poller else ():
+                yield from _instead(code, core, one, address, values, near)
+
+
+def _instead(
+    code: Code,
+    core: int,
+    one: Stored,
+    address: int,
+    values: tuple[int, ...],
+    near: dict[int, list[Stored]],
+) -> Iterator[Edit]:
+    held, away = code.words[core][one.pc], address - one.address
+    cls, free = decode(held), code.free_registers(core)
+    if cls is None or not issubclass(cls, Store) or not -_NEAR < away < _NEAR:
+        return
+    offset = cls.imm.get(held) + away
+    if away and -2048 <= offset < 2048:
+        cost = 1.0 + 0.02 * _crosses(core, address, near)
+        text = f"store to {address:#x} instead of {one.address:#x}"
+        yield Edit(core, ((int(one.pc), (cls.imm.put(held, offset),)),), text, cost)
+    for value in values if not away else ():
+        if value != one.value:
+            text = f"store {value:#x} to {address:#x}"
+            yield Edit(core, ((int(one.pc), storing(held, value, free)),), text, 1.05)
+
+
+def _crosses(core: int, address: int, near: dict[int, list[Stored]]) -> bool:
+    """Whether a word of `core` would stand out of the order in which the cores have theirs."""
+    return any(
+        (other - core) * (one.address - address) < 0
+        for other, found in near.items()
+        for one in found
+        if other not in (0, core) and abs(one.address - address) < _NEAR
+    )
 
 
 def flags(code: Code, sites: list[Site], tile: Tile, waits: Waits) -> Iterator[Edit]:

@@ -37,6 +37,8 @@ def _by_word(fields: object) -> dict[int, list[tuple[str, Field]]]:
 
 
 _RS2 = 31 << 20
+_CLEARED = 0.02  # how much less likely it is that a size or stride was meant to be 0
+_LATER = 0.05  # of values taken in turn, that the first should be a later one
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
 _CONFIG = _by_word(config_fields)
 _THREAD = _by_word(thread_fields)
@@ -51,7 +53,8 @@ def _parts(fields: list[tuple[str, Field]], value: int) -> Iterator[Change]:
         now = value >> field.shift & field.mask
         for other, far in alternatives(now, field.mask.bit_length()):
             changed = value & ~(field.mask << field.shift) | other << field.shift
-            yield changed, f"{name} = {other:#x} instead of {now:#x}", far
+            cleared = _CLEARED if other == 0 and field.mask > 1 else 0.0
+            yield changed, f"{name} = {other:#x} instead of {now:#x}", far + cleared
 
 
 def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
@@ -63,8 +66,9 @@ def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
             yield word & 0xFFFFFF | opcode << 24
 
 
-_GENEROUS = {("SEMINIT", "init_value"): 1.0, ("SEMINIT", "max_value"): 0.2,
-             ("STALLWAIT", "wait_res"): 0.2, ("STALLWAIT", "stall_res"): 0.2}  # fmt: skip
+_GENEROUS = {("SEMINIT", "init_value"): 1.0, ("SEMINIT", "max_value"): 0.45,
+             ("STALLWAIT", "wait_res"): 0.2, ("STALLWAIT", "stall_res"): 0.2,
+             ("PACR", "last"): 1.0}  # fmt: skip
 """Fields that cure by giving or waiting for more than was meant."""
 
 
@@ -106,7 +110,8 @@ def _stored(address: int, value: int, known: Known) -> Iterator[Change]:
         return
     name = device_name(address, 0)
     for other, far in alternatives(value, 32):
-        if far < _FAR or other ^ value < 256 or other < value:
+        near = far < _FAR or other ^ value < 256 or other < value
+        if near or GPR_BASE <= address < GPR_END:
             yield other, f"{other:#x} in {name} instead of {value:#x}", far
 
 
@@ -165,7 +170,7 @@ def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
             yield other ^ first, text, far + (0.8 if (other ^ first) >> 24 else 0.01)
     for mask in dict.fromkeys(value ^ first for value in values[1:]):
         text = f"another of the values that it takes in turn: xor {mask:#x}"
-        yield mask, text, (mask.bit_count() - 1) / 100
+        yield mask, text, 0.0 if first ^ mask < first else _LATER
 
 
 def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iterator[Edit]:
@@ -184,6 +189,9 @@ def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iter
         for mask, text, far in _several(site.values, found):
             changed = tuple((one.pc, xoring(held[one.pc], mask, free)) for one in group)
             yield Edit(core, changed, text, 1 + far, given=True)
+        if site.address is not None:
+            same = tuple((one.pc, storing(held[one.pc], value, free)) for one in group)
+            yield Edit(core, same, f"{what} every time", 1.02)
         return
     for other, text, far in found:
         if site.address is None:

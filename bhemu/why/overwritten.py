@@ -1,0 +1,43 @@
+"""A hang in which a word of L1 has held what is waited for, and was overwritten."""
+
+from collections.abc import Iterator
+
+from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.machine.watching import spans
+from bhemu.memmap import CORE_NAMES
+from bhemu.tile import Tile
+from bhemu.why.chain import Chain
+from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.repair.waits import waits_of
+
+_LIKELY = 99
+
+
+def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
+    """Who overwrote it; `tile` stands in the hang, with its history."""
+    if not isinstance(error, NoProgress) or tile.machine.observer is None:
+        return
+    waits = waits_of(error, tile)
+    hang = tile.clock
+    for poller, address, values in tuple(waits.wanted):
+        name = f"{address:#x}:4"
+        try:
+            last = Chain(tile).last_change(name, spans(tile, "brisc", name))
+            clock = tile.clock
+        except InputError:
+            continue
+        finally:
+            tile.history.to(hang)
+        if last is None or last.before not in values or not last.before:
+            continue
+        if poller >= 0 and last.where.core == CORE_NAMES[poller]:
+            continue  # it has seen what it waited for, and waits for the next
+        waiter = "the program" if poller < 0 else CORE_NAMES[poller]
+        text = (
+            f"L1 {address:#x} held {last.before:#x}, which {waiter} waits for, until"
+            f" {last.where.core} overwrote it with {last.after:#x}"
+        )
+        who = place(last.where, clock, tile)
+        yield Finding("hang", "error", text, who, {"place": f"L1 {address:#x}"},
+                      (f"the last change of it: {in_words(who)}",),
+                      "leave the word to the core that it belongs to", _LIKELY)  # fmt: skip

@@ -1,0 +1,114 @@
+"""Edits of what PROGRAM.toml gives the tiles of a chip: the kernels of their cores, arguments."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from bhemu.errors import BhemuError, InputError
+from bhemu.program.coordinates import values_of
+from bhemu.program.datafiles import encode_values
+from bhemu.program.schema import Program
+from bhemu.program.specs import CoreSpec, TileSpec
+from bhemu.tile import Tile
+from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.trial import Trials
+
+Cures = Callable[[], bool]
+_NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
+
+
+def exchanges(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
+    """(line, text, cost, whether it cures): two cores of a tile with each other's kernels."""
+    program = trials.program
+    found: list[tuple[float, int, str, str]] = []
+    for number, part in enumerate(program.tiles):
+        for a, b in combinations(part.cores, 2):
+            if part.cores[a].elf is not None and part.cores[b].elf is not None:
+                found.append((_unlike(part.cores, a, b), number, a, b))
+    for cost, number, a, b in sorted(found):
+        line = min(lines.key("tile.cores", number, name) for name in (a, b))
+        other = _exchanged(program, number, a, b)
+        yield line, f"exchange the ELFs of {a} and {b}", cost, _launches(trials, other)
+
+
+def _unlike(cores: Any, a: str, b: str) -> float:
+    named = (Path(cores[a].elf).stem, Path(cores[b].elf).stem)
+    return _NAMED if named == (b, a) else _OTHER
+
+
+def _exchanged(program: Program, number: int, a: str, b: str) -> Program:
+    part = program.tiles[number]
+    first, second = part.cores[a], part.cores[b]
+    cores = {**part.cores, a: replace(first, elf=second.elf), b: replace(second, elf=first.elf)}
+    return _with(program, number, replace(part, cores=cores))
+
+
+def _with(program: Program, number: int, part: TileSpec) -> Program:
+    tiles = (*program.tiles[:number], part, *program.tiles[number + 1 :])
+    return replace(program, tiles=tiles)
+
+
+def _launches(trials: Trials, program: Program) -> Cures:
+    def cures() -> bool:
+        try:
+            return trials.of(program).is_right(lambda tile: None)
+        except BhemuError:
+            return False
+
+    return cures
+
+
+def arguments(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
+    """The same for the runtime arguments of kernels, found in L1 where the launch put them."""
+    program = trials.program
+    for number, part in enumerate(program.tiles):
+        for name, core in part.cores.items():
+            for k, value in enumerate(core.args):
+                line, _ = lines.argument(number, name, k)
+                for other, cost in _others(program, part, name, k):
+                    text = f"argument {k} of {name}: {other} instead of {value}"
+                    yield line, text, cost, _put(trials, number, core, k, other)
+
+
+def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tuple[str, float]]:
+    """What an argument may have been meant to be: what sisters have, places, neighbours."""
+    value = part.cores[name].args[k]
+    kind, _, text = value.partition(":")
+    if kind != "u32":
+        return
+    sisters = [core.args[k] for core in part.cores.values() if len(core.args) > k]
+    drams = [spec.dram for spec in program.inputs] + [spec.dram for spec in program.outputs]
+    tensors = [dram.address for dram in drams if dram]
+    buffers = [one.index for one in part.buffers]
+    likely = [*sisters, *(f"u32:{n:#x}" for n in tensors), *(f"u32:{n}" for n in buffers)]
+    now = int(text, 0)
+    for one in dict.fromkeys(likely):
+        if one != value:
+            yield one, 0.6
+    for other in (now + 1, now - 1, 2 * now, now // 2):
+        if other >= 0 and other != now:
+            yield f"u32:{other}", 1.3
+
+
+def _put(trials: Trials, number: int, core: CoreSpec, k: int, other: str) -> Cures:
+    part = trials.program.tiles[number]
+
+    def change(tile: Tile) -> None:
+        place = values_of(tile.xy, part.at)
+        given = encode_values(core.args, part.origin, place)
+        changed = (*core.args[:k], other, *core.args[k + 1 :])
+        data = tile.state.l1.tobytes()
+        at = data.find(given)
+        if at < 0 or data.find(given, at + 4) >= 0:
+            raise InputError("arguments that stand in several places")
+        tile.write(at, encode_values(changed, part.origin, place))
+
+    def cures() -> bool:
+        try:
+            return trials.is_right(change, number)
+        except InputError:
+            return False
+
+    return cures
