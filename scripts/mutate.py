@@ -14,6 +14,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,12 +32,15 @@ PAGE = ROOT / "docs" / "mutation.md"
 NOTES = ROOT / "scripts" / "mutation_notes.toml"
 STAGE_SECONDS = 900
 GOLDEN = ["tests/test_golden.py"]
+_CLASS = re.compile(r"^class (\w+)\([^)]*\bopcode=", re.MULTILINE)  # instructions of a module
 # Nothing of these is about a unit's code, or it takes minutes interpreted.
 APART = {"test_cache", "test_coverage", "test_lean", "test_vector_literal_golden"}
 
 
-def unit_tests() -> list[str]:
-    """The test files of the warm process."""
+def unit_tests(chosen: list[Mutant], only: str) -> list[str]:
+    """The test files of the warm process; of chosen modules, those of their units."""
+    if only:
+        return sorted({test for mutant in chosen for test in _own(mutant)})
     found = (ROOT / "tests" / "tensix").glob("test_*.py")
     return [str(path.relative_to(ROOT)) for path in sorted(found) if path.stem not in APART]
 
@@ -47,7 +51,7 @@ def _rows(path: Path) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in map(json.loads, text.splitlines())}
 
 
-def warm(chosen: list[Mutant], results: Path) -> None:
+def warm(chosen: list[Mutant], results: Path, only: str) -> None:
     """Have the fast stage decide what is not decided yet."""
     known = _rows(results)
     left = [asdict(mutant) for mutant in chosen if mutant.place not in known]
@@ -57,7 +61,8 @@ def warm(chosen: list[Mutant], results: Path) -> None:
     job.write_text(json.dumps(left))
     script = ROOT / "scripts" / "mutation_tests.py"
     cover = results.parent / "cover.json"
-    command = [sys.executable, str(script), str(job), str(results), str(cover), *unit_tests()]
+    command = [sys.executable, str(script), str(job), str(results), str(cover)]
+    command += unit_tests(chosen, only)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
@@ -92,11 +97,21 @@ def _cold(mutant: Mutant, tree: Path) -> str:
 
 
 def _own(mutant: Mutant) -> list[str]:
-    """Test files named after the module or its unit."""
+    """Test files named after the module or its unit, or that name one of its instructions."""
     path = Path(mutant.path)
-    unit = path.parent.name if path.parent.name not in ("units", "tensix") else path.stem
-    found = (ROOT / "tests" / "tensix").glob(f"test_{unit}*.py")
-    return [str(test.relative_to(ROOT)) for test in sorted(found) if test.stem not in APART]
+    alone = path.parent.name in ("units", "tensix")
+    unit = path.stem if alone else path.parent.name
+    modules = [ROOT / path] if alone else (ROOT / path.parent).glob("*.py")
+    names = [name for module in modules for name in _CLASS.findall(module.read_text("utf-8"))]
+    named = re.compile(rf"\b({'|'.join(names)})\b")
+    found = (ROOT / "tests" / "tensix").glob("test_*.py")
+    own = [
+        test
+        for test in sorted(found)
+        if test.stem not in APART
+        if test.stem.startswith(f"test_{unit}") or (names and named.search(test.read_text("utf-8")))
+    ]
+    return [str(test.relative_to(ROOT)) for test in own]
 
 
 def _passes(stage: list[str], tree: Path, interpreted: str) -> bool:
@@ -186,7 +201,7 @@ def main() -> int:
     if arguments.again:
         rows = [row for row in _rows(results).values() if row["killed_by"]]
         results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    warm(chosen, results)
+    warm(chosen, results, arguments.only)
     if not arguments.warm_only:
         cold(chosen, results)
     share = summary(chosen, results)
