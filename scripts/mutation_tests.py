@@ -28,7 +28,7 @@ SAMPLE = 6  # sets of parameters of a long test that are measured, at least if i
 QUICK = 0.4  # seconds up to which a test is measured with all its sets of parameters, one by one
 WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
 PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
-ENOUGH = 60.0  # seconds of tests of a statement, and again of a function
+ENOUGH = 30.0  # seconds of tests of a statement, and again of a function
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
 
