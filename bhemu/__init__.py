@@ -7,23 +7,22 @@ session.
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
 
-from bhemu import errors as errors
-from bhemu.errors import Assert as Assert
-from bhemu.errors import BhemuError as BhemuError
-from bhemu.errors import GuestFault as GuestFault
-from bhemu.errors import InputError as InputError
-from bhemu.errors import Internal as Internal
-from bhemu.errors import Limit as Limit
-from bhemu.errors import NoProgress as NoProgress
-from bhemu.errors import NotModelled as NotModelled
-from bhemu.errors import Undefined as Undefined
-from bhemu.errors import UnknownName as UnknownName
-
+TYPE_CHECKING = False  # typing is not imported: until a command has begun, Ctrl-C is a traceback
 if TYPE_CHECKING:
+    from bhemu import errors as errors
     from bhemu.chip import Chip as Chip
     from bhemu.chip_snapshot import ChipSnapshot as ChipSnapshot
+    from bhemu.errors import Assert as Assert
+    from bhemu.errors import BhemuError as BhemuError
+    from bhemu.errors import GuestFault as GuestFault
+    from bhemu.errors import InputError as InputError
+    from bhemu.errors import Internal as Internal
+    from bhemu.errors import Limit as Limit
+    from bhemu.errors import NoProgress as NoProgress
+    from bhemu.errors import NotModelled as NotModelled
+    from bhemu.errors import Undefined as Undefined
+    from bhemu.errors import UnknownName as UnknownName
     from bhemu.launch import Program as Program
     from bhemu.machine.stop import Stop as Stop
     from bhemu.program.loader import read_elf as load_elf
@@ -33,7 +32,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 # Imported on first use: they take long to import and many uses need none of them.
-_HOME = {
+_ERRORS = (
+    "Assert",
+    "BhemuError",
+    "GuestFault",
+    "InputError",
+    "Internal",
+    "Limit",
+    "NoProgress",
+    "NotModelled",
+    "Undefined",
+    "UnknownName",
+)
+_HOME = {name: ("bhemu.errors", name) for name in _ERRORS}
+_HOME |= {
     "Chip": ("bhemu.chip", "Chip"),
     "ChipSnapshot": ("bhemu.chip_snapshot", "ChipSnapshot"),
     "Program": ("bhemu.launch", "Program"),
@@ -68,7 +80,9 @@ __all__ += ["errors", "load_elf", "sweep"]
 
 if not TYPE_CHECKING:  # a type checker knows every name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
+        if name == "errors":
+            return importlib.import_module("bhemu.errors")
         if name in _HOME:
             module, attribute = _HOME[name]
             return getattr(importlib.import_module(module), attribute)

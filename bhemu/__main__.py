@@ -1,9 +1,14 @@
 """The command `bhemu`, and `python -m bhemu`: Ctrl-C is no traceback, from the first import on."""
 
-import signal
 import sys
 
-from bhemu import interrupts
+try:
+    import signal
+
+    from bhemu import interrupts
+except KeyboardInterrupt:
+    sys.stderr.write("interrupted\n")
+    sys.exit(130)
 
 
 def main() -> None:

@@ -112,7 +112,7 @@ def _read(cache: ModuleType, file: Path, whole: Path) -> str:
     return "read" if found == wanted else "other bytes read"
 
 
-def damaged_caches(count: int, folder: Path) -> Iterator[tuple[str, str, float]]:
+def damaged_caches(count: int, folder: Path, seed: int = 0) -> Iterator[tuple[str, str, float]]:
     """Kind, end and seconds of damaged caches; one of SHARE is used by a run of PROGRAM.
 
     Each run must end and report as the one that filled the cache.
@@ -121,7 +121,7 @@ def damaged_caches(count: int, folder: Path) -> Iterator[tuple[str, str, float]]
     whole = folder / "whole"
     wanted = _run(whole, None)
     assert wanted.out, wanted.errors
-    r = random.Random(count)
+    r = random.Random(f"{seed} {count}" if seed else count)
     for number in range(count):
         case = folder / f"case{number}"
         file, how = _damaged(r, whole, case)

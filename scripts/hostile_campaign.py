@@ -1,11 +1,12 @@
 """Gives bhemu damaged and hostile files by the ten thousand and writes docs/reliability.md.
 
     python scripts/hostile_campaign.py [--files N] [--programs N] [--interrupts N] [--caches N]
-        [--write]
+        [--seed N] [--write]
 
-Every case must end by a documented exit code, in SECONDS of processor time and MEMORY of address
-space. Files are read in worker processes, as the commands read them; a sample goes through the
-command line. A case that fails is kept under --keep for a look.
+Another seed gives other cases.  Every case must end by a documented exit code, in SECONDS of
+processor time and MEMORY of address space. Files are read in worker processes, as the commands
+read them; a sample goes through the command line. A case that fails is kept under --keep for a
+look.
 """
 
 import argparse
@@ -38,6 +39,7 @@ CHUNK = 500  # cases of one worker process
 CLI_SHARE = 500  # one of so many cases goes through the command line
 BAD = "not documented"
 BATCH = 500  # hostile programs of one process
+SEEDS = 10**6  # more than the cases of one seed
 
 
 class Outcome(NamedTuple):
@@ -160,11 +162,11 @@ def programs(job: tuple[int, int]) -> list[Outcome]:
     return outcomes
 
 
-def interrupts(count: int) -> Iterator[Outcome]:
+def interrupts(count: int, seed: int) -> Iterator[Outcome]:
     """Ctrl-C at random times, from the first import to the middle of a run."""
     # In the background a shell lets its commands ignore Ctrl-C, and their commands inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    r = random.Random(count)
+    r = random.Random(seed * SEEDS + count)
     start = "from bhemu.__main__ import main; print('ready', flush=True); main()"
     words = ["run", "--livelock", "0", str(ROOT / "elfs" / "hang_flag")]
     for _ in range(count):
@@ -191,10 +193,10 @@ def interrupts(count: int) -> Iterator[Outcome]:
         yield Outcome("Ctrl-C", end, time.monotonic() - begin)
 
 
-def caches(count: int) -> Iterator[Outcome]:
+def caches(count: int, seed: int) -> Iterator[Outcome]:
     """A damaged cache of compiled code each: what was damaged is compiled again."""
     with tempfile.TemporaryDirectory() as folder:
-        for kind, end, seconds in damaged_caches(count, Path(folder)):
+        for kind, end, seconds in damaged_caches(count, Path(folder), seed):
             yield Outcome(kind, end, seconds)
             print(f"\r{kind}: {end:40}", end="", file=sys.stderr, flush=True)
 
@@ -203,16 +205,18 @@ def caches(count: int) -> Iterator[Outcome]:
 
 
 def campaign(
-    files: int, many: int, stops: int, damaged: int, keep: Path, workers: int
+    files: int, many: int, stops: int, damaged: int, keep: Path, workers: int, seed: int = 0
 ) -> list[Outcome]:
     """All outcomes; a worker process that dies is an outcome of its own."""
     outcomes: list[Outcome] = []
+    first = seed * SEEDS
     with tempfile.TemporaryDirectory() as seeds:
         make_seeds(Path(seeds))
         jobs: list[tuple[Callable[[Any], list[Outcome]], Any]] = [
-            (chunk, (n, min(CHUNK, files - n), seeds, str(keep))) for n in range(0, files, CHUNK)
+            (chunk, (first + n, min(CHUNK, files - n), seeds, str(keep)))
+            for n in range(0, files, CHUNK)
         ]
-        jobs += [(programs, (n, min(BATCH, many - n))) for n in range(0, many, BATCH)]
+        jobs += [(programs, (first + n, min(BATCH, many - n))) for n in range(0, many, BATCH)]
         context = multiprocessing.get_context("spawn")
         with context.Pool(workers, maxtasksperchild=8) as pool:
             waiting = [pool.apply_async(work, (job,)) for work, job in jobs]
@@ -224,9 +228,9 @@ def campaign(
                     outcomes.append(Outcome("worker processes", end, 0))
                 print(f"\r{number} of {len(waiting)} parts", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    outcomes += interrupts(stops)
+    outcomes += interrupts(stops, seed)
     if damaged:
-        outcomes += caches(damaged)
+        outcomes += caches(damaged, seed)
     return outcomes
 
 
@@ -284,12 +288,13 @@ def main() -> int:
     parser.add_argument("--interrupts", type=int, default=50)
     parser.add_argument("--caches", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0, help="another one gives other cases")
     parser.add_argument("--keep", type=Path, default=ROOT / "out" / "hostile")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
     chosen = parser.parse_args()
     outcomes = campaign(
         *(chosen.files, chosen.programs, chosen.interrupts, chosen.caches),
-        *(chosen.keep, chosen.workers),
+        *(chosen.keep, chosen.workers, chosen.seed),
     )
     text = page(outcomes, REPORT.read_text(encoding="utf-8"))
     if chosen.write:

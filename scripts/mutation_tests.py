@@ -28,7 +28,7 @@ SAMPLE = 6  # sets of parameters of a long test that are measured, at least if i
 QUICK = 0.4  # seconds up to which a test is measured with all its sets of parameters, one by one
 WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
 PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
-ENOUGH = 200.0  # seconds of tests of a statement, and again of a function
+ENOUGH = 30.0  # seconds of tests of a statement, and again of a function
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
 
@@ -50,7 +50,7 @@ class Cover:
 
     def missing(self, test_file: Path) -> bool:
         """True when a test file was not measured as it is now."""
-        return self.files.get(str(test_file), {}).get("text") != _digest(test_file)
+        return self.files.get(_name(test_file), {}).get("text") != _digest(test_file)
 
     def measure(self, test_file: Path, items: list[pytest.Item]) -> None:
         """Note the lines of a file's tests.
@@ -77,7 +77,7 @@ class Cover:
         for group in measured:
             group["places"] = sorted(number[line] for line in group["places"])
         entry = {"text": _digest(test_file), "lines": lines, "groups": measured}
-        self.files[str(test_file)] = entry
+        self.files[_name(test_file)] = entry
         self.path.write_text(json.dumps(self.files))
 
     def _executed(self, item: pytest.Item) -> set[str]:
@@ -161,6 +161,10 @@ def _text(name: str, line: int) -> str:
 
 def _place(name: str, text: str) -> str:
     return f"{Path(name).relative_to(ROOT)}: {text}"
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def _digest(path: Path) -> str:
@@ -295,6 +299,7 @@ def main() -> int:
     chosen = [Mutant(**row) for row in json.loads(Path(job).read_text())]
     forks = Forks(chosen, Path(results), Cover(Path(cover)))
     options = ["-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # bhemu is imported already
     return int(pytest.main([*options, *tests], plugins=[forks]))
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import platform
 from collections.abc import Sequence
 from importlib import metadata
@@ -78,6 +79,7 @@ def command(
         _profile(elfs, names, ENGINES[0] if engine == "both" else engine, as_json)
         return
     library = find(ttsim) if ttsim else None
+    load = os.getloadavg()[0]
     engines = ENGINES if engine == "both" else (engine,)
     measured = measure.run(elfs, names, library, formats, engines)
     columns, width = _BOTH if engine == "both" else _ALONE, _NAMES[formats]
@@ -92,7 +94,7 @@ def command(
     if as_json:
         click.echo(json.dumps({"rows": [r.as_dict() for e in rows for r in e]}, indent=2))
     if markdown is not None:
-        text = _markdown(rows, [name for name, _ in columns], elfs, formats)
+        text = _markdown(rows, [name for name, _ in columns], elfs, formats, load)
         markdown.write_text(text, encoding="utf-8")
 
 
@@ -148,7 +150,9 @@ def _processor() -> str:
     return f"{names[0]}, {len(names)} processors" if names else platform.machine()
 
 
-def _markdown(rows: "list[tuple[Row, ...]]", columns: list[str], elfs: Path, formats: bool) -> str:
+def _markdown(
+    rows: "list[tuple[Row, ...]]", columns: list[str], elfs: Path, formats: bool, load: float
+) -> str:
     from bhemu.bench.measure import select
 
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
@@ -161,7 +165,8 @@ def _markdown(rows: "list[tuple[Row, ...]]", columns: list[str], elfs: Path, for
         f"{datetime.date.today().isoformat()}; {_processor()}; {versions}.",
         "Medians of samples of at least 0.3 s after one warm-up run; every run starts with cold"
         " translations. Where ttsim has a figure, it ran the same L1 images in turns with bhemu,"
-        " and every byte of L1 was equal. Absolute rates move with the machine and its load.",
+        " and every byte of L1 was equal. Absolute rates move with the machine and its load"
+        f" (load average at the beginning: {load:.1f}).",
         "",
         f"| benchmark | {' | '.join(columns)} | unit |",
         f"|---{'|---' * len(columns)}|---|",

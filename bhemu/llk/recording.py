@@ -20,6 +20,14 @@ OUTCOMES: Final = {
 SLOWER: Final = 4  # by how much the suite's clock, of processor time, is slower than ours
 DATA: Final = range(0x21000, 0x160000)  # of L1: operands and results
 _TEXT: Final = 2000  # characters of a message
+_HEAD: Final = 400  # of them from its begin, the others from its end
+
+
+def _shortened(text: str) -> str:
+    """A message without its middle: a compiler's begins with a long command."""
+    if len(text) <= _TEXT:
+        return text
+    return f"{text[:_HEAD]}\n[...]\n{text[_HEAD - _TEXT :]}"
 
 
 class Recorder:
@@ -85,7 +93,7 @@ class Recorder:
     def problem(self, problem: BaseException) -> None:
         """The exception itself, before tt-llk's report has its text only."""
         self._cause["type"] = type(problem).__name__
-        self._cause["text"] = str(problem)[:_TEXT]
+        self._cause["text"] = _shortened(str(problem))
         if isinstance(problem, BhemuError):
             self._cause["rule"] = problem.rule or type(problem).__name__
             if problem.where is not None:

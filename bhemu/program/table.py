@@ -142,8 +142,10 @@ class Table:
         name = self.text(key, None)
         if name is None:
             return None
+        if not name or "\0" in name:
+            self.fail(f"{key}: no file has the name {name!r}")
         path = self.folder / name
-        if not name or "\0" in name or not files.is_folder(path.parent):
+        if not files.is_folder(path.parent):
             self.fail(f"{key}: no such folder: {path.parent}")
         if self.inside and not files.is_inside(path, self.folder):
             self.fail(f"{key}: {path} leaves the folder of the program", hint=_OUTSIDE)

@@ -236,6 +236,43 @@ def test_an_interrupt_is_no_traceback_however_early() -> None:
         assert (code, "Traceback" in said) == (130, False), (delay, said)
 
 
+def test_what_is_imported_before_the_command_is_little() -> None:
+    """An interrupt while Python imports the package itself could only be a traceback."""
+    script = (
+        "import sys; before = set(sys.modules); import bhemu\n"
+        "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "BHEMU_COVERAGE": ""},
+    )
+    allowed = {"bhemu", "importlib", "os", "stat", "posixpath", "genericpath", "warnings"}
+    assert set(done.stdout.split()) <= allowed | {"_stat", "_collections_abc"}
+
+
+@pytest.mark.parametrize("module", ["bhemu.interrupts", "bhemu.cli", "numpy"])
+def test_an_interrupt_in_the_middle_of_an_import_is_no_traceback(module: str) -> None:
+    script = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from bhemu.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "run", str(ROOT / "elfs" / "add1")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip() == "interrupted"
+
+
 def interrupted(delay: float) -> tuple[int, str]:
     """(exit code, stderr) of a run that never ends by itself, `delay` after Python has started."""
     program = (

@@ -25,7 +25,7 @@ from test_unpack import fresh as unpack_state
 from unit_runner import run, sentence
 from unpack_model import Unpack
 
-from bhemu.tensix import doubt, status
+from bhemu.tensix import dest, doubt, status
 from bhemu.tensix.state import State
 
 ROWS = {"MVMUL": 8, "GAPOOL": 4, "ELWADD": 8, "ELWSUB": 8, "ELWMUL": 8}
@@ -213,6 +213,44 @@ def test_sfpload_refuses_and_sfpstore_ends_doubt_lane_by_lane(wide: int, mode: i
     assert in_doubt(s, storage(wide, 40)) == {5}
     assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=42) == status.DONE
     assert in_doubt(s, storage(wide, 40)) == set()
+
+
+def test_sfploadmacro_refuses_as_sfpload_does() -> None:
+    s = doubtful()
+    s.macro_sequence[0] = 3 << 24  # a store
+    before = s.lreg.copy()
+    assert rule(run(s, "SFPLOADMACRO", instr_mod0=2, dest_reg_addr=42)) == "FPU-EXPONENT"
+    assert np.array_equal(s.lreg, before)
+    assert s.route[0] == 0  # nothing is scheduled
+    assert run(s, "SFPLOADMACRO", instr_mod0=2, dest_reg_addr=40) == status.DONE
+    assert s.route[0] != 0
+    assert not np.array_equal(s.lreg, before)
+
+
+def test_each_lane_counts_for_both_reasons_of_doubt() -> None:
+    """Lane 8 j + k reads column 2 k or, at the second pair of rows, 2 k + 1 of row j."""
+    for column in range(16):
+        for reason, name in ((0, "FPU-EXPONENT"), (16, "FPU-DENORMALS")):
+            s = doubtful(columns=1 << (column + reason), row=41)
+            address, lane = 40 + 2 * (column & 1), 8 + column // 2
+            load = {"instr_mod0": 2, "dest_reg_addr": address}
+            assert rule(run(s, "SFPLOAD", **load)) == name
+            assert run(s, "SFPLOAD", **(load | {"dest_reg_addr": address ^ 2})) == status.DONE
+            s.cc[:], s.cc[lane] = 1, 0
+            assert run(s, "SFPLOAD", **load) == status.DONE
+            s.cc[:], s.cc[lane] = 0, 1
+            assert rule(run(s, "SFPLOAD", **load)) == name
+
+
+def test_sfpstore_of_32_bits_ends_doubt_of_low_halves_too() -> None:
+    s = doubtful(wide=1, columns=0x0033)
+    low = storage(1, 40) + dest.LOW_HALF
+    note(s, low, 0x0F0F)
+    s.cc[:] = 1
+    s.cc[1] = 0  # column 2
+    assert run(s, "SFPSTORE", instr_mod0=3, dest_reg_addr=40) == status.DONE
+    assert in_doubt(s, storage(1, 40)) == {1, 5}
+    assert in_doubt(s, low) == {1, 2, 3, 9, 11}
 
 
 @pytest.mark.parametrize(("fmt", "wide"), [(5, 0), (0, 1)])

@@ -207,6 +207,23 @@ def test_what_counts_cycles_completes_when_no_word_comes() -> None:
         assert (s.route[0] == 0) == done
 
 
+@pytest.mark.parametrize(
+    ("templates", "seq"),
+    [
+        ([template("SFPNOT", lreg_c=0)], sequence(simple=byte(4))),
+        ([template("SFPMAD", lreg_dest=12)], sequence(mad=byte(4))),
+        ([template("SFPSHFT2", instr_mod1=5, lreg_dest=12)], sequence(rounding=byte(4))),
+        ([], sequence(store=byte(3))),
+    ],
+)
+def test_what_has_no_delay_left_executes_when_no_word_comes(templates: list[int], seq: int) -> None:
+    """Delays that count words too: in each sub-unit."""
+    s = prepared(templates, [seq])
+    want = same(s, [macro(0, 2, 8)], idle=True)
+    assert s.route[0] == 0
+    assert not want.scheduled
+
+
 def test_scheduling_forgets_what_would_execute_at_the_same_time() -> None:
     late, keep = sequence(simple=byte(4, 2)), 0
     templates = [template("SFPNOT", lreg_c=0), template("SFPABS")]
