@@ -50,8 +50,12 @@ class Draw:
         self.r, self.start = random.Random(str(seed)), STARTS[core]
 
     def register(self) -> int:
-        """Mostly one that holds no address, so that addresses live long."""
+        """Mostly one that holds no address."""
         return self.r.choice((self.r.randrange(26), self.r.randrange(26), self.r.randrange(32)))
+
+    def target(self) -> int:
+        """One to write: what holds an address keeps it, no core stores into another's code."""
+        return self.r.choice((*range(26), 31))
 
     def address(self) -> int:
         """Into a device window, aligned or not."""
@@ -82,23 +86,23 @@ class Draw:
 
     def instruction(self, cls: type[Instruction]) -> int:
         """A word of the class."""
-        r, reg = self.r, self.register
+        r, reg, rd = self.r, self.register, self.target
         if issubclass(cls, Register):
-            return cls.assemble(reg(), reg(), reg())
+            return cls.assemble(rd(), reg(), reg())
         if issubclass(cls, Unary):
-            return cls.assemble(reg(), reg())
+            return cls.assemble(rd(), reg())
         if issubclass(cls, RegisterImmediate):
-            return cls.assemble(reg(), reg(), r.choice((0, 1, -1, r.randrange(-2048, 2048))))
+            return cls.assemble(rd(), reg(), r.choice((0, 1, -1, r.randrange(-2048, 2048))))
         if issubclass(cls, Shift):
-            return cls.assemble(reg(), reg(), r.randrange(32))
+            return cls.assemble(rd(), reg(), r.randrange(32))
         if issubclass(cls, Upper):
-            return cls.assemble(reg(), r.getrandbits(32))
+            return cls.assemble(rd(), r.getrandbits(32))
         if issubclass(cls, Branch):
             return cls.assemble(reg(), reg(), self.distance())
         if issubclass(cls, Jump):
-            return cls.assemble(reg(), self.distance())
+            return cls.assemble(rd(), self.distance())
         if issubclass(cls, IndirectJump):
-            return cls.assemble(reg(), _CODE, 4 * r.randrange(WORDS) + r.choice((0, 0, 0, 1, 2)))
+            return cls.assemble(rd(), _CODE, 4 * r.randrange(WORDS) + r.choice((0, 0, 0, 1, 2)))
         if issubclass(cls, Csr):
             return self.csr(cls)
         return self.memory(cls)
@@ -113,7 +117,7 @@ class Draw:
         if self.r.randrange(20) == 0:
             number = self.r.getrandbits(12)
         reads = self.r.randrange(3) and not cls.always
-        return cls.assemble(self.register(), number, 0 if reads else self.register())
+        return cls.assemble(self.target(), number, 0 if reads else self.register())
 
     def memory(self, cls: type[Instruction]) -> int:
         """A load, a store or an atomic; a word that is none of these is fixed."""
@@ -123,13 +127,13 @@ class Draw:
             base = _ANY
         if issubclass(cls, Load):
             low = r.randrange(-64, 64) * cls.size + (1 if r.randrange(200) == 0 else 0)
-            return cls.assemble(self.register(), base, 0 if base == _DEVICE else low)
+            return cls.assemble(self.target(), base, 0 if base == _DEVICE else low)
         if issubclass(cls, Store):
             low = r.randrange(0, WORDS * 4 // cls.size) * cls.size
             return cls.assemble(self.register(), base, 0 if base == _DEVICE else low)
         if issubclass(cls, Atomic):
             base = base if r.randrange(9) == 0 else _HERE
-            return cls.assemble(self.register(), self.register(), base)
+            return cls.assemble(self.target(), self.register(), base)
         return cls.match if r.randrange(10) == 0 else _NOP
 
     def code(self) -> list[int]:
