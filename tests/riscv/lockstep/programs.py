@@ -27,6 +27,7 @@ from bhemu.tensix.insn import assemble
 STARTS = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000, "ncrisc": 0x40000}
 WORDS = 120
 _DATA = 0x8000  # of a core, behind its start
+_TOP = 2**32 - 4 * WORDS - 4  # no offset comes round to what brisc executes
 _INVALIDATE = mm.TENSIX_CFG_BASE + 0x2E4
 _HELD = (0x1B0, *range(0x224, 0x240, 4))  # resets and reset PCs: who runs what is not random here
 _CODE, _HERE, _LOCAL, _DEVICE, _ANY = 26, 27, 28, 29, 30  # registers that hold addresses
@@ -70,7 +71,7 @@ class Draw:
     def values(self) -> list[int]:
         """Of registers 26 to 30."""
         start = self.start
-        anything = self.r.choice((self.r.getrandbits(32), mm.L1_SIZE - 8, 0xFFFFFFFC, 0xFFB02000))
+        anything = self.r.choice((self.r.getrandbits(32), mm.L1_SIZE - 8, _TOP, 0xFFB02000))
         return [start, start + _DATA, mm.LOCAL_BASE + 0x800, self.address(), anything]
 
     def word(self) -> int:
