@@ -131,6 +131,7 @@ class ChipRunner:
             raise
         finally:
             self._running = False
+            self._network.call("catch_up", 0)
         return self.last
 
     def restored(self, error: BhemuError | None, broken: int | None) -> None:
@@ -209,7 +210,7 @@ class ChipRunner:
                 return stopped
             if status == 0:
                 self._look_for_livelock()
-            if ask.until is not None and c.round[0] != before and ask.until(self._chip):
+            if ask.until is not None and c.round[0] != before and self._holds(ask.until):
                 return self._stop("until")
             if ask.rounds is not None and c.round[0] >= ask.rounds:
                 return self._stop("rounds")
@@ -218,6 +219,10 @@ class ChipRunner:
             if ask.until is None and status == 0:
                 faster = time.monotonic() - begin < _CALL_SECONDS / 2
                 n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
+
+    def _holds(self, until: Callable[[Any], bool]) -> bool:
+        self._network.call("catch_up", 0)
+        return until(self._chip)
 
     def _rounds(self, n: int) -> int:
         """Run up to `n` rounds: 0, or why they stopped."""
@@ -345,6 +350,7 @@ class ChipRunner:
         if self._network.under_way():
             return
         self._next_look = 2 * quiet
+        self._network.call("catch_up", 0)
         from bhemu.hang.explore import livelock
 
         loops: dict[int, tuple[Loop, ...]] = {}

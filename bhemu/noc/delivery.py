@@ -12,32 +12,26 @@ from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_issue as niu
 from bhemu.devices import niu_request as request
 from bhemu.devices.noc_map import HEIGHT, WIDTH
-from bhemu.jit.address import move, record_at
+from bhemu.jit.address import move
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
-from bhemu.noc import atomics, late, memory
+from bhemu.noc import atomics, late, memory, skipped_rounds
 from bhemu.noc.grid import TILES
+from bhemu.noc.tile_records import tile_of
 from bhemu.tensix import code_pages
-from bhemu.tensix.state import DTYPE, NOC_ARRIVED, NOC_FIELDS, OFFSET
+from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
 from bhemu.tensix.status import DONE
 
 STAYS, MAKE, REFUSED = 1, 2, 3  # why a request was not delivered
 _DATA = OFFSET["noc_data"]
 _COLUMNS, _ROWS = (ROUTER_CFG_1 - NIU_CFG_0) >> 2, (ROUTER_CFG_3 - NIU_CFG_0) >> 2
 
-_record = record_at(DTYPE)
-
-
-@njit
-def tile_of(chip: Any, t: Any) -> Any:
-    """The record of a tile that is made."""
-    return _record(np.int64(chip.tile[t]))
-
 
 @njit
 def wake(chip: Any, t: Any, s: Any) -> None:
     """Something has changed in a tile: it takes part in the next round."""
+    chip.touched[t] = chip.round[0]
     if chip.awake[t] == 0:
         chip.awake[t] = 1
         s.clock[0] = max(s.clock[0], chip.clock[0])
@@ -174,6 +168,7 @@ def _remember(chip: Any, t: Any, target: Any, row: Any) -> None:
 def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
     """Perform a request of tile `t` at tile `u`: DONE, or the status of its register access."""
     target = tile_of(chip, u)
+    skipped_rounds.catch_up(chip, u)
     if niu_check.is_register(row):
         status = _register(s, target, row)
         if status != DONE:
@@ -299,7 +294,7 @@ def begin(chip: Any) -> None:
     chip.at[0] = chip.at[1] = 0
     for t in range(TILES):
         chip.left[t] = 0
-        if chip.tile[t] != 0:
+        if chip.tile[t] != 0 and not skipped_rounds.is_skipped(chip, t):
             chip.left[t] = tile_of(chip, t).noc_requests[0]
 
 
@@ -320,6 +315,8 @@ def deliver(chip: Any) -> Any:
 def under_way(chip: Any) -> Any:
     """Whether any tile has a request that is not delivered."""
     for t in range(TILES):
-        if chip.tile[t] != 0 and tile_of(chip, t).noc_requests[0] > 0:
+        if chip.tile[t] == 0 or skipped_rounds.is_skipped(chip, t):
+            continue
+        if tile_of(chip, t).noc_requests[0] > 0:
             return True
     return False

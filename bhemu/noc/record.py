@@ -37,6 +37,11 @@ MEMBERS = (
     Member("stopped", _i64, (TILES,), "status with which the tile stopped, 0 = none"),
     Member("asleep", _i64, (TILES,), "status with which the tile fell asleep: idle or deadlock"),
     Member("begun", _i64, (TILES,), "the tile's clock when the round began"),
+    Member("skipping", _i64, (1,), "1 = tiles that only poll are left out of rounds"),
+    Member("skip_from", _i64, (TILES,), "first round that the tile was left out of, -1 = none"),
+    Member("skip_until", _i64, (TILES,), "the round in which it takes part again at the latest"),
+    Member("skip_progress", _i64, (TILES,), "by how much each round moves its clock on"),
+    Member("touched", _i64, (TILES,), "the last round in which something was delivered to it"),
     # the round
     Member("clock", _i64, (1,), "largest progress of a tile in each round, at least 1"),
     Member("round", _i64, (1,), "rounds completed"),
@@ -71,4 +76,5 @@ class ChipState(Record):
     def __init__(self) -> None:
         super().__init__()
         self.limit[0] = -1
-        self.begun[:] = -1
+        self.begun[:] = self.skip_from[:] = self.touched[:] = -1
+        self.skipping[0] = 1

@@ -1,7 +1,8 @@
 """The compiled loop of a chip: rounds of all tiles that are awake, then delivery.
 
-A tile falls asleep when it is idle or cannot go on, and wakes when something is delivered to it. A
-tile that stops in the middle of its round is resumed before the round goes on.
+A tile falls asleep when it is idle or cannot go on, and wakes when something is delivered to it.
+One that only polls is left out (skipped_rounds.py). A tile that stops in the middle of its round
+is resumed before the round goes on.
 """
 
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 
 from bhemu.jit.calls import call_step, l1_word
 from bhemu.jit.subset import njit
-from bhemu.noc import delivery
-from bhemu.noc.delivery import tile_of
+from bhemu.noc import delivery, skipped_rounds
 from bhemu.noc.grid import TILES
+from bhemu.noc.skipped_rounds import BETWEEN, DELIVERY, TILES_RUN
+from bhemu.noc.tile_records import tile_of
 from bhemu.tensix.polling_rounds import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE
 
@@ -26,16 +28,18 @@ CHIP_IDLE = 2006
 CHIP_DEADLOCK = 2007
 CHIP_POLLING = 2008  # every core that runs only polls, and `until_polling` asks for that
 
-BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase
-
 
 @njit
 def _open(chip: Any) -> None:
-    """Begin a round: every tile that is awake has a turn."""
+    """Begin a round: every tile that is awake and not left out has a turn."""
+    for t in range(TILES):
+        if chip.round[0] >= chip.skip_until[t]:
+            skipped_rounds.catch_up(chip, t)
     chip.phase[0] = TILES_RUN
     for t in range(TILES):
-        chip.due[t] = chip.awake[t]
-        if chip.awake[t]:
+        chip.due[t] = 0
+        if chip.awake[t] and not skipped_rounds.is_skipped(chip, t):
+            chip.due[t] = 1
             chip.begun[t] = tile_of(chip, t).clock[0]
 
 
@@ -74,7 +78,7 @@ def _stopped(chip: Any) -> Any:
 @njit
 def _advance(chip: Any) -> None:
     """The clock grows by the largest progress of a tile."""
-    most = np.int64(1)
+    most = skipped_rounds.most_progress(chip, np.int64(1))
     for t in range(TILES):
         if chip.begun[t] >= 0:
             most = max(most, tile_of(chip, t).clock[0] - chip.begun[t])
@@ -110,6 +114,8 @@ def idle_or_deadlock(chip: Any) -> Any:
 def _only_polls(chip: Any) -> Any:
     """Whether every tile that is awake would do its last round again, for ever."""
     for t in range(TILES):
+        if skipped_rounds.is_skipped(chip, t):
+            continue
         if chip.awake[t] and period(tile_of(chip, t)) == 0:
             return False
     return not delivery.under_way(chip)
@@ -127,6 +133,8 @@ def _close(chip: Any) -> Any:
         return np.int64(CHIP_POLLING)
     if status == 0 and chip.limit[0] >= 0 and chip.clock[0] >= chip.limit[0]:
         return np.int64(CHIP_LIMIT)
+    if status == 0:
+        skipped_rounds.begin(chip)
     return status
 
 

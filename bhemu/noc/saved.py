@@ -8,12 +8,13 @@ from bhemu.devices import noc_map
 from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import MEMBERS
-from bhemu.noc.rounds import BETWEEN, DELIVERY
+from bhemu.noc.skipped_rounds import BETWEEN, DELIVERY
 from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
 
 _HOSTS = ("until_count", "until_tile", "until_address", "until_value", "limit", "wanted", "refused")
 _MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
-SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE))
+_SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
+SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_SKIPS))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
 _LINE = 16
 _ADDRESSES = 1 << 32

@@ -17,8 +17,9 @@ from bhemu.tensix.state import POINTERS
 
 CASES = golden_noc.names()
 INTERPRETED = ("own_tile", "token_ring", "atomics", "remote_niu", "mcast_noc1", "dram_len")
-OWN = {*POINTERS, "detail", "leave_at", "look_left", "scratch", "translated"}
-"""Members that hold addresses, or what remains of messages and looks at the time."""
+OWN = {*POINTERS, "detail", "leave_at", "look_left", "page_count", "scratch", "translated"}
+"""Members that hold addresses, what remains of messages and looks at the time, or says what of the
+code an engine has run itself."""
 FENCE, NOP = 0x0FF0000F, 0x00000013
 ROOT = Path(__file__).parents[2]
 

@@ -27,6 +27,7 @@ from bhemu.tensix.insn import assemble
 STARTS = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000, "ncrisc": 0x40000}
 WORDS = 120
 _DATA = 0x8000  # of a core, behind its start
+_TOP = 2**32 - 4 * WORDS - 4  # no offset comes round to what brisc executes
 _INVALIDATE = mm.TENSIX_CFG_BASE + 0x2E4
 _HELD = (0x1B0, *range(0x224, 0x240, 4))  # resets and reset PCs: who runs what is not random here
 _CODE, _HERE, _LOCAL, _DEVICE, _ANY = 26, 27, 28, 29, 30  # registers that hold addresses
@@ -50,8 +51,12 @@ class Draw:
         self.r, self.start = random.Random(str(seed)), STARTS[core]
 
     def register(self) -> int:
-        """Mostly one that holds no address, so that addresses live long."""
+        """Mostly one that holds no address."""
         return self.r.choice((self.r.randrange(26), self.r.randrange(26), self.r.randrange(32)))
+
+    def target(self) -> int:
+        """One to write: what holds an address keeps it, no core stores into another's code."""
+        return self.r.choice((*range(26), 31))
 
     def address(self) -> int:
         """Into a device window, aligned or not."""
@@ -66,7 +71,7 @@ class Draw:
     def values(self) -> list[int]:
         """Of registers 26 to 30."""
         start = self.start
-        anything = self.r.choice((self.r.getrandbits(32), mm.L1_SIZE - 8, 0xFFFFFFFC, 0xFFB02000))
+        anything = self.r.choice((self.r.getrandbits(32), mm.L1_SIZE - 8, _TOP, 0xFFB02000))
         return [start, start + _DATA, mm.LOCAL_BASE + 0x800, self.address(), anything]
 
     def word(self) -> int:
@@ -82,23 +87,23 @@ class Draw:
 
     def instruction(self, cls: type[Instruction]) -> int:
         """A word of the class."""
-        r, reg = self.r, self.register
+        r, reg, rd = self.r, self.register, self.target
         if issubclass(cls, Register):
-            return cls.assemble(reg(), reg(), reg())
+            return cls.assemble(rd(), reg(), reg())
         if issubclass(cls, Unary):
-            return cls.assemble(reg(), reg())
+            return cls.assemble(rd(), reg())
         if issubclass(cls, RegisterImmediate):
-            return cls.assemble(reg(), reg(), r.choice((0, 1, -1, r.randrange(-2048, 2048))))
+            return cls.assemble(rd(), reg(), r.choice((0, 1, -1, r.randrange(-2048, 2048))))
         if issubclass(cls, Shift):
-            return cls.assemble(reg(), reg(), r.randrange(32))
+            return cls.assemble(rd(), reg(), r.randrange(32))
         if issubclass(cls, Upper):
-            return cls.assemble(reg(), r.getrandbits(32))
+            return cls.assemble(rd(), r.getrandbits(32))
         if issubclass(cls, Branch):
             return cls.assemble(reg(), reg(), self.distance())
         if issubclass(cls, Jump):
-            return cls.assemble(reg(), self.distance())
+            return cls.assemble(rd(), self.distance())
         if issubclass(cls, IndirectJump):
-            return cls.assemble(reg(), _CODE, 4 * r.randrange(WORDS) + r.choice((0, 0, 0, 1, 2)))
+            return cls.assemble(rd(), _CODE, 4 * r.randrange(WORDS) + r.choice((0, 0, 0, 1, 2)))
         if issubclass(cls, Csr):
             return self.csr(cls)
         return self.memory(cls)
@@ -113,7 +118,7 @@ class Draw:
         if self.r.randrange(20) == 0:
             number = self.r.getrandbits(12)
         reads = self.r.randrange(3) and not cls.always
-        return cls.assemble(self.register(), number, 0 if reads else self.register())
+        return cls.assemble(self.target(), number, 0 if reads else self.register())
 
     def memory(self, cls: type[Instruction]) -> int:
         """A load, a store or an atomic; a word that is none of these is fixed."""
@@ -123,13 +128,13 @@ class Draw:
             base = _ANY
         if issubclass(cls, Load):
             low = r.randrange(-64, 64) * cls.size + (1 if r.randrange(200) == 0 else 0)
-            return cls.assemble(self.register(), base, 0 if base == _DEVICE else low)
+            return cls.assemble(self.target(), base, 0 if base == _DEVICE else low)
         if issubclass(cls, Store):
             low = r.randrange(0, WORDS * 4 // cls.size) * cls.size
             return cls.assemble(self.register(), base, 0 if base == _DEVICE else low)
         if issubclass(cls, Atomic):
             base = base if r.randrange(9) == 0 else _HERE
-            return cls.assemble(self.register(), self.register(), base)
+            return cls.assemble(self.target(), self.register(), base)
         return cls.match if r.randrange(10) == 0 else _NOP
 
     def code(self) -> list[int]:
