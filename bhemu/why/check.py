@@ -13,7 +13,7 @@ from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why.findings import Finding
-from bhemu.why.walk import MOST, Walk
+from bhemu.why.walk import MOST, ChipWalk, Walk
 
 SECONDS = 40.0  # what all checks of one question may take; each run itself has the time it needs
 
@@ -114,12 +114,36 @@ class Context:
             prepare(machine)
         return self.finish(machine, limit=self.most)
 
-    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST) -> bool:
-        """The program (of one tile) step by step, as `visit` of its fresh tile looks at it.
+    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST, *, steps: bool = False) -> Any:
+        """The program step by step, as `visit` of each fresh tile looks at it; its Tile or Chip.
 
-        False when `most` steps did not reach its end.
+        steps: every instruction is looked at, on a chip of as many tiles as `most` steps reach.
         """
-        return visit(self.launch(engine="compiled")).run(most)
+        machine = self.launch(engine="compiled", **({"threads": 1} if self.is_chip else {}))
+        tiles = self.few(machine, most) if steps else self.tiles(machine)
+        walks = [visit(tile) for tile in tiles]
+        (ChipWalk(machine, walks) if self.is_chip else walks[0]).run(most)
+        return machine
+
+    def few(self, machine: Any, most: int) -> list[Tile]:
+        """Tiles that took no more than `most` steps together; of each part one at least."""
+        parts = [self.tiles(machine)]
+        if self.is_chip:
+            parts = [tuple(machine.tile[xy] for xy in part.at) for part in self.program.placed()]
+        chosen = [part[0] for part in parts]
+        left = most - sum(map(self._steps, chosen))
+        for tile in [tile for part in parts for tile in (part[-1], *part[1:-1])]:
+            left -= 0 if tile in chosen else self._steps(tile)
+            if left < 0:
+                break
+            if tile not in chosen:
+                chosen.append(tile)
+        return chosen
+
+    def _steps(self, tile: Tile) -> int:
+        """Instructions and words of a tile in the run that the user saw."""
+        seen = next(one for one in self.tiles(self.symptom.machine) if one.xy == tile.xy)
+        return int(seen.state.retired.sum()) + int(seen.state.executed.sum())
 
     @property
     def most(self) -> int:

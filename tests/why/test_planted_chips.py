@@ -1,0 +1,59 @@
+"""Bugs planted in programs of several tiles: each check finds its own, and nothing in the twins."""
+
+import os
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import planted
+import pytest
+from corpus import checked
+from test_firmware import toolchain
+
+ROOT = planted.ROOT
+BUGS: list[dict[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "planted_chips.toml").read_text(encoding="utf-8")
+)["bug"]
+CHECKS = sorted({bug["check"] for bug in BUGS})
+FIRST = {bug["check"]: bug["name"] for bug in reversed(BUGS)}
+PLANTED = BUGS if os.environ.get("BHEMU_LONG") else [b for b in BUGS if b["name"] in FIRST.values()]
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """firmware/build.py over a copy of the sources, the generated header beside them."""
+    build = toolchain()
+    root = tmp_path_factory.mktemp("sources")
+    shutil.copytree(ROOT / "firmware", root / "firmware")
+    build.write_header(root / "firmware")
+    own, build.ROOT = build.ROOT, root  # the module is that of every other test, too
+    yield build
+    build.ROOT = own
+
+
+def made(bug: dict[str, Any], folder: Path, build: ModuleType) -> planted.Made:
+    keys = ("name", "pain", "program", "core", "line")
+    changes = tuple((file, old, new) for file, old, new in bug["change"])
+    about = {key: bug[key] for key in keys if key in bug}
+    return planted.make(planted.Bug(changes=changes, **about), folder, build)
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug["name"].replace(" ", "-"))
+def test_a_bug_is_found(bug: dict[str, Any], compiler: ModuleType, tmp_path: Path) -> None:
+    bad = made(bug, tmp_path / "bug", compiler)
+    findings = checked(bad.folder, bug["check"])
+    assert findings, "nothing was found"
+    first = findings[0]
+    assert first["check"] == bug["check"]
+    assert planted.hit(bad, first), (first["culprit"], first["text"])
+    tile = ",".join(map(str, first["culprit"]["tile"]))
+    assert tile == bug.get("tile", tile)
+    assert not any("more tiles" in line for line in first["evidence"]) or not bug.get("tile")
+
+
+@pytest.mark.parametrize("name", sorted({bug["program"] for bug in BUGS} | {"all_gather"}))
+def test_the_twin_is_silent(name: str) -> None:
+    assert checked(ROOT / "elfs" / name, ",".join(CHECKS)) == []
