@@ -1,5 +1,6 @@
 """What a check is: a question asked of a program, by runs of it beside the one of the user."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,6 +99,15 @@ class Context:
         """The program once more, nothing of it executed yet: a Tile or a Chip."""
         return Program(**vars(self.program)).launch(**{"quantum": self.quantum, **options})
 
+    @property
+    def alone(self) -> dict[str, Any]:
+        """Options of a launch: everything runs in this thread."""
+        return {"threads": 1} if self.is_chip else {}
+
+    def outputs(self, machine: Any) -> tuple[bytes, ...]:
+        """The bytes where the outputs are, as a machine holds them now."""
+        return tuple(_output(machine, spec)[1] for spec in self.program.outputs)
+
     def finish(self, machine: Any, *, limit: int | None = None, until: Any = None) -> Outcome:
         """Run a launched program to its end, or to `until`, at most `limit` clock units."""
         stop, error = None, None
@@ -119,7 +129,7 @@ class Context:
 
         steps: every instruction is looked at, on a chip of as many tiles as `most` steps reach.
         """
-        machine = self.launch(engine="compiled", **({"threads": 1} if self.is_chip else {}))
+        machine = self.launch(engine="compiled", **self.alone)
         tiles = self.few(machine, most) if steps else self.tiles(machine)
         walks = [visit(tile) for tile in tiles]
         (ChipWalk(machine, walks) if self.is_chip else walks[0]).run(most)
@@ -127,18 +137,23 @@ class Context:
 
     def few(self, machine: Any, most: int) -> list[Tile]:
         """Tiles that took no more than `most` steps together; of each part one at least."""
-        parts = [self.tiles(machine)]
-        if self.is_chip:
-            parts = [tuple(machine.tile[xy] for xy in part.at) for part in self.program.placed()]
-        chosen = [part[0] for part in parts]
-        left = most - sum(map(self._steps, chosen))
-        for tile in [tile for part in parts for tile in (part[-1], *part[1:-1])]:
-            left -= 0 if tile in chosen else self._steps(tile)
-            if left < 0:
-                break
-            if tile not in chosen:
-                chosen.append(tile)
-        return chosen
+        firsts, others = self._by_part(machine)
+        left = most - sum(map(self._steps, firsts))
+        sums = itertools.accumulate(map(self._steps, others))
+        return [*firsts, *(tile for tile, used in zip(others, sums, strict=True) if used <= left)]
+
+    def first(self, machine: Any, most: int) -> list[Tile]:
+        """No more than `most` tiles, but of each part one."""
+        firsts, others = self._by_part(machine)
+        return [*firsts, *others[: max(most - len(firsts), 0)]]
+
+    def _by_part(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
+        """The first tile of each part; the last ones and then all others."""
+        if not self.is_chip:
+            return [machine], []
+        parts = [[machine.tile[xy] for xy in part.at] for part in self.program.placed()]
+        lasts = [part[-1] for part in parts if len(part) > 1]
+        return [part[0] for part in parts], lasts + [one for part in parts for one in part[1:-1]]
 
     def _steps(self, tile: Tile) -> int:
         """Instructions and words of a tile in the run that the user saw."""

@@ -41,6 +41,22 @@ def made(bug: dict[str, Any], folder: Path, build: ModuleType) -> planted.Made:
     return planted.make(planted.Bug(changes=changes, **about), folder, build)
 
 
+def named(bug: dict[str, Any], bad: planted.Made, finding: dict[str, Any]) -> bool:
+    """Whether the culprit is the bug; `use`: file and line of who comes upon it."""
+    if "use" not in bug:
+        return planted.hit(bad, finding)
+    file, text = bug["use"]
+    source = (ROOT / "firmware" / file).read_text()
+    line = source.count("\n", 0, source.index(text)) + 1
+    culprit = finding["culprit"]
+    places = [culprit, *culprit.get("inlined", ())]
+    return culprit.get("core") == bug["core"] and any(
+        place.get("file", "").rpartition("/")[2] == Path(file).name
+        and abs(place.get("line", -99) - line) <= planted.NEAR
+        for place in places
+    )
+
+
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug["name"].replace(" ", "-"))
 def test_a_bug_is_found(bug: dict[str, Any], compiler: ModuleType, tmp_path: Path) -> None:
     bad = made(bug, tmp_path / "bug", compiler)
@@ -48,10 +64,14 @@ def test_a_bug_is_found(bug: dict[str, Any], compiler: ModuleType, tmp_path: Pat
     assert findings, "nothing was found"
     first = findings[0]
     assert first["check"] == bug["check"]
-    assert planted.hit(bad, first), (first["culprit"], first["text"])
+    assert named(bug, bad, first), (first["culprit"], first["text"])
     tile = ",".join(map(str, first["culprit"]["tile"]))
     assert tile == bug.get("tile", tile)
     assert not any("more tiles" in line for line in first["evidence"]) or not bug.get("tile")
+    for key, verb in (("carrier", "brought over the NoC by "), ("writer", "left by ")):
+        if key in bug:
+            told = [line for line in first["evidence"] if line.startswith(verb)]
+            assert any(all(part in line for part in bug[key]) for line in told), first["evidence"]
 
 
 @pytest.mark.parametrize("name", sorted({bug["program"] for bug in BUGS} | {"all_gather"}))
