@@ -16,6 +16,10 @@ BUGS = ROOT / "tests" / "why" / "planted.toml"
 BUGS_BEGIN, BUGS_END = "<!-- bugs: scripts/make_checks.py -->\n", "<!-- end of bugs -->\n"
 
 
+CHIPS = ROOT / "tests" / "why" / "planted_chips.toml"
+CHIPS_BEGIN, CHIPS_END = "<!-- chips: scripts/make_checks.py -->\n", "<!-- end of chips -->\n"
+
+
 def bugs() -> str:
     """One row for each planted bug."""
     rows = ["| pain | bug | program | in | points |", "|---|---|---|---|---|"]
@@ -23,6 +27,16 @@ def bugs() -> str:
         file = one["change"][0][0]
         points = one.get("points", 2)
         rows.append(f"| {one['pain']} | {one['name']} | {one['program']} | {file} | {points} |")
+    return "\n".join(rows) + "\n"
+
+
+def chips() -> str:
+    """One row for each planted bug of a program of several tiles."""
+    rows = ["| check | bug | program | in | tile |", "|---|---|---|---|---|"]
+    for one in tomllib.loads(CHIPS.read_text(encoding="utf-8"))["bug"]:
+        tile = f"({one['tile']})" if "tile" in one else "all"
+        file = one["change"][0][0]
+        rows.append(f"| `{one['check']}` | {one['name']} | {one['program']} | {file} | {tile} |")
     return "\n".join(rows) + "\n"
 
 
@@ -40,7 +54,9 @@ def page() -> str:
     before, _, rest = text.partition(BEGIN)
     text = before + BEGIN + table() + END + rest.partition(END)[2]
     before, _, rest = text.partition(BUGS_BEGIN)
-    return before + BUGS_BEGIN + bugs() + BUGS_END + rest.partition(BUGS_END)[2]
+    text = before + BUGS_BEGIN + bugs() + BUGS_END + rest.partition(BUGS_END)[2]
+    before, _, rest = text.partition(CHIPS_BEGIN)
+    return before + CHIPS_BEGIN + chips() + CHIPS_END + rest.partition(CHIPS_END)[2]
 
 
 def main() -> int:

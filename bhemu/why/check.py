@@ -90,6 +90,11 @@ class Context:
             return (machine,)
         return tuple(machine.tile[xy] for part in self.program.placed() for xy in part.at)
 
+    def named(self, first: Tile) -> list[tuple[int, int]]:
+        """The coordinates of the program's tiles, that of `first` before the others."""
+        others = [tile.xy for tile in self.tiles(self.symptom.machine) if tile.xy != first.xy]
+        return [first.xy, *others]
+
     @property
     def late(self) -> bool:
         """Whether the time that checks may take is over."""
