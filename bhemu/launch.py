@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -72,13 +72,14 @@ def launch(
     *,
     boot: bool = True,
     texts: Texts | None = None,
+    prepare: Callable[[Tile], None] | None = None,
     **options: Unpack[TileOptions],
 ) -> Tile:
     """A tile with `program` on it, its cores released, nothing executed yet.
 
     Of kind "llk" brisc has booted and been told to start the TRISCs, of kind "tt-metal" the
     firmware has booted and been told to run the kernels, unless `boot` is False. `texts`: ELFs that
-    earlier launches have read.
+    earlier launches have read. prepare: of the tile, before anything is on it.
     options: as in Tile, where the program says nothing else. InputError for everything that can be
     found out without running: ELFs that overlap, unknown symbols, addresses outside memory, outputs
     that cannot be written.
@@ -93,6 +94,8 @@ def launch(
     texts.read(spec.elf for spec in part.cores.values() if spec.elf)
     given: TileOptions = {**of_run(program.run), **options}
     tile = Tile(**given)
+    if prepare is not None:
+        prepare(tile)
     firmware = None
     if program.kind == "tt-metal":
         firmware = _place_metal(tile, program, texts, boot=boot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -41,19 +41,24 @@ def launch(
     *,
     boot: bool = True,
     texts: Texts | None = None,
+    prepare: Callable[[Tile], None] | None = None,
     **options: Unpack[ChipOptions],
 ) -> Chip:
     """A chip with `program` on it, its cores released, nothing of it executed yet.
 
     Of kind "tt-metal" the firmware of its tiles has booted and been told to run the kernels, unless
-    `boot` is False. `texts`: ELFs that earlier launches have read. options: as in Chip, where the
-    program says nothing else. InputError for everything that can be found out without running.
+    `boot` is False. `texts`: ELFs that earlier launches have read. prepare: of each of its tiles,
+    before anything is on it. options: as in Chip, where the program says nothing else. InputError
+    for everything that can be found out without running.
     """
     check_saves(program)
     texts = texts or Texts()
     texts.read(_paths(program))
     given: ChipOptions = {**_own(program), **options}
     chip = Chip(**given)
+    if prepare is not None:
+        for xy in (xy for part in program.placed() for xy in part.at):
+            prepare(chip.tile[xy])
     firmware = _place(chip, program, texts, boot=boot)
     words = _words(chip, program)
     _check_outputs(chip, program)

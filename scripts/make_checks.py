@@ -42,6 +42,10 @@ PAINS = {
 BUGS_BEGIN, BUGS_END = "<!-- bugs: scripts/make_checks.py -->\n", "<!-- end of bugs -->\n"
 
 
+CHIPS = ROOT / "tests" / "why" / "planted_chips.toml"
+CHIPS_BEGIN, CHIPS_END = "<!-- chips: scripts/make_checks.py -->\n", "<!-- end of chips -->\n"
+
+
 def bugs() -> str:
     """The sum of each pain, and one row for each planted bug."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(BUGS.glob("*.toml"))]
@@ -63,6 +67,16 @@ def bugs() -> str:
     return "\n".join([*sums, "", *rows]) + "\n"
 
 
+def chips() -> str:
+    """One row for each planted bug of a program of several tiles."""
+    rows = ["| check | bug | program | in | tile |", "|---|---|---|---|---|"]
+    for one in tomllib.loads(CHIPS.read_text(encoding="utf-8"))["bug"]:
+        tile = f"({one['tile']})" if "tile" in one else "all"
+        file = one["change"][0][0]
+        rows.append(f"| `{one['check']}` | {one['name']} | {one['program']} | {file} | {tile} |")
+    return "\n".join(rows) + "\n"
+
+
 def table() -> str:
     """One row for each check."""
     rows = ["| check | what a finding proves | what it cannot see | cost |", "|---|---|---|---|"]
@@ -77,7 +91,9 @@ def page() -> str:
     before, _, rest = text.partition(BEGIN)
     text = before + BEGIN + table() + END + rest.partition(END)[2]
     before, _, rest = text.partition(BUGS_BEGIN)
-    return before + BUGS_BEGIN + bugs() + BUGS_END + rest.partition(BUGS_END)[2]
+    text = before + BUGS_BEGIN + bugs() + BUGS_END + rest.partition(BUGS_END)[2]
+    before, _, rest = text.partition(CHIPS_BEGIN)
+    return before + CHIPS_BEGIN + chips() + CHIPS_END + rest.partition(CHIPS_END)[2]
 
 
 def main() -> int:

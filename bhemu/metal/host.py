@@ -16,7 +16,7 @@ from bhemu.program.specs import TileSpec
 from bhemu.tile import Tile
 
 BOOT_LIMIT = 10_000_000  # clock units; firmware needs some ten thousand
-_AFTER_DONE = 7_500  # clock units in which brisc tells trisc0 to clear the stream counters
+AFTER_DONE = 7_500  # clock units in which brisc tells trisc0 to clear the stream counters
 _BRISC_ONLY = memmap.SOFT_RESET_ALL & ~(1 << memmap.SOFT_RESET_BITS[0])
 
 Wait = Callable[[Sequence[tuple[Tile, int, int]], int], Stop]
@@ -75,7 +75,7 @@ def boot(tiles: Sequence[Tile], firmware: Firmware, grid: Grid, wait: Wait) -> N
     _await(tiles, firmware.go, "go message", wait)
     # trisc0 clears the stream counters after DONE: values that a host writes there must last.
     with suppress(NoProgress):  # it has, and all wait for the host
-        wait([], _AFTER_DONE)
+        wait([], AFTER_DONE)
     _await(tiles, firmware.address("subordinate_sync"), "sync bytes", wait)
 
 

@@ -1,5 +1,6 @@
 """What a check is: a question asked of a program, by runs of it beside the one of the user."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why.findings import Finding
-from bhemu.why.walk import MOST, Walk
+from bhemu.why.walk import MOST, ChipWalk, Walk
 
 SECONDS, AT_MOST = 40.0, 200.0  # of the processor, and on the clock, for all checks of one question
 
@@ -90,6 +91,11 @@ class Context:
             return (machine,)
         return tuple(machine.tile[xy] for part in self.program.placed() for xy in part.at)
 
+    def named(self, first: Tile) -> list[tuple[int, int]]:
+        """The coordinates of the program's tiles, that of `first` before the others."""
+        others = [tile.xy for tile in self.tiles(self.symptom.machine) if tile.xy != first.xy]
+        return [first.xy, *others]
+
     @property
     def late(self) -> bool:
         """Whether the time that checks may take is over."""
@@ -99,6 +105,15 @@ class Context:
     def launch(self, **options: Any) -> Any:
         """The program once more, nothing of it executed yet: a Tile or a Chip."""
         return Program(**vars(self.program)).launch(**{"quantum": self.quantum, **options})
+
+    @property
+    def alone(self) -> dict[str, Any]:
+        """Options of a launch: everything runs in this thread."""
+        return {"threads": 1} if self.is_chip else {}
+
+    def outputs(self, machine: Any) -> tuple[bytes, ...]:
+        """The bytes where the outputs are, as a machine holds them now."""
+        return tuple(_output(machine, spec)[1] for spec in self.program.outputs)
 
     def finish(self, machine: Any, *, limit: int | None = None, until: Any = None) -> Outcome:
         """Run a launched program to its end, or to `until`, at most `limit` clock units."""
@@ -116,12 +131,41 @@ class Context:
             prepare(machine)
         return self.finish(machine, limit=self.most)
 
-    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST) -> bool:
-        """The program (of one tile) step by step, as `visit` of its fresh tile looks at it.
+    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST, *, steps: bool = False) -> Any:
+        """The program step by step, as `visit` of each fresh tile looks at it; its Tile or Chip.
 
-        False when `most` steps did not reach its end.
+        steps: every instruction is looked at, on a chip of as many tiles as `most` steps reach.
         """
-        return visit(self.launch(engine="compiled")).run(most)
+        machine = self.launch(engine="compiled", **self.alone)
+        tiles = self.few(machine, most) if steps else self.tiles(machine)
+        walks = [visit(tile) for tile in tiles]
+        (ChipWalk(machine, walks) if self.is_chip else walks[0]).run(most)
+        return machine
+
+    def few(self, machine: Any, most: int) -> list[Tile]:
+        """Tiles that took no more than `most` steps together; of each part one at least."""
+        firsts, others = self._by_part(machine)
+        left = most - sum(map(self._steps, firsts))
+        sums = itertools.accumulate(map(self._steps, others))
+        return [*firsts, *(tile for tile, used in zip(others, sums, strict=True) if used <= left)]
+
+    def first(self, machine: Any, most: int) -> list[Tile]:
+        """No more than `most` tiles, but of each part one."""
+        firsts, others = self._by_part(machine)
+        return [*firsts, *others[: max(most - len(firsts), 0)]]
+
+    def _by_part(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
+        """The first tile of each part; the last ones and then all others."""
+        if not self.is_chip:
+            return [machine], []
+        parts = [[machine.tile[xy] for xy in part.at] for part in self.program.placed()]
+        lasts = [part[-1] for part in parts if len(part) > 1]
+        return [part[0] for part in parts], lasts + [one for part in parts for one in part[1:-1]]
+
+    def _steps(self, tile: Tile) -> int:
+        """Instructions and words of a tile in the run that the user saw."""
+        seen = next(one for one in self.tiles(self.symptom.machine) if one.xy == tile.xy)
+        return int(seen.state.retired.sum()) + int(seen.state.executed.sum())
 
     @property
     def most(self) -> int:

@@ -1,6 +1,6 @@
 """What is wrong with a run: an error, a hang, an output that differs; who did it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,8 @@ from bhemu.program.schema import Program
 from bhemu.tile import Tile
 from bhemu.why.chain import Chain, Link
 from bhemu.why.places import find
+
+_TILES = 4  # that are named where several have the same finding
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,23 @@ class Finding:
             yield f"  {line}"
         if self.advice:
             yield f"  hint: {self.advice}"
+
+
+def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
+    """The findings of several tiles, each line once: the others that have it are its evidence."""
+    first: dict[Any, Finding] = {}
+    others: dict[Any, list[str]] = {}
+    for one in (one for found in by_tile for one in found):
+        who = one.culprit
+        key = one.check, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
+        if key in first:
+            others.setdefault(key, []).append("({},{})".format(*who.get("tile", ("?", "?"))))
+        first.setdefault(key, one)
+    for key, tiles in others.items():
+        told = f"the same on {len(tiles)} more tiles: {', '.join(tiles[:_TILES])}"
+        told += ", ..." if len(tiles) > _TILES else ""
+        first[key] = replace(first[key], evidence=(*first[key].evidence, told))
+    return list(first.values())
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:

@@ -1,8 +1,9 @@
 """Runs of a program from states that differ in few bytes: what decides the end, who reads it."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from bhemu.errors import BhemuError, Where
 from bhemu.machine.stop import now
 from bhemu.machine.watching import spans
 from bhemu.memmap import L1_SIZE
+from bhemu.metal.host import AFTER_DONE
+from bhemu.noc.grid import BANKS
+from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.recording import WORDS
@@ -32,9 +36,12 @@ _NO_STATE = (
 _THREAD_WORDS = next(member.shape[1] for member in MEMBERS if member.name == "thread_cfg")
 
 
+STRIDE = 1 << 32  # between the tiles of a chip and the pages of its DRAM, as a Fill numbers bytes
+
+
 @dataclass(frozen=True)
 class Fill:
-    """Bytes of the record that are changed before a run."""
+    """Bytes that are changed before a run: of the record of a tile, of the next, of pages."""
 
     at: Offsets
     values: npt.NDArray[np.uint8]
@@ -42,6 +49,12 @@ class Fill:
     def some(self, low: int, high: int) -> "Fill":
         """Part of it."""
         return Fill(self.at[low:high], self.values[low:high])
+
+    def parts(self) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+        """(tile or page, distances within, values) of each that has some."""
+        for number in np.unique(self.at // STRIDE).tolist():
+            chosen = self.at // STRIDE == number
+            yield number, self.at[chosen] % STRIDE, self.values[chosen]
 
 
 def together(fills: Iterable[Fill]) -> Fill:
@@ -86,49 +99,110 @@ def field_names(at: int) -> str:
     return f" ({', '.join(known[:2])})" if known else ""
 
 
+Bytes = list[npt.NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who uses a value at last, when, and who has sent it over the NoC until there."""
+
+    where: Where
+    clock: int
+    carriers: tuple[Where, ...] = ()
+
+
 class Trials:
-    """One launched tile that is run again and again from its beginning."""
+    """A launched program that is run again and again from its beginning.
+
+    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches.
+    """
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self.tile: Tile = context.launch(engine="compiled")
-        self._start = self.tile.snapshot()
+        self.context = context
+        self.machine: Any = context.launch(engine="compiled", **context.alone)
+        self.tiles: Sequence[Tile] = [self.machine]
+        self.pages: list[tuple[int, int]] = []
+        self._start = self.machine.snapshot()
+        if context.is_chip:
+            self.tiles = self.machine.made()
+            self._make_pages()
         self.runs = 0
+        self.begin(NOTHING)
+        self._laid = context.outputs(self.machine)
         self.plain = self.result(NOTHING)
-        self.clock = now(self.tile.state)
+        self.clock = int(self.machine.clock)
 
-    def _begin(self, fill: Fill) -> None:
+    def _make_pages(self) -> None:
+        """Those that the program touches exist from its beginning on."""
+        network = self.machine.network
+        self.context.finish(self.machine, limit=self.context.most)
+        self.pages = sorted(key for key in network.pages if key[0] < BANKS)
+        self.machine.restore(self._start)
+        for key in self.pages:
+            if key not in network.pages:
+                network.make_page(*key)
+        self._start = self.machine.snapshot()
+
+    def bytes(self, machine: Any = None) -> list[npt.NDArray[np.uint8]]:
+        """The records and pages as they are, of the machine or of another one."""
+        machine = machine or self.machine
+        if not self.context.is_chip:
+            return [machine.state.buffer]
+        records = [machine.tile[tile.xy].state.buffer for tile in self.tiles]
+        for key in self.pages:
+            if key not in machine.network.pages:
+                machine.network.make_page(*key)
+        return records + [machine.network.pages[key] for key in self.pages]
+
+    def name(self, at: int) -> str:
+        """A byte in words."""
+        number, rest = divmod(at, STRIDE)
+        if number >= len(self.tiles):
+            bank, page = self.pages[number - len(self.tiles)]
+            return f"DRAM bank {bank} {(page << MEMORY_SHIFT) + rest:#x}"
+        tile = self.tiles[number].xy
+        return place_name(rest) + (
+            f" of tile ({tile[0]},{tile[1]})" if self.context.is_chip else ""
+        )
+
+    def begin(self, fill: Fill) -> None:
+        """To the launch, these bytes changed."""
         self.runs += 1
-        self.tile.restore(self._start)
-        self.tile.state.buffer[fill.at] = fill.values
+        self.machine.restore(self._start)
+        held = self.bytes() if fill.at.size else []
+        for number, at, values in fill.parts():
+            held[number][at] = values
 
     def result(self, fill: Fill) -> Outcome:
         """How the program ends when these bytes are changed before it begins."""
-        self._begin(fill)
-        return self._context.finish(self.tile, limit=self._context.most)
+        self.begin(fill)
+        return self.context.finish(self.machine, limit=self.context.most)
 
     def differs(self, fill: Fill) -> bool:
         """Whether that is another end or another output; bytes that are left alone do not count."""
-        seen = self.result(fill)
+        self.begin(fill)
+        laid = self.context.outputs(self.machine)
+        seen = self.context.finish(self.machine, limit=self.context.most)
         if seen.same(self.plain):
             return False
         if seen.ending != self.plain.ending:
             return True
-        laid = np.full(L1_SIZE, -1, np.int16)  # what the fill put there
-        chosen = fill.at < L1_SIZE
-        laid[fill.at[chosen]] = fill.values[chosen]
-        for result, new, old in zip(seen.results, seen.outputs, self.plain.outputs, strict=True):
-            got, was = (np.frombuffer(data, np.uint8) for data in (new, old))
-            if ((got != was) & (got != laid[result.address : result.address + len(new)])).any():
+        rows = seen.outputs, self.plain.outputs, laid, self._laid
+        for parts in zip(*rows, strict=True):
+            got, was, held, first = (np.frombuffer(data, np.uint8) for data in parts)
+            if ((got != was) & ((got != held) | (held == first))).any():
                 return True
         return False
 
-    def ends(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """The record before and after the plain run."""
-        self._begin(NOTHING)
-        before = self.tile.state.buffer.copy()
+    def ends(self) -> tuple[Bytes, Bytes]:
+        """Records and pages before and after the plain run."""
+        self.begin(NOTHING)
+        before = [one.copy() for one in self.bytes()]
         self.result(NOTHING)
-        return before, self.tile.state.buffer.copy()
+        if self.context.is_chip:
+            with contextlib.suppress(BhemuError):  # its firmware puts its counters back
+                self.machine.run("polling", limit=AFTER_DONE)
+        return before, [one.copy() for one in self.bytes()]
 
     def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
         """As few bytes of `fill`, `size` together, as make the same difference alone."""
@@ -147,24 +221,15 @@ class Trials:
 
     # Who reads it
 
-    def _at(self, fill: Fill, clock: int) -> npt.NDArray[np.uint8]:
-        self._begin(fill)
-        if clock > 0:
-            with contextlib.suppress(BhemuError):  # how the run ended is its state too
-                self.tile.run(limit=clock)
-        buffer = self.tile.state.buffer.copy()
-        left = buffer[fill.at] == fill.values
-        record = buffer.view(DTYPE)
-        for name in _NO_STATE:
-            record[name] = 0
-        buffer[fill.at[left]] = 0  # the difference itself, where nothing has touched it
-        return buffer
+    def reader(self, fill: Fill) -> Reader | None:
+        """The instruction or word through which a difference spreads from memory."""
+        if self.context.is_chip:
+            from bhemu.why.spread import Spread
 
-    def reader(self, fill: Fill) -> tuple[Where, int] | None:
-        """The instruction or word through which a difference spreads, and its clock."""
-        self._begin(NOTHING)
-        first = now(self.tile.state)
-        plain = Fill(fill.at, self.tile.state.buffer[fill.at].copy())
+            return Spread(self, fill).reader()
+        self.begin(NOTHING)
+        first, buffer = now(self.tile.state), self.tile.state.buffer
+        plain = Fill(fill.at, buffer[fill.at].copy())
         low, high = 0, max(self.clock - first, 1)
         while high - low > 1:
             middle = (low + high) // 2
@@ -172,12 +237,18 @@ class Trials:
                 low = middle
             else:
                 high = middle
-        return self._step(fill, low), first + high
+        self._at(fill, low)
+        return Reader(one_step(self.tile, lambda: self.tile.run(limit=1)), first + high)
 
     # Who writes next to it
 
     def neighbour(self, whole: Fill, at: int) -> tuple[Where, int] | None:
-        """Who fills the bytes of L1 next to those at `at` that stay as `whole` has laid them."""
+        """Who fills the bytes of L1 next to those at `at` that stay as `whole` has laid them.
+
+        Of one tile.
+        """
+        if self.context.is_chip or at >= L1_SIZE:
+            return None
         self.result(whole)
         laid = whole.at < L1_SIZE
         places, values = whole.at[laid], whole.values[laid]
@@ -188,45 +259,72 @@ class Trials:
         return self._first_change(whole, int(near[0]) & ~3) if near else None
 
     def _first_change(self, fill: Fill, at: int) -> tuple[Where, int] | None:
-        self._begin(fill)
-        watched = self.tile.machine.watched
+        self.begin(fill)
         text = f"{at:#x}:4"
-        with watched.alone(text, spans(self.tile, "brisc", text)):
+        with self.tile.machine.watched.alone(text, spans(self.tile, "brisc", text)):
             stop = None
             with contextlib.suppress(BhemuError):
-                stop = self.tile.run(limit=self._context.most)
+                stop = self.tile.run(limit=self.context.most)
         change = None if stop is None else stop.change
         return None if change is None else (change.where, now(self.tile.state))
 
-    def _step(self, fill: Fill, clock: int) -> Where:
-        """Who goes on at `clock` of a run from `fill`."""
-        self._at(fill, clock)
-        s, tile = self.tile.state, self.tile
-        retired, pcs = s.retired.copy(), s.pc.copy()
-        tile.log.clear()
-        s.trace[0] = WORDS
-        try:
-            tile.run(limit=1)
-        except BhemuError as error:
-            if error.where is not None:
-                return error.where
-        finally:
-            s.trace[0] = 0
-            tile.drain_log()
-        for t, word, pc, *_ in tile.log:
-            more = {"thread": t, "word": word, "decoded": disassemble(word)}
-            return report.where_core(tile, int(s.gate_core[t]), pc, **more)
-        for c in range(CORES):
-            if s.retired[c] != retired[c]:
-                pc = int(pcs[c])
-                return report.where_core(tile, c, pc, **report.instruction(tile, pc))
-        return Where(tile=tile.xy)
+    def tile_of(self, where: Where) -> Tile | None:
+        """The tile that a place stands on."""
+        return next((tile for tile in self.tiles if tile.xy == where.tile), None)
+
+    @property
+    def tile(self) -> Tile:
+        """The first tile."""
+        return self.tiles[0]
+
+    def _at(self, fill: Fill, clock: int) -> npt.NDArray[np.uint8]:
+        self.begin(fill)
+        if clock > 0:
+            with contextlib.suppress(BhemuError):  # how the run ended is its state too
+                self.tile.run(limit=clock)
+        buffer = seen(self.tile.state.buffer)
+        left = self.tile.state.buffer[fill.at] == fill.values
+        buffer[fill.at[left]] = 0  # the difference itself, where nothing has touched it
+        return buffer
+
+
+def seen(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A record without what no program can see."""
+    buffer = buffer.copy()
+    record = buffer.view(DTYPE)
+    for name in _NO_STATE:
+        record[name] = 0
+    return buffer
+
+
+def one_step(tile: Tile, run: Callable[[], Any]) -> Where:
+    """Who goes on in `run`, which lets a tile do one step."""
+    s = tile.state
+    retired, pcs = s.retired.copy(), s.pc.copy()
+    tile.log.clear()
+    s.trace[0] = WORDS
+    try:
+        run()
+    except BhemuError as error:
+        if error.where is not None:
+            return error.where
+    finally:
+        s.trace[0] = 0
+        tile.drain_log()
+    for t, word, pc, *_ in tile.log:
+        more = {"thread": t, "word": word, "decoded": disassemble(word)}
+        return report.where_core(tile, int(s.gate_core[t]), pc, **more)
+    for c in range(CORES):
+        if s.retired[c] != retired[c]:
+            pc = int(pcs[c])
+            return report.where_core(tile, c, pc, **report.instruction(tile, pc))
+    return Where(tile=tile.xy)
 
 
 def of_record(
     before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8], names: tuple[str, ...]
 ) -> dict[str, Fill]:
-    """By member, what record `after` holds otherwise than `before`."""
+    """By member, what the record of a tile `after` holds otherwise than `before`."""
     old, new = before.view(DTYPE), after.view(DTYPE)
     found = {}
     for name in names:

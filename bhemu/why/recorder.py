@@ -14,7 +14,7 @@ from bhemu.why import touched
 from bhemu.why.check import Context
 from bhemu.why.conflicts import Races
 from bhemu.why.touched import Range
-from bhemu.why.walk import MOST, Access, Instruction, Walk, Word
+from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
 _HANGS = 20_000  # steps of a program that goes on for ever
@@ -37,15 +37,13 @@ class Recorder:
     def walk(self, most: int, outputs: list[Range]) -> bool:
         """To the end of the program and on for a while; False: `most` steps did not reach it."""
         walk = Walk(
-            self.tile,
-            instruction=self._instruction,
-            before=self._before,
-            after=self._after,
-            chip=self._chip,
+            self.tile, instruction=self._instruction, before=self._before, after=self._after
         )
+        if self._chip is not None:
+            return ChipWalk(self._chip, [walk]).run(most)
         ended = walk.run(most)
         words = [at for at, _ in self.tile.machine.end.words]
-        if ended and words and self._chip is None and self.tile.machine.error is None:
+        if ended and words and self.tile.machine.error is None:
             for races in (self.plain, self.units):
                 races.ended(words, outputs)
             walk.run(_BEHIND, "idle")

@@ -1,6 +1,6 @@
 """A run one step at a time: every instruction of a core and every Tensix word, in their order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from bhemu.tile import Tile
 
 MOST = 150_000  # steps of a walk, some 6 s
 _PAUSES = (STOP_LIMIT, STOP_TIME)
-_LOOK = 64  # steps of a tile between looks at whether its chip is done
+_LOOK = 64  # steps between looks at whether a chip is done
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class Walk:
 
     before(word): called while the tile stands before a word, with what it would execute; the value
     goes to after(word, value) once it has executed. instruction(step): after an instruction of a
-    core; without it only words are looked at, and the run is that much faster. chip: that of the
-    tile, which runs along.
+    core; without it only words are looked at, and the run is that much faster. A tile of a chip is
+    walked by a ChipWalk.
     """
 
     def __init__(
@@ -110,17 +110,22 @@ class Walk:
         instruction: Callable[[Instruction], None] | None = None,
         before: Callable[[Word], Any] | None = None,
         after: Callable[[Word, Any], None] | None = None,
-        chip: Chip | None = None,
     ) -> None:
         assert tile.engine == "compiled"
-        self._tile, self._instruction, self._chip = tile, instruction, chip
+        self.tile, self._instruction = tile, instruction
         self._before, self._after = before, after
-        self._number = 0 if chip is None else chip.number_of(tile.xy)
+        s = tile.state
+        self._retired, self._pcs, self._regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
         if before or after:
             tile.backend.table.observe(self._looks, self._executed)
 
+    @property
+    def stepwise(self) -> bool:
+        """Whether every instruction is looked at."""
+        return self._instruction is not None
+
     def _looks(self, t: int, word: int) -> tuple[Word, Any]:
-        s = self._tile.state
+        s = self.tile.state
         index = int(s.fifo_read[t])
         pushed = int(s.fifo_pc[t, (index - 1) % FIFO_DEPTH])
         how = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
@@ -136,55 +141,80 @@ class Walk:
 
         until: "idle" goes on behind the program's own end.
         """
-        tile = self._tile
         try:
-            if self._instruction is None:
-                return tile.run(until, limit=16 * most).reason != "limit"
-            return self._steps(most, until)
+            if not self.stepwise:
+                return self.tile.run(until, limit=16 * most).reason != "limit"
+            for _ in range(most):
+                reason = self.tile.run(until, limit=1).reason
+                self.look()
+                if reason != "limit":
+                    return True
+            return False
         except BhemuError:
             return True
 
-    def _steps(self, most: int, until: str | None) -> bool:
-        s = self._tile.state
+    def look(self) -> None:
+        """Tell of the instructions that cores have executed since the last look, one of each."""
+        s = self.tile.state
         assert self._instruction is not None
-        retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+        changed = np.flatnonzero(s.retired != self._retired)
+        if not changed.size:
+            return
+        for c in changed:
+            pc = int(self._pcs[c])
+            word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")
+            self._instruction(Instruction(now(s), int(c), pc, word, self._regs[c]))
+        self._retired, self._pcs, self._regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+
+
+class ChipWalk:
+    """Runs a launched chip to its end; `walks` see each step of their tiles."""
+
+    def __init__(self, chip: Chip, walks: Sequence[Walk]) -> None:
+        self._chip, self._walks = chip, walks
+        self._numbers = [chip.number_of(walk.tile.xy) for walk in walks]
+
+    def run(self, most: int = MOST) -> bool:
+        """As Walk.run; `most` steps of each tile."""
+        try:
+            if not any(walk.stepwise for walk in self._walks):
+                return self._chip.run(limit=16 * most).reason != "limit"
+            return self._steps(most)
+        except BhemuError:
+            return True
+        finally:
+            for walk in self._walks:
+                walk.tile.state.limit[0] = -1
+
+    def _steps(self, most: int) -> bool:
+        ends = self._chip.end.words
+        stepwise = [walk for walk in self._walks if walk.stepwise]
         for number in range(most):
-            reason = self._step(until, number)
-            for c in np.flatnonzero(s.retired != retired):
-                pc = int(pcs[c])
-                word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")
-                self._instruction(Instruction(now(s), int(c), pc, word, regs[c]))
-            retired, pcs, regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+            for walk in stepwise:
+                walk.tile.state.limit[0] = now(walk.tile.state) + 1
+            reason = self._along() if number else self._chip.run("idle").reason
+            for walk in stepwise:
+                walk.look()
+            if ends and number % _LOOK == 0:
+                if all(self._chip.read32(*xy, at) == want for xy, at, want in ends):
+                    return True
             if reason != "limit":
                 return True
         return False
 
-    def _step(self, until: str | None, number: int) -> str:
-        """One instruction or word; why the run stopped."""
-        if self._chip is None:
-            return self._tile.run(until, limit=1).reason
-        s = self._tile.state
-        s.limit[0] = now(s) + 1
-        try:
-            reason = self._along(self._chip) if number else self._chip.run("idle").reason
-        finally:
-            s.limit[0] = -1
-        ends = self._chip.end.words
-        if until is None and ends and number % _LOOK == 0:
-            if all(self._chip.read32(*xy, at) == want for xy, at, want in ends):
-                return "until"
-        return reason
-
-    def _along(self, chip: Chip) -> str:
-        """As chip.run to the limit of the tile, without what only other stops need."""
+    def _along(self) -> str:
+        """As chip.run to the limits of the tiles, without what only other stops need."""
+        chip = self._chip
         state = chip.network.state
         status = chip.network.call("run_rounds", 1)
-        self._tile.backend.surface()
+        for walk in self._walks:
+            walk.tile.backend.surface()
         stopped = state.stopped[(state.due != 0) & (state.stopped != 0)]
         if status == CHIP_TILES and np.isin(stopped, _PAUSES).all():
             state.stopped[:] = 0
-            s = self._tile.state
-            if s.agent[0] == 0 and s.turn_open[0] == 0:  # the limit was the end of its round
-                state.due[self._number] = 0
+            for number, walk in zip(self._numbers, self._walks, strict=True):
+                s = walk.tile.state
+                if walk.stepwise and s.agent[0] == 0 and s.turn_open[0] == 0:
+                    state.due[number] = 0  # the limit was the end of its round
             return "limit"
         return "limit" if status == 0 else chip.run("idle").reason

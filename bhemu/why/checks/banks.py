@@ -10,7 +10,7 @@ from bhemu.machine.operands import pack_of
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, merged, place
 from bhemu.why.walk import Walk, Word, where
 
 _FREE, _WRITTEN, _HANDED, _PACKED = range(4)
@@ -45,6 +45,10 @@ class Rows:
         self._seen = self._rows()
         self.posts = False
         self.found: dict[tuple[str, int], Finding] = {}
+
+    def known(self) -> list[Finding]:
+        """What was found; nobody is too early where nobody hands over."""
+        return [one for (kind, _), one in self.found.items() if self.posts or kind != "early"]
 
     def _rows(self) -> npt.NDArray[Any]:
         s = self._tile.state
@@ -119,17 +123,16 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    if context.is_chip or context.symptom.fine:
+    if context.symptom.fine:
         return []
     looks: list[Rows] = []
 
     def visit(tile: Tile) -> Walk:
         looks.append(Rows(tile))
-        return Walk(tile, before=looks[0].before, after=looks[0].after)
+        return Walk(tile, before=looks[-1].before, after=looks[-1].after)
 
     context.walk(visit)
-    rows = looks[0]
-    return [one for (kind, _), one in rows.found.items() if rows.posts or kind != "early"]
+    return merged(rows.known() for rows in looks)
 
 
 CHECK = Check(

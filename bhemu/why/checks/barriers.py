@@ -8,11 +8,13 @@ from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
 from bhemu.noc.describe import describe
+from bhemu.noc.grid import XY
 from bhemu.why import touched
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.order import NOC
 from bhemu.why.recorder import recorded
+from bhemu.why.schedules import divergence, witness
 from bhemu.why.walk import where
 
 _SEEDS = 4
@@ -45,6 +47,7 @@ def run(context: Context) -> list[Finding]:
 def _unordered(context: Context) -> list[Finding]:
     """Requests whose source or target is used although nothing has looked for their answer."""
     found: dict[int, Finding] = {}
+    places: list[tuple[list[XY], int]] = []
     walked = [recorder.units for recorder in recorded(context)]
     for races, conflict in [(one, conflict) for one in walked for conflict in one.conflicts()]:
         tile, first, second = races.tile, conflict.first, conflict.second
@@ -54,6 +57,7 @@ def _unordered(context: Context) -> list[Finding]:
         if first.owner != second.owner:
             blamed = races.release_after(first) or blamed
         kind = request.WRITE if not first.write else request.READ
+        places.append((context.named(tile), conflict.place))
         what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
         text = f"the {what}, {touched.name(conflict.place)}, is used while it may be on its way"
         evidence = (
@@ -67,7 +71,11 @@ def _unordered(context: Context) -> list[Finding]:
             first.step.pc,
             Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind], 92),
         )
-    return list(found.values())[:_SEEN]
+    listed = list(found.values())[:_SEEN]
+    if listed and (other := witness(context, late=True)) is not None:
+        told = (*other.commands(context), *divergence(context, other, *places[0]))
+        listed[0] = replace(listed[0], evidence=(*listed[0].evidence, *told))
+    return listed
 
 
 def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_request as niu
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.operands import pack_of, unpack_of
 from bhemu.machine.traced import Entry
@@ -20,6 +19,7 @@ from bhemu.why.findings import Finding, place
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.requests import Requests
 
 _FIRST_STREAM, _STREAM = 8, 0x1000
 _ACKED, _RECEIVED = 0x20, 0x28
@@ -85,12 +85,12 @@ class Recorder:
     def events(self) -> Iterator[Event]:
         """In the order in which they took place."""
         self._tile.drain_log()
-        requests = _Requests()
+        requests = Requests()
         for number, entry in enumerate(self._tile.log):
             for event in self._of(number, entry, requests):
                 yield replace(event, clock=entry[4])
 
-    def _of(self, number: int, entry: Entry, requests: "_Requests") -> Iterator[Event]:
+    def _of(self, number: int, entry: Entry, requests: Requests) -> Iterator[Event]:
         """What one entry of the log does."""
         if number in self._words:
             event = self._words[number]
@@ -101,7 +101,9 @@ class Recorder:
         elif entry[0] >= FIRST_CORE:
             core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:4]
             yield from _counter(core, None, pc, address, value)
-            yield from requests.stored(entry)
+            for one in requests.stored(entry):
+                kind = "writes" if one.reads else "reads"
+                yield Event(one.core, None, one.pc, kind, one.low, one.high)
 
 
 def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
@@ -110,37 +112,6 @@ def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -
     kinds = {_ACKED: "acked", _RECEIVED: "received"}
     if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and offset in kinds:
         yield Event(core, thread, pc, kinds[offset], value & 0xFFFF, stream - _FIRST_STREAM)
-
-
-class _Requests:
-    """The NIUs' initiators, as far as stores of the cores tell."""
-
-    def __init__(self) -> None:
-        self._registers: dict[tuple[int, int], int] = {}
-
-    def stored(self, entry: Entry) -> Iterator[Event]:
-        """The local side of a request that this store sends off."""
-        who, value, pc, address, _ = entry
-        for noc, base in enumerate((mm.NOC0_BASE, mm.NOC1_BASE)):
-            offset = address - base
-            if not 0 <= offset < 4 * mm.NOC_CMD_BUF_OFFSET:
-                continue
-            buffer, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
-            self._registers[4 * noc + buffer, register] = value
-            if register == mm.NOC_CMD_CTRL:
-                yield from self._sent(4 * noc + buffer, who - FIRST_CORE, pc)
-
-    def _sent(self, initiator: int, core: int, pc: int) -> Iterator[Event]:
-        def held(register: int) -> int:
-            return self._registers.get((initiator, register), 0)
-
-        kind, length = held(mm.NOC_CTRL) & 3, held(mm.NOC_AT_LEN_BE)
-        if kind == niu.READ:
-            low = held(mm.NOC_RET_ADDR_LO)
-            yield Event(core, None, pc, "writes", low, low + length)
-        elif kind == niu.WRITE and not held(mm.NOC_CTRL) & niu.INLINE:
-            low = held(mm.NOC_TARG_ADDR_LO)
-            yield Event(core, None, pc, "reads", low, low + length)
 
 
 @dataclass

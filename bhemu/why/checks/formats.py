@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bhemu.errors import Where
 from bhemu.jit.plain import plain
 from bhemu.machine.operands import pack_of, unpack_of
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
+from bhemu.program.specs import OutputSpec
 from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, merged, place
+from bhemu.why.moved import Moved, log_stores
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
 
@@ -35,11 +37,24 @@ class _Tensor:
     table: tuple[str, int]  # in PROGRAM.toml
 
 
+class _Use(NamedTuple):
+    """An UNPACR or PACR of L1 `first` to `end` as `fmt`; `setter`: who set the format."""
+
+    step: Word
+    name: str
+    first: int
+    end: int
+    fmt: str
+    setter: Where | None
+
+
 class Operands:
     """Compares each UNPACR and PACR of a tile with the tensors that it touches."""
 
     def __init__(self, tile: Tile, context: Context) -> None:
-        self._tile = tile
+        self.tile = self._tile = tile
+        self._keeps = context.is_chip
+        self._uses: dict[tuple[Any, ...], _Use] = {}
         self._path = context.program.path
         self._tensors = {
             "UNPACR": list(_tensors(tile, "input", context.program.inputs)),
@@ -65,6 +80,26 @@ class Operands:
         for tensor in self._tensors[name]:
             if does.first < tensor.end and tensor.at < does.end:
                 self._compare(step, name, does, fmt, tensor)
+        key = name, step.pc, does.first, does.end, fmt
+        if self._keeps and key not in self._uses:
+            setter = self._setter(step, "format")
+            self._uses[key] = _Use(step, name, does.first, does.end, fmt, setter)
+
+    def compare(self, moved: Moved) -> None:
+        """Of a chip: with the tensors in DRAM that the NoC brings to a page or takes it to."""
+        for use in self._uses.values():
+            read = use.name == "UNPACR"
+            tensors = moved.tensors(self._tile.xy, use.first, use.end, source=read)
+            if not tensors or any(_fits(one.dtype, use.fmt) for one in tensors):
+                continue
+            one, verb = tensors[0], "reads" if read else "writes"
+            how = "comes from" if read else "goes to"
+            text = (
+                f"{use.name} {verb} {use.first:#x} to {use.end:#x} as {use.fmt}, and what is there"
+            )
+            text += f" {how} {_title(one)} in DRAM, which is {one.dtype}"
+            advice = f"set the format to {one.dtype}, or the dtype to {use.fmt}"
+            self._tell(use.step, use.name, "format", text, advice, use.setter)
 
     def _follow(self, step: Word, name: str) -> None:
         """Notes GPRs, and Config words that are made from them."""
@@ -82,8 +117,7 @@ class Operands:
         verb = "reads" if name == "UNPACR" else "writes"
         shown = f"{name} {verb} {does.first:#x} to {does.end:#x} as {fmt}"
         kind = f"{tensor.name} ({tensor.spec.dtype}, {tensor.at:#x} to {tensor.end:#x})"
-        raw = tensor.spec.dtype == "raw"
-        if not raw and tensor.spec.dtype not in (fmt, *_LIKE.get(fmt, ())):
+        if not _fits(tensor.spec.dtype, fmt):
             text = f"{shown}, and {kind} is {tensor.spec.dtype}"
             advice = f"set the format to {tensor.spec.dtype}, or the dtype to {fmt}"
             self._report(step, name, "format", text, advice)
@@ -118,10 +152,24 @@ class Operands:
     def _report(
         self, step: Word, name: str, kind: str, text: str, advice: str, likely: int = 80
     ) -> None:
+        if (name, kind, step.pc) not in self.found:
+            self._tell(step, name, kind, text, advice, self._setter(step, kind), likely)
+
+    def _tell(
+        self,
+        step: Word,
+        name: str,
+        kind: str,
+        text: str,
+        advice: str,
+        by: Where | None,
+        likely: int = 80,
+    ) -> None:
+        """by: who set what is wrong."""
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
-        setter = self._setter(step, kind) or word
+        setter = by or word
         victim = place(word, step.clock) if setter is not word else {}
         self.found[name, kind, step.pc] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
@@ -149,11 +197,22 @@ class Operands:
         return None if owner is None else where_core(self._tile, owner, pc)
 
 
+def _fits(dtype: str, fmt: str) -> bool:
+    """Whether a tensor of `dtype` may be read or written as `fmt`."""
+    return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
+
+
+def _title(spec: Any) -> str:
+    return spec.name if isinstance(spec, OutputSpec) else f"input {spec.file.name}"
+
+
 def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
+    """Those in the tile's L1."""
     for number, spec in enumerate(specs):
-        at = resolve(tile, spec.at)
-        name = spec.name if table == "output" else f"input {spec.file.name}"
-        yield _Tensor(name, at, at + spec.size, spec, (table, number))
+        tiles = (spec.tile,) if isinstance(spec, OutputSpec) else spec.tiles
+        if spec.dram is None and (not any(tiles) or tile.xy in tiles):
+            at = resolve(tile, spec.at)
+            yield _Tensor(_title(spec), at, at + spec.size, spec, (table, number))
 
 
 def _applies(seen: Outcome) -> int:
@@ -161,16 +220,22 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    if context.is_chip or context.symptom.fine:
+    if context.symptom.fine:
         return []
     looks: list[Operands] = []
 
     def visit(tile: Tile) -> Walk:
         looks.append(Operands(tile, context))
-        return Walk(tile, before=looks[0].before)
+        if context.is_chip:
+            log_stores(tile)
+        return Walk(tile, before=looks[-1].before)
 
-    context.walk(visit)
-    return list(looks[0].found.values())
+    machine = context.walk(visit)
+    if context.is_chip:
+        moved = Moved(context.program, machine, [look.tile for look in looks])
+        for look in looks:
+            look.compare(moved)
+    return merged(look.found.values() for look in looks)
 
 
 CHECK = Check(
@@ -178,8 +243,9 @@ CHECK = Check(
     proves="that an UNPACR reads an input, or a PACR writes an output, in another format than its"
     " dtype, beyond its ends, or off its 16-byte grid; that faces are read from an input of rows;"
     " the culprit is who set the format or address",
-    misses="tensors between kernels, in DRAM or of a chip; a format that is meant to be another is"
-    " a warning, and only where a run went wrong",
+    misses="tensors between kernels; of pages that requests of cores bring from DRAM or take there"
+    " all but the format; a format that is meant to be another is a warning, and only where a run"
+    " went wrong",
     cost="one more run, in which every UNPACR and PACR passes through Python (100 us each)",
     applies=_applies,
     run=_run,

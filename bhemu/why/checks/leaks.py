@@ -1,11 +1,25 @@
 """State that an earlier launch has left: the program run again on the coprocessor as it left it."""
 
+from contextlib import suppress
+
+from bhemu.errors import BhemuError
 from bhemu.machine.watching import spans
 from bhemu.tensix.state import MEMBERS
+from bhemu.tile import Tile
 from bhemu.why.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.chip_history import ChipHistory
 from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.perturb import Fill, Trials, field_names, member_of, of_record, place_name, together
+from bhemu.why.perturb import (
+    STRIDE,
+    Fill,
+    Trials,
+    field_names,
+    member_of,
+    of_record,
+    place_name,
+    together,
+)
 
 _SEEN = 3  # findings of a run
 _KEPT = (
@@ -14,43 +28,57 @@ _KEPT = (
     *("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth", "lane_config", "macro_template"),
     *("macro_sequence", "macro_misc", "prng", "mop_cfg", "mop_zmask_hi", "replay", "pack_open"),
     *("pack_data", "pack_exp", "pack_datum", "pack_row", "pack_plane", "pack_histogram"),
+    *("sem", "sem_max", "mutex", "stream"),
 )
-"""What no reset of a core clears; semaphores, mutexes and streams belong to who counts them."""
+"""What no reset of a core clears; of streams what is left when firmware has put counters back."""
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 
 
 def run(context: Context) -> list[Finding]:
     """What is left that makes the program's next launch another one."""
-    program = context.program
-    if context.is_chip or context.symptom.error is not None or program.kind not in ("elf", "image"):
+    kind = context.program.kind
+    if context.symptom.error is not None or kind not in ("elf", "image", "tt-metal"):
         return []
     trials = Trials(context)
-    left = of_record(*trials.ends(), _KEPT)
+    left = _left(trials)
     found: list[Finding] = []
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
         name = next((n for n in left if trials.differs(left[n])), None)
         fill = together(left.values()) if name is None else left[name]
-        one = None if name is None else trials.deciding(fill, _ITEM[name])
+        one = None if name is None else trials.deciding(fill, _ITEM[name[1]])
         found.append(_finding(context, trials, one or fill))
         if name is None:
             break
-        del left[name]
+        left = {n: part for n, part in left.items() if n[1] != name[1]}
     return found
 
 
+def _left(trials: Trials) -> dict[tuple[int, str], Fill]:
+    """By tile and member, what the program leaves otherwise than it was."""
+    pairs = list(enumerate(zip(*trials.ends(), strict=True)))[: len(trials.tiles)]
+    return {
+        (n, name): Fill(n * STRIDE + fill.at, fill.values)
+        for n, (before, after) in pairs
+        for name, fill in of_record(before, after, _KEPT).items()
+    }
+
+
 def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
-    at = int(fill.at[0])
-    name, member = place_name(at), member_of(at)[0]
+    number, at = divmod(int(fill.at[0]), STRIDE)
+    name, member, tile = place_name(at), member_of(at)[0], trials.tiles[number]
     read = trials.reader(fill)
-    who = {} if read is None else place(*read, trials.tile)
+    who = {}
+    if read is not None:
+        who = place(read.where, read.clock, trials.tile_of(read.where))
     changed = trials.result(fill)
     value = int.from_bytes(fill.values[: _ITEM[member]].tobytes(), "little")
     end = "an output changes"
     if changed.error is not None:
         end = f"it ends so: {str(changed.error).splitlines()[0]}"
-    writer = _last_writer(context, trials, name)
-    text = f"a launch leaves {value:#x} in {name}{field_names(at)}, which the next one uses"
-    text += f" at {read[0]}" if read else ""
+    writer = _last_writer(context, tile, name)
+    shown = trials.name(int(fill.at[0]))
+    text = f"a launch leaves {value:#x} in {shown}{field_names(at)}, which the next one uses"
+    text += f" at {read.where}" if read else ""
     return Finding(
         "leaks",
         "error",
@@ -64,12 +92,21 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
     )
 
 
-def _last_writer(context: Context, trials: Trials, name: str) -> dict[str, object]:
-    """Who left the value, from the history of the run that the user saw."""
-    tile = context.tile
-    if tile.machine.observer is None:
-        return {"place": name}
-    links = Chain(tile).why(name, spans(tile, "brisc", name))
+def _last_writer(context: Context, tile: Tile, name: str) -> dict[str, object]:
+    """Who left the value, from the history of the run that the user saw, of a chip of one more."""
+    past = None
+    if context.is_chip:
+        chip = context.launch(engine="compiled", **context.alone)
+        tile = chip.tile[tile.xy]
+        past = ChipHistory(tile, chip)
+        with suppress(BhemuError):
+            chip.run()
+        past.ran()
+    else:
+        tile = context.tile
+        if tile.machine.observer is None:
+            return {"place": name}
+    links = Chain(tile, past=past).why(name, spans(tile, "brisc", name))
     made = next((link for link in links if link.where is not None), None)
     return {"place": name} if made is None else place(made.where, made.clock, tile)
 
@@ -83,9 +120,10 @@ CHECK = Check(
     "leaks",
     proves="state of the coprocessor that a launch leaves and that makes a second launch of the"
     " same program end otherwise: Config, ThreadConfig, GPRs, counters, banks, Dst, LRegs, lane"
-    " flags, MOP and replay slots, the packer's position",
-    misses="what only another program leaves; semaphores, mutexes, streams, mailboxes; programs of"
-    " a chip or under firmware",
+    " flags, MOP and replay slots, the packer's position, semaphores, mutexes, credits of circular"
+    " buffers; on a chip of every tile",
+    misses="what only another program leaves; words of L1, which the host writes anew (see uninit);"
+    " mailboxes; requests that are under way at the end (see barriers)",
     cost="3 runs, and some 40 for each finding",
     applies=applies,
     run=run,

@@ -1,6 +1,5 @@
 """Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
 
-import hashlib
 from dataclasses import replace
 
 from bhemu.memmap import CORE_NAMES
@@ -11,10 +10,10 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.conflicts import Conflict, Event, Races, thread_of
 from bhemu.why.findings import Finding, place
 from bhemu.why.order import HOST, NOC, unit_of
-from bhemu.why.recorder import recorded
+from bhemu.why.recorder import Recorder, recorded
+from bhemu.why.schedules import Witness, divergence, witness
 from bhemu.why.walk import Step, Word, where
 
-_QUANTA = (1, 2, 3, 7, 20, 50, 100, 333, 5000)
 _COUNT, _CHANGES = "for its wait", "and changes"
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
@@ -26,14 +25,20 @@ _STALL = {
 
 def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
+    recorders = recorded(context)
     found = _conflicts(context)
-    witness = _witness(context)
-    if found and witness is not None:
-        told = (*found[0].evidence, *_commands(context, witness))
+    other = witness(context)
+    if found and other is not None:
+        told = (*found[0].evidence, *other.commands(context), *_parting(context, recorders, other))
         found[0] = replace(found[0], evidence=told)
     found = found or _conflicts(context, units=True)
-    if not found and witness is not None and context.symptom.error is None:
-        found = _of_witness(context, witness) or [_seen_only(context, witness)]
+    if (
+        not found
+        and other is not None
+        and other.other.seed is None
+        and context.symptom.error is None
+    ):
+        found = _of_witness(context, other) or [_seen_only(context, other)]
     return found[:_SEEN]
 
 
@@ -43,40 +48,24 @@ def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
     return [finding for one in races for finding in _findings(one)]
 
 
-def _of_witness(context: Context, witness: tuple[int, Outcome]) -> list[Finding]:
+def _of_witness(context: Context, other: Witness) -> list[Finding]:
     """The conflicts of the other schedule, where writes may change what here they found so."""
-    found = _conflicts(replace(context, quantum=witness[0], facts={}))
-    told = _commands(context, witness)
+    found = _conflicts(replace(context, quantum=other.other.quantum, facts={}))
+    told = other.commands(context)
     return [replace(one, evidence=(*one.evidence, *told)) for one in found[:1]] + found[1:]
 
 
-def _witness(context: Context) -> tuple[int, Outcome] | None:
-    """Another length of turns with which the program ends otherwise, and how."""
-    if context.symptom.hangs:
-        return None
-    for quantum in _QUANTA:
-        seen = context.again(quantum=quantum)
-        if not seen.same(context.symptom):
-            return quantum, seen
-    return None
+def _parting(context: Context, recorders: list[Recorder], other: Witness) -> tuple[str, ...]:
+    """Where both schedules part, at the place of the first conflict."""
+    for recorder in recorders:
+        for conflict in recorder.plain.conflicts():
+            if conflict.first.agent < NOC:
+                tiles = context.named(recorder.tile)
+                return divergence(context, other, tiles, conflict.place)
+    return ()
 
 
-def _commands(context: Context, witness: tuple[int, Outcome]) -> tuple[str, ...]:
-    """Both schedules, as commands that replay them."""
-    path = context.program.path or "PROGRAM"
-    sides = ((context.quantum, context.symptom), witness)
-    return tuple(f"bhemu run {path} --quantum {n}: {_ends(seen)}" for n, seen in sides)
-
-
-def _ends(seen: Outcome) -> str:
-    if seen.error is not None:
-        return str(seen.error).splitlines()[0]
-    digest = hashlib.sha256(b"".join(seen.outputs)).hexdigest()[:8]
-    wrong = [f"{result.spec.name} differs from what is expected" for result in seen.wrong]
-    return f"outputs {digest}" + "".join(f", {text}" for text in wrong)
-
-
-def _seen_only(context: Context, witness: tuple[int, Outcome]) -> Finding:
+def _seen_only(context: Context, other: Witness) -> Finding:
     """Two schedules that end otherwise, without a pair of accesses that is known."""
     return Finding(
         "races",
@@ -84,8 +73,8 @@ def _seen_only(context: Context, witness: tuple[int, Outcome]) -> Finding:
         "how the program ends depends on the speed of its cores",
         {},
         {},
-        _commands(context, witness),
-        "look where both runs part: bhemu trace with either --quantum",
+        other.commands(context),
+        "look where both runs part: bhemu trace with the options of either",
         55,
     )
 
@@ -280,7 +269,8 @@ CHECK = Check(
     " orders; or a unit whose work nothing waits for",
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
     " all tiles of a chip but two; what comes after 150 000 instructions and words",
-    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns",
+    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns, on"
+    " a chip 4 with late deliveries",
     applies=applies,
     run=run,
 )

@@ -11,7 +11,7 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, merged, place
 from bhemu.why.walk import Instruction, Walk, where
 
 _SLOTS, _TEMPLATE = 32, range(2, 9)
@@ -148,16 +148,14 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    if context.is_chip:
-        return []
     looks: list[Slots] = []
 
     def visit(tile: Tile) -> Walk:
         looks.append(Slots(tile))
-        return Walk(tile, instruction=looks[0].instruction)
+        return Walk(tile, instruction=looks[-1].instruction)
 
-    context.walk(visit)
-    return list(looks[0].found.values())
+    context.walk(visit, steps=True)
+    return merged(look.found.values() for look in looks)
 
 
 CHECK = Check(
@@ -165,7 +163,8 @@ CHECK = Check(
     proves="that a replay slot is played that nobody recorded, or that was recorded over by another"
     " line while the rest of what was recorded with it is still played; that the MOP template was"
     " changed while a MOP waited for it",
-    misses="what a MOP records; programs of a chip; what comes after 150,000 steps",
+    misses="what a MOP records; what comes after 150,000 steps, of all tiles of a chip that"
+    " are looked at: the first of each part, and as many others as that allows",
     cost="one more run step by step (6 s at most), where the run went wrong",
     applies=_applies,
     run=_run,

@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from bhemu.core import Core
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, Where
 from bhemu.machine.watching import Span
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
 from bhemu.tensix.state import OFFSET
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, merged, place
 
 _SP = 2
 _MOST, _SECONDS = 20_000, 6.0  # changes of sp that are looked at, and how long
@@ -32,35 +34,54 @@ def _pointer(core: Core) -> Span:
     return Span(OFFSET["regs"] + 4 * (32 * core.index + _SP), 4)
 
 
-def _overflow(tile: Tile, core: Core, end: int, until: float) -> Iterator[Finding]:
-    top, low = LOCAL_BASE + LOCAL_SIZES[core.index], LOCAL_BASE
-    start = 0
-    with tile.machine.watched.alone(f"sp of {core.name}", (_pointer(core),)):
-        for _ in range(_MOST):
-            try:
-                stop = tile.run()
-            except BhemuError:
-                return
-            if stop.reason != "watchpoint" or stop.change is None or time.monotonic() > until:
-                return
-            now = stop.change.after
-            if not start and low <= now <= top:
-                start = now
-                if start <= end:
-                    return  # its ELF counts the stack among the data
-            if start and now < end and (now >= low or start - now < 1 << 20):
-                yield Finding(
-                    "stack",
-                    "error",
-                    f"the stack of {core.name} grows to {now:#x}, {end - now} bytes into its data,"
-                    f" which end at {end:#x}",
-                    place(stop.change.where, stop.clock),
-                    {"core": core.name},
-                    (f"it began at {start:#x}: {start - end} bytes are free, {start - now} used",),
-                    "use less of it: smaller arrays, no deep recursion; or move data to L1",
-                    100,
-                )
-                return
+@dataclass
+class _Stack:
+    """The stack of a core while it runs."""
+
+    core: Core
+    end: int  # of the data
+    start: int = 0  # where it began, 0 = not known yet
+    told: bool = False
+
+    def moved(self, to: int) -> bool:
+        """sp is now `to`: whether that is, for the first time, within the data."""
+        low = LOCAL_BASE
+        if not self.start and low <= to <= low + LOCAL_SIZES[self.core.index]:
+            self.start = to
+        if self.told or self.start <= self.end:  # its ELF may count the stack among the data
+            return False
+        self.told = to < self.end and (to >= low or self.start - to < 1 << 20)
+        return self.told
+
+    def finding(self, now: int, where: Where, clock: int) -> Finding:
+        """That sp went to `now`."""
+        free, used = self.start - self.end, self.start - now
+        return Finding(
+            "stack",
+            "error",
+            f"the stack of {self.core.name} grows to {now:#x}, {self.end - now} bytes into its"
+            f" data, which end at {self.end:#x}",
+            place(where, clock),
+            {"core": self.core.name},
+            (f"it began at {self.start:#x}: {free} bytes are free, {used} used",),
+            "use less of it: smaller arrays, no deep recursion; or move data to L1",
+            100,
+        )
+
+
+def _stacks(context: Context, tile: Tile) -> dict[str, _Stack]:
+    """Those of the cores that the program uses, by what their watchpoints are called."""
+    part = next(
+        part for part in context.program.placed() if not context.is_chip or tile.xy in part.at
+    )
+    cores = [tile.core[name] for name in part.cores if tile.core[name].images]
+    return {f"sp of {core.name}": _Stack(core, data_end(core), _held(core)) for core in cores}
+
+
+def _held(core: Core) -> int:
+    """sp as a core has it that firmware has started; 0 before it has one."""
+    sp = int(core.regs[_SP])
+    return sp if LOCAL_BASE < sp <= LOCAL_BASE + LOCAL_SIZES[core.index] else 0
 
 
 def _applies(seen: Outcome) -> int:
@@ -68,24 +89,36 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    if context.is_chip:
-        return []
-    found: list[Finding] = []
+    machine = context.launch(engine="compiled")
+    tiles = {tile.xy: _stacks(context, tile) for tile in context.tiles(machine)}
+    for tile in context.tiles(machine):
+        for name, stack in tiles[tile.xy].items():
+            tile.machine.watched.add(name, (_pointer(stack.core),))
+    return merged([_overflows(machine, tiles)])
+
+
+def _overflows(machine: Any, tiles: dict[Any, dict[str, _Stack]]) -> Iterator[Finding]:
+    """Runs on from each change of an sp to the next."""
     until = time.monotonic() + _SECONDS
-    for name in context.program.cores:
-        tile = context.launch(engine="compiled")
-        core = tile.core[name]
-        if core.images:
-            found += _overflow(tile, core, data_end(core), until)
-    return found
+    for _ in range(_MOST):
+        try:
+            stop = machine.run()
+        except BhemuError:
+            return
+        change = stop.change
+        if stop.reason != "watchpoint" or change is None or time.monotonic() > until:
+            return
+        stack = tiles[change.where.tile][change.watchpoint.text]
+        if stack.moved(change.after):
+            yield stack.finding(change.after, change.where, stop.clock)
 
 
 CHECK = Check(
     name="stack",
     proves="that sp of a core went below the end of the data that its ELFs have in local memory;"
     " the culprit is the function whose frame did it",
-    misses="stacks in L1, programs of a chip, frames that a function uses without moving sp",
-    cost="one more run for each core, which stops at each change of sp (6 s at most)",
+    misses="stacks in L1, frames that a function uses without moving sp",
+    cost="one more run, which stops at each change of an sp (6 s at most)",
     applies=_applies,
     run=_run,
 )

@@ -9,7 +9,7 @@ from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.recorder import is_polled
-from bhemu.why.walk import MOST, Instruction, Walk, where
+from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run
@@ -59,8 +59,8 @@ class _Loads:
         self._writers: dict[int, Instruction] = {}
         self._fenced: set[tuple[int, int]] = set()  # whose core has dropped its cache since
         self._counts = self.tile.state.l0_stale[:, 0].copy()
-        chip = machine if context.is_chip else None
-        Walk(self.tile, instruction=self._look, chip=chip).run(MOST)
+        walk = Walk(self.tile, instruction=self._look)
+        (ChipWalk(machine, [walk]) if context.is_chip else walk).run(MOST)
 
     def _look(self, step: Instruction) -> None:
         cls: Any = decode(step.word)

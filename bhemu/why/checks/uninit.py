@@ -1,29 +1,36 @@
 """Values that nothing has written: runs with other contents of all such memory and registers."""
 
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_SIZES
+from bhemu.errors import BhemuError
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
+from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, place
-from bhemu.why.perturb import Fill, Trials, member_of, place_name
+from bhemu.why.perturb import STRIDE, Fill, Trials, member_of
 
 _SEEN = 3  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
 _LREGS = 8  # those that a program writes
 _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
 _FILLS = 2
-_GAP = 16  # bytes between two areas of L1
+_GAP = 16  # bytes between two areas of memory
+_TILES = 12  # of a chip
+_FROM = (0, 0x10000, 0x20000, 0x40000)  # L1 below: production firmware relies on zeros there
 
 
 def run(context: Context) -> list[Finding]:
     """What decides an output or the end although nothing in the program has written it."""
-    if context.is_chip:
-        return []
     trials = Trials(context)
     unwritten = _unwritten(context, trials)
     found: list[Finding] = []
@@ -31,38 +38,78 @@ def run(context: Context) -> list[Finding]:
         fill = _filled(unwritten, number)
         while len(found) < _SEEN and (one := _deciding(trials, fill)) is not None:
             found.append(_finding(context, trials, one, fill))
-            fill = _without(fill, int(one.at[0]))
+            fill = _without(trials, fill, int(one.at[0]))
         if found:
             break
     return found
 
 
 def _unwritten(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
-    """Bytes of the record that hold nothing yet when the program begins."""
-    l1 = [context.launch(engine="compiled", poison=how).state.l1 for how in ("zero", "ff")]
-    at = [np.flatnonzero(l1[0] != l1[1]).astype(np.int64)]
-    state = trials.tile.state
+    """Bytes of records and pages that hold nothing yet when the program begins."""
+    plain = trials.bytes(context.launch(engine="compiled", poison="zero", **context.alone))
+    other = trials.bytes(_filled_launch(context))
+    chosen = {tile.xy for tile in context.first(trials.machine, _TILES)}
+    at = []
+    for n, (one, two) in enumerate(zip(plain, other, strict=True)):
+        if n >= len(trials.tiles):
+            at.append(n * STRIDE + np.flatnonzero(one != two))
+        elif (tile := trials.tiles[n]).xy in chosen:
+            held = np.zeros(len(one), bool)
+            for low, high in _places():
+                held[low:high] = one[low:high] != two[low:high]
+            for c in range(len(CORE_NAMES)):
+                held[_local(context, tile, c)] = True
+            at.append(n * STRIDE + np.flatnonzero(held))
+    return np.concatenate(at).astype(np.int64)
+
+
+def _filled_launch(context: Context) -> Any:
+    """A launch with other contents of all that is unwritten, as far as firmware boots with that."""
+    for low in _FROM:
+        with suppress(BhemuError):
+            fill = partial(_fill_stores, low)
+            return context.launch(engine="compiled", poison="ff", prepare=fill, **context.alone)
+    return context.launch(engine="compiled", poison="zero", **context.alone)
+
+
+def _places() -> Iterator[tuple[int, int]]:
+    """What of a record is looked at."""
+    yield OFFSET["l1"], OFFSET["l1"] + L1_SIZE
     for name in _STORES:
-        at.append(OFFSET[name] + np.arange(getattr(state, name).nbytes, dtype=np.int64))
-    at.append(OFFSET["lreg"] + np.arange(_LREGS * 32 * 4, dtype=np.int64))
-    if context.program.kind == "elf":
-        at += [_local(context, c) for c in range(len(CORE_NAMES))]
-    return np.concatenate(at)
+        yield OFFSET[name], OFFSET[name] + DTYPE[name].itemsize
+    yield OFFSET["lreg"], OFFSET["lreg"] + _LREGS * 32 * 4
 
 
-def _local(context: Context, c: int) -> npt.NDArray[np.int64]:
-    """What no ELF has filled of a core's local memory."""
+def _fill_stores(low: int, tile: Tile) -> None:
+    """Another content of what a program may leave unwritten, of L1 from `low` on."""
+    tile.state.l1[:low] = 0
+    for low, high in list(_places())[1:]:
+        tile.state.buffer[low:high] = 0xFF
+
+
+def _local(context: Context, tile: Tile, c: int) -> npt.NDArray[np.int64]:
+    """What no ELF has filled of a core's local memory, behind firmware what its stack may use."""
+    program, name = context.program, CORE_NAMES[c]
+    first = OFFSET["local"] + c * LOCAL_SIZE
     free = np.zeros(LOCAL_SIZE, bool)
+    if program.kind == "tt-metal" and program.firmware is not None:
+        core = tile.core[name]
+        low, sp = data_end(core) - LOCAL_BASE, int(core.regs[2]) - LOCAL_BASE
+        if core.images and low < sp <= LOCAL_SIZES[c]:
+            free[low:sp] = True
+    if program.kind != "elf":
+        return first + np.flatnonzero(free)
+    part = next(one for one in program.placed() if not context.is_chip or tile.xy in one.at)
     free[: LOCAL_SIZES[c]] = True
-    spec = context.program.cores.get(CORE_NAMES[c])
+    spec = part.cores.get(name)
     if spec is not None and spec.elf is not None:
         image = loader.read_elf(spec.elf)
         for one in loader.place(image, local=spec.local, core=spec.name, offset=0):
             if one.space != "l1":
                 free[one.address : one.address + len(one.data)] = False
-    if any(one.core == CORE_NAMES[c] for one in context.program.sets):
+    if any(one.core == name for one in part.sets):
         free[:] = False  # some of it may be the host's
-    return OFFSET["local"] + c * LOCAL_SIZE + np.flatnonzero(free).astype(np.int64)
+    return first + np.flatnonzero(free)
 
 
 def _filled(at: npt.NDArray[np.int64], number: int) -> Fill:
@@ -74,34 +121,37 @@ def _deciding(trials: Trials, fill: Fill) -> Fill | None:
     return trials.deciding(fill) if fill.at.size else None
 
 
-def _without(fill: Fill, at: int) -> Fill:
-    """Without what stands in one piece around a byte: in L1 an area, else the whole member."""
+def _without(trials: Trials, fill: Fill, at: int) -> Fill:
+    """Without what stands in one piece around a byte: in memory an area, else the whole member."""
     index = int(np.searchsorted(fill.at, at))
-    name = member_of(at)[0]
+    number, rest = divmod(at, STRIDE)
+    name = "page" if number >= len(trials.tiles) else member_of(rest)[0]
     gaps = np.flatnonzero(np.diff(fill.at) > _GAP) + 1
     low = int(gaps[gaps <= index][-1]) if (gaps <= index).any() else 0
     high = int(gaps[gaps > index][0]) if (gaps > index).any() else len(fill.at)
     keep = np.ones(len(fill.at), bool)
-    if name in ("l1", "local"):
+    if name in ("l1", "local", "page"):
         keep[low:high] = False
     else:
-        keep = (fill.at < OFFSET[name]) | (fill.at >= OFFSET[name] + DTYPE[name].itemsize)
+        first = number * STRIDE + OFFSET[name]
+        keep = (fill.at < first) | (fill.at >= first + DTYPE[name].itemsize)
     return Fill(fill.at[keep], fill.values[keep])
 
 
 def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Finding:
-    at = int(fill.at[0])
-    name = place_name(at)
-    read = trials.reader(fill)
-    who = {} if read is None else place(*read, trials.tile)
-    near = trials.neighbour(whole, at) if at < L1_SIZE else None
+    name = trials.name(int(fill.at[0]))
+    read, near = trials.reader(fill), trials.neighbour(whole, int(fill.at[0]))
+    tile = None if read is None else trials.tile_of(read.where)
+    who = {} if read is None else place(read.where, read.clock, tile)
     changed = trials.result(fill)
     what = "the program ends otherwise" if changed.error else "an output changes"
-    where = "" if read is None else f", read by {read[0]}"
+    where = "" if read is None else f", read by {read.where}"
     text = f"{name} decides the result, and nothing has written it{where}"
     evidence = [f"with {_values(fill)} there instead of what power-up leaves, {what}"]
     if changed.error is not None:
         evidence.append(str(changed.error).splitlines()[0])
+    if read is not None:
+        evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
@@ -129,10 +179,12 @@ def applies(seen: Outcome) -> int:
 
 CHECK = Check(
     "uninit",
-    proves="bytes of L1, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that nothing has"
-    " written and that decide an output or how the program ends",
+    proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
+    " nothing has written and that decide an output or how the program ends; named is who uses"
+    " them, wherever the NoC has carried them",
     misses="Config, ThreadConfig and counters, which power-up leaves at 0; values that are read and"
-    " decide nothing; programs of a chip",
+    " decide nothing; low L1 where firmware boots only with zeros there; of a chip all tiles but"
+    " some ten, the first of each part among them",
     cost="3 runs, and some 40 for each finding",
     applies=applies,
     run=run,
