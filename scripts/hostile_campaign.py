@@ -11,7 +11,6 @@ look.
 
 import argparse
 import importlib
-import multiprocessing
 import os
 import random
 import re
@@ -30,16 +29,21 @@ from typing import Any, NamedTuple
 from hostile_cache import damaged_caches
 from hostile_files import Kind, kinds, make_seeds
 
+from bhemu.sweeps.calls import Lost, calls
+
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = ROOT / "docs" / "reliability.md"
 MEMORY = 2 << 30
 SECONDS = 5
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 7, 130}
-CHUNK = 500  # cases of one worker process
+CHUNK = 500  # cases of one call
 CLI_SHARE = 500  # one of so many cases goes through the command line
 BAD = "not documented"
-BATCH = 500  # hostile programs of one process
 SEEDS = 10**6  # more than the cases of one seed
+BATCH = 500  # hostile programs of one call
+PART_SECONDS = 600  # of a call
+RENEWED = 8  # calls of a process
+Part = tuple[Callable[[Any], list["Outcome"]], Any]
 
 
 class Outcome(NamedTuple):
@@ -204,6 +208,12 @@ def caches(count: int, seed: int) -> Iterator[Outcome]:
 # Report
 
 
+def part(job: Part) -> list[Outcome]:
+    """In a worker: the outcomes of some cases."""
+    work, about = job
+    return work(about)
+
+
 def campaign(
     files: int, many: int, stops: int, damaged: int, keep: Path, workers: int, seed: int = 0
 ) -> list[Outcome]:
@@ -212,21 +222,19 @@ def campaign(
     first = seed * SEEDS
     with tempfile.TemporaryDirectory() as seeds:
         make_seeds(Path(seeds))
-        jobs: list[tuple[Callable[[Any], list[Outcome]], Any]] = [
+        jobs: list[Part] = [
             (chunk, (first + n, min(CHUNK, files - n), seeds, str(keep)))
             for n in range(0, files, CHUNK)
         ]
         jobs += [(programs, (first + n, min(BATCH, many - n))) for n in range(0, many, BATCH)]
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(workers, maxtasksperchild=8) as pool:
-            waiting = [pool.apply_async(work, (job,)) for work, job in jobs]
-            for number, result in enumerate(waiting, start=1):
-                try:
-                    outcomes += result.get(timeout=600)
-                except Exception as problem:  # a worker that died, or could not begin
-                    end = f"{type(problem).__name__}: {problem}"[:120]
-                    outcomes.append(Outcome("worker processes", end, 0))
-                print(f"\r{number} of {len(waiting)} parts", end="", file=sys.stderr, flush=True)
+        for number, (_, found) in enumerate(
+            calls(part, jobs, workers=workers, seconds=PART_SECONDS, renew=RENEWED), start=1
+        ):
+            if isinstance(found, Lost):  # a worker that died, or could not begin
+                outcomes.append(Outcome("worker processes", str(found)[:120], 0))
+            else:
+                outcomes += found
+            print(f"\r{number} of {len(jobs)} parts", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     outcomes += interrupts(stops, seed)
     if damaged:

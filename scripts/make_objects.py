@@ -1,7 +1,6 @@
 """Compile every entry for levels of x86-64, into files that a wheel carries.  make wheel"""
 
 import argparse
-import concurrent.futures
 import os
 import subprocess
 import sys
@@ -23,10 +22,15 @@ def make(path: Path) -> None:
     """Write the file of the level that the environment names."""
     from bhemu.entries import entries
     from bhemu.jit import shipped
+    from bhemu.sweeps.calls import Lost, calls
 
     count = len(list(entries()))
-    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        images = dict(pool.map(compiled, range(count)))
+    images = {}
+    for number, found in calls(compiled, range(count)):
+        if isinstance(found, Lost):
+            raise RuntimeError(f"entry {number}: {found}") from found.problem
+        label, image = found
+        images[label] = image
     path.write_bytes(content := shipped.pack(images))
     print(f"{path}: {count} entries, {len(content) / 1e6:.1f} MB", flush=True)
 

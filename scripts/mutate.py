@@ -27,6 +27,8 @@ from typing import Any
 
 from mutations import ROOT, Mutant, changed, draw, every, targets
 
+from bhemu.sweeps.calls import Lost, calls
+
 OUT = ROOT / "out" / "mutation"
 PAGE = ROOT / "docs" / "mutation.md"
 NOTES = ROOT / "scripts" / "mutation_notes.toml"
@@ -80,23 +82,27 @@ def warm(chosen: list[Mutant], results: Path, only: str) -> None:
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
-def cold(chosen: list[Mutant], results: Path) -> None:
+def cold(chosen: list[Mutant], results: Path, workers: int) -> None:
     """Put what the fast stage left alive before the slow ones, each in a fresh process."""
     known = _rows(results)
     left = [m for m in chosen if not known[m.place]["killed_by"] and "cold" not in known[m.place]]
-    if not left:
-        return
     with tempfile.TemporaryDirectory() as scratch:
-        tree = copy_tree(Path(scratch))
-        for mutant in left:
-            row = {**known[mutant.place], "cold": True, "killed_by": _cold(mutant, tree)}
+        items = [(mutant, Path(scratch)) for mutant in left]
+        for (mutant, _), found in calls(_cold, items, workers=workers):
+            if isinstance(found, Lost):
+                raise RuntimeError(f"{mutant.key}: {found}") from found.problem
+            row = {**known[mutant.place], "cold": True, "killed_by": found}
             with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            print(f"{row['killed_by'] or 'SURVIVED'}: {mutant.key}", flush=True)
+            print(f"{found or 'SURVIVED'}: {mutant.key}", flush=True)
 
 
-def _cold(mutant: Mutant, tree: Path) -> str:
-    """The stage that notices, or nothing; the tree is as before afterwards."""
+def _cold(item: tuple[Mutant, Path]) -> str:
+    """The stage that notices, or nothing, in this worker's tree, which is as before afterwards."""
+    mutant, scratch = item
+    tree = scratch / str(os.getpid())
+    if not tree.exists():
+        copy_tree(tree)
     path = tree / mutant.path
     source = path.read_text(encoding="utf-8")
     path.write_text(changed(source, mutant), encoding="utf-8")
@@ -141,6 +147,7 @@ def _passes(stage: list[str], tree: Path, interpreted: str) -> bool:
 
 def copy_tree(folder: Path) -> Path:
     """What the tests need, to be changed at will."""
+    folder.mkdir()
     for name in ("bhemu", "tests", "elfs", "scripts"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
@@ -232,6 +239,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="modules whose path contains this text")
     parser.add_argument("--warm-only", action="store_true", help="leave the slow stages out")
     parser.add_argument("--write", action="store_true", help="put it into docs/mutation.md")
+    parser.add_argument("--workers", type=int, default=1, help="of the slow stages")
     parser.add_argument("--again", action="store_true", help="try the survivors again")
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
@@ -243,7 +251,7 @@ def main() -> int:
         results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     warm(chosen, results, arguments.only)
     if not arguments.warm_only:
-        cold(chosen, results)
+        cold(chosen, results, arguments.workers)
     share = summary(chosen, results)
     drawn = (arguments.group, arguments.only, arguments.count, arguments.seed)
     if arguments.write or drawn == ("units", "", 200, 1):

@@ -5,6 +5,9 @@ python scripts/mutation_tests.py JOB RESULTS COVER TEST...
 JOB is a list of changes, RESULTS gets a line of JSON for each as it is decided, COVER keeps which
 test executes which line.  The tests are collected once; for a change a fork replaces the code of
 the function and runs the tests of the line, quickest first, up to the first that fails.
+
+This is no work for the processes of bhemu.sweeps: they are made from one that has compiled code
+and no collected tests, where a fork of this one has both the interpreted functions and the tests.
 """
 
 import ast

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bhemu.cli import main
-from bhemu.llk.kernels import Kernels, _without_unused
+from bhemu.llk.kernels import Kernels, _Command, _without_unused
 
 SUITE = '''
 """Stands for tt-llk's helpers/test_config.py: compiles a kernel per parameter."""
@@ -39,7 +39,10 @@ COMPILER = f"""#!{sys.executable}
 import os, re, sys
 args, text = sys.argv[1:], sys.stdin.read()
 folder = next(word[2:] for word in args if word.startswith("-I"))
-header = dict(re.findall(r"(\\w+)=(\\w+)", open(os.path.join(folder, "build.h")).read()))
+header = {{}}
+if "-fpreprocessed" not in args:
+    written = open(os.path.join(folder, "build.h")).read()
+    text, header = text.replace("HEADER", written), dict(re.findall(r"(\\w+)=(\\w+)", written))
 if "broken" in text:
     sys.exit("no such thing")
 text = re.sub(r"\\w+", lambda word: header.get(word[0], word[0]), text)
@@ -170,7 +173,7 @@ constexpr int LOOKS_USED = 3;
 
 def test_only_constants_that_nothing_names_are_left_out_of_a_kernels_key() -> None:
     def key(header: str, kernel: str = "int f() { return USED + LOOKS_USED; }") -> str:
-        return _without_unused(f"\n{header}{kernel}\n", header)
+        return _without_unused(f"\n{header}{kernel}\n", header)[0]
 
     assert key(HEADER) == key(HEADER.replace("OF_ANOTHER = 2", "OF_ANOTHER = 5"))
     assert key(HEADER) != key(HEADER.replace("USED = 1", "USED = 5"))
@@ -182,25 +185,47 @@ def test_only_constants_that_nothing_names_are_left_out_of_a_kernels_key() -> No
 def test_a_changed_source_makes_new_kernels(checkout: Path, tmp_path: Path) -> None:
     sources = checkout / "tests" / "helpers"
     sources.mkdir()
-    made: list[str] = []
 
-    def run(words: list[str], cwd: object, text: str) -> None:
-        made.append(text)
-        Path(words[-1]).write_text("ELF")
-
-    def kernel() -> None:
+    def kernel(header: str = "") -> str:
         out = tmp_path / "v" / "elf" / "k.elf"
         out.parent.mkdir(parents=True, exist_ok=True)
         out.unlink(missing_ok=True)
-        (tmp_path / "v" / "build.h").write_text("")
+        (tmp_path / "v" / "build.h").write_text(header)
         compiler = str(checkout / "tests" / "sfpi" / "g++")
         words = [compiler, f"-I{tmp_path / 'v'}", "-o", str(out)]
-        Kernels(tmp_path / "kernels", [sources], run)(words, None, "text")
-        assert out.read_text() == "ELF"
+        Kernels(tmp_path / "kernels", [sources], fail)(words, None, "text")
+        return out.read_text()
 
-    kernel()
-    kernel()
-    assert made == ["text"]
+    def fail(*_: object) -> None:
+        raise AssertionError("what compiles needs not the suite's own way")
+
+    assert [kernel(), kernel(), kernel("N=1")] == ["ELF of text"] * 3
+    assert compiled() == ["text"]
     (sources / "header.h").write_text("new")
     kernel()
-    assert made == ["text", "text"]
+    assert compiled() == ["text", "text"]
+
+
+def test_the_preprocessor_is_not_asked_again_for_what_a_kernel_does_not_use(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    plain = _Command.preprocessed
+    monkeypatch.setattr(
+        _Command, "preprocessed", lambda self: asked.append(self.header) or plain(self)
+    )
+    kernels = Kernels(tmp_path / "kernels", [], lambda *_: None)
+
+    def kernel(used: int, other: int) -> str:
+        out = tmp_path / f"{used}{other}" / "elf" / "k.elf"
+        out.parent.mkdir(parents=True)
+        header = f"\nconstexpr int USED = {used};\nconstexpr int OTHER = {other};\n"
+        (out.parent.parent / "build.h").write_text(header)
+        compiler = str(checkout / "tests" / "sfpi" / "g++")
+        kernels([compiler, f"-I{out.parent.parent}", "-o", str(out)], None, "\nHEADER\nUSED\n")
+        return out.read_text()
+
+    first, other = kernel(1, 1), kernel(2, 1)
+    assert first != other and len(asked) == 2
+    assert (kernel(1, 2), kernel(2, 3)) == (first, other)
+    assert len(asked) == 2

@@ -3,7 +3,6 @@
 import functools
 import http.server
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -11,11 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import BROWSER, needs_browser
 
 ROOT = Path(__file__).parents[1]
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 
 
@@ -86,7 +83,7 @@ def test_reference_pages_hold_what_the_code_declares(site: Path) -> None:
     assert 'id="cfg-in-use"' in rules
 
 
-@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome on this machine")
+@needs_browser
 def test_the_search_finds_an_instruction(address: str, tmp_path: Path) -> None:
     api = pytest.importorskip("playwright.sync_api", reason="the extra docs is not installed")
     with api.sync_playwright() as playwright:

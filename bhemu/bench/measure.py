@@ -1,4 +1,8 @@
-"""Samples of the rows: alone, or alternating with the golden model on the same L1 image."""
+"""Samples of the rows: alone, or alternating with the golden model on the same L1 image.
+
+One after the other in this process, with --formats too: rates that are taken side by side would
+share the processor's caches and clock, so that no figure could be compared with another run's.
+"""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,8 @@
-"""A sample of tt-llk's tests on several workers, each one pytest that lives to the end."""
+"""A sample of tt-llk's tests on several workers, each one pytest that lives to the end.
+
+They are not processes of bhemu.sweeps.pool: the suite needs a Python of its own (`--python`), and
+its tests exist only inside a pytest that has collected them.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +59,7 @@ class Campaign:
         self._seed, self._python = seed, python
         self._count = workers or len(os.sched_getaffinity(0))
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._read: dict[str, tuple[int, list[dict[str, Any]]]] = {}
         self.restarts = 0
 
     def _chosen(self, files: Sequence[str]) -> list[str]:
@@ -158,12 +163,19 @@ class Campaign:
         """How each test ended, in the order of files and names; the last one counts."""
         found: dict[str, dict[str, Any]] = {}
         for file in self.files:
-            path = self.folder / f"{file}.jsonl"
-            for line in path.read_text().splitlines() if path.exists() else ():
-                record = json.loads(line) if line.endswith("}") else {}
-                if "test" in record:
-                    found[record["test"]] = {"file": file, **record}
+            for record in self._records(file):
+                found[record["test"]] = {"file": file, **record}
         return [found[test] for test in sorted(found)]
+
+    def _records(self, file: str) -> list[dict[str, Any]]:
+        """Those of one file, which is read again when it has grown."""
+        path = self.folder / f"{file}.jsonl"
+        size = path.stat().st_size if path.exists() else 0
+        if self._read.get(file, (0, []))[0] != size:
+            lines = path.read_text().splitlines() if size else []
+            records = [json.loads(line) for line in lines if line.endswith("}")]
+            self._read[file] = size, [record for record in records if "test" in record]
+        return self._read.get(file, (0, []))[1]
 
 
 def _last(path: Path) -> str:

@@ -8,33 +8,74 @@ debug information, by the folder of that header and the values of constants that
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _OF_LINKER = ("-Wl,", "-T", "-l", "-nostartfiles")
-_TRIALS, _WORTH = 24, 8  # it does where one kernel of so many is, after the first ones
 _CONSTANT = re.compile(r"^constexpr [^;={}()]* (\w+) = [^;{}()]*;$", re.MULTILINE)
+_MARKER = re.compile(r"^(?:# \d.*)?\n", re.MULTILINE)
+"""A line of the preprocessor's that says where the next one stood, or an empty one."""
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A command that compiles a kernel from its standard input, and the header made for it."""
+
+    words: list[str]
+    cwd: Any
+    text: str
+    out: Path
+    header: str
+
+    def name(self) -> str:
+        """Digest of all but the header, whatever folder that and the ELF lie in."""
+        here = [word.replace(str(self.out.parent.parent), "") for word in self.words]
+        return _digest(*here, self.text)
+
+    def preprocessed(self) -> str | None:
+        """The kernel as the compiler sees it; None where the preprocessor fails."""
+        at = self.words.index("-o")
+        words = self.words[:at] + self.words[at + 2 :]
+        kept = [word for word in words if not word.startswith(_OF_LINKER)]
+        done = subprocess.run(
+            [*kept, "-E", "-o", "-"],
+            cwd=self.cwd,
+            input=self.text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout if done.returncode == 0 and done.stdout else None
+
+    def options(self) -> list[str]:
+        """What matters beside the preprocessed text: all but where to look for it."""
+        at = self.words.index("-o")
+        words = self.words[:at] + self.words[at + 2 :]
+        return [word for word in words if not word.startswith(("-I", "-D"))]
 
 
 class Kernels:
     """Stands for the suite's run_shell_command(command, cwd, stdin_data), which is `run`.
 
-    `folder` holds ELFs, and under `known/` the name of the ELF for a command, its header and the
-    state of the source folders, so that even the preprocessor has not to be asked again.
+    `folder` holds ELFs by their preprocessed text. For a later kernel of the same command `unused/`
+    has the constants that an earlier one did not use, and `known/` the name of the ELF for the rest
+    of the header, so that even the preprocessor has not to be asked again.
     """
 
     def __init__(self, folder: Path, sources: Iterable[Path], run: Callable[..., Any]) -> None:
         self._folder, self._run = folder, run
-        (folder / "known").mkdir(parents=True, exist_ok=True)
+        for name in ("known", "unused"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
         self._state = _state(sources)
-        self.made = self.shared = 0
 
     def __call__(
         self, command: str | Sequence[str], cwd: Any = None, stdin_data: Any = None, *more: Any
@@ -43,41 +84,66 @@ class Kernels:
         words = shlex.split(command) if isinstance(command, str) else [str(w) for w in command]
         if not isinstance(stdin_data, str) or "-o" not in words or "g++" not in words[0]:
             return self._run(command, cwd, stdin_data, *more)
-        at = words.index("-o")
-        out, words = Path(words[at + 1]), words[:at] + words[at + 2 :]
-        known = self._folder / "known" / self._name(words, stdin_data, out)
-        header = _header(out)
-        name = known.read_text() if known.exists() else self._found(words, cwd, stdin_data, header)
-        elf = self._folder / (name or known.name)
+        out = Path(words[words.index("-o") + 1])
+        asked = _Command(words, cwd, stdin_data, out, _header(out))
+        if self._copied(asked.name(), asked):
+            return None
+        text = asked.preprocessed()
+        if text is None:
+            return self._run(command, cwd, stdin_data, *more)
+        return self._made(asked, text, lambda: self._run(command, cwd, stdin_data, *more))
+
+    def _copied(self, name: str, asked: _Command) -> bool:
+        """Whether an earlier kernel of this command was the same, but for what it did not use."""
+        for unused in self._unused(name):
+            known = self._known(name, asked.header, unused)
+            elf = self._folder / known.read_text() if known.exists() else None
+            if elf is not None and elf.exists():
+                shutil.copyfile(elf, asked.out)
+                return True
+        return False
+
+    def _made(self, asked: _Command, text: str, plainly: Callable[[], Any]) -> Any:
+        """Copy the ELF of this preprocessed text, or compile it."""
+        bare, unused = _without_unused(_MARKER.sub("", text), asked.header)
+        elf = self._folder / _digest(self._state, *asked.options(), bare)
         found = None
         if elf.exists():
-            self.shared += not known.exists()
-            shutil.copyfile(elf, out)
+            shutil.copyfile(elf, asked.out)
         else:
-            found = self._run(command, cwd, stdin_data, *more)
-            self.made += 1
-            if not out.exists():
+            found = self._compiled(asked, text, plainly)
+            if not asked.out.exists():
                 return found
-            _put(elf, out.read_bytes())
-        if not known.exists():
-            _put(known, elf.name.encode())
+            _put(elf, asked.out.read_bytes())
+        name = asked.name()
+        if unused not in self._unused(name):
+            with self._list(name).open("a") as lines:
+                lines.write(json.dumps(unused) + "\n")
+        _put(self._known(name, asked.header, unused), elf.name.encode())
         return found
 
-    def _found(self, words: list[str], cwd: Any, text: str, header: str) -> str:
-        """The name of the ELF by its preprocessed text; "" where asking for it does not pay."""
-        seen = _preprocessed(words, cwd, text) if self._pays() else None
-        if seen is None:
-            return ""
-        return _digest(self._state, *_options(words), _without_unused(seen, header))
+    def _compiled(self, asked: _Command, text: str, plainly: Callable[[], Any]) -> Any:
+        """Compile what is preprocessed already; what fails that way, as the suite does it."""
+        words = [*asked.words, "-fpreprocessed"]
+        done = subprocess.run(
+            words, cwd=asked.cwd, input=text, capture_output=True, text=True, check=False
+        )
+        return None if done.returncode == 0 and asked.out.exists() else plainly()
 
-    def _pays(self) -> bool:
-        """Whether asking the preprocessor finds kernels that are the same: else it costs alone."""
-        return self.made < _TRIALS or _WORTH * self.shared > self.made
+    def _list(self, name: str) -> Path:
+        return self._folder / "unused" / _digest(self._state, name)
 
-    def _name(self, words: list[str], text: str, out: Path) -> str:
-        """Of a command whatever folder its header and its ELF lie in."""
-        here = [word.replace(str(out.parent.parent), "") for word in words]
-        return _digest(self._state, *here, text, _header(out))
+    def _unused(self, name: str) -> Iterator[list[str]]:
+        path = self._list(name)
+        for line in path.read_text().splitlines() if path.exists() else ():
+            if line.endswith("]"):
+                yield json.loads(line)
+
+    def _known(self, name: str, header: str, unused: Iterable[str]) -> Path:
+        for constant in _CONSTANT.finditer(header):
+            if constant[1] in unused:
+                header = header.replace(f"{constant[0]}\n", "", 1)
+        return self._folder / "known" / _digest(self._state, name, header)
 
 
 def _header(out: Path) -> str:
@@ -86,36 +152,21 @@ def _header(out: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def _without_unused(text: str, header: str) -> str:
-    """`text` without those constants of the header that are named nowhere but where defined."""
+def _without_unused(text: str, header: str) -> tuple[str, list[str]]:
+    """`text` without the header's constants that are named only where defined; their names."""
     lines = {found[1]: found[0] for found in _CONSTANT.finditer(header)}
+    removed: list[str] = []
+    used = Counter(re.findall(r"\w+", text))
     while lines:
-        used = Counter(re.findall(rf"\b(?:{'|'.join(lines)})\b", text))
         unused = [name for name in lines if used[name] == 1 and f"\n{lines[name]}\n" in text]
         if not unused:
             break
         for name in unused:
-            text = text.replace(f"\n{lines.pop(name)}\n", "\n", 1)
-    return text
-
-
-def _options(words: list[str]) -> list[str]:
-    """What matters beside the preprocessed text: all but where to look for it."""
-    return [word for word in words if not word.startswith(("-I", "-D"))]
-
-
-def _preprocessed(words: list[str], cwd: Any, text: str) -> str | None:
-    """The kernel as the compiler sees it; None where the preprocessor fails."""
-    kept = [word for word in words if not word.startswith(_OF_LINKER)]
-    done = subprocess.run(
-        [*kept, "-E", "-P", "-o", "-"],
-        cwd=cwd,
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout if done.returncode == 0 and done.stdout else None
+            line = lines.pop(name)
+            text = text.replace(f"\n{line}\n", "\n", 1)
+            used.subtract(re.findall(r"\w+", line))
+        removed += unused
+    return text, sorted(removed)
 
 
 def _state(sources: Iterable[Path]) -> str:

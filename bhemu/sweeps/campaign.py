@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +13,9 @@ from bhemu.errors import Internal
 from bhemu.oracle import generators
 from bhemu.oracle.compare import Judge
 from bhemu.oracle.libttsim import Library
-from bhemu.sweeps.pool import Processes
+from bhemu.sweeps.calls import Lost, calls
 
 _CHUNK = 8  # programs that a process compares before it answers
-_AHEAD = 2  # chunks per process that are given out before the first one is needed
 _judges = threading.local()  # a process opens its library once
 
 
@@ -41,33 +39,30 @@ def run(
     """The campaign's Tally, the same for any number of processes; see random_programs.campaign."""
     campaign = generators.load("campaign")
     tally = campaign.Tally(question.unit, question.seed)
-    pool = Processes(workers)
-    try:
-        for index, one in _answers(pool, question):
-            tally.add(one)
-            progress(index)
-            if len(tally.differences) >= stop_after:
-                break
-    except BrokenProcessPool as problem:
-        text = "a process ended while it compared programs: the library may have failed"
-        raise Internal(text, hint="--workers 1 --first N --count 1 runs one of them") from problem
-    finally:
-        pool.close()
+    indices = question.indices
+    parts = [
+        question._replace(indices=indices[i : i + _CHUNK]) for i in range(0, len(indices), _CHUNK)
+    ]
+    with contextlib.closing(calls(compared, parts, workers=workers)) as found:
+        for part, tallies in found:
+            if isinstance(tallies, Lost):
+                raise _lost(part, tallies.problem)
+            for index, one in zip(part.indices, tallies, strict=True):
+                tally.add(one)
+                progress(index)
+                if len(tally.differences) >= stop_after:
+                    return tally
     return tally
 
 
-def _answers(pool: Processes, question: Question) -> Iterator[tuple[int, Any]]:
-    """The tally of each program, in the order of indices; some chunks ahead are under way."""
-    executor: Executor = pool.start()
-    indices = question.indices
-    parts = deque(indices[i : i + _CHUNK] for i in range(0, len(indices), _CHUNK))
-    out: deque[tuple[range, Future[list[Any]]]] = deque()
-    while parts or out:
-        while parts and len(out) < _AHEAD * pool.slots():
-            part = parts.popleft()
-            out.append((part, executor.submit(compared, question._replace(indices=part))))
-        part, future = out.popleft()
-        yield from zip(part, future.result(), strict=True)
+def _lost(part: Question, problem: BaseException) -> BaseException:
+    """What the campaign ends with where a process did while it compared this part."""
+    if not isinstance(problem, BrokenProcessPool):
+        return problem
+    first, count = part.indices.start, len(part.indices)
+    text = f"a process ended while it compared programs {first} to {first + count - 1}"
+    hint = f"the library may have failed: --workers 1 --first {first} --count {count} runs them"
+    return Internal(text, hint=hint)
 
 
 def compared(question: Question) -> list[Any]:

@@ -11,13 +11,11 @@ from bhemu import __version__
 from bhemu.errors import BhemuError, InputError, Internal
 from bhemu.sweeps.job import Chunk, Job, Record, Reply
 from bhemu.sweeps.plan import Plan
-from bhemu.sweeps.pool import Pool
+from bhemu.sweeps.pool import AHEAD, TRIES, Pool
 from bhemu.sweeps.worker import OUTCOMES, keep, perform
 
 _SECONDS = 0.25  # that a chunk of runs is to take
 _LONGEST = 64  # runs of a chunk
-_AHEAD = 2  # chunks given out per worker: one it works on, one that waits
-_TRIES = 3  # a run that has ended so many workers is given up
 _HINT = 'in a script, call bhemu.sweep below `if __name__ == "__main__":`'
 
 
@@ -51,7 +49,7 @@ class Engine:
 
     def _submit(self, executor: Executor) -> None:
         """Give out chunks, so many that no worker waits; a suspect run goes alone."""
-        most = _AHEAD * self.pool.slots()
+        most = AHEAD * self.pool.slots()
         while len(self.out) < most and (self.fresh or self.lost):
             if self.lost:
                 if self.tries[self.lost[0].number] > 1 and self.out:
@@ -108,13 +106,13 @@ class Engine:
                     continue
             chunks.append(self.out.pop(future))
         self.breaks += 1
-        if not self.records and self.breaks >= _TRIES:
+        if not self.records and self.breaks >= TRIES:
             text = f"no worker process gets to its first run: {'; '.join(problems)}"
             raise Internal(text, hint=_HINT)
         alone = len(chunks) == 1 and len(chunks[0].jobs) == 1
         for job in (job for chunk in chunks for job in chunk.jobs):
             self.tries[job.number] += 1
-            if alone and self.tries[job.number] >= _TRIES:
+            if alone and self.tries[job.number] >= TRIES:
                 self.take(_given_up(job, problems))
             else:
                 self.lost.append(job)
@@ -135,7 +133,7 @@ def _given_up(job: Job, problems: list[str]) -> Record:
         "exit_code": 70,
         "category": "WorkerLost",
         "rule": "WorkerLost",
-        "message": f"the worker was lost during this run {_TRIES} times: {'; '.join(problems)}",
+        "message": f"the worker was lost during this run {TRIES} times: {'; '.join(problems)}",
         "seconds": 0.0,
     }
 

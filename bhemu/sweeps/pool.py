@@ -14,6 +14,8 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.sweeps import worker
 
+AHEAD = 2  # tasks given out per worker: one it works on, one that waits
+TRIES = 3  # what has ended so many workers is given up
 _PATIENCE = 120  # seconds in which a scheduler that went away may come back
 
 

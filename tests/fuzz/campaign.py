@@ -1,4 +1,8 @@
-"""How long a campaign is: short in every run of the suite, long with BHEMU_LONG=1."""
+"""How long a campaign is: short in every run of the suite, long with BHEMU_LONG=1.
+
+A campaign is not given to bhemu.sweeps: hypothesis draws the next example from what came of the
+last ones, and shrinks the first that fails, in one process. pytest -n shares campaigns out.
+"""
 
 import os
 

@@ -1,19 +1,17 @@
 """bhemu report: one HTML file with findings, source, waits, timeline, tiles and outputs."""
 
 import base64
-import html
 import itertools
 import json
 import re
 import shutil
 import struct
-import subprocess
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
-import pytest
+from browser import needs_browser, title_after
 from click.testing import CliRunner
 
 import bhemu as package
@@ -24,10 +22,6 @@ from bhemu.pictures.recording import MOST, Recorder
 from bhemu.program.schema import load_program
 
 ROOT = Path(package.__file__).parent.parent
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-needs_browser = pytest.mark.skipif(not BROWSER, reason="no chromium or chrome on this machine")
 EVIL = "</pre><img src=x onerror='document.title=1'><script>document.title=2</script>"
 
 
@@ -177,15 +171,7 @@ addEventListener("load", () => {
 @needs_browser
 def test_the_page_is_drawn_in_a_browser(tmp_path) -> None:
     _, text = report(tmp_path, str(evil_program(tmp_path)))
-    path = tmp_path / "page.html"
-    path.write_text(text.replace("</body>", f"<script>{_ACTS}</script></body>"))
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000"]
-    command += ["--window-size=1400,1000", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
-    assert title is not None
-    said = json.loads(html.unescape(title[1]).removeprefix("result "))
+    said = json.loads(title_after(text, _ACTS, tmp_path).removeprefix("result "))
     assert said["titles"] == f"bhemu report: {EVIL}"
     assert (said["image"], said["images"]) == (32, 1)
     assert said["lanes"] == ["brisc", "trisc0", "trisc1", "trisc2", "T0", "T1", "T2"]

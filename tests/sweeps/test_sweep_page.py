@@ -1,11 +1,10 @@
 """The page of a sweep, in a real browser: tables, heat map, sorting, filtering."""
 
-import html.parser
-import shutil
-import subprocess
+import json
 from pathlib import Path
 
 import pytest
+from browser import needs_browser, title_after
 
 import bhemu
 from bhemu.errors import InputError
@@ -13,9 +12,6 @@ from bhemu.sweeps.page import page, view
 from bhemu.sweeps.plan import Plan
 from bhemu.sweeps.spec import load_sweep
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 ACTS = """
 const act = (id, name, value) => {
   if (value !== undefined) document.getElementById(id).value = value;
@@ -36,42 +32,13 @@ document.title = "result " + JSON.stringify(found);
 """
 
 
-class Title(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inside, self.text = False, ""
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.inside = tag == "title"
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = False
-
-    def handle_data(self, data: str) -> None:
-        self.text += data if self.inside else ""
-
-
-def shown(path: Path, profile: Path) -> str:
-    """The title of a page after its scripts have run in a browser without a screen."""
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += [f"--user-data-dir={profile}", "--virtual-time-budget=5000", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    title = Title()
-    title.feed(done.stdout)
-    return title.text
-
-
-@pytest.mark.skipif(not BROWSER, reason="no chromium or chrome on this machine")
+@needs_browser
 def test_the_page_works_in_a_browser(add1: Path, tmp_path: Path) -> None:
-    import json
-
     add1.write_text(add1.read_text().replace('"scalars"', '"<img src=x onerror=alert(1)>"'))
     found = bhemu.sweep(add1, workers=1)
     made = page(found, view(found.plan, "scalar,quantum", None)).decode()
     assert "http" not in made.replace("http-equiv", "")
-    path = tmp_path / "page.html"
-    path.write_text(made.replace("</body>", f"<script>{ACTS}</script></body>"))
-    title = shown(path, tmp_path / "profile")
+    title = title_after(made, ACTS, tmp_path)
     assert title.startswith("result "), title
     said = json.loads(title.removeprefix("result "))
     assert said["heat"] == ["1", "0", "1"] * 4  # scalar 1.0 is what the file expects
