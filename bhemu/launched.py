@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.program.coordinates import XY
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from bhemu.tile import Tile
 
 _HINT = "raise it, or look where it is with bhemu step"
+
+
+class Ended(NamedTuple):
+    """How a run ended: its stop, if it came to one; its error, or that it ended too early."""
+
+    stop: Stop | None
+    error: BhemuError | None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped it."""
+        return self.stop is not None and self.stop.reason == "interrupt"
 
 
 class Launched:
@@ -43,6 +55,20 @@ class Launched:
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
         return self.tile.run() if self.chip is None else self.chip.run()
+
+    def finish(self) -> Ended:
+        """As run; how it ended, errors included."""
+        stop: Stop | None = None
+        try:
+            stop = self.run()
+            return Ended(stop, self.unfinished(stop))
+        except BhemuError as error:
+            return Ended(stop, error)
+
+    def keep_history(self) -> None:
+        """What a question about a run of one tile needs; before it runs."""
+        if self.chip is None:
+            self.tile.keep_history()
 
     def check(self) -> list[OutputResult]:
         """The outputs: saved, compared."""

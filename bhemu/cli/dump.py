@@ -146,14 +146,7 @@ def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
 
         chosen.check_save()
         target = Target(chosen, progress)
-    error: BhemuError | None = None
-    code = EXIT_OK
-    try:
-        with progress.running(target):
-            stop = target.run()
-        error = target.unfinished(stop)
-        code = EXIT_INTERRUPTED if stop.reason == "interrupt" else EXIT_OK
-    except BhemuError as problem:
-        error = problem
+    with progress.running(target):
+        ended = target.finish()
     target.save()
-    return target.tile.snapshot(), error, code
+    return target.tile.snapshot(), ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK

@@ -10,7 +10,7 @@ import click
 from bhemu.cli import failure, output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
@@ -77,18 +77,12 @@ def _run(
     progress: Progress,
 ) -> int:
     chosen, tile = target.chosen, target.tile
-    error: BhemuError | None = None
-    interrupted = False
-    try:
-        with progress.running(target):
-            stop = target.run()
-        error, interrupted = target.unfinished(stop), stop.reason == "interrupt"
-    except BhemuError as problem:
-        error = problem
+    with progress.running(target):
+        ended = target.finish()
     target.save()
-    if error is not None:
-        return failure.show(error, as_json=chosen.as_json)
-    if interrupted:
+    if ended.error is not None:
+        return failure.show(ended.error, as_json=chosen.as_json)
+    if ended.interrupted:
         return EXIT_INTERRUPTED
     found = [
         _measure(tile, finder, spec, exact[spec.name], steps) for spec in chosen.program.outputs

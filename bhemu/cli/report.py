@@ -8,8 +8,8 @@ import click
 from bhemu.cli import output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.why import findings, keep_history
-from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError
+from bhemu.cli.why import findings
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK
 
 
 @click.command("report")
@@ -31,23 +31,17 @@ def command(**values: Any) -> int:
         from bhemu.cli.target import Target
 
         target = Target(chosen, progress)
-        keep_history(target)
-    error: BhemuError | None = None
-    stop = None
-    try:
-        with progress.running(target):
-            stop = target.run()
-        error = target.unfinished(stop)
-    except BhemuError as problem:
-        error = problem
-    found = findings(target, progress, stop, error)
+        target.keep_history()
+    with progress.running(target):
+        ended = target.finish()
+    found = findings(target, progress, ended)
     from bhemu.pictures.page import page
     from bhemu.pictures.recording import Recorder
     from bhemu.program import files
 
     seen = Target(chosen, progress)
     recording = Recorder(seen).run()
-    data = page(chosen.program.name, seen, recording, error, found)
+    data = page(chosen.program.name, seen, recording, ended.error, found)
     files.write_whole(values["path"], lambda file: file.write(data), "report")
     output.say(f"{values['path']}: {_counted(len(found))}")
     return EXIT_DIFFERS if found else EXIT_OK

@@ -9,11 +9,12 @@ import click
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.why import context, keep_history
+from bhemu.cli.why import context
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
+    from bhemu.launched import Ended
     from bhemu.machine.stop import Stop
     from bhemu.program.outputs import OutputResult
     from bhemu.why.check import Check
@@ -49,7 +50,7 @@ def command(**values: Any) -> int:
             checks = known.named(values["checks"])
         target = Target(chosen, progress)
         if checks is not None:
-            keep_history(target)
+            target.keep_history()
     code = _run(target, chosen, progress, checks)
     progress.say(f"{progress.seconds:.2f} s")
     return code
@@ -58,31 +59,31 @@ def command(**values: Any) -> int:
 def _run(
     target: "Target", chosen: Settings, progress: Progress, checks: "list[Check] | None"
 ) -> int:
-    stop: Stop | None = None
     results: list[OutputResult] = []
-    error: BhemuError | None = None
-    try:
-        with progress.running(target):
-            stop = target.run()
-        error = target.unfinished(stop)
-        if error is None and stop.reason != "interrupt":
+    with progress.running(target):
+        stop, error = ended = target.finish()
+    if error is None and not ended.interrupted:
+        try:
             results = target.check()
-    except BhemuError as problem:
-        error = problem
+        except BhemuError as problem:
+            error = problem
     target.save()
-    if stop is not None and stop.reason == "interrupt":
+    if ended.interrupted:
         checks = None
     report = _json_report if chosen.as_json else _text_report
     return report(
-        target, stop, results, error, lambda: _found(target, progress, stop, error, checks)
+        target,
+        stop,
+        results,
+        error,
+        lambda: _found(target, progress, ended._replace(error=error), checks),
     )
 
 
 def _found(
     target: "Target",
     progress: Progress,
-    stop: "Stop | None",
-    error: BhemuError | None,
+    ended: "Ended",
     checks: "list[Check] | None",
 ) -> "list[Finding] | None":
     """What the checks find; None where none was asked for."""
@@ -90,7 +91,7 @@ def _found(
         return None
     from bhemu.why import checks as known
 
-    return known.findings(context(target, progress, stop, error), checks)
+    return known.findings(context(target, progress, ended), checks)
 
 
 def _code(stop: "Stop | None", results: "list[OutputResult]") -> int:

@@ -8,11 +8,11 @@ import click
 from bhemu.cli import output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.machine.stop import Stop
+    from bhemu.launched import Ended
     from bhemu.why.check import Context
     from bhemu.why.chip_history import ChipHistory
     from bhemu.why.findings import Finding
@@ -40,40 +40,26 @@ def command(**values: Any) -> int:
         from bhemu.cli.target import Target
 
         target = Target(chosen, progress)
-        keep_history(target)
+        target.keep_history()
         past = None
         if target.chip is not None and values["place"] is not None:
             from bhemu.why.chip_history import ChipHistory
 
             past = ChipHistory(target.tile, target.chip)
-    error: BhemuError | None = None
-    stop = None
-    try:
-        with progress.running(target):
-            stop = target.run()
-        error = target.unfinished(stop)
-    except BhemuError as problem:
-        error = problem
+    with progress.running(target):
+        ended = target.finish()
     if values["place"] is not None:
         if past is not None:
             past.ran()
         return _place(target, past, values["local"], values["place"])
-    return show(findings(target, progress, stop, error), chosen.as_json)
+    return show(findings(target, progress, ended), chosen.as_json)
 
 
-def keep_history(target: "Target") -> None:
-    """What a question about a run of one tile needs; before it runs."""
-    if target.chip is None:
-        target.tile.keep_history()
-
-
-def context(
-    target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
-) -> "Context":
+def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
     """What checks of this run work on."""
     from bhemu.why import asking
 
-    return asking.context(target, stop, error, target.chosen.quantum, progress.say)
+    return asking.context(target, ended, target.chosen.quantum, progress.say)
 
 
 def show(found: "list[Finding]", as_json: bool) -> int:
@@ -103,10 +89,8 @@ def _place(target: "Target", past: "ChipHistory | None", core: str, text: str) -
     return EXIT_OK
 
 
-def findings(
-    target: "Target", progress: Progress, stop: "Stop | None", error: BhemuError | None
-) -> "list[Finding]":
+def findings(target: "Target", progress: Progress, ended: "Ended") -> "list[Finding]":
     """Everything that is wrong with a run, the likeliest first."""
     from bhemu.why import asking
 
-    return asking.findings(context(target, progress, stop, error), target, error)
+    return asking.findings(context(target, progress, ended), target, ended.error)

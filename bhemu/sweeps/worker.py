@@ -22,8 +22,7 @@ from typing import Any
 
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
-from bhemu.launched import Launched
-from bhemu.machine.stop import Stop
+from bhemu.launched import Ended, Launched
 from bhemu.memmap import CORE_NAMES
 from bhemu.metal.kernels import Texts
 from bhemu.program.outputs import OutputResult, collect
@@ -125,19 +124,14 @@ class Worker:
         how = {"quantum": job.options["quantum"]} if "quantum" in job.options else {}
         launched = Launched(chosen, texts=self._texts, **how)
         checks = job.options.get("check")
-        if checks and launched.chip is None:
-            launched.tile.keep_history()
-        stop: Stop | None = None
-        try:
-            stop = launched.run()
-            error = launched.unfinished(stop)
-        except BhemuError as problem:
-            error = problem
-        record = _failed(error) if error is not None else _compared(launched)
-        if stop is not None:
-            record["stop"] = stop.reason
+        if checks:
+            launched.keep_history()
+        ended = launched.finish()
+        record = _failed(ended.error) if ended.error is not None else _compared(launched)
+        if ended.stop is not None:
+            record["stop"] = ended.stop.reason
         record |= _counters(launched)
-        return record | _found(launched, str(checks), stop, error, how) if checks else record
+        return record | _found(launched, str(checks), ended, how) if checks else record
 
 
 def moved(value: Any, moves: Mapping[str, str]) -> Any:
@@ -247,18 +241,15 @@ def _place(where: Mapping[str, Any]) -> Record:
     return {name: place[name] for name in names if place.get(name) is not None}
 
 
-def _found(
-    launched: Launched, checks: str, stop: Stop | None, error: BhemuError | None, how: Any
-) -> Record:
+def _found(launched: Launched, checks: str, ended: Ended, how: Mapping[str, int]) -> Record:
     """What checks find; a run that was fine without them has the first finding's place."""
+    from bhemu.why import asking
     from bhemu.why import checks as known
-    from bhemu.why.check import Context, outcome
 
-    machine = launched.tile if launched.chip is None else launched.chip
-    seen = outcome(launched.program, machine, stop, error)
-    findings = known.findings(Context(launched.program, seen, **how), known.named(checks))
+    asked = asking.context(launched, ended, how.get("quantum", 1000))
+    findings = known.findings(asked, known.named(checks))
     record: Record = {"findings": [line for one in findings for line in one.lines()]}
-    if seen.fine and findings:
+    if asked.symptom.fine and findings:
         first = findings[0]
         record |= {"outcome": FOUND, "exit_code": 1, "category": "Finding", "rule": first.check}
         record |= {"message": first.text, **_place(first.culprit)}

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bhemu.errors import BhemuError
-from bhemu.launched import Launched
-from bhemu.machine.stop import Stop
+from bhemu.launched import Ended, Launched
 from bhemu.why import checks
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.findings import Finding, chain, of_error, of_output, place
@@ -13,16 +12,12 @@ from bhemu.why.overwritten import overwritten
 
 
 def context(
-    target: Launched,
-    stop: Stop | None,
-    error: BhemuError | None,
-    quantum: int,
-    say: Callable[[str], None],
+    target: Launched, ended: Ended, quantum: int = 1000, say: Callable[[str], None] = lambda _: None
 ) -> Context:
     """What checks of a run work on."""
     program = unsaved(target.program)
     machine = target.tile if target.chip is None else target.chip
-    return Context(program, outcome(program, machine, stop, error), quantum, say)
+    return Context(program, outcome(program, machine, *ended), quantum, say)
 
 
 def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:
@@ -39,16 +34,10 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:
     """Run a program once more and tell what is wrong, or what made the place `where` what it is."""
     target = Launched(unsaved(program), one_tile=where is not None, quantum=quantum)
-    if target.chip is None:
-        target.tile.keep_history()
-    stop, error = None, None
-    try:
-        stop = target.run()
-        error = target.unfinished(stop)
-    except BhemuError as problem:
-        error = problem
+    target.keep_history()
+    ended = target.finish()
     if where is None:
-        return findings(context(target, stop, error, quantum, lambda _: None), target, error)
+        return findings(context(target, ended, quantum), target, ended.error)
     links = chain(target.tile, target.program, core, where)
     made = next((link for link in links if link.where is not None), None)
     culprit = {} if made is None else place(made.where, made.clock, target.tile)

@@ -4,7 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Limit, NoProgress
@@ -57,6 +57,16 @@ class Outcome:
     def ending(self) -> str | None:
         """The kind of error that ended it."""
         return None if self.error is None else type(self.error).__name__
+
+
+class Looks(Protocol):
+    """What sees the steps of one tile."""
+
+    def walk(self) -> Walk:
+        """How it sees them; begun before the tile runs."""
+
+
+Look = TypeVar("Look", bound=Looks)
 
 
 @dataclass
@@ -131,16 +141,19 @@ class Context:
             prepare(machine)
         return self.finish(machine, limit=self.most)
 
-    def walk(self, visit: Callable[[Tile], Walk], most: int = MOST, *, steps: bool = False) -> Any:
-        """The program step by step, as `visit` of each fresh tile looks at it; its Tile or Chip.
+    def walked(
+        self, look: Callable[[Tile], Look], most: int = MOST, *, steps: bool = False
+    ) -> tuple[Any, list[Look]]:
+        """The program step by step, as a `look` at each fresh tile sees it: its machine, the looks.
 
         steps: every instruction is looked at, on a chip of as many tiles as `most` steps reach.
         """
         machine = self.launch(engine="compiled", **self.alone)
         tiles = self.few(machine, most) if steps else self.tiles(machine)
-        walks = [visit(tile) for tile in tiles]
+        looks = [look(tile) for tile in tiles]
+        walks = [one.walk() for one in looks]
         (ChipWalk(machine, walks) if self.is_chip else walks[0]).run(most)
-        return machine
+        return machine, looks
 
     def few(self, machine: Any, most: int) -> list[Tile]:
         """Tiles that took no more than `most` steps together; of each part one at least."""

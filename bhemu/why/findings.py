@@ -11,6 +11,7 @@ from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
 from bhemu.tile import Tile
 from bhemu.why.chain import Chain, Link
+from bhemu.why.likelihood import LIKELY, likely
 from bhemu.why.places import find
 
 _TILES = 4  # that are named where several have the same finding
@@ -27,7 +28,7 @@ class Finding:
     victim: dict[str, Any]
     evidence: tuple[str, ...]
     advice: str
-    likelihood: int = 50  # percent: that this is what the user looks for; orders findings
+    likelihood: int = LIKELY["other"]  # see likelihood.py
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -148,8 +149,9 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
         known = {**waiters[0].where, "instant": clock}
         symbol = known.pop("symbol", None)
         culprit = {"function": symbol, **known}
-    likely = 95 if error.rule == _NO_WORD and culprit.get("line") else 50
-    return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, likely)
+    none = error.rule == _NO_WORD and culprit.get("line")
+    percent = likely("no instruction" if none else "other")
+    return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, percent)
 
 
 def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Finding:

@@ -8,9 +8,8 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.tile import Tile
 from bhemu.why.chain import Chain
 from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.likelihood import likely
 from bhemu.why.repair.waits import waits_of
-
-_LIKELY = 99
 
 
 def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
@@ -40,4 +39,5 @@ def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
         who = place(last.where, clock, tile)
         yield Finding("hang", "error", text, who, {"place": f"L1 {address:#x}"},
                       (f"the last change of it: {in_words(who)}",),
-                      "leave the word to the core that it belongs to", _LIKELY)  # fmt: skip
+                      "leave the word to the core that it belongs to",
+                      likely("overwritten"))  # fmt: skip

@@ -11,6 +11,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.likelihood import likely
 from bhemu.why.walk import Walk, Word, where
 
 _FREE, _WRITTEN, _HANDED, _PACKED = range(4)
@@ -45,6 +46,10 @@ class Rows:
         self._seen = self._rows()
         self.posts = False
         self.found: dict[tuple[str, int], Finding] = {}
+
+    def walk(self) -> Walk:
+        """Every word."""
+        return Walk(self._tile, before=self.before, after=self.after)
 
     def known(self) -> list[Finding]:
         """What was found; nobody is too early where nobody hands over."""
@@ -114,7 +119,7 @@ class Rows:
             victim,
             (),
             advice,
-            65 - len(self.found),
+            likely("bank", len(self.found)),
         )
 
 
@@ -125,13 +130,7 @@ def _applies(seen: Outcome) -> int:
 def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
-    looks: list[Rows] = []
-
-    def visit(tile: Tile) -> Walk:
-        looks.append(Rows(tile))
-        return Walk(tile, before=looks[-1].before, after=looks[-1].after)
-
-    context.walk(visit)
+    _, looks = context.walked(Rows)
     return merged(rows.known() for rows in looks)
 
 

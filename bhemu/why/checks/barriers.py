@@ -12,6 +12,7 @@ from bhemu.noc.grid import XY
 from bhemu.why import touched
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
 from bhemu.why.order import NOC
 from bhemu.why.recorder import recorded
 from bhemu.why.schedules import divergence, witness
@@ -69,7 +70,16 @@ def _unordered(context: Context) -> list[Finding]:
         victim = place(in_source(where(tile, first.step)), first.step.clock)
         found.setdefault(
             first.step.pc,
-            Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind], 92),
+            Finding(
+                "barriers",
+                "error",
+                text,
+                who,
+                victim,
+                evidence,
+                _ADVICE[kind],
+                likely("not ordered transfer"),
+            ),
         )
     listed = list(found.values())[:_SEEN]
     if listed and (other := witness(context, late=True)) is not None:
@@ -174,7 +184,9 @@ def _told(
     evidence = [f"held back by some rounds: {wrong or end}"]
     evidence.append(f"as in bhemu run {path} --delivery late --seed {seed}")
     victim = {"output": held.wrong[0].spec.name} if held.wrong else {}
-    return Finding("barriers", "error", text, culprit, victim, tuple(evidence), advice, 90)
+    return Finding(
+        "barriers", "error", text, culprit, victim, tuple(evidence), advice, likely("late transfer")
+    )
 
 
 def applies(seen: Outcome) -> int:

@@ -16,6 +16,7 @@ from bhemu.tensix.status import DONE
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines
@@ -290,7 +291,7 @@ class _Look:
         culprit = place(where, event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, 100)
+        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice)
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)
@@ -331,7 +332,7 @@ def _run(context: Context) -> Sequence[Finding]:
         for one in _part(context, machine, part):
             culprit = one.culprit
             found.setdefault((culprit.get("core"), culprit.get("pc")), one)
-    return [replace(one, likelihood=100 - n) for n, one in enumerate(found.values())]
+    return [replace(one, likelihood=likely("buffer", n)) for n, one in enumerate(found.values())]
 
 
 CHECK = Check(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from bhemu.errors import Where
@@ -17,6 +18,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.likelihood import likely
 from bhemu.why.moved import Moved, log_stores
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
@@ -51,7 +53,7 @@ class _Use(NamedTuple):
 class Operands:
     """Compares each UNPACR and PACR of a tile with the tensors that it touches."""
 
-    def __init__(self, tile: Tile, context: Context) -> None:
+    def __init__(self, context: Context, tile: Tile) -> None:
         self.tile = self._tile = tile
         self._keeps = context.is_chip
         self._uses: dict[tuple[Any, ...], _Use] = {}
@@ -63,6 +65,12 @@ class Operands:
         self._made: dict[tuple[int, int], Where] = {}  # by thread and GPR, who set it last
         self._given: dict[int, tuple[int, Where]] = {}  # by Config word: the WRCFG, its GPR
         self.found: dict[object, Finding] = {}
+
+    def walk(self) -> Walk:
+        """Every word; on a chip with what its cores ask of the NoC."""
+        if self._keeps:
+            log_stores(self._tile)
+        return Walk(self._tile, before=self.before)
 
     def before(self, step: Word) -> None:
         """A word is about to execute."""
@@ -127,7 +135,7 @@ class Operands:
             unit = _HEADER in (does.end - tensor.end, tensor.at - does.first)
             if unit:
                 advice = "the unit adds 16 bytes for a header: give it address / 16 - 1"
-            self._report(step, name, "address", text, advice, likely=97 if unit else 80)
+            self._report(step, name, "address", text, advice, "header" if unit else "format")
         elif (does.first - tensor.at) % 16:
             text = f"{shown}, not at a multiple of 16 bytes of {kind}"
             self._report(step, name, "address", text, "see the address that was set")
@@ -146,14 +154,14 @@ class Operands:
         text = f'{shown}: faces of a tile, and {tensor.name} has layout = "rows"'
         self.found["layout", tensor.name] = Finding(
             "formats", "warning", text, place(Where(file="PROGRAM.toml", line=line), None),
-            place(where(self._tile, step), step.clock), (), 'layout = "tile32"', 85,
+            place(where(self._tile, step), step.clock), (), 'layout = "tile32"', likely("layout"),
         )  # fmt: skip
 
     def _report(
-        self, step: Word, name: str, kind: str, text: str, advice: str, likely: int = 80
+        self, step: Word, name: str, kind: str, text: str, advice: str, sort: str = "format"
     ) -> None:
         if (name, kind, step.pc) not in self.found:
-            self._tell(step, name, kind, text, advice, self._setter(step, kind), likely)
+            self._tell(step, name, kind, text, advice, self._setter(step, kind), sort)
 
     def _tell(
         self,
@@ -163,9 +171,9 @@ class Operands:
         text: str,
         advice: str,
         by: Where | None,
-        likely: int = 80,
+        sort: str = "format",
     ) -> None:
-        """by: who set what is wrong."""
+        """by: who set what is wrong; sort: see likelihood.py."""
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
@@ -173,7 +181,7 @@ class Operands:
         victim = place(word, step.clock) if setter is not word else {}
         self.found[name, kind, step.pc] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
-            (f"set by {setter}",), advice, likely - len(self.found),
+            (f"set by {setter}",), advice, likely(sort, len(self.found)),
         )  # fmt: skip
 
     def _setter(self, step: Word, kind: str) -> Where | None:
@@ -222,15 +230,7 @@ def _applies(seen: Outcome) -> int:
 def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
-    looks: list[Operands] = []
-
-    def visit(tile: Tile) -> Walk:
-        looks.append(Operands(tile, context))
-        if context.is_chip:
-            log_stores(tile)
-        return Walk(tile, before=looks[-1].before)
-
-    machine = context.walk(visit)
+    machine, looks = context.walked(partial(Operands, context))
     if context.is_chip:
         moved = Moved(context.program, machine, [look.tile for look in looks])
         for look in looks:

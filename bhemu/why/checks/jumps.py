@@ -6,7 +6,8 @@ from bhemu.errors import Where
 from bhemu.memmap import CORE_NAMES
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, merged, place
+from bhemu.why.likelihood import likely
 from bhemu.why.walk import Instruction, Walk, where
 
 _KINDS = ("elf", "llk")  # of these every core has its own ELF
@@ -20,6 +21,10 @@ class _Look:
         self._known: dict[tuple[int, int], bool] = {}
         self._last: dict[int, Instruction] = {}
         self.left: dict[int, tuple[Instruction, int]] = {}
+
+    def walk(self) -> Walk:
+        """Every instruction."""
+        return Walk(self.tile, instruction=self.instruction)
 
     def instruction(self, step: Instruction) -> None:
         """An instruction has executed."""
@@ -54,17 +59,11 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    if context.is_chip or context.program.kind not in _KINDS or not _astray(context.tile):
+    tiles = context.tiles(context.symptom.machine)
+    if context.program.kind not in _KINDS or not any(map(_astray, tiles)):
         return []
-    looks: list[_Look] = []
-
-    def visit(tile: Tile) -> Walk:
-        looks.append(_Look(tile))
-        return Walk(tile, instruction=looks[0].instruction)
-
-    context.walk(visit)
-    look = looks[0]
-    return [_finding(look.tile, *one) for one in look.left.values()]
+    _, looks = context.walked(_Look, steps=True)
+    return merged([_finding(look.tile, *one) for one in look.left.values()] for look in looks)
 
 
 def _finding(tile: Tile, step: Instruction, target: int) -> Finding:
@@ -72,7 +71,8 @@ def _finding(tile: Tile, step: Instruction, target: int) -> Finding:
     text = f"{at.core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
     return Finding(
         "jumps", "error", text, place(at, step.clock, tile), {"place": f"L1 {target:#x}"},
-        (f"the jump: {at}",), "see the function pointer, or what overwrote a return address", 100,
+        (f"the jump: {at}",), "see the function pointer, or what overwrote a return address",
+        likely("jump"),
     )  # fmt: skip
 
 
@@ -80,7 +80,8 @@ CHECK = Check(
     "jumps",
     proves="that a core went on outside all of its ELFs: a wrong function pointer, a return address"
     " that was overwritten",
-    misses="code that another core has written; programs of a chip; what comes after 150,000 steps",
+    misses="code that another core has written; kernels under firmware; what comes after 150,000"
+    " steps, of all tiles of a chip that are looked at",
     cost="one more run step by step (6 s at most), where a core stands outside its ELFs",
     applies=_applies,
     run=_run,

@@ -10,6 +10,7 @@ from bhemu.why.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.chip_history import ChipHistory
 from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.likelihood import likely
 from bhemu.why.perturb import (
     STRIDE,
     Fill,
@@ -88,7 +89,7 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
         (f"run again on the coprocessor as this run leaves it, {end}",)
         + ((f"used by {in_words(who)}",) if writer.get("core") else ()),
         f"set {name} before it is used, or put it back at the end",
-        80 if context.symptom.wrong else 70,
+        likely("leak, output wrong" if context.symptom.wrong else "leak"),
     )
 
 

@@ -9,6 +9,7 @@ from bhemu.why import touched
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.conflicts import Conflict, Event, Races, thread_of
 from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
 from bhemu.why.order import HOST, NOC, unit_of
 from bhemu.why.recorder import Recorder, recorded
 from bhemu.why.schedules import Witness, divergence, witness
@@ -75,7 +76,7 @@ def _seen_only(context: Context, other: Witness) -> Finding:
         {},
         other.commands(context),
         "look where both runs part: bhemu trace with the options of either",
-        55,
+        likely("speed"),
     )
 
 
@@ -209,7 +210,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
-        60 if first.waited and second.waited else 98,
+        likely("race of two that wait" if first.waited and second.waited else "race"),
     )
 
 
@@ -253,7 +254,7 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, first.step, pushed=True), first.step.clock, tile),
         evidence,
         f"STALLWAIT with wait_res {condition} and the block bit of {_name(blamed)} before it",
-        80,
+        likely("unit at work"),
     )
 
 

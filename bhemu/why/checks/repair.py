@@ -6,6 +6,7 @@ from typing import Any
 from bhemu.errors import Limit, Where
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
 from bhemu.why.repair.search import SURE, Cure, Search
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
@@ -41,10 +42,12 @@ def _instant(search: Search, cure: Cure) -> int | None:
 def _likelihood(search: Search, cure: Cure, rank: int, *, judged: bool) -> int:
     """Percent: less where many lines would cure, or where no output says whether it is one."""
     if not judged:
-        return 60 - 3 * rank
+        return likely("cure that no output confirms", 3 * rank)
     lines = {(one.where.core, one.where.file, one.where.line) for one in search.cures}
-    sure = 95 if len(lines) <= _FEW or cure.cost < _STANDS else 87
-    return (sure if cure.cost <= SURE else 86 if len(lines) <= _FEW else 75) - 3 * rank
+    few = len(lines) <= _FEW
+    sure = "cure" if few or cure.cost < _STANDS else "cure of many"
+    far = "far cure" if few else "far cure of many"
+    return likely(sure if cure.cost <= SURE else far, 3 * rank)
 
 
 def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
@@ -53,7 +56,7 @@ def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
     where = Where(file=cure.where.file, line=cure.where.line) if cure.edit is None else cure.where
     evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
-    likely = _likelihood(search, cure, rank, judged=outputs > 0)
+    percent = _likelihood(search, cure, rank, judged=outputs > 0)
     return Finding(
         "repair",
         "error" if rank == 0 else "note",
@@ -62,7 +65,7 @@ def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
         victim,
         tuple(evidence),
         cure.text,
-        likely,
+        percent,
     )
 
 
@@ -94,7 +97,9 @@ def _too_short(context: Context) -> Finding | None:
     where = Where(file="PROGRAM.toml", line=line)
     told = f"{_place_text(where)}: {text}"
     proof = ("run on, it ends, with all outputs as expected",)
-    return Finding("repair", "error", told, place(where, None), {}, proof, "raise the limit", 99)
+    return Finding(
+        "repair", "error", told, place(where, None), {}, proof, "raise the limit", likely("limit")
+    )
 
 
 def _findings(search: Search, seen: Outcome) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.likelihood import likely
 from bhemu.why.walk import Instruction, Walk, where
 
 _SLOTS, _TEMPLATE = 32, range(2, 9)
@@ -36,6 +37,10 @@ class Slots:
         self._threads = [_Thread() for _ in range(3)]
         self._queued: list[dict[int, Instruction]] = [{} for _ in range(3)]  # MOP words, by place
         self.found: dict[tuple[int, int], Finding] = {}
+
+    def walk(self) -> Walk:
+        """Every instruction."""
+        return Walk(self._tile, instruction=self.instruction)
 
     def instruction(self, step: Instruction) -> None:
         """After an instruction of a core."""
@@ -139,7 +144,7 @@ class Slots:
             place(other, victim.clock, self._tile),
             (),
             advice,
-            96 - len(self.found),
+            likely("slot", len(self.found)),
         )
 
 
@@ -148,13 +153,7 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    looks: list[Slots] = []
-
-    def visit(tile: Tile) -> Walk:
-        looks.append(Slots(tile))
-        return Walk(tile, instruction=looks[-1].instruction)
-
-    context.walk(visit, steps=True)
+    _, looks = context.walked(Slots, steps=True)
     return merged(look.found.values() for look in looks)
 
 

@@ -14,6 +14,7 @@ from bhemu.tensix.state import OFFSET
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.likelihood import likely
 
 _SP = 2
 _MOST, _SECONDS = 20_000, 6.0  # changes of sp that are looked at, and how long
@@ -65,7 +66,7 @@ class _Stack:
             {"core": self.core.name},
             (f"it began at {self.start:#x}: {free} bytes are free, {used} used",),
             "use less of it: smaller arrays, no deep recursion; or move data to L1",
-            100,
+            likely("stack"),
         )
 
 

@@ -8,6 +8,7 @@ from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
 from bhemu.why.recorder import is_polled
 from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 
@@ -111,7 +112,7 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
         victim,
         evidence,
         advice,
-        88,
+        likely("stale"),
     )
 
 

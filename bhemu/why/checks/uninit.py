@@ -17,6 +17,7 @@ from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
 from bhemu.why.perturb import STRIDE, Fill, Trials, member_of
 
 _SEEN = 3  # findings of a run
@@ -164,7 +165,7 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         victim,
         tuple(evidence),
         f"write {name} before it is read, or read what was meant",
-        85 if context.symptom.wrong else 75,
+        likely("unwritten, output wrong" if context.symptom.wrong else "unwritten"),
     )
 
 

@@ -1,0 +1,40 @@
+"""How likely a finding is what the user looks for, in percent: one table orders all findings.
+
+What is certain and has one culprit comes first; what may be meant so, or is a consequence, later.
+"""
+
+LIKELY = {
+    "stack": 100,
+    "buffer": 100,
+    "jump": 100,
+    "limit": 99,  # the program is right and needs more time
+    "overwritten": 99,  # what a hang waits for was there
+    "race": 98,
+    "header": 97,  # an address that is off by the header of 16 bytes
+    "slot": 96,
+    "no instruction": 95,  # an error at a word that is none, with its line
+    "cure": 95,  # a change that makes the run right, of few
+    "not ordered transfer": 92,
+    "late transfer": 90,
+    "stale": 88,
+    "cure of many": 87,
+    "far cure": 86,
+    "layout": 85,
+    "unwritten, output wrong": 85,
+    "leak, output wrong": 80,
+    "format": 80,
+    "unit at work": 80,
+    "unwritten": 75,
+    "far cure of many": 75,
+    "leak": 70,
+    "bank": 65,
+    "race of two that wait": 60,
+    "cure that no output confirms": 60,
+    "speed": 55,  # no pair of accesses is known
+    "other": 50,
+}
+
+
+def likely(kind: str, rank: int = 0) -> int:
+    """Of a finding of this kind, the `rank`-th from 0 of its check."""
+    return LIKELY[kind] - rank
