@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from bhemu import __version__
 from bhemu.text import printable
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -41,6 +42,18 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], name: str = ""
     head = f"<thead><tr>{shown}</tr></thead>"
     named = f' id="{text(name)}"' if name else ""
     return f"<table{named}>{head}<tbody>{body}</tbody></table>"
+
+
+def scrolled(body: str, name: str = "") -> str:
+    """`body` in a part of the page that scrolls by itself."""
+    named = f' id="{text(name)}"' if name else ""
+    return f'<div class="scroll"{named}>{body}</div>'
+
+
+def quietly(*parts: object) -> str:
+    """A line of less importance: the parts, then bhemu's version."""
+    shown = "; ".join(text(part) for part in (*parts, f"bhemu {__version__}"))
+    return f'<p class="quiet">{shown}</p>'
 
 
 def _cell(value: object) -> str:

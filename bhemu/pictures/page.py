@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bhemu import __version__, html
+from bhemu import html
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launched import Launched
@@ -80,8 +80,7 @@ def _summary(launched: Launched, recording: Recording, error: BhemuError | None)
     kind = "bad" if error is not None else ""
     return (
         f'<p id="ended" class="{kind}">ended: {html.text(ended)}</p>'
-        f'<p class="quiet">clock {launched.clock}; bhemu {html.text(__version__)}</p>'
-        f'<div class="scroll">{table}</div>'
+        f"{html.quietly(f'clock {launched.clock}')}{html.scrolled(table)}"
     )
 
 

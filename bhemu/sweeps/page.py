@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bhemu import __version__, html
+from bhemu import html
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError
 from bhemu.sweeps.plan import Plan
@@ -73,7 +73,7 @@ def page(found: Results, first: View | None) -> bytes:
     body.append(
         '<h2>Runs</h2><p><input id="filter" placeholder="filter" aria-label="filter">'
         ' <span id="runs-note" class="quiet"></span></p>'
-        '<div class="scroll"><table id="runs"></table></div>'
+        + html.scrolled('<table id="runs"></table>')
     )
     body.append(html.data("sweep", _data(found)))
     script = _SCRIPT.read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def _summary(found: Results) -> str:
     programs = ", ".join(dict.fromkeys(run.program for run in found.plan.runs))
     return (
         f'<p id="summary">{len(found)} runs of {html.text(programs)}: {html.text(counts)}{rest}</p>'
-        f'<p class="quiet">bhemu {html.text(__version__)}</p>'
+        f"{html.quietly()}"
     )
 
 
@@ -101,7 +101,7 @@ def _failures(found: Results) -> str:
     ]
     heads = ("runs", "outcome", "rule", "place", "first message", "command that repeats it")
     table = html.table(heads, rows, "failures")
-    return f'<h2>Failures by rule and place</h2><div class="scroll">{table}</div>'
+    return f"<h2>Failures by rule and place</h2>{html.scrolled(table)}"
 
 
 def _heat(axes: Sequence[str], first: View) -> str:
@@ -110,7 +110,7 @@ def _heat(axes: Sequence[str], first: View) -> str:
     return (
         f"<h2>Heat map</h2><p><label>across {x}</label><label>down {y}</label>"
         f'<label>shown {value}</label><span id="heat-note" class="quiet"></span></p>'
-        '<div class="scroll" id="heat"></div>'
+        f"{html.scrolled('', 'heat')}"
     )
 
 
