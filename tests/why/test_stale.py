@@ -18,7 +18,9 @@ def post(number: int) -> list[int]:
 
 
 def wait(number: int) -> list[int]:
-    return [*li(A0, SEMAPHORES + 4 * number), lw(A1, A0), beq(A1, ZERO, -4)]
+    """For a post, which is taken."""
+    poll = [*li(A0, SEMAPHORES + 4 * number), lw(A1, A0), beq(A1, ZERO, -4)]
+    return [*poll, addi(A1, ZERO, 1), sw(A1, A0)]
 
 
 def copy(source: int, target: int) -> list[int]:
