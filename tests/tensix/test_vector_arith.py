@@ -14,6 +14,14 @@ ENABLE_DEST_INDEX = 4
 SEEDS = range(4)
 
 
+def test_products_below_the_smallest_number_are_zero_in_all_lanes() -> None:
+    """No other lane has a result that asks for care."""
+    s = fresh(1)
+    s.lreg[1], s.lreg[2] = 0x01000000, 0x3E800001  # 2**-125, a little above 2**-2
+    same(s, "SFPMAD", lreg_src_a=1, lreg_src_b=2, lreg_src_c=9, lreg_dest=3)
+    assert not s.lreg[3].any()
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 def test_multiply_add(mode: int, mask: str) -> None:

@@ -161,6 +161,15 @@ def test_mode_0_follows_the_overrides(
 
 
 @pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
+@pytest.mark.parametrize(("fmt", "mode"), [(1, 1), (5, 2)])
+def test_mode_0_reads_the_bank_of_the_thread(name: str, fmt: int, mode: int) -> None:
+    s = prepared(2, "some")
+    s.cfg[:, 1] = [(6 - fmt) << FORMAT, fmt << FORMAT]
+    s.thread_cfg[0, tf.CFG_STATE_ID_StateID.word] = 1
+    check(s, name, mode, 1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["SFPLOAD", "SFPSTORE"])
 def test_the_configured_base_is_added_to_the_row(name: str) -> None:
     """SFPLOAD: DstOffset = RWC.Dst + DEST_REGW_BASE, modulo 1024."""
     s = prepared(3, "some")

@@ -53,6 +53,20 @@ CASES = [
         for reg in (0, 6)
         for bonus in (False, True)
     ),
+    (
+        "ROUND",
+        [3, 5],
+        ALL_FOUR,
+        [sequence(byte(4))],
+        [macro(0, 3, 0), assemble("SFP_STOCH_RND", lreg_src_c=1, lreg_dest=5, instr_mod1=1)],
+    ),
+    (
+        "ROUND",
+        [5, 3],
+        ALL_FOUR,
+        [sequence(rounding=byte(6))],
+        [macro(0, 3, 0), assemble("SFPNOT", lreg_c=1, lreg_dest=5)],
+    ),
     ("SWAP", [mad(5)], ALL_FOUR, [sequence(byte(7), mad=byte(5))], [macro(0, 5, 0), NOP]),
     (
         "BUSY",

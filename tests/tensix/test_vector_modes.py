@@ -62,6 +62,17 @@ def test_exponential_at_the_ends_of_its_pieces() -> None:
     assert exponentials(list(ends)) == list(ends.values())
 
 
+# SFPPOPC
+
+
+@pytest.mark.parametrize("mod", range(1, 16))
+def test_the_top_of_an_empty_stack_is_0_and_not_in_use(mod: int) -> None:
+    for mask in ("some", "unused"):
+        s = fresh(3, mask)
+        s.cc_stack[7], s.cc_stack_en[7] = 1, 1  # left from an entry that was popped
+        agree(s, "SFPPOPC", instr_mod1=mod)
+
+
 # SFPCONFIG
 
 

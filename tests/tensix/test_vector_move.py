@@ -106,7 +106,7 @@ def test_shifts_of_a_third_register(mask: str) -> None:
     for seed in SEEDS:
         s = fresh(seed, mask)
         s.lreg[1] = (EDGES * 2)[seed : seed + 32]
-        for source in (0, 1, 7, 13):
+        for source in (0, 1, 7, 13, 15):
             same(s, "SFPSHFT2", instr_mod1=5, lreg_dest=6, lreg_src_c=1, imm12_math=source)
 
 
@@ -184,9 +184,10 @@ def test_config_exchanges_lane_by_lane() -> None:
     assert s.lane_config.tolist() == [DEST_INDEX] * 32
 
 
-def test_config_that_would_differ_between_lanes_is_refused() -> None:
+@pytest.mark.parametrize("lane", [0, 1, 3, 7])
+def test_config_that_would_differ_between_lanes_is_refused(lane: int) -> None:
     s = fresh(1)
-    s.cc[3] = 0
+    s.cc[lane] = 0
     fields = {"config_dest": 15, "instr_mod1": 1}
     assert refused("SFPCONFIG", s, imm16_math=DEST_INDEX, **fields) == "VECTOR-CONFIG-LANES"
     assert run(s, "SFPCONFIG", **fields) == 0  # nothing changes
