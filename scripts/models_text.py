@@ -277,6 +277,11 @@ REACHED = [
         'noted with reference = "llk": the ISA text leaves out the low bits; ttsim stops',
     ),
     (
+        "generalized_moe_gate: MOVB2D of one row (mode 0), which ttsim does not have",
+        "MOV-MODE",
+        'noted with reference = "llk", mode 1 (column 0 of one row) too, after the ISA text',
+    ),
+    (
         "ckernel_debug.h: dumps of SrcA, SrcB and Dst through the debug port",
         "SETDVALID",
         'executed with reference = "llk" as far as the array read port goes; other ports are'

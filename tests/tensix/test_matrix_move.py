@@ -62,36 +62,39 @@ def b2d(seed: int, fmt_a: int, fmt_b: int, mode: int, low: int, llk: bool = Fals
     s.thread_cfg[0, 0] = 1
     s.thread_cfg[0, 2:4] = 1  # formats from the configuration
     s.src_fmt[:] = UINT16
-    s.reference[0] = LLK if llk else 0
+    s.reference[0] = LLK if llk or mode < 2 else 0
     s.rwc[0] = (0, 8, 1000, 2)
     section(s, 1)
     model = Model(s)
     mask = {FP16: 0x8FFFE000, TF32: 0xFFFFFFFF}.get(fmt_b, 0xFFFF0000)
     if fmt_a == fmt_b and fmt_a in FIVE_BIT:
         mask = 0x8FFFE000
-    for i in range(8 if mode in (2, 3) else 4):
-        row = model.src[B][0][8 + 16 + (i if mode >= 4 else 0)]
+    rows, at = ((1, 5), (8, 0), (4, 0))[mode >> 1]  # one row may lie anywhere
+    for i in range(rows):
+        row = model.src[B][0][8 + 16 + at + (i if mode >= 4 else 0)]
         cells = [v & mask for v in flushed(row, 0)]
-        model.put((32 + 1000 + i) % 1024, cells[:1] * 16 if mode & 1 else cells, fmt_a, low, llk)
-    fields = {"dst": 32, "src": 16, "movb2d_instr_mod": mode, "addr_mode": 1, "dest_32b_lo": low}
-    assert run(s, "MOVB2D", **fields) == status.DONE
+        model.put(
+            (32 + at + 1000 + i) % 1024, cells[:1] * 16 if mode & 1 else cells, fmt_a, low, llk
+        )
+    fields = {"dst": 32 + at, "src": 16 + at, "movb2d_instr_mod": mode}
+    assert run(s, "MOVB2D", **fields, addr_mode=1, dest_32b_lo=low) == status.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [8, 12, 1016, 3]
 
 
-@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+@pytest.mark.parametrize("mode", range(6))
 @pytest.mark.parametrize("fmt_b", [FP16, TF32, BF16, INT8])
 @pytest.mark.parametrize("fmt_a", [FP16, TF32, BF16, INT32])
 def test_movb2d(fmt_a: int, fmt_b: int, mode: int) -> None:
     b2d(mode, fmt_a, fmt_b, mode, 0)
 
 
-@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+@pytest.mark.parametrize("mode", range(6))
 def test_movb2d_into_low_halves(mode: int) -> None:
     b2d(20 + mode, BF16, TF32, mode, 1)
 
 
-@pytest.mark.parametrize("mode", [2, 3, 4, 5])
+@pytest.mark.parametrize("mode", range(6))
 def test_movb2d_writes_32_bit_datums_by_the_tests_of_tt_llk(mode: int) -> None:
     """Reference llk with Fp32_enabled; the low half holds what B's format leaves of the cell."""
     b2d(30 + mode, BF16, BF16, mode, 0, llk=True)

@@ -232,8 +232,8 @@ def _b2d_mask(s: Any, t: Any) -> Any:
 class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6", formats="src"):
     """Copy rows of SrcB to Dst (MOVB2D, Wormhole ISA).
 
-    instr_mod 2: one row to eight; 3: its column 0 to all of them; 4: four rows; 5: column 0 of
-    each of four rows.
+    instr_mod 0: one row; 2: one row to eight; 4: four rows; 1, 3 and 5: column 0 of each to all
+    columns. ttsim has no 0 and 1, a kernel of tt-llk has: they need reference llk.
     """
 
     dst = bits(9, 0)
@@ -243,19 +243,21 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6", formats="src")
     dest_32b_lo = bits(23, mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.movb2d_instr_mod < 2 or f.movb2d_instr_mod > 5:
+        if f.movb2d_instr_mod > 5:
             return refuse(s, MODE, instr_mod=f.movb2d_instr_mod)
         status = banks.matrix_ready(s, SRCB)
+        if status == 0 and f.movb2d_instr_mod < 2:
+            status = excused(s, MODE, instr_mod=f.movb2d_instr_mod)
         if status:
             return status
-        rows = 8 if f.movb2d_instr_mod & 2 else 4
+        rows = 8 if f.movb2d_instr_mod & 2 else (4 if f.movb2d_instr_mod & 4 else 1)
         first = rwc.dst_row(s, t, f.dst)
         row = f.src + s.rwc[t, rwc.SRCB]
         status = unaligned(s, f.dst & 3 | first, f.src & 3 | row, rows)
         status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
-        first, row = down(first, rows), src_down(row, 1 if rows == 8 else 4)
+        first, row = down(first, rows), src_down(row, 4 if rows == 4 else 1)
         kind = _b2d_kind(s, t, f.dest_32b_lo)
         if kind < 0:
             return kind

@@ -32,7 +32,8 @@ MODE = error(
     "MOV-MODE",
     UNSUPPORTED,
     "this move with instr_mod {instr_mod} is not modelled",
-    "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5",
+    "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5, and 0 and 1 "
+    "with reference llk",
 )
 _DST_ROW = error(
     "MOV-DST-ROW",
