@@ -14,7 +14,7 @@ from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS
 from bhemu.tile import Tile
-from bhemu.why.repair.tiles import arguments, exchanges
+from bhemu.why.repair.tiles import arguments, exchanges, semaphores
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
@@ -56,7 +56,7 @@ class FileEdits:
     def every(self) -> Iterator[FileEdit]:
         """All of them, cheap and likely ones first."""
         if self._program.is_chip:
-            for found in (exchanges, arguments):
+            for found in (exchanges, semaphores, arguments):
                 for line, text, cost, cures in found(self._trials, self._lines):
                     yield FileEdit(line, text, cost, cures)
             return

@@ -33,6 +33,19 @@ def exchanges(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, floa
         yield line, f"exchange the ELFs of {a} and {b}", cost, _launches(trials, other)
 
 
+def semaphores(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
+    """The same for what the semaphores of the tiles hold at first."""
+    for number, part in enumerate(trials.program.tiles):
+        line = lines.key("tile", number, "semaphores")
+        for k, value in enumerate(part.semaphores):
+            for other in (value + 1, value - 1):
+                if other >= 0:
+                    held = (*part.semaphores[:k], other, *part.semaphores[k + 1 :])
+                    program = _with(trials.program, number, replace(part, semaphores=held))
+                    text = f"semaphore {k} is {other} at first instead of {value}"
+                    yield line, text, 0.8, _launches(trials, program)
+
+
 def _unlike(cores: Any, a: str, b: str) -> float:
     named = (Path(cores[a].elf).stem, Path(cores[b].elf).stem)
     return _NAMED if named == (b, a) else _OTHER
