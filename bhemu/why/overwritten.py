@@ -37,7 +37,8 @@ def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
             f" {last.where.core} overwrote it with {last.after:#x}"
         )
         who = place(last.where, clock, tile)
+        unit = last.where.thread is not None  # then its address is wrong, which others have set
         yield Finding("hang", "error", text, who, {"place": f"L1 {address:#x}"},
                       (f"the last change of it: {in_words(who)}",),
                       "leave the word to the core that it belongs to",
-                      likely("overwritten"))  # fmt: skip
+                      likely("other" if unit else "overwritten"))  # fmt: skip

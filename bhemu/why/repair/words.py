@@ -38,6 +38,7 @@ def _by_word(fields: object) -> dict[int, list[tuple[str, Field]]]:
 
 _RS2 = 31 << 20
 _CLEARED = 0.02  # how much less likely it is that a size or stride was meant to be 0
+_SAME = 0.01  # how much likelier it is that a field was meant to be as another of its word
 _LATER = 0.05  # of values taken in turn, that the first should be a later one
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
 _CONFIG = _by_word(config_fields)
@@ -54,6 +55,8 @@ def _parts(fields: list[tuple[str, Field]], value: int) -> Iterator[Change]:
         for other, far in alternatives(now, field.mask.bit_length()):
             changed = value & ~(field.mask << field.shift) | other << field.shift
             cleared = _CLEARED if other == 0 and field.mask > 1 else 0.0
+            if other > 1 and any(value >> f.shift & f.mask == other for _, f in fields):
+                cleared -= _SAME
             yield changed, f"{name} = {other:#x} instead of {now:#x}", far + cleared
 
 
