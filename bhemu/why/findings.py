@@ -9,6 +9,8 @@ from bhemu.history import History
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
+from bhemu.riscv.formats import Branch
+from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.chain import Chain, Link
 from bhemu.why.likelihood import LIKELY, likely
@@ -65,8 +67,8 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store without inlined functions of one line, such as `store`."""
-    while where.thread is None and where.inlined and where.function and _has_one_line(tile, where):
+    """The place of a load or store without inlined accessors: one line, no loop, as `store`."""
+    while where.thread is None and where.inlined and where.function and _is_accessor(tile, where):
         call, *rest = where.inlined
         where = replace(
             where, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
@@ -74,8 +76,8 @@ def outside_helpers(tile: Tile, where: Where) -> Where:
     return where
 
 
-def _has_one_line(tile: Tile, where: Where) -> bool:
-    """Whether all code of the inlined function of a place stems from one line of it."""
+def _is_accessor(tile: Tile, where: Where) -> bool:
+    """Whether all code of the inlined function of a place stems from one line, without a branch."""
     if where.core is None or where.pc is None:
         return False
     core = tile.core[where.core]
@@ -83,12 +85,19 @@ def _has_one_line(tile: Tile, where: Where) -> bool:
     lines: set[tuple[str | None, int | None]] = set()
     for pc in range(low, high, 4):
         name, calls = core.inlined(pc)
+        if name == where.function and _branches(tile.read32(pc)):
+            return False
         _, file, line = core.locate(pc)
         for call in calls:
             if name == where.function and line:
                 lines.add((file, line))
             name, file, line = call.function, call.file, call.line
     return len(lines) == 1
+
+
+def _branches(word: int) -> bool:
+    cls: Any = decode(word)
+    return cls is not None and issubclass(cls, Branch)
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
