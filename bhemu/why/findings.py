@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bhemu.core import Core
 from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
 from bhemu.history import History
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
-from bhemu.riscv.formats import Branch
+from bhemu.riscv.formats import Branch, Load
+from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.chain import Chain, Link
@@ -67,7 +69,7 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store without inlined accessors: one line, no loop, as `store`."""
+    """The place of a load or store without inlined accessors: one line, no poll, as `store`."""
     while where.thread is None and where.inlined and where.function and _is_accessor(tile, where):
         call, *rest = where.inlined
         where = replace(
@@ -77,15 +79,16 @@ def outside_helpers(tile: Tile, where: Where) -> Where:
 
 
 def _is_accessor(tile: Tile, where: Where) -> bool:
-    """Whether all code of the inlined function of a place stems from one line, without a branch."""
+    """Whether all code of the inlined function of a place stems from one line, and is no poll."""
     if where.core is None or where.pc is None:
         return False
     core = tile.core[where.core]
     _, low, high = core.function(where.pc)
+    loads = _is(tile, where.pc, Load)
     lines: set[tuple[str | None, int | None]] = set()
     for pc in range(low, high, 4):
         name, calls = core.inlined(pc)
-        if name == where.function and _branches(tile.read32(pc)):
+        if loads and name == where.function and _loops(tile, core, pc):
             return False
         _, file, line = core.locate(pc)
         for call in calls:
@@ -95,9 +98,19 @@ def _is_accessor(tile: Tile, where: Where) -> bool:
     return len(lines) == 1
 
 
-def _branches(word: int) -> bool:
-    cls: Any = decode(word)
-    return cls is not None and issubclass(cls, Branch)
+def _loops(tile: Tile, core: Core, pc: int) -> bool:
+    """Whether the instruction is a branch back to code of the same call of an inlined function."""
+    if not _is(tile, pc, Branch) or (offset := Branch.offset.get(tile.read32(pc))) > 0:
+        return False
+    name, calls = core.inlined(pc)
+    other, outer = core.inlined(pc + offset)
+    names = (other, *(call.function for call in outer))
+    return any(names[i] == name and outer[i:] == calls for i in range(len(names)))
+
+
+def _is(tile: Tile, pc: int, kind: type[Instruction]) -> bool:
+    cls: Any = decode(tile.read32(pc))
+    return cls is not None and issubclass(cls, kind)
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
