@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fuzz.campaign import LONG
 from riscv.lockstep.pair import OWN
-from riscv.polling_programs import CLOCK, DATA, FLAGS, START, STREAM, programs
+from riscv.polling_programs import CLOCK, DATA, FLAGS, STREAM, programs, start
 
 from bhemu import Chip
 from bhemu.errors import NoProgress
@@ -71,11 +71,7 @@ def chips(seed: int, **options: Any) -> list[Chip]:
         chip.network.state.skipping[0] = skipping
         chip.write(*SENDER, VALUES, values)
         for xy, cores in texts.items():
-            tile = chip.tile[xy]
-            for core, text in cores.items():
-                tile.write(START[core], text)
-                tile.core[core].set_reset_pc(START[core])
-                tile.core[core].release()
+            start(chip.tile[xy], cores)
     return made
 
 
@@ -113,9 +109,9 @@ def test_random_pollers(engine: str, quantum: int) -> None:
             assert differences(made) == [], f"quantum {quantum}, seed {seed}, piece {piece}"
             skipped += int(made[0].network.state.skip_until.any())
             if r.random() < 0.2:
-                xy, value = r.choice(POLLERS), r.randrange(20)
+                xy, flag, value = r.choice(POLLERS), r.randrange(5), r.randrange(20)
                 for chip in made:
-                    chip.write32(*xy, FLAGS + 4 * r.randrange(1), value)
+                    chip.write32(*xy, FLAGS + 4 * flag, value)
     assert skipped
 
 

@@ -26,6 +26,7 @@ from bhemu.riscv.asm import (
 )
 from bhemu.riscv.asm import li as _li
 from bhemu.riscv.isa import rv32i
+from bhemu.tile import Tile
 
 FLAGS = 0x80000  # a word per core, which counts its steps up
 DATA = 0x90000
@@ -115,6 +116,14 @@ class Poller:
         end = self.r.choice(([PARK], [*li(A1, DATA), lw(A0, A1), jal(ZERO, -4)]))
         start = [tt("SEMINIT", max_value=15, init_value=2, sem_sel=2)] if self.core == 1 else []
         return code(start, body, end)
+
+
+def start(tile: Tile, texts: dict[str, bytes]) -> None:
+    """Put the programs where they begin and release their cores."""
+    for core, text in texts.items():
+        tile.write(START[core], text)
+        tile.core[core].set_reset_pc(START[core])
+        tile.core[core].release()
 
 
 def programs(seed: int, steps: int) -> dict[str, bytes]:

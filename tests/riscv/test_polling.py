@@ -18,9 +18,9 @@ from riscv.polling_programs import (
     FLAGS,
     MCYCLE,
     SEMAPHORES,
-    START,
     STREAM,
     programs,
+    start,
 )
 
 from bhemu import memmap as mm
@@ -57,10 +57,7 @@ def loaded(engine: str, texts: dict[str, bytes], **options: Any) -> list[Tile]:
     tiles = [Tile(engine=engine, ub="silicon", **options) for _ in range(2)]
     for tile, counted in zip(tiles, (1, 0), strict=True):
         tile.state.count_passes[0] = counted
-        for core, text in texts.items():
-            tile.write(START[core], text)
-            tile.core[core].set_reset_pc(START[core])
-            tile.core[core].release()
+        start(tile, texts)
     return tiles
 
 
