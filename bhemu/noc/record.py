@@ -22,6 +22,7 @@ MEMORY_SHIFT = 18
 MEMORY_PAGE = 1 << MEMORY_SHIFT  # bytes of a page of memory
 MEMORY_PAGES = (1 << 32) >> MEMORY_SHIFT
 UNTIL_WORDS = 1024
+BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 MEMBERS = (
     Member("map", _u32, (2, 2, COORDINATES), "endpoints by coordinate (devices/noc_map.py)"),

@@ -13,7 +13,7 @@ from bhemu.jit.calls import call_step, l1_word
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery, skipped_rounds
 from bhemu.noc.grid import TILES
-from bhemu.noc.skipped_rounds import BETWEEN, DELIVERY, TILES_RUN
+from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN
 from bhemu.noc.tile_records import tile_of
 from bhemu.tensix.polling_rounds import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE

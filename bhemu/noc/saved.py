@@ -7,8 +7,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.grid import TILES
-from bhemu.noc.record import MEMBERS
-from bhemu.noc.skipped_rounds import BETWEEN, DELIVERY
+from bhemu.noc.record import BETWEEN, DELIVERY, MEMBERS
 from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
 
 _HOSTS = ("until_count", "until_tile", "until_address", "until_value", "limit", "wanted", "refused")

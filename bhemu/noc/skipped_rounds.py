@@ -13,11 +13,11 @@ import numpy as np
 from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
 from bhemu.noc.grid import TILES
+from bhemu.noc.record import BETWEEN, TILES_RUN
 from bhemu.noc.tile_records import tile_of
 from bhemu.tensix.polling_rounds import period, room, skip
 from bhemu.tensix.stops import STOP_TIME
 
-BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the chip's round
 _LONGEST_PERIOD = 64  # rounds, of which one less may have to be run to catch up
 
 

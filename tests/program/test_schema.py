@@ -319,10 +319,7 @@ def test_missing_pieces(text, answer):
         (HEAD.replace("k.elf", "no.elf"), "[cores]: [trisc0]: elf: no such file: no.elf"),
         (HEAD + INPUT.replace("a.npy", "no.npy"), "[[input]] 1: file: no such file: no.npy"),
         (HEAD + OUTPUT + "expect = 'no.npy'\n", "[[output]] 1: expect: no such file: no.npy"),
-        (
-            HEAD + SHAPED + 'save = "a\\u0000"\n',
-            "[[output]] 1: save: no file has the name 'a\\x00'",
-        ),
+        (HEAD + SHAPED + 'save = "\\u0000"\n', "[[output]] 1: save: no file has the name '\\x00'"),
         (HEAD + SHAPED + "save = ''\n", "[[output]] 1: save: no file has the name ''"),
         (HEAD + SHAPED + "save = 'no/c.npy'\n", "[[output]] 1: save: no such folder: no"),
         (IMAGE + "[image]\nfile = 'no.npz'\n", "[image]: file: no such file: no.npz"),
