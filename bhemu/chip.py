@@ -140,9 +140,9 @@ class Chip(OneThread):
         self._handed_out.add(t)
         return self.numbered(t)
 
-    def handed_out(self) -> Sequence[Tile]:
-        """The tiles that a user may hold."""
-        return [self._tiles[t] for t in sorted(self._handed_out)]
+    def handed_out(self) -> Sequence[tuple[int, Tile]]:
+        """The tiles that a user may hold, with their numbers."""
+        return [(t, self._tiles[t]) for t in sorted(self._handed_out)]
 
     def number_of(self, xy: object) -> int:
         """The number of the Tensix tile at a translated coordinate; InputError elsewhere."""

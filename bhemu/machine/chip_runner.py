@@ -59,8 +59,8 @@ class ChipPart(Protocol):
     def made(self) -> Sequence[ChipTile]:
         """The tiles that are made, in the order of their numbers."""
 
-    def handed_out(self) -> Sequence[ChipTile]:
-        """The tiles that a user may hold, and may have changed in any way."""
+    def handed_out(self) -> Sequence[tuple[int, ChipTile]]:
+        """The tiles, with their numbers, that a user may hold and may have changed in any way."""
 
     def number_of(self, xy: object) -> int:
         """The number of the Tensix tile at a coordinate; InputError elsewhere."""
@@ -71,8 +71,9 @@ class _Ask:
     """What a run waits for beside the words in the record, and how long."""
 
     until: Callable[[Any], bool] | None
-    deadline: float | None
+    deadline: float | None  # without what is spent on compiling
     rounds: int | None
+    earliest: float = 0.0  # time.monotonic() at the deadline if nothing is compiled
 
 
 class ChipRunner:
@@ -111,10 +112,12 @@ class ChipRunner:
         self._check_error(resume)
         c = self._network.state
         c.limit[0] = -1 if limit is None else count_to("limit", int(c.clock[0]), limit)
+        seconds = None if timeout_s is None else arguments.seconds("timeout_s", timeout_s)
         ask = _Ask(
             self._put_until(until),
-            None if timeout_s is None else self._now() + arguments.seconds("timeout_s", timeout_s),
+            None if seconds is None else self._now() + seconds,
             None if most is None else count_to("rounds", int(c.round[0]), most),
+            time.monotonic() + (seconds or 0.0),
         )
         if not self.goes_on:
             self._quiet_since, self._next_look = int(c.round[0]), self._livelock
@@ -147,6 +150,11 @@ class ChipRunner:
         """The time without what was spent on compiling."""
         spent = sum(tile.backend.table.seconds for tile in self._chip.made())
         return time.monotonic() - spent
+
+    def _is_over(self, ask: _Ask) -> bool:
+        if ask.deadline is None or time.monotonic() < ask.earliest:
+            return False
+        return self._now() >= ask.deadline
 
     def _check_error(self, resume: bool) -> None:
         if self.error is None:
@@ -188,10 +196,10 @@ class ChipRunner:
 
     def _leave_breakpoints(self) -> None:
         """Everything may have changed; a core that was seen on a breakpoint leaves it."""
-        for tile in self._chip.handed_out():
+        for t, tile in self._chip.handed_out():
             tile.before_run()
             watchpoints.refresh(tile.state)
-            self._network.wake(self._chip.number_of(tile.xy), tile.state)
+            self._network.wake(t, tile.state)
             self._skip_seen(tile)
 
     def _skip_seen(self, tile: ChipTile) -> None:
@@ -214,7 +222,7 @@ class ChipRunner:
                 return self._stop("until")
             if ask.rounds is not None and c.round[0] >= ask.rounds:
                 return self._stop("rounds")
-            if ask.deadline is not None and self._now() >= ask.deadline:
+            if self._is_over(ask):
                 return self._stop("timeout")
             if ask.until is None and status == 0:
                 faster = time.monotonic() - begin < _CALL_SECONDS / 2
@@ -342,7 +350,7 @@ class ChipRunner:
         quiet = int(c.round[0]) - self._quiet_since
         if c.delivered[0] == self._delivered and (not self._livelock or quiet < self._next_look):
             return
-        executed = sum(int(tile.state.executed.sum()) for tile in self._chip.made())
+        executed = self._network.executed()
         if (c.delivered[0], executed) != (self._delivered, self._executed):
             self._delivered, self._executed = int(c.delivered[0]), executed
             self._quiet_since, self._next_look = int(c.round[0]), self._livelock

@@ -97,6 +97,11 @@ class Network:
         """Whether a request is not delivered yet."""
         return any(s.noc_requests[0] for s in self.joined.values())
 
+    def executed(self) -> int:
+        """Tensix words that all tiles have executed."""
+        counts = [s.executed for s in self.joined.values()]
+        return int(np.concatenate(counts).sum()) if counts else 0
+
     def endpoint(self, noc: int, xy: XY) -> int:
         """The word of the endpoint at a coordinate (noc_map.py)."""
         x, y = xy
