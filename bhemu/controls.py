@@ -187,7 +187,7 @@ class Controls:
     def _begin_history(self) -> None:
         """What was before is no past of what is on the tile now."""
         if self.machine.observer is not None:
-            self.machine.observer = History(self.machine.tile, self.machine)
+            self.machine.observer.put_back()
 
     def where(self) -> status.Standing:
         """Where every core and thread stands and what it waits for; prints as lines."""

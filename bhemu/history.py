@@ -17,6 +17,7 @@ from bhemu import arguments, snapshot
 from bhemu.core import Core
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import PAGE
+from bhemu.machine.runner import Runner
 from bhemu.machine.stepping import Machine, is_call
 from bhemu.machine.stop import Stop, now
 from bhemu.parts import TilePart
@@ -28,6 +29,7 @@ MOST = 64  # marks; beyond that every second one is dropped
 _WINDOW, _WIDER = 2000, 8  # how far back reverse_continue looks at first, and how that grows
 _RET = 0x00008067
 _STOPS = ("breakpoint", "watchpoint")
+_ZEROS = bytes(PAGE)
 
 
 @dataclass(frozen=True)
@@ -48,20 +50,40 @@ class Mark:
 
     def snapshot(self) -> snapshot.Snapshot:
         """The tile's state at that moment."""
-        buffer = np.frombuffer(b"".join(self.pages), np.uint8).copy()
+        buffer = np.frombuffer(bytearray().join(self.pages), np.uint8)
         return snapshot.of_record(buffer, self.about, self.images, self.error)
 
 
 def _pages(buffer: npt.NDArray[np.uint8], last: Mark | None) -> tuple[bytes, ...]:
-    """The pages of a record; those that `last` has too are the same objects."""
-    rows = buffer.reshape(-1, PAGE)
+    """The pages of a record; those that `last` has too are the same objects, and all zeros one."""
+    rows = buffer.view(np.uint64).reshape(-1, PAGE // 8)
     if last is None:
-        return tuple(row.tobytes() for row in rows)
-    before = np.frombuffer(b"".join(last.pages), np.uint8).reshape(-1, PAGE)
+        return tuple(row.tobytes() if row.any() else _ZEROS for row in rows)
+    before = np.frombuffer(b"".join(last.pages), np.uint64).reshape(rows.shape)
     differ = (rows != before).any(axis=1)
     return tuple(
         row.tobytes() if new else old
         for row, new, old in zip(rows, differ, last.pages, strict=True)
+    )
+
+
+def mark_of(tile: TilePart, machine: Runner, last: Mark | None, *, changed: bool = False) -> Mark:
+    """A tile as it stands; what is the same as in `last` is shared with it."""
+    s = tile.state
+    buffer = snapshot.whole_record(tile)
+    record = buffer.view(DTYPE)
+    for name in snapshot.HOSTS:
+        record[name] = 0
+    about, images = snapshot.outside(tile, machine, {"seed": 0, "poison": None})
+    return Mark(
+        now(s),
+        tuple(int(n) for n in s.retired),
+        tuple(int(n) for n in s.executed),
+        _pages(buffer, last),
+        about,
+        images,
+        machine.error,
+        changed,
     )
 
 
@@ -107,10 +129,10 @@ class History:
         """A run begins: what a host has changed since the last one is a moment too."""
         if self._replaying:
             return
-        mark = self._mark(changed=True)
+        mark = self._look()
         if self._left is None or mark.pages != self._left.pages:
             self._keep(lambda old: old.clock <= mark.clock)
-            self._add(mark)
+            self._add(self._mark(changed=True))
             return
         # What a host had changed later is not done again by this run.
         others = [old.clock for old in self._marks if old.changed and old.clock > mark.clock]
@@ -130,35 +152,38 @@ class History:
     def run_ended(self) -> None:
         """The user sees the tile."""
         if not self._replaying:
-            self._left = self._mark()
+            self._left = self._look()
             self._last = max(self._last, self._left.clock)
+
+    def put_back(self) -> None:
+        """What was before is no past of what is on the tile now."""
+        if not self._replaying:
+            self._marks, self._left = [], None
+            self._last = now(self.tile.state)
+            self._add(self._mark())
 
     def _add(self, mark: Mark) -> None:
         if self._marks and mark.clock < self._marks[-1].clock:
             return  # a part of the past is run again
         self._marks.append(mark)
-        if len(self._marks) > MOST:
+        if len(self._marks) > self._most():
             del self._marks[1:-1:2]
             self._every *= 2
 
+    def _newest(self) -> Mark | None:
+        return self._marks[-1] if self._marks else None
+
+    def _most(self) -> int:
+        """Marks that are kept."""
+        return MOST
+
+    def _look(self) -> Mark:
+        """What a host may change between two runs, as it stands."""
+        return self._mark()
+
     def _mark(self, *, changed: bool = False) -> Mark:
-        tile, s = self.tile, self.tile.state
-        buffer = snapshot.whole_record(tile)
-        record = buffer.view(DTYPE)
-        for name in snapshot.HOSTS:
-            record[name] = 0
-        about, images = snapshot.outside(tile, self.machine, {"seed": 0, "poison": None})
-        last = self._left or (self._marks[-1] if self._marks else None)
-        return Mark(
-            now(s),
-            tuple(int(n) for n in s.retired),
-            tuple(int(n) for n in s.executed),
-            _pages(buffer, last),
-            about,
-            images,
-            self.machine.error,
-            changed,
-        )
+        last = self._left or self._newest()
+        return mark_of(self.tile, self.machine, last, changed=changed)
 
     # Moments
 
@@ -177,7 +202,7 @@ class History:
         finally:
             self._replaying = False
             self.machine.conditions.counting = True
-            self._left = self._mark()
+            self._left = self._look()
 
     @contextmanager
     def unobserved(self) -> Iterator[None]:

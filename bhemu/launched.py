@@ -66,9 +66,13 @@ class Launched:
             return Ended(stop, error)
 
     def keep_history(self) -> None:
-        """What a question about a run of one tile needs; before it runs."""
+        """The tile that is looked at can be stepped, forwards and back; before it runs."""
         if self.chip is None:
             self.tile.keep_history()
+        else:
+            from bhemu.chip_history import ChipHistory
+
+            ChipHistory(self.tile, self.chip)
 
     def check(self) -> list[OutputResult]:
         """The outputs: saved, compared."""

@@ -25,6 +25,7 @@ LAYERS = (
     ("tile",),
     ("chip_snapshot", "chip_parts"),
     ("chip",),
+    ("chip_history",),
     ("llk", "placing"),
     ("metal",),
     ("launch_chip",),

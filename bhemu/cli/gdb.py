@@ -31,8 +31,8 @@ def command(**values: Any) -> int:
 
     Nothing has been executed yet when gdb attaches. It reads the ELFs' symbols by itself. monitor
     takes every command of `bhemu step`; reverse-step and reverse-continue go back. Of a chip it
-    shows the tile of --tile, which the others run along with, and does not go back. The server ends
-    when gdb kills the program, or with Ctrl-C.
+    shows the tile of --tile, which the others run along with. The server ends when gdb kills the
+    program, or with Ctrl-C.
     """
     chosen = settings(values)
     with _listener(values["host"], values["port"]) as listener:

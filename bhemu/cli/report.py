@@ -31,7 +31,8 @@ def command(**values: Any) -> int:
         from bhemu.cli.target import Target
 
         target = Target(chosen, progress)
-        target.keep_history()
+        if target.chip is None:
+            target.keep_history()
     with progress.running(target):
         ended = target.finish()
     found = findings(target, progress, ended)

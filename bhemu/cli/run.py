@@ -49,7 +49,7 @@ def command(**values: Any) -> int:
 
             checks = known.named(values["checks"])
         target = Target(chosen, progress)
-        if checks is not None:
+        if checks is not None and target.chip is None:
             target.keep_history()
     code = _run(target, chosen, progress, checks)
     progress.say(f"{progress.seconds:.2f} s")

@@ -63,12 +63,7 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
 
         chosen.check_save()
         target = Target(chosen, progress)
-        if target.chip is None:
-            target.tile.keep_history()
-        else:
-            from bhemu.machine.chip_stepping import ChipMachine
-
-            target.tile.machine = ChipMachine(target.tile, target.chip)
+        target.keep_history()
     program = target.of_tile()
     return Stepper(target.tile, program, Sources(program, folders), output.say)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bhemu.cli.target import Target
     from bhemu.launched import Ended
     from bhemu.why.check import Context
-    from bhemu.why.chip_history import ChipHistory
     from bhemu.why.findings import Finding
 
 
@@ -40,18 +39,12 @@ def command(**values: Any) -> int:
         from bhemu.cli.target import Target
 
         target = Target(chosen, progress)
-        target.keep_history()
-        past = None
-        if target.chip is not None and values["place"] is not None:
-            from bhemu.why.chip_history import ChipHistory
-
-            past = ChipHistory(target.tile, target.chip)
+        if target.chip is None or values["place"] is not None:
+            target.keep_history()
     with progress.running(target):
         ended = target.finish()
     if values["place"] is not None:
-        if past is not None:
-            past.ran()
-        return _place(target, past, values["local"], values["place"])
+        return _place(target, values["local"], values["place"])
     return show(findings(target, progress, ended), chosen.as_json)
 
 
@@ -75,11 +68,11 @@ def show(found: "list[Finding]", as_json: bool) -> int:
     return EXIT_DIFFERS if found else EXIT_OK
 
 
-def _place(target: "Target", past: "ChipHistory | None", core: str, text: str) -> int:
+def _place(target: "Target", core: str, text: str) -> int:
     from bhemu.why.findings import chain
 
     chosen = target.chosen
-    links = chain(target.tile, chosen.program, core, text, past)
+    links = chain(target.tile, chosen.program, core, text)
     if chosen.as_json:
         shown = {"place": text, "links": [link.as_dict() for link in links]}
         output.say(json.dumps(shown, indent=2))

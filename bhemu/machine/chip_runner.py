@@ -12,7 +12,7 @@ from bhemu import arguments, errors, interrupts, report
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.jit.subset import JIT
-from bhemu.machine.runner import count_to, resolve
+from bhemu.machine.runner import Observer, count_to, resolve
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
 from bhemu.memmap import HOST, L1_SIZE
@@ -84,6 +84,7 @@ class ChipRunner:
         self.error: BhemuError | None = None
         self.broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
+        self.observer: Observer | None = None
         self._running = False
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
@@ -110,6 +111,8 @@ class ChipRunner:
         """Run rounds until a stop; see Chip.run."""
         self.check_idle("run")
         self._check_error(resume)
+        if self.observer:
+            self.observer.run_begins()  # what follows is no change that a host has made
         c = self._network.state
         c.limit[0] = -1 if limit is None else count_to("limit", int(c.clock[0]), limit)
         seconds = None if timeout_s is None else arguments.seconds("timeout_s", timeout_s)
@@ -135,11 +138,15 @@ class ChipRunner:
         finally:
             self._running = False
             self._network.call("catch_up", 0)
+            if self.observer:
+                self.observer.run_ended()
         return self.last
 
     def restored(self, error: BhemuError | None, broken: int | None) -> None:
         """The chip was put back to a state in which `error` had stopped it, at tile `broken`."""
         self.error, self.broken, self.last = error, broken, None
+        if self.observer:
+            self.observer.put_back()
 
     def check_idle(self, what: str) -> None:
         """InputError while a run goes on."""
@@ -218,6 +225,8 @@ class ChipRunner:
                 return stopped
             if status == 0:
                 self._look_for_livelock()
+            if self.observer:
+                self.observer.run_pauses()
             if ask.until is not None and c.round[0] != before and self._holds(ask.until):
                 return self._stop("until")
             if ask.rounds is not None and c.round[0] >= ask.rounds:

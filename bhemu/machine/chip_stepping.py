@@ -44,7 +44,7 @@ class ChipMachine(Machine):
     ) -> Stop:
         """As Chip.run; `until` is about this tile, without it the program's end condition holds.
 
-        limit: in units of this tile's clock, exact, as is the clock of a stop at this tile.
+        limit: in units of this tile's clock, exact; the clock of a stop is that of this tile.
         """
         self.check_idle("run")
         asked: Callable[[Any], bool] | str | None
@@ -61,7 +61,5 @@ class ChipMachine(Machine):
             reached = self._chip.run(asked, timeout_s=timeout_s, resume=resume)
         finally:
             s.limit[0] = -1
-        own = reached.where is not None and reached.where.tile == self.tile.xy
-        own = own or reached.reason in ("limit", "step", "watchpoint")
-        self.last = replace(reached, clock=now(s)) if own else reached
+        self.last = replace(reached, clock=now(s))
         return self.last

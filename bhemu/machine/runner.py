@@ -94,6 +94,9 @@ class Observer(Protocol):
     def run_ended(self) -> None:
         """Whatever ended it."""
 
+    def put_back(self) -> None:
+        """It was reset, or put back to another state."""
+
 
 class Runner:
     """The run loop of one tile; remembers the error that stopped it and where it was seen to stop.

@@ -34,7 +34,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:
     """Run a program once more and tell what is wrong, or what made the place `where` what it is."""
     target = Launched(unsaved(program), one_tile=where is not None, quantum=quantum)
-    target.keep_history()
+    if target.chip is None:
+        target.keep_history()
     ended = target.finish()
     if where is None:
         return findings(context(target, ended, quantum), target, ended.error)

@@ -54,13 +54,12 @@ class Chain:
 
     tile: Tile
     inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
-    past: History | None = None  # in place of the tile's own
     links: list[Link] = field(default_factory=list)
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
 
     @property
     def _history(self) -> History:
-        return self.tile.history if self.past is None else self.past
+        return self.tile.history
 
     def why(self, place: str, found: tuple[Span, ...]) -> list[Link]:
         """The links behind a place as it is now, causes behind their effects."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from bhemu.core import Core
 from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
-from bhemu.history import History
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
@@ -139,20 +138,15 @@ def in_words(who: dict[str, Any]) -> str:
     return text + (f", clock {who['instant']}" if "instant" in who else "")
 
 
-def chain(
-    tile: Tile, program: Program, core: str, text: str, past: History | None = None
-) -> list[Link]:
-    """The links behind a place; the tile is left somewhere in the past.
-
-    past: where the history of a tile of a chip is kept.
-    """
+def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
+    """The links behind a place; the tile, which keeps a history, is left somewhere in the past."""
     inputs = []
     for spec in program.inputs:
         if spec.dram is not None or (spec.tiles and tile.xy not in spec.tiles):
             continue
         low = resolve(tile, spec.at)
         inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
-    return Chain(tile, tuple(inputs), past).why(text, find(tile, program, core, text))
+    return Chain(tile, tuple(inputs)).why(text, find(tile, program, core, text))
 
 
 _NO_WORD = "ENC-OPCODE"  # who pushes such a word is wrong

@@ -83,13 +83,16 @@ def test_a_tile_of_a_chip(tmp_path) -> None:
     shown = gdb(
         tmp_path, "elfs/matmul_mcast", "monitor rwatch sem:1", "continue", "monitor delete",
         "break pack.c:18", "continue", "bt 1", "stepi", "delete", "continue", "reverse-stepi",
+        "watch *(unsigned *)0x30880", "reverse-continue", "monitor goto 20000",
         options=("--tile", "2,2"),
     )  # fmt: skip
     assert 'Thread 4 "trisc2" hit Breakpoint 1' in shown
     assert "sem:1: read" in shown
     assert "tile (2,2)" in shown
     assert "the run has ended: until" in shown
-    assert "does not support this command" in shown
+    assert "by tile (1,2) ncrisc" in shown
+    assert "clock 20000" in shown
+    assert "Error" not in shown
 
 
 @needs_gdb

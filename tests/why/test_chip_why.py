@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 import bhemu as package
+from bhemu.chip_history import ChipHistory
 from bhemu.cli import main
 from bhemu.launched import Launched
 from bhemu.machine.chip_stepping import ChipMachine
 from bhemu.program.schema import ENGINES, load_program
-from bhemu.why.chip_history import ChipHistory
 from bhemu.why.findings import chain
 
 MCAST = Path(package.__file__).parent.parent / "elfs" / "matmul_mcast"
@@ -22,16 +22,16 @@ PAGE = 0x30880  # of a buffer of tile (2,2), which tile (1,2) fills by multicast
 def ran(engine: str | None = None) -> tuple[Launched, ChipHistory]:
     launched = Launched(load_program(MCAST), (2, 2), engine=engine)
     assert launched.chip is not None
-    past = ChipHistory(launched.tile, launched.chip)
+    launched.keep_history()
     launched.run()
-    past.ran()
-    return launched, past
+    assert isinstance(launched.tile.history, ChipHistory)
+    return launched, launched.tile.history
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_semaphore_of_a_tile(engine) -> None:
-    launched, past = ran(engine)
-    links = chain(launched.tile, launched.part((2, 2)), "brisc", "sem:1", past)
+    launched, _ = ran(engine)
+    links = chain(launched.tile, launched.part((2, 2)), "brisc", "sem:1")
     said = [(one.where.tile, one.where.decoded.split()[0]) for one in links if one.where]
     assert said[:2] == [((2, 2), "SEMGET"), ((2, 2), "SEMPOST")]
     assert said[-1] == ((2, 2), "SEMINIT")
@@ -39,8 +39,8 @@ def test_a_semaphore_of_a_tile(engine) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_came_over_the_noc_names_its_sender(engine) -> None:
-    launched, past = ran(engine)
-    (link,) = chain(launched.tile, launched.part((2, 2)), "brisc", f"{PAGE:#x}", past)
+    launched, _ = ran(engine)
+    (link,) = chain(launched.tile, launched.part((2, 2)), "brisc", f"{PAGE:#x}")
     assert (link.where.tile, link.where.core) == ((1, 2), "ncrisc")
     assert link.where.file is not None
     assert link.text == "it came over the NoC"

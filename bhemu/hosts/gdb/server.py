@@ -59,7 +59,7 @@ class Session:
             "k": self._kill,
             "vKill": self._kill,
             "QStartNoAckMode": self._no_acknowledgements,
-            "qSupported": lambda _: _FEATURES.encode() + (_BACK if target.goes_back else b""),
+            "qSupported": lambda _: _FEATURES.encode() + _BACK,
             "qC": lambda _: f"QC{self._core + 1:x}".encode(),
             "qAttached": lambda _: b"1",
             "qSymbol": lambda _: _OK,

@@ -9,7 +9,6 @@ from bhemu.debug.stepper import Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
 from bhemu.hosts.gdb.description import CSRS, PC
 from bhemu.launched import Launched
-from bhemu.machine.chip_stepping import ChipMachine
 from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.tensix.state import LOCAL_SIZE
@@ -35,15 +34,11 @@ class Target:
     def __init__(self, launched: Launched) -> None:
         self.tile = tile = launched.tile
         program = launched.part(tile.xy)
-        if launched.chip is not None:
-            tile.machine = ChipMachine(tile, launched.chip)
-        self.goes_back = launched.chip is None
+        launched.keep_history()
         self._lines: list[str] = []
         self._stepper = Stepper(tile, program, Sources(program), self._lines.append)
         self._breakpoints: dict[int, list[int]] = {}
         self._watchpoints: dict[tuple[int, int, str], int] = {}
-        if self.goes_back:
-            tile.keep_history()
 
     def core(self, index: int) -> Core:
         """Core 0-4."""

@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
+from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError
 from bhemu.machine.watching import spans
 from bhemu.tensix.state import MEMBERS
 from bhemu.tile import Tile
 from bhemu.why.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.chip_history import ChipHistory
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
 from bhemu.why.perturb import (
@@ -95,19 +95,17 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
 
 def _last_writer(context: Context, tile: Tile, name: str) -> dict[str, object]:
     """Who left the value, from the history of the run that the user saw, of a chip of one more."""
-    past = None
     if context.is_chip:
         chip = context.launch(engine="compiled", **context.alone)
         tile = chip.tile[tile.xy]
-        past = ChipHistory(tile, chip)
+        ChipHistory(tile, chip)
         with suppress(BhemuError):
             chip.run()
-        past.ran()
     else:
         tile = context.tile
         if tile.machine.observer is None:
             return {"place": name}
-    links = Chain(tile, past=past).why(name, spans(tile, "brisc", name))
+    links = Chain(tile).why(name, spans(tile, "brisc", name))
     made = next((link for link in links if link.where is not None), None)
     return {"place": name} if made is None else place(made.where, made.clock, tile)
 

@@ -1,0 +1,108 @@
+"""Going back on a tile of a chip: each moment is that of the run forward, of all tiles."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import bhemu as package
+from bhemu import chip_history
+from bhemu.cli import main
+from bhemu.launched import Launched
+from bhemu.program.schema import ENGINES, load_program
+
+ROOT = Path(package.__file__).parent.parent
+MCAST = ROOT / "elfs" / "matmul_mcast"
+SEMAPHORE = re.compile(r"sem:1: (\w+ -> \w+), clock (\d+)")
+
+
+def stepped(**options: object) -> Launched:
+    launched = Launched(load_program(MCAST), (2, 2), **options)
+    launched.keep_history()
+    return launched
+
+
+def l1(launched: Launched) -> list[np.ndarray]:
+    assert launched.chip is not None
+    return [tile.l1.copy() for tile in launched.chip.tiles()]
+
+
+def script(*commands: str, program: Path = MCAST) -> str:
+    args = ["step", "-q", str(program), "--tile", "2,2", "-x", "; ".join(commands)]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_marks_on_the_way_change_nothing(engine, monkeypatch) -> None:
+    monkeypatch.setattr(chip_history, "_SECONDS", 0.0)
+    monkeypatch.setattr(chip_history, "_COSTS", 0)
+    marked, plain = stepped(engine=engine), Launched(load_program(MCAST), engine=engine)
+    assert marked.run() == plain.run()
+    assert int(re.findall(r"(\d+) marks", repr(marked.tile.history))[0]) > 1
+    assert all(np.array_equal(a, b) for a, b in zip(l1(marked), l1(plain), strict=True))
+    end = marked.tile.clock
+    for clock in (end - 100, end - 5000, end // 2 + marked.tile.history.first // 2):
+        marked.tile.history.goto(clock)
+        assert marked.tile.clock == clock
+    marked.run()
+    assert marked.tile.clock == end
+    assert all(np.array_equal(a, b) for a, b in zip(l1(marked), l1(plain), strict=True))
+    assert all(result.equal for result in marked.check())
+
+
+def test_stops_come_in_reverse() -> None:
+    shown = script("watch sem:1", *["continue"] * 3, *["reverse-continue"] * 3)
+    post, get, *back = SEMAPHORE.findall(shown)
+    assert (post[0], get[0]) == ("0x0 -> 0x1", "0x1 -> 0x0")
+    assert back == [get, post]
+    assert shown.index("the history begins here") > shown.rindex(f"clock {post[1]}")
+
+
+def test_breakpoints_are_gone_back_to() -> None:
+    shown = script("break pack.c:14 trisc2", "continue", "step 40 trisc2", "reverse-continue")
+    assert shown.count("breakpoint 1 hit: trisc2") == 2
+
+
+def test_instructions_words_and_moments() -> None:
+    def at(*commands: str) -> list[str]:
+        return script("tbreak main trisc2", "continue", *commands, "where").splitlines()[-8:]
+
+    forward = at()
+    assert at("step 9 trisc2", "reverse-step 9 trisc2") == forward
+    assert at("core trisc2", "step 9", "next", "rn", "rs 9") == forward
+    later = at("tstep 5 2")
+    assert at("tstep 8 2", "reverse-tstep 3 2") == later
+    assert at("tstep 8 2", "goto 19000", "tstep 5 2") == later != forward
+
+
+def test_a_moment_has_the_clock_of_the_tile() -> None:
+    launched = stepped()
+    clock = launched.tile.machine.run().clock
+    assert clock == launched.tile.clock != launched.clock
+    ended = l1(launched)
+    assert launched.tile.history.goto(clock - 1000).clock == clock - 1000
+    launched.tile.history.goto(clock)
+    assert all(np.array_equal(a, b) for a, b in zip(l1(launched), ended, strict=True))
+
+
+def test_what_a_host_changes_in_the_tile_is_a_moment_too() -> None:
+    launched = stepped()
+    tile, machine = launched.tile, launched.tile.machine
+    machine.run("idle", limit=3000)
+    clock = tile.clock
+    tile.write32(0x170000, 77)
+    machine.run("idle", limit=3000)
+    for moment, value in ((clock + 1000, 77), (clock - 500, 0), (clock, 77)):
+        tile.history.goto(moment)
+        assert (tile.clock, tile.read32(0x170000)) == (moment, value)
+
+
+def test_a_chip_that_is_reset_has_no_past() -> None:
+    launched = stepped()
+    launched.run()
+    launched.chip.reset()
+    assert (launched.tile.history.first, launched.tile.clock) == (0, 0)
