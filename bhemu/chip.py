@@ -19,7 +19,7 @@ from bhemu.one_thread import OneThread
 from bhemu.options import L0, POISON, coordinate, engine_name, silent
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.specs import OutputSpec, Program
+from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 
 _INTERNAL = frozenset(
@@ -62,7 +62,7 @@ class Chip(OneThread):
         harvest: Sequence[int] = (),
         dram_banks: int = BANKS,
         seed: int = 0,
-        quantum: int = 1000,
+        quantum: int = QUANTUM,
         ub: str = "error",
         poison: str | None = None,
         reference: str = "ttsim",
@@ -71,7 +71,7 @@ class Chip(OneThread):
         delivery: str = "round",
         threads: int = 1,
         l0: str = "off",
-        livelock: int = 2000,
+        livelock: int = LIVELOCK,
         progress: Callable[[str, float], None] = silent,
     ) -> None:
         super().__init__()

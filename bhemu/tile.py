@@ -33,6 +33,7 @@ from bhemu.parts import Loaded
 from bhemu.program import loader
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.schema import ENGINES, OutputSpec, Program
+from bhemu.program.specs import LIVELOCK, QUANTUM
 from bhemu.program.tensor_memory import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.snapshot import Snapshot
@@ -70,14 +71,14 @@ class Tile(OneThread, Controls, Tensors):
         *,
         xy: tuple[int, int] = (1, 2),
         seed: int = 0,
-        quantum: int = 1000,
+        quantum: int = QUANTUM,
         ub: str = "error",
         poison: str | None = None,
         reference: str = "ttsim",
         stochastic: int | str | None = None,
         engine: str | None = None,
         l0: str = "off",
-        livelock: int = 2000,
+        livelock: int = LIVELOCK,
         progress: Callable[[str, float], None] = silent,
     ) -> None:
         super().__init__()

@@ -21,6 +21,7 @@ from bhemu.program.schema import (
     Program,
     load_program,
 )
+from bhemu.program.specs import QUANTUM
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -141,7 +142,7 @@ def session_options(command: F) -> F:
             click.option(
                 "--quantum",
                 type=number(1),
-                default=1000,
+                default=QUANTUM,
                 show_default=True,
                 metavar="N",
                 help="instructions that a core runs per turn",

@@ -52,7 +52,7 @@ def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
     """What checks of this run work on."""
     from bhemu.why import asking
 
-    return asking.context(target, ended, target.chosen.quantum, progress.say)
+    return asking.context(target, ended, progress.say)
 
 
 def show(found: "list[Finding]", as_json: bool) -> int:

@@ -127,7 +127,10 @@ class ChipRunner:
         self.last, self._running = None, True
         try:
             self._leave_breakpoints()
-            self.last = self._loop(ask)
+            try:
+                self.last = self._loop(ask)
+            finally:
+                self._catch_up()
         except KeyboardInterrupt:
             interrupts.done()
             self.last = self._stop("interrupt")
@@ -137,7 +140,6 @@ class ChipRunner:
             raise
         finally:
             self._running = False
-            self._network.call("catch_up", 0)
             if self.observer:
                 self.observer.run_ended()
         return self.last
@@ -237,8 +239,14 @@ class ChipRunner:
                 faster = time.monotonic() - begin < _CALL_SECONDS / 2
                 n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
 
+    def _catch_up(self) -> None:
+        """Every tile is where it would be if it had had all its turns."""
+        while self._network.call("catch_up", 0):
+            stopped = self._resolve_tiles()
+            assert stopped is None, stopped
+
     def _holds(self, until: Callable[[Any], bool]) -> bool:
-        self._network.call("catch_up", 0)
+        self._catch_up()
         return until(self._chip)
 
     def _rounds(self, n: int) -> int:
@@ -247,7 +255,10 @@ class ChipRunner:
             return self._network.call("run_rounds", n)
         status = 0
         while n > 0 and status == 0:
-            self._run_tiles(self._network.call("open_round", 0))
+            due = self._network.call("open_round", 0)
+            if due < 0:
+                return rounds.CHIP_TILES
+            self._run_tiles(due)
             status, n = self._network.call("finish_round", 0), n - 1
         return status
 
@@ -291,7 +302,7 @@ class ChipRunner:
         c = self._network.state
         for t in range(TILES):
             status = int(c.stopped[t])
-            if not c.due[t] or not status:
+            if not status or not (c.due[t] or c.skip_from[t] >= 0):
                 continue
             tile = self._chip.numbered(t)
             try:
@@ -367,7 +378,7 @@ class ChipRunner:
         if self._network.under_way():
             return
         self._next_look = 2 * quiet
-        self._network.call("catch_up", 0)
+        self._catch_up()
         from bhemu.hang.explore import livelock
 
         loops: dict[int, tuple[Loop, ...]] = {}

@@ -23,7 +23,8 @@ from bhemu.tensix import code_pages
 from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
 from bhemu.tensix.status import DONE
 
-STAYS, MAKE, REFUSED = 1, 2, 3  # why a request was not delivered
+# Why a request was not delivered; STOPPED: a target that was left out of rounds must go on first
+STAYS, MAKE, REFUSED, STOPPED = 1, 2, 3, 4
 _DATA = OFFSET["noc_data"]
 _COLUMNS, _ROWS = (ROUTER_CFG_1 - NIU_CFG_0) >> 2, (ROUTER_CFG_3 - NIU_CFG_0) >> 2
 
@@ -165,10 +166,18 @@ def _remember(chip: Any, t: Any, target: Any, row: Any) -> None:
 
 
 @njit
+def _ready(chip: Any, u: Any) -> Any:
+    """Before any effect: DONE, or why tile `u` can receive nothing yet: MAKE or STOPPED."""
+    if chip.tile[u] == 0:
+        chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
+        return np.int64(MAKE)
+    return np.int64(DONE if skipped_rounds.catch_up(chip, u) == 0 else STOPPED)
+
+
+@njit
 def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
     """Perform a request of tile `t` at tile `u`: DONE, or the status of its register access."""
     target = tile_of(chip, u)
-    skipped_rounds.catch_up(chip, u)
     if niu_check.is_register(row):
         status = _register(s, target, row)
         if status != DONE:
@@ -209,11 +218,12 @@ def _to_memory(chip: Any, s: Any, row: Any) -> None:
 
 @njit
 def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """Deliver to every receiver, once all of them are made."""
+    """Deliver to every receiver, once all of them are ready."""
     for u in range(TILES):
-        if chip.tile[u] == 0 and _receives(chip, t, u, row):
-            chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
-            return np.int64(MAKE)
+        if _receives(chip, t, u, row):
+            status = _ready(chip, u)
+            if status != DONE:
+                return status
     n = np.int64(0)
     for u in range(TILES):
         if _receives(chip, t, u, row):
@@ -226,14 +236,14 @@ def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
 
 @njit
 def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """DONE, STAYS, MAKE or REFUSED."""
+    """DONE, STAYS, MAKE, REFUSED or STOPPED."""
     if request.is_multicast(row[request.CONTROL]):
         return _multicast(chip, t, s, row)
     if noc_map.kind(row[request.ENDPOINT]) == noc_map.TENSIX:
         u = np.int64(noc_map.index(row[request.ENDPOINT]))
-        if chip.tile[u] == 0:
-            chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
-            return np.int64(MAKE)
+        status = _ready(chip, u)
+        if status != DONE:
+            return status
         status = _to_tile(chip, t, s, u, row)
         if status != DONE:
             return np.int64(STAYS if status > DONE else REFUSED)
@@ -275,11 +285,11 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
             chip.at[1] += 1
             continue
         status = _deliver(chip, t, s, row)
-        if status == MAKE or status == REFUSED:
-            chip.refused[0], chip.refused[1] = t, chip.at[1]
-            return status
         if status == STAYS:
             break
+        if status != DONE:
+            chip.refused[0], chip.refused[1] = t, chip.at[1]
+            return status
         row[request.SEQUENCE] = request.GONE
         chip.delivered[0] += 1
         wake(chip, t, s)
@@ -300,7 +310,7 @@ def begin(chip: Any) -> None:
 
 @njit
 def deliver(chip: Any) -> Any:
-    """Deliver from where it stopped; 0, MAKE or REFUSED."""
+    """Deliver from where it stopped; 0, MAKE, REFUSED or STOPPED."""
     while chip.at[0] < TILES:
         t = chip.at[0]
         if chip.left[t] > 0:

@@ -30,17 +30,18 @@ CHIP_POLLING = 2008  # every core that runs only polls, and `until_polling` asks
 
 
 @njit
-def _open(chip: Any) -> None:
-    """Begin a round: every tile that is awake and not left out has a turn."""
+def _open(chip: Any) -> Any:
+    """Begin a round: every tile that is awake and not left out has a turn; 0, or CHIP_TILES."""
     for t in range(TILES):
-        if chip.round[0] >= chip.skip_until[t]:
-            skipped_rounds.catch_up(chip, t)
+        if chip.round[0] >= chip.skip_until[t] and skipped_rounds.catch_up(chip, t) != 0:
+            return np.int64(CHIP_TILES)
     chip.phase[0] = TILES_RUN
     for t in range(TILES):
         chip.due[t] = 0
         if chip.awake[t] and not skipped_rounds.is_skipped(chip, t):
             chip.due[t] = 1
             chip.begun[t] = tile_of(chip, t).clock[0]
+    return np.int64(0)
 
 
 @njit
@@ -150,13 +151,15 @@ def _finish(chip: Any) -> Any:
     status = delivery.deliver(chip)
     if status == delivery.MAKE:
         return np.int64(CHIP_MAKE)
+    if status == delivery.STOPPED:
+        return np.int64(CHIP_TILES)
     return np.int64(CHIP_REFUSED) if status != 0 else _close(chip)
 
 
 def open_round(chip: Any, _unused: Any) -> Any:
-    """STEP of a chip: begin a round, unless one is open; how many tiles are due."""
-    if chip.phase[0] == BETWEEN:
-        _open(chip)
+    """STEP of a chip: begin a round, unless one is open; how many tiles are due, -1: CHIP_TILES."""
+    if chip.phase[0] == BETWEEN and _open(chip) != 0:
+        return np.int64(-1)
     due = np.int64(0)
     for t in range(TILES):
         chip.place[t] = due
@@ -172,8 +175,8 @@ def finish_round(chip: Any, _unused: Any) -> Any:
 def run_rounds(chip: Any, rounds: Any) -> Any:
     """STEP of a chip: run up to `rounds` rounds from where it stands; 0, or why it stopped."""
     for _ in range(rounds):
-        if chip.phase[0] == BETWEEN:
-            _open(chip)
+        if chip.phase[0] == BETWEEN and _open(chip) != 0:
+            return np.int64(CHIP_TILES)
         for t in range(TILES):
             if chip.due[t]:
                 _run_tile(chip, t)

@@ -47,28 +47,39 @@ def begin(chip: Any) -> None:
 
 
 @njit
-def _pass(s: Any, rounds: Any) -> None:
-    """Bring a tile forward by rounds that repeat its last one."""
-    every = period(s)
-    left = rounds % every
+def _counted(s: Any, rounds: Any) -> Any:
+    """Count what can be of `rounds` rounds that repeat the tile's last one; how many are left."""
+    if s.agent[0] != 0 or s.turn_open[0] != 0:
+        return rounds  # it has stopped in the middle of one
+    left = rounds % period(s)
     if rounds > left:
         skip(s, rounds - left)
-    for _ in range(left):
-        while call_step(s.run_rounds[0], s, np.int64(1)) == STOP_TIME:
-            pass
+    return left
 
 
 @njit
-def catch_up(chip: Any, t: Any) -> None:
-    """The tile has its turns again, and stands where it would if it had had them all along."""
+def catch_up(chip: Any, t: Any) -> Any:
+    """The tile has its turns again, and stands where it would if it had had them all along.
+
+    0, or the status with which the tile stopped on the way, also in `stopped`: a page of code that
+    the engine is to translate. Calling it again goes on from there.
+    """
     if not is_skipped(chip, t):
-        return
+        return np.int64(0)
     s = tile_of(chip, t)
-    inside = chip.phase[0] != BETWEEN
-    _pass(s, chip.round[0] - chip.skip_from[t] + (1 if inside else 0))
+    behind = chip.round[0] + (0 if chip.phase[0] == BETWEEN else 1)
+    left, status = _counted(s, behind - chip.skip_from[t]), np.int64(0)
+    while left > 0 and (status == 0 or status == STOP_TIME):
+        status = call_step(s.run_rounds[0], s, np.int64(1))
+        left -= 1 if status == 0 else 0
+    chip.stopped[t] = status
+    if status != 0:
+        chip.skip_from[t] = behind - left
+        return status
     if chip.phase[0] == TILES_RUN:
         chip.begun[t] = s.clock[0] - chip.skip_progress[t]
     chip.skip_from[t] = -1
+    return status
 
 
 @njit
@@ -81,7 +92,12 @@ def most_progress(chip: Any, most: Any) -> Any:
 
 
 def catch_up_all(chip: Any, _unused: Any) -> Any:
-    """STEP of a chip: every tile is where it would be; before Python looks at tiles."""
+    """STEP of a chip: every tile is where it would be; before Python looks at tiles.
+
+    Not 0: a tile has stopped on the way.
+    """
+    status = np.int64(0)
     for t in range(TILES):
-        catch_up(chip, t)
-    return np.int64(0)
+        stopped = catch_up(chip, t)
+        status = stopped if stopped != 0 else status
+    return status

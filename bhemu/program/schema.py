@@ -25,6 +25,7 @@ from bhemu.program.places import (
     one_tile,
     tiles_at,
 )
+from bhemu.program.specs import LIVELOCK
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -312,7 +313,7 @@ def _run(table: Table) -> RunSpec:
         until=tuple(until_from(condition) for condition in conditions),
         limit=table.integer("limit", None, lo=1),
         timeout_s=table.number("timeout_s", None),
-        livelock=table.integer("livelock", 2000),
+        livelock=table.integer("livelock", LIVELOCK),
         seed=table.integer("seed", 0),
         ub=table.text("ub", "error", choices=UB),
         poison=table.text("poison", "off", choices=POISON),

@@ -202,6 +202,12 @@ class Until:
     tiles: tuple[XY, ...] = ()
 
 
+QUANTUM = 1000
+"""Instructions of a core's turn, unless said."""
+LIVELOCK = 2000
+"""Rounds without a Tensix word after which a run looks whether any core can go on, unless said."""
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
@@ -212,7 +218,7 @@ class RunSpec:
     until: tuple[Until, ...] = ()
     limit: int | None = None
     timeout_s: float | None = None
-    livelock: int = 2000
+    livelock: int = LIVELOCK
     seed: int = 0
     ub: str = "error"
     poison: str = "off"

@@ -131,7 +131,7 @@ class Worker:
         if ended.stop is not None:
             record["stop"] = ended.stop.reason
         record |= _counters(launched)
-        return record | _found(launched, str(checks), ended, how) if checks else record
+        return record | _found(launched, str(checks), ended) if checks else record
 
 
 def moved(value: Any, moves: Mapping[str, str]) -> Any:
@@ -241,12 +241,12 @@ def _place(where: Mapping[str, Any]) -> Record:
     return {name: place[name] for name in names if place.get(name) is not None}
 
 
-def _found(launched: Launched, checks: str, ended: Ended, how: Mapping[str, int]) -> Record:
+def _found(launched: Launched, checks: str, ended: Ended) -> Record:
     """What checks find; a run that was fine without them has the first finding's place."""
     from bhemu.why import asking
     from bhemu.why import checks as known
 
-    asked = asking.context(launched, ended, how.get("quantum", 1000))
+    asked = asking.context(launched, ended)
     findings = known.findings(asked, known.named(checks))
     record: Record = {"findings": [line for one in findings for line in one.lines()]}
     if asked.symptom.fine and findings:

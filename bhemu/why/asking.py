@@ -11,12 +11,11 @@ from bhemu.why.findings import Finding, chain, of_error, of_output, place
 from bhemu.why.overwritten import overwritten
 
 
-def context(
-    target: Launched, ended: Ended, quantum: int = 1000, say: Callable[[str], None] = lambda _: None
-) -> Context:
+def context(target: Launched, ended: Ended, say: Callable[[str], None] = lambda _: None) -> Context:
     """What checks of a run work on."""
     program = unsaved(target.program)
     machine = target.tile if target.chip is None else target.chip
+    quantum = int(target.tile.state.quantum[0])
     return Context(program, outcome(program, machine, *ended), quantum, say)
 
 
@@ -38,7 +37,7 @@ def of_program(program: Any, where: str | None, core: str, quantum: int) -> list
         target.keep_history()
     ended = target.finish()
     if where is None:
-        return findings(context(target, ended, quantum), target, ended.error)
+        return findings(context(target, ended), target, ended.error)
     links = chain(target.tile, target.program, core, where)
     made = next((link for link in links if link.where is not None), None)
     culprit = {} if made is None else place(made.where, made.clock, target.tile)

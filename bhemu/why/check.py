@@ -79,8 +79,8 @@ class Context:
 
     program: schema.Program
     symptom: Outcome
-    quantum: int = 1000
-    say: Callable[[str], None] = lambda text: None
+    quantum: int
+    say: Callable[[str], None]
     facts: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.process_time)

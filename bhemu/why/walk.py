@@ -209,7 +209,7 @@ class ChipWalk:
         status = chip.network.call("run_rounds", 1)
         for walk in self._walks:
             walk.tile.backend.surface()
-        stopped = state.stopped[(state.due != 0) & (state.stopped != 0)]
+        stopped = state.stopped[state.stopped != 0]
         if status == CHIP_TILES and np.isin(stopped, _PAUSES).all():
             state.stopped[:] = 0
             for number, walk in zip(self._numbers, self._walks, strict=True):

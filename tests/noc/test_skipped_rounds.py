@@ -174,3 +174,34 @@ def test_a_tile_that_is_left_out_has_no_turns() -> None:
     assert [tile.core["brisc"].retired for tile in left_out] == before
     chip.network.call("catch_up", 0)
     assert all(tile.core["brisc"].retired > n for tile, n in zip(left_out, before, strict=True))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("how", ["end", "delivery", "turn"])
+def test_code_that_is_translated_while_a_tile_catches_up(how: str, threads: int) -> None:
+    """The engine asks Python for the page in the middle of the rounds that are run."""
+    stopped = 0
+    for left in range(100, 1500, 200):  # instructions until the page is translated
+        made = []
+        for skipping in (1, 0):
+            chip = Chip(livelock=0, quantum=100, engine="unicorn", threads=threads)
+            state = chip.network.state
+            state.skipping[0] = skipping
+            nops = [addi(ZERO, ZERO, 0)] * 34
+            loop = code(li(A1, DATA), [lw(A0, A1), *nops, branch(0, ZERO, ZERO, -4 * 35)])
+            send = p.send(p.WRITE, (VALUES, p.hi(SENDER)), (VALUES, p.hi(POLLERS[0])))
+            later = [*li(A0, 3500), addi(A0, A0, -1), bne(A0, ZERO, -4)]
+            texts = {POLLERS[0]: loop, SENDER: code(later, send if how == "delivery" else [], PARK)}
+            for xy, text in texts.items():
+                start(chip.tile[xy], {"brisc": text})
+            chip.run(rounds=40)
+            polls = chip.tile[POLLERS[0]].state
+            polls.page_count[0, :] = polls.translate_after[0] - left
+            if how == "turn":
+                polls.limit[0] = polls.clock[0] + 7000
+            chip.run(rounds=53 + 34 * (how != "end"))
+            polls.limit[0] = -1
+            made.append(chip)
+        assert differences(made) == [], left
+        stopped += int(made[0].tile[POLLERS[0]].state.translated[0])
+    assert stopped

@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.traced import Entry
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.schema import Program
+from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_helpers
 from bhemu.why.repair import insertions, instructions, words
@@ -126,7 +126,7 @@ class Search:
     """Tries edits on a program whose run went wrong."""
 
     def __init__(
-        self, program: Program, clock: int, quantum: int = 1000, waits: Waits | None = None
+        self, program: Program, clock: int, quantum: int = QUANTUM, waits: Waits | None = None
     ) -> None:
         self.trials = Trials(program, clock, quantum)
         self._waits = waits or Waits()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from bhemu.errors import BhemuError, InputError
 from bhemu.names import resolve as address_of
-from bhemu.program.schema import OutputSpec, Program
+from bhemu.program.specs import QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 from bhemu.why.repair.bench import bench_of
 
@@ -18,7 +18,7 @@ class Trials:
     """
 
     def __init__(
-        self, program: Program, clock: int, quantum: int = 1000, seconds: float = 2.0
+        self, program: Program, clock: int, quantum: int = QUANTUM, seconds: float = 2.0
     ) -> None:
         self.program, self._quantum = program, quantum
         self.bench = bench_of(program, quantum)
