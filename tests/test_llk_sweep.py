@@ -38,7 +38,7 @@ def build(name, header, source):
 COMPILER = f"""#!{sys.executable}
 import os, re, sys
 args, text = sys.argv[1:], sys.stdin.read()
-folder = next(word[2:] for word in args if word.startswith("-I"))
+folder = next((word[2:] for word in args if word.startswith("-I")), "")
 header = {{}}
 if "-fpreprocessed" not in args:
     written = open(os.path.join(folder, "build.h")).read()

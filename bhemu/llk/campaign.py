@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bhemu.errors import InputError
+from bhemu.llk.kernels import BEGINNINGS
 
 _STAND_IN = Path(__file__).parent / "stand_in"
 _PLUGIN = "bhemu.llk.plugin"
@@ -99,8 +100,8 @@ class Campaign:
             for process in self._running.values():
                 process.kill()
                 process.wait()
-            for build in self.folder.glob("build*"):
-                shutil.rmtree(build, ignore_errors=True)
+            for scratch in (*self.folder.glob("build*"), self.folder / "kernels" / BEGINNINGS):
+                shutil.rmtree(scratch, ignore_errors=True)
 
     def _start(self, number: int) -> None:
         about = {

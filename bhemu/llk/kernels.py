@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bhemu.llk.beginnings import Beginnings
+
+BEGINNINGS = "beginnings"  # folder of those that are compiled, for one sweep
 _OF_LINKER = ("-Wl,", "-T", "-l", "-nostartfiles")
 _CONSTANT = re.compile(r"^constexpr [^;={}()]* (\w+) = [^;{}()]*;$", re.MULTILINE)
 _MARKER = re.compile(r"^(?:# \d.*)?\n", re.MULTILINE)
@@ -56,6 +59,15 @@ class _Command:
         )
         return done.stdout if done.returncode == 0 and done.stdout else None
 
+    def compiler(self) -> list[str]:
+        """The command for a preprocessed text, without the files and the linker's words."""
+        at = self.words.index("-o")
+        words = [w for w in self.words[:at] + self.words[at + 2 :] if not w.startswith(_OF_LINKER)]
+        if "-x" in words:
+            at = words.index("-x")
+            words = words[:at] + words[at + 2 :]
+        return [w for w in words if w not in ("-", "-nostdlib") and not w.startswith(("-I", "-D"))]
+
     def options(self) -> list[str]:
         """What matters beside the preprocessed text: all but where to look for it."""
         at = self.words.index("-o")
@@ -73,6 +85,7 @@ class Kernels:
 
     def __init__(self, folder: Path, sources: Iterable[Path], run: Callable[..., Any]) -> None:
         self._folder, self._run = folder, run
+        self._beginnings = Beginnings(folder / BEGINNINGS)
         for name in ("known", "unused"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._state = _state(sources)
@@ -124,11 +137,20 @@ class Kernels:
 
     def _compiled(self, asked: _Command, text: str, plainly: Callable[[], Any]) -> Any:
         """Compile what is preprocessed already; what fails that way, as the suite does it."""
-        words = [*asked.words, "-fpreprocessed"]
-        done = subprocess.run(
-            words, cwd=asked.cwd, input=text, capture_output=True, text=True, check=False
-        )
-        return None if done.returncode == 0 and asked.out.exists() else plainly()
+        words = [w for w in asked.words if not w.startswith(("-I", "-D"))]
+        shortened = self._beginnings.shortened(asked.compiler(), text)
+        for given in filter(None, (shortened, text)):
+            done = subprocess.run(
+                [*words, "-fpreprocessed"],
+                cwd=asked.cwd,
+                input=given,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode == 0 and asked.out.exists():
+                return None
+        return plainly()
 
     def _list(self, name: str) -> Path:
         return self._folder / "unused" / _digest(self._state, name)
