@@ -26,6 +26,7 @@ _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 _CHIP = ("seed", "ub", "poison", "reference", "engine", "l0")
 _FLAGS = ("remote", "verbose")
+_REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
 
 
 class _OneOf(click.types.StringParamType):
@@ -66,7 +67,7 @@ def serve_options(command: F) -> F:
             click.option(
                 "--reference",
                 type=_OneOf("REFERENCES"),
-                help="whom to follow where ttsim and tt-llk disagree",
+                help=f"whom to follow where ttsim and tt-llk disagree (default {_REFERENCE})",
             ),
             click.option("--engine", type=_OneOf("ENGINES"), help="what runs the RISC-V cores"),
             click.option("--l0", type=_OneOf("L0"), help="data caches of the cores"),
@@ -157,6 +158,7 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
         from bhemu.options import silent
 
         known = {name: values[name] for name in _CHIP if values[name] is not None}
+        known.setdefault("reference", _REFERENCE)
         chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
     device = Device(chip)
     if values["keep"] is not None:

@@ -15,7 +15,7 @@ from bhemu.devices import niu_rules as rules
 from bhemu.jit.address import move
 from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import noted, refuse
-from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS, OFFSET
+from bhemu.tensix.state import CORES, NOC_DATA, NOC_REQUESTS, OFFSET
 from bhemu.tensix.status import DONE
 
 # Counters, by index from 0x200 (NIU_MST_*, from 48 on NIU_SLV_*)
@@ -25,6 +25,7 @@ READS_STARTED, ATOMICS_STARTED, OUTSTANDING, OUTGOING = 14, 15, 16, 32
 SENT_ATOMIC_ANSWERS, SENT_ACKS, SENT_READ_ANSWERS, SENT_READ_WORDS = range(48, 52)
 REQUESTS, READS, ATOMICS, RECEIVED_WORDS, WRITES, WRITES_BEGUN = 52, 53, 54, 56, 58, 60
 _FLIT = 64
+_LOOK = 1  # turn.LOOK, which cannot be imported here
 _DATA = OFFSET["noc_data"]
 
 
@@ -113,6 +114,19 @@ def _take(s: Any, row: Any) -> None:
 
 
 @njit
+def _end_turn(s: Any, row: Any) -> None:
+    """A core whose multicast comes back to its tile goes on when that has arrived.
+
+    Kernels send a flag so and clear their own copy for what other tiles send next. On silicon the
+    way back is shorter than the code between, which a whole turn is not.
+    """
+    both = request.MULTICAST | request.SELF
+    if row[request.CONTROL] & both == both and row[request.CORE] < CORES:
+        s.turn_yield[0] = 1
+        s.attention[0] |= _LOOK
+
+
+@njit
 def _alone(s: Any, noc: Any, i: Any) -> Any:
     """Refuse a transfer of a tile that is on no chip."""
     registers = s.niu_command[noc, i]
@@ -147,6 +161,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     _note(s, row)
     _count(s, row)
     _link(s, row)
+    _end_turn(s, row)
     s.noc_issued[0] += 1
     s.noc_requests[0] += 1
     return np.int64(DONE)

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pynng
 import pytest
 from hosts.conftest import Host, children, is_alive, soon
-from hosts.fake_chip import BROKEN
+from hosts.fake_chip import BROKEN, FakeChip
 
+from bhemu.cli import serve
 from bhemu.hosts.wire import Command, Message
 
 SLEEP = 0x51EE9000  # serve_fake.py
@@ -47,6 +49,26 @@ def test_options_reach_the_chip(host: Host) -> None:
     host.greeted()
     assert host.read(0) == bytes(4)
     host.exit()
+
+
+@pytest.mark.parametrize(
+    ("given", "used"), [((), "llk"), (("--reference", "ttsim"), "ttsim"), (("--ub", "warn"), "llk")]
+)
+def test_production_kernels_follow_llk_unless_told_otherwise(
+    given: tuple[str, ...], used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[FakeChip] = []
+
+    def chip(**options: object) -> FakeChip:
+        made.append(FakeChip())
+        made[-1].options = options
+        return made[-1]
+
+    monkeypatch.setattr("bhemu.chip.Chip", chip)
+    values = serve.command.make_context("serve", list(given)).params
+    served = SimpleNamespace(serve=lambda device: None)
+    assert serve._session(served, values) == 0  # type: ignore[arg-type]
+    assert [c.options["reference"] for c in made] == [used]
 
 
 def test_thousands_of_writes_before_a_read_arrive_in_order(host: Host) -> None:

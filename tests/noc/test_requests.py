@@ -8,7 +8,7 @@ import pytest
 
 from bhemu.chip import Chip
 from bhemu.noc.grid import XY
-from bhemu.riscv.asm import A0, A1, li, lw, sw
+from bhemu.riscv.asm import A0, A1, A2, ZERO, li, lw, sw
 
 OWN, OTHER = (1, 2), (3, 4)
 HOME, AWAY, DRAM = p.hi(OWN), p.hi(OTHER), p.hi((17, 12))
@@ -245,3 +245,13 @@ def test_the_source_may_change_once_the_request_is_sent() -> None:
     chip = run([*words, *li(A1, L1), *li(A0, 0), sw(A0, A1)])
     assert chip.read(*OTHER, FAR, 16) == DATA[:16]
     assert chip.read32(*OWN, L1) == 0
+
+
+@both_nocs
+def test_a_multicast_to_its_own_tile_arrives_before_the_next_instruction(noc: int) -> None:
+    """Kernels send a flag to all tiles of a row, their own too, and clear it for the next block."""
+    control = p.WRITE | p.MULTICAST | p.LOOPBACK
+    send = p.send(control, (L1, HOME), (FAR, p.box(*((OWN, OTHER)[:: 1 - 2 * noc]))), 16, noc=noc)
+    chip = run([*send, *li(A1, FAR), lw(A2, A1), sw(ZERO, A1), sw(A2, A1, 16)])
+    assert chip.read(*OTHER, FAR, 16) == DATA[:16]
+    assert chip.read(*OWN, FAR, 20) == bytes(4) + DATA[4:16] + DATA[:4]
