@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+import tutorial
 
 from bhemu.cli import main
 
@@ -45,7 +46,7 @@ def test_no_file_is_too_long_without_a_reason() -> None:
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    return [text for kind, _, text in tutorial.blocks(ROOT / "README.md") if kind == language]
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
@@ -56,14 +57,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     assert shell
     for block in shell:
-        done = subprocess.run(
-            ["sh", "-e", "-c", block],
-            cwd=ROOT,
-            env={**os.environ, **path},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, (block, done.stdout, done.stderr)
+        tutorial.shell(block, ROOT, {**os.environ, **path})
 
 
 def test_the_python_of_the_readme_runs(

@@ -46,14 +46,14 @@ def run(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
         if title is not None:
             (folder / title[1]).write_text(text, encoding="utf-8")
         elif language == "sh":
-            _shell(text, folder, environment, 0)
+            shell(text, folder, environment)
         elif language == "python":
             done = subprocess.run([sys.executable, "-c", text], cwd=folder, check=False)
             assert done.returncode == 0, text
         elif language == "console":
             code = int(match[1]) if (match := _EXIT.search(about)) else 0
             for command, wanted in commands(text):
-                printed = _shell(command, folder, environment, code)
+                printed = shell(command, folder, environment, code)
                 line = missing(printed, wanted)
                 assert line is None, f"{command}\ndoes not print\n{line}\nbut\n{printed}"
         else:
@@ -62,7 +62,8 @@ def run(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
     return count
 
 
-def _shell(text: str, folder: Path, environment: Mapping[str, str], code: int) -> str:
+def shell(text: str, folder: Path, environment: Mapping[str, str], code: int = 0) -> str:
+    """Run commands as they are written; what they print. They must end with `code`."""
     done = subprocess.run(
         ["sh", "-e", "-c", text],
         cwd=folder,

@@ -89,7 +89,7 @@ def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
     if cls.formats == "unpack":
         return _unpack(s, t, cls.operands(word)["unpack_block_selection"])
     formats = _IN_FORCE[cls.formats](s, t) if cls.formats else ""
-    if any(_get(s, t, field) for field in _BY_CHANCE.get(cls.name, ())):
+    if any(_get(s, t, field) for field in cls.by_chance):
         formats += " stochastic (modelled)"
     return formats
 
@@ -139,11 +139,6 @@ def _wide(s: Any, t: int, field: Field) -> str:
     return "Dst32" if _get(s, t, field) else "Dst16"
 
 
-_SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
-_BY_CHANCE: Mapping[str, tuple[Field, ...]] = {
-    **dict.fromkeys(("MVMUL", "DOTPV", "GAPOOL", "ELWADD", "ELWSUB", "ELWMUL"), _SUMS),
-    "PACR": (cf.ALU_ROUNDING_MODE_Gasket_srnd_en, cf.ALU_ROUNDING_MODE_Packer_srnd_en),
-}
 _IN_FORCE: Mapping[str, Callable[[Any, int], str]] = {
     "pack": _pack,
     "src": _matrix,

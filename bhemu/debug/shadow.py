@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.jit.plain import plain
-from bhemu.machine.operands import fields
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, formats, rwc
 from bhemu.tensix.dest import LOW_HALF, adj32
@@ -160,7 +159,7 @@ class Shadow:
     # Unpacking
 
     def _unpack(self, t: int, word: int) -> _After:
-        s, f = self._s, fields(UnpackWord, word)
+        s, f = self._s, UnpackWord.decoded(word)
         m = plain(mode_of_word)(s, t, f)
         other = self._other(t)
         u, bank = int(m.unpacker), int(s.unpack_bank[m.unpacker]) & 1
@@ -244,7 +243,7 @@ class Shadow:
     # Packing
 
     def _pack(self, t: int, word: int) -> _After | None:
-        s, f = self._s, fields(PackWord, word)
+        s, f = self._s, PackWord.decoded(word)
         m = plain(modes.mode_of)(s, t)
         if f.flush:
             return None

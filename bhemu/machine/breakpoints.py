@@ -15,13 +15,8 @@ ALL = tuple(range(THREADS))
 
 
 @dataclass(frozen=True, repr=False)
-class Breakpoint:
-    """One breakpoint: its number, the core and address, and what the user wrote."""
-
+class _Numbered:
     number: int
-    core: int
-    address: int
-    text: str
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -31,25 +26,32 @@ class Breakpoint:
 
     @property
     def place(self) -> str:
+        """Where it is, in words."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False)
+class Breakpoint(_Numbered):
+    """One breakpoint: its number, the core and address, and what the user wrote."""
+
+    core: int
+    address: int
+    text: str
+
+    @property
+    def place(self) -> str:
         """For example "trisc1 0x0001403C main"."""
         return f"{CORE_NAMES[self.core]} 0x{self.address:08X} {self.text}"
 
 
 @dataclass(frozen=True, repr=False)
-class WordBreakpoint:
+class WordBreakpoint(_Numbered):
     """A breakpoint on Tensix words: the bits of `mask` that must be as in `value`; threads."""
 
-    number: int
     mask: int
     value: int
     threads: tuple[int, ...]
     text: str
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
-
-    def __str__(self) -> str:
-        return f"breakpoint {self.number}: {self.place}"
 
     @property
     def place(self) -> str:

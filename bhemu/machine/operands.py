@@ -3,7 +3,8 @@
 The same functions compute it that execute the word (tensix/units), as plain Python.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from bhemu.tensix.units.pack.word import PackWord
 from bhemu.tensix.units.unpack import input_address, output_address
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 
+T = TypeVar("T")
 _RELU = {1: "ReLU: negative to 0", 2: "ReLU: below the threshold to 0", 3: "ReLU: capped"}
 
 
@@ -34,23 +36,28 @@ def _span(first: int, end: int) -> str:
     return f"L1 {first:#x}..{end:#x}"
 
 
-def fields(cls: Any, word: int) -> Any:
-    """The fields of a word as its unit takes them."""
-    return cls.Fields(*(field.get(word) for field in cls.fields), word)
-
-
 def effective(s: State, thread: int, word: int) -> str:
     """What a word that is about to execute would do, in words; "" where its numbers say all."""
     cls = decode(word)
     if cls is None:
         return ""
-    shown = {"UNPACR": _unpacr, "PACR": _pacr}.get(cls.name)
-    if shown is None:
-        return meaning(word, thread)
+    shown = {"unpack": _unpacr, "pack": _pacr}.get(cls.formats)
+    return meaning(word, thread) if shown is None else _tried(shown, s, thread, word)
+
+
+def transfer_of(s: State, thread: int, word: int) -> "Unpack | Pack | None":
+    """What an UNPACR or PACR would do; None for other words and for one that moves nothing."""
+    cls = decode(word)
+    found = {"unpack": unpack_of, "pack": pack_of}.get("" if cls is None else cls.formats)
+    return None if found is None else _tried(found, s, thread, word)
+
+
+def _tried(look: Callable[[State, int, int], T], s: State, thread: int, word: int) -> T:
+    """What `look` says of a word; the state stays as it is."""
     kept = s.detail.copy()
     try:
         with np.errstate(over="ignore"):
-            return shown(s, thread, word)
+            return look(s, thread, word)
     finally:
         s.detail[:] = kept
 
@@ -67,6 +74,11 @@ class Unpack(NamedTuple):
     high: int
     refused: int  # why it has no target, 0 = it has one
 
+    @property
+    def l1_format(self) -> str:
+        """The format of the datums in L1."""
+        return _format(int(self.mode.fmt))
+
 
 class Pack(NamedTuple):
     """What a PACR would do: from these Dst rows to L1 `first` to `end`."""
@@ -78,10 +90,15 @@ class Pack(NamedTuple):
     datums: int
     exponent: int
 
+    @property
+    def l1_format(self) -> str:
+        """The format of the datums in L1."""
+        return _format(int(self.mode.out))
+
 
 def unpack_of(s: State, t: int, word: int) -> Unpack | None:
     """What an UNPACR would do; None for one that unpacks nothing."""
-    f = fields(UnpackWord, word)
+    f = UnpackWord.decoded(word)
     if f.cfg_context_cnt_inc or f.search_cache_flush:
         return None
     u = f.unpack_block_selection
@@ -105,7 +122,7 @@ def unpack_of(s: State, t: int, word: int) -> Unpack | None:
 
 def pack_of(s: State, t: int, word: int) -> Pack | None:
     """What a PACR would do; None for one that packs nothing."""
-    f = fields(PackWord, word)
+    f = PackWord.decoded(word)
     if f.flush:
         return None
     m = plain(modes.mode_of)(s, t)
@@ -120,7 +137,7 @@ def pack_of(s: State, t: int, word: int) -> Pack | None:
 
 
 def _unpacr(s: State, t: int, word: int) -> str:
-    f = fields(UnpackWord, word)
+    f = UnpackWord.decoded(word)
     u = f.unpack_block_selection
     if f.cfg_context_cnt_inc:
         return f"unpacker {u}: counts its context on, unpacks nothing"
@@ -154,7 +171,7 @@ def _target(s: State, does: Unpack) -> str:
 
 
 def _pacr(s: State, t: int, word: int) -> str:
-    f = fields(PackWord, word)
+    f = PackWord.decoded(word)
     does = pack_of(s, t, word)
     if does is None:
         return "ends the tile, packs nothing"
@@ -185,12 +202,13 @@ def _fields_of(s: State, thread: int, word: int) -> dict[str, int]:
     """The Config words that the formats and addresses of an UNPACR or PACR come from, by name."""
     cls = decode(word)
     names: tuple[str, ...] = ()
-    if cls is not None and cls.name == "PACR":
+    kind = "" if cls is None else cls.formats
+    if kind == "pack":
         names = (
             *("THCON_SEC0_REG1_In_data_format", "THCON_SEC0_REG1_Out_data_format"),
             *("THCON_SEC0_REG1_L1_Dest_addr", "STACC_RELU_ApplyRelu"),
         )
-    elif cls is not None and cls.name == "UNPACR":
+    elif kind == "unpack":
         u = UnpackWord.unpack_block_selection.get(word)
         names = (
             *(f"THCON_SEC{u}_REG0_TileDescriptor", f"THCON_SEC{u}_REG2_Out_data_format"),

@@ -2,9 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from bhemu.bits import Word, bits
+from bhemu.tensix.config_fields import Field
 from bhemu.tensix.effects import Effect, Values, gives_back
 from bhemu.tensix.resources import OTHERS, Resources
 
@@ -29,11 +30,33 @@ STALL_ALL_NINE = 0x200  # NOP is held only when all nine block bits are set
 # Of an instruction that the ISA only names, with fields from an opcode table.
 NO_TEXT: dict[str, Any] = {"oracle": False, "uncertain": True, "refused": "no text in the ISA"}
 
-# Whether executing a word can end the wait of another thread, by unit: always unless said here.
-WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2  # by bank: only where it changes who owns a Src bank
-_WAKES = {
-    "vector": WAKES_NOBODY,
-    **dict.fromkeys(("matrix", "unpack", "pack"), WAKES_BY_BANK),
+# Whether executing a word can end the wait of another thread; by bank: only where it changes who
+# owns a Src bank
+WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2
+
+
+class Unit(NamedTuple):
+    """An execution unit: what its instructions have in common unless one says another.
+
+    `inputs`: members of the state that its words compute from.
+    """
+
+    stall: str
+    inputs: tuple[str, ...] = ()
+    wakes: int = WAKES
+
+
+UNITS = {
+    "front": Unit("never"),
+    "adc": Unit("B0", ("adc", "adc_cr", "gpr")),
+    "sync": Unit("B1", ("sem", "sem_max", "mutex")),
+    "pack": Unit("B0,B2", ("dst", "l1"), WAKES_BY_BANK),
+    "unpack": Unit("B0,B3", ("l1",), WAKES_BY_BANK),
+    "mover": Unit("B0,B4", ("l1", "cfg")),
+    "scalar": Unit("B0,B5", ("gpr", "l1", "cfg")),
+    "matrix": Unit("B6", ("src", "dst"), WAKES_BY_BANK),
+    "cfg": Unit("B7", ("gpr", "cfg", "thread_cfg")),
+    "vector": Unit("B8", ("lreg", "dst"), WAKES_NOBODY),
 }
 
 
@@ -48,16 +71,19 @@ def stall_mask(stall: str) -> int:
 class Instruction(Word):
     """One Tensix instruction.
 
-    A subclass states `opcode`, `unit`, `stall`, its bit fields and, once modelled,
-    `execute(s, t, f) -> status`, where `f` is the tuple `Fields` of its Word. Fields that several
-    instructions have are declared in a Word that each of them inherits first.
+    A subclass states `opcode`, `unit`, its bit fields and, once modelled, `execute(s, t, f) ->
+    status`, where `f` is the tuple `Fields` of its Word. Fields that several instructions have are
+    declared in a Word that each of them inherits first.
+    `stall`, `wakes`: where they are not those of its unit (UNITS).
     `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
     `unread`: bits that belong to no field and that kernels proven on silicon set all the same.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
-    simulator can execute it; `wakes`: see WAKES.
+    simulator can execute it.
     `resources`: what Auto TTSync counts it as using; `formats`: which formats are in force for it
-    ("src", "dst", "sfpu", "unpack" or "pack"); `second_entries`: slots of second_entries.py;
-    `facts`: what its own unit must know of it.
+    ("src", "dst", "sfpu", "unpack" or "pack"); `by_chance`: Config fields that make it round by
+    chance; `dst_rows`: how many rows of Dst it reads, from the one that its Dst field names on;
+    `stores`: "L1" or "atomic" when it changes L1 where its registers or Config say;
+    `second_entries`: slots of second_entries.py; `facts`: what its own unit must know of it.
     `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every
     thread; a negative t says that thread -1 - t waits.
     """
@@ -74,6 +100,10 @@ class Instruction(Word):
     wakes: ClassVar[int]
     resources: ClassVar[Resources]
     formats: ClassVar[str]
+    by_chance: ClassVar[tuple[Field, ...]]
+    dst_rows: ClassVar[int]
+    stores: ClassVar[str]
+    inputs: ClassVar[tuple[str, ...]]
     second_entries: ClassVar[tuple[int, ...]]
     facts: ClassVar[Any]
     execute: ClassVar[Callable[..., Any] | None] = None
@@ -90,6 +120,16 @@ class Instruction(Word):
         return ""
 
     @staticmethod
+    def gives_gprs(values: Values) -> range:
+        """GPRs of its thread that a word with these fields copies to Config or to a register."""
+        return range(0)
+
+    @staticmethod
+    def loads_from(s: Any, t: int, word: int) -> int | None:
+        """L1 address of the 16 bytes that `word` of thread `t` would load to GPRs, if it loads."""
+        return None
+
+    @staticmethod
     def effects(values: Values) -> Iterable[Effect]:
         """What executing a word with these fields may end the wait of."""
         return gives_back(values)
@@ -99,7 +139,7 @@ class Instruction(Word):
         *,
         opcode: int,
         unit: str,
-        stall: str,
+        stall: str = "",
         oracle: bool = True,
         uncertain: bool = False,
         unread: int = 0,
@@ -107,17 +147,22 @@ class Instruction(Word):
         wakes: int | None = None,
         resources: Resources = OTHERS,
         formats: str = "",
+        by_chance: tuple[Field, ...] = (),
+        dst_rows: int = 0,
+        stores: str = "",
         second_entries: tuple[int, ...] = (),
         facts: Any = None,
     ) -> None:
         super().__init_subclass__()
         cls.name = cls.__name__
-        cls.opcode, cls.unit, cls.stall, cls.oracle = opcode, unit, stall, oracle
+        cls.opcode, cls.unit, cls.oracle = opcode, unit, oracle
+        cls.stall, cls.inputs = stall or UNITS[unit].stall, UNITS[unit].inputs
         cls.refused = refused
-        cls.wakes = _WAKES.get(unit, WAKES) if wakes is None else wakes
+        cls.wakes = UNITS[unit].wakes if wakes is None else wakes
         cls.resources, cls.formats = resources, formats
+        cls.by_chance, cls.dst_rows, cls.stores = by_chance, dst_rows, stores
         cls.second_entries, cls.facts = second_entries, facts
-        cls.stall_mask = stall_mask(stall)
+        cls.stall_mask = stall_mask(cls.stall)
         used = 0
         for field in cls.fields:
             assert not used & field.mask, f"{cls.name}.{field.name} overlaps"

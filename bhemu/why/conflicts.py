@@ -23,6 +23,9 @@ from bhemu.memmap import (
     OVERLAY_BASE,
     PC_BUF_BASE,
     PC_BUF_END,
+    PC_BUF_SEMAPHORES_END_OFFSET,
+    PC_BUF_SEMAPHORES_OFFSET,
+    PC_BUF_TTSYNC_OFFSET,
     RISCV_DEBUG_REG_SOFT_RESET_0,
     TENSIX_CFG_BASE,
     TENSIX_CFG_END,
@@ -39,8 +42,6 @@ from bhemu.why.walk import Access, Instruction, Step, Word
 
 _COUNTERS = {0x204: 1, 0x208: 0, 0x228: 1}  # write acks, read responses, writes sent
 _MOST = 16  # conflicts of a run that are kept
-_ATOMIC = ("ATINCGET", "ATINCGETPTR", "ATSWAP", "ATCAS")
-_SYNC, _MOP_SYNC, _SEMAPHORES, _SEMAPHORES_END = 4, 8, 0x20, 0x40  # of the PCBuf window
 _RESETS = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 
 
@@ -277,16 +278,16 @@ class Races:
     def _pcbuf(self, step: Instruction, agent: int, access: Access) -> None:
         order, c = self.order, step.core
         offset = access.address - PC_BUF_BASE
-        if c == 0 or offset < _SYNC:
+        if c == 0 or offset < PC_BUF_TTSYNC_OFFSET:
             name = ("pcbuf", offset >> 16 if c == 0 else c - 1)
             if access.reads:
                 order.acquire(agent, name)
             else:
                 order.release(agent, step, name)
-        elif _SEMAPHORES <= offset < _SEMAPHORES_END:
-            self._semaphore(step, agent, access, offset - _SEMAPHORES >> 2)
+        elif PC_BUF_SEMAPHORES_OFFSET <= offset < PC_BUF_SEMAPHORES_END_OFFSET:
+            self._semaphore(step, agent, access, offset - PC_BUF_SEMAPHORES_OFFSET >> 2)
         elif access.reads:
-            if offset == _SYNC:
+            if offset == PC_BUF_TTSYNC_OFFSET:
                 order.drained(c, c - 1)
             order.flush_stores(c)
 
@@ -331,7 +332,7 @@ class Races:
         values = cls.operands(step.word)
         if cls.unit == "sync":
             self._sync(step, agent, cls.name, values)
-        atomic = cls.name in _ATOMIC
+        atomic = cls.stores == "atomic"
         if atomic:
             order.acquire(agent, "atomic")
         self._access(step, agent, found.reads, write=False)

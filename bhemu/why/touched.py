@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bhemu.devices import niu_request as request
 from bhemu.jit.plain import plain
 from bhemu.jit.subset import Compiled
-from bhemu.machine.operands import Unpack, pack_of, unpack_of
+from bhemu.machine.operands import Pack, Unpack, transfer_of
 from bhemu.memmap import (
     DST_WINDOW_BASE,
     GPR_BASE,
@@ -30,7 +30,7 @@ from bhemu.tensix import config, config_fields, dest, rwc
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.state import State
-from bhemu.tensix.units import memory, pack, unpack
+from bhemu.tensix.units import pack, unpack
 from bhemu.why.walk import Access
 
 GPRS = L1_SIZE
@@ -39,9 +39,6 @@ DST = CONFIG + 2 * CONFIG_WORDS * 32
 END = DST + dest.ROWS
 Range = tuple[int, int]  # first place, place behind the last
 _WIDE = config_fields.ALU_ACC_CTRL_Fp32_enabled
-_BLOCK = {"MVMUL": 8, "GMPOOL": 16, "GAPOOL": 16, "MOVA2D": 8, "MOVB2D": 8}
-_BLOCK |= dict.fromkeys(("ELWADD", "ELWSUB", "ELWMUL", "DOTPV"), 8)
-_READS_DST = {"MOVD2A": 4, "MOVD2B": 4, "SFPLOAD": 4}
 
 
 class Touched(NamedTuple):
@@ -216,12 +213,9 @@ def _is_wide(s: State, t: int) -> bool:
 
 
 def _gpr_reads(t: int, cls: type[Instruction], word: int) -> list[Range]:
-    first = {"WRCFG": "gpr_address", "STOREREG": "tdma_data_reg_index"}.get(cls.name)
-    if first is None:
-        return []
-    values = cls.operands(word)
-    at = GPRS + 4 * (64 * t + values[first])
-    return [(at, at + (16 if values.get("wr128b") else 4))]
+    given = cls.gives_gprs(cls.operands(word))
+    at = GPRS + 4 * 64 * t
+    return [(at + 4 * given.start, at + 4 * given.stop)] if given else []
 
 
 def before_word(s: State, t: int, word: int) -> Before | None:
@@ -230,34 +224,24 @@ def before_word(s: State, t: int, word: int) -> Before | None:
     if cls is None:
         return None
     reads, writes = _gpr_reads(t, cls, word), []
-    unpacks = unpack_of(s, t, word) if cls.name == "UNPACR" else None
+    moves = transfer_of(s, t, word)
+    unpacks = moves if isinstance(moves, Unpack) else None
     if unpacks is not None:
         reads.append((unpacks.first, min(unpacks.end, L1_SIZE)))
     if cls.formats and (unpacks or cls.unit != "unpack"):
         reads += _config_reads(s, t, cls, unpacks)
-    if cls.name == "PACR" and (packs := pack_of(s, t, word)):
-        reads += _dst_rows(s, packs.rows, bool(packs.mode.wide))
-        writes.append((packs.first, min(packs.end, L1_SIZE)))
-    if cls.name in _READS_DST or cls.name in _BLOCK:
+    if isinstance(moves, Pack):
+        reads += _dst_rows(s, moves.rows, bool(moves.mode.wide))
+        writes.append((moves.first, min(moves.end, L1_SIZE)))
+    if cls.dst_rows:
         values = cls.operands(word)
-        field = values.get("dst", values.get("dest_reg_addr", 0))
-        row = int(plain(rwc.dst_row)(s, t, field))
-        rows = list(range(row, row + _READS_DST.get(cls.name, _BLOCK.get(cls.name, 1))))
-        reads += _dst_rows(s, rows, _is_wide(s, t))
-    l1 = s.l1.copy() if cls.unit in ("mover", "scalar") and cls.name not in _QUIET else None
-    if cls.name == "LOADIND":
-        reads += _loaded(s, t, cls, word)
+        row = int(plain(rwc.dst_row)(s, t, values.get("dst", values.get("dest_reg_addr", 0))))
+        reads += _dst_rows(s, list(range(row, row + cls.dst_rows)), _is_wide(s, t))
+    if (at := cls.loads_from(s, t, word)) is not None:
+        reads.append((at, at + 16))
+    l1 = s.l1.copy() if cls.stores else None
     gpr = s.gpr.view(np.uint8).reshape(-1).copy()
     return Before(reads, writes, gpr, s.cfg.copy(), s.dst.copy(), s.dst_valid.copy(), l1)
-
-
-_QUIET = ("SETDMAREG", "ADDDMAREG", "SUBDMAREG", "MULDMAREG", "DMANOP", "STOREREG", "FLUSHDMA")
-
-
-def _loaded(s: State, t: int, cls: Any, word: int) -> list[Range]:
-    fields = cls.Fields(*(field.get(word) for field in cls.fields), word)
-    at = int(plain(memory._l1_address)(s, t, fields))
-    return [(at, at + 16)] if 0 <= at < L1_SIZE - 16 else []
 
 
 def _changed(old: npt.NDArray[Any], new: npt.NDArray[Any], base: int) -> list[Range]:

@@ -13,21 +13,6 @@ from bhemu.tensix.state import MEMBERS, OFFSET, State
 _CHANGES = (0x00, 0x55)  # bytes become 0; bytes change some of their bits
 _MOST = 2  # inputs of a kind that are named
 
-# Members that the words of a unit compute from, and the bytes of them that go together.
-_DST, _SRC, _LREG, _GPR, _L1 = ("dst", 2), ("src", 4), ("lreg", 4), ("gpr", 4), ("l1", 4)
-_CFG, _THREAD, _ADC = ("cfg", 4), ("thread_cfg", 4), ("adc", 8)
-_INPUTS = {
-    "pack": (_DST, _L1),
-    "unpack": (_L1,),
-    "matrix": (_SRC, _DST),
-    "vector": (_LREG, _DST),
-    "scalar": (_GPR, _L1, _CFG),
-    "cfg": (_GPR, _CFG, _THREAD),
-    "adc": (_ADC, ("adc_cr", 8), _GPR),
-    "mover": (_L1, _CFG),
-    "sync": (("sem", 8), ("sem_max", 8), ("mutex", 8)),
-}
-
 
 @dataclass(frozen=True)
 class Input:
@@ -72,7 +57,7 @@ class Words:
     def followed(self) -> bool:
         """Whether the inputs of such words are looked for."""
         cls = decode(self._word)
-        return cls is not None and cls.unit in _INPUTS
+        return cls is not None and bool(cls.inputs)
 
     def _run(self) -> tuple[int, ...]:
         state = self._state
@@ -85,12 +70,11 @@ class Words:
     def inputs(self) -> Iterator[Input]:
         """The inputs that decide the result, of each kind the first few."""
         cls = decode(self._word)
-        for member, length in _INPUTS.get(cls.unit if cls else "", ()):
-            for at in self._deciding(OFFSET[member], self._size(member), length):
+        for member in cls.inputs if cls else ():
+            array = getattr(self._state, member)
+            length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
+            for at in self._deciding(OFFSET[member], int(array.nbytes), length):
                 yield Input(member, at, length)
-
-    def _size(self, member: str) -> int:
-        return int(getattr(self._state, member).nbytes)
 
     def _decides(self, low: int, high: int) -> bool:
         for change in _CHANGES:

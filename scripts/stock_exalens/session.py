@@ -101,10 +101,7 @@ def commands(elf: Path) -> list[tuple[str, str]]:
         ("search 0xabcd1234 -l 1-2", r"0x00008004"),
         ("rv status -l 1-2", r"IN RESET - trisc0"),
         (f"re {elf} {AT}", r""),
-        (
-            f"rv status {AT}",
-            r"(RUNNING|STATE) PC=0x000000",
-        ),  # where it stands after a number of turns
+        (f"rv status {AT}", r"(RUNNING|STATE) PC=0x000000"),  # after a number of turns
         (f"rv bkpt set {depth:#x} {AT}", r"Setting breakpoint"),
         (f"rv status {AT}", f"HALTED PC=0x{depth:08x}"),
         (f"bt {elf} {AT}", r"#0 0x0\w+ in depth \(.*\n.* in main \(\) at .*sample\.c"),

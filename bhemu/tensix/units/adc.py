@@ -109,11 +109,11 @@ def _change_pairs(s: Any, t: Any, f: Any, bit_mask: Any, first: Any, how: Any) -
     return DONE
 
 
-class RSTDMA(Instruction, opcode=0x44, unit="adc", stall="B0", **NO_TEXT):
+class RSTDMA(Instruction, opcode=0x44, unit="adc", **NO_TEXT):
     """Reset of the DMA (name only, no text) (stallwait-conditions.md)."""
 
 
-class SETADC(Instruction, opcode=0x50, unit="adc", stall="B0"):
+class SETADC(Instruction, opcode=0x50, unit="adc"):
     """Set one address counter (SETADC, Wormhole ISA)."""
 
     value = bits(17, 0)
@@ -149,49 +149,49 @@ class _Chosen(_Increments):
     bit_mask = bits(3, 0)
 
 
-class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc", stall="B0"):
+class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc"):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, SET)
 
 
-class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc", stall="B0"):
+class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc"):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, X, ADD)
 
 
-class ADDRCRXY(_Chosen, Instruction, opcode=0x53, unit="adc", stall="B0"):
+class ADDRCRXY(_Chosen, Instruction, opcode=0x53, unit="adc"):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
 
 
-class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc", stall="B0"):
+class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc"):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, Z, SET)
 
 
-class INCADCZW(_Increments, Instruction, opcode=0x55, unit="adc", stall="B0"):
+class INCADCZW(_Increments, Instruction, opcode=0x55, unit="adc"):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, Z, ADD)
 
 
-class ADDRCRZW(_Chosen, Instruction, opcode=0x56, unit="adc", stall="B0"):
+class ADDRCRZW(_Chosen, Instruction, opcode=0x56, unit="adc"):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, Z, RETURN)
 
 
-class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
+class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
     """Give the unpack banks to the matrix unit (SETDVALID, Wormhole ISA).
 
     Where undefined behaviour is tolerated, a bank gets the format that its unpacker handed over
@@ -220,7 +220,7 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", stall="B0", oracle=False):
         return of_mask(Kind.HANDS_OVER, values["setvalid"])
 
 
-class SETADCXX(Instruction, opcode=0x5E, unit="adc", stall="B0"):
+class SETADCXX(Instruction, opcode=0x5E, unit="adc"):
     """Set the X range of the address counters (SETADCXX, Wormhole ISA)."""
 
     x_start = bits(9, 0)

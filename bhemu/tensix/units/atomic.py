@@ -78,9 +78,9 @@ class ATINCGET(
     Instruction,
     opcode=0x61,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=BETWEEN_GPRS,
+    stores="atomic",
 ):
     """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA).
 
@@ -108,9 +108,9 @@ class ATINCGETPTR(
     Instruction,
     opcode=0x62,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=BETWEEN_GPRS,
+    stores="atomic",
 ):
     """Atomically advance a FIFO counter in L1, waiting for room or data (ATINCGETPTR, ISA).
 
@@ -162,9 +162,9 @@ class ATSWAP(
     Instruction,
     opcode=0x63,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=BETWEEN_GPRS,
+    stores="atomic",
 ):
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 
@@ -197,9 +197,9 @@ class ATCAS(
     Instruction,
     opcode=0x64,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=BETWEEN_GPRS,
+    stores="atomic",
 ):
     """Wait until a word of L1 has a 4-bit value, then set it to another (ATCAS, Wormhole ISA)."""
 

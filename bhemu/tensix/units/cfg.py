@@ -7,6 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, gate, streams
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.effects import Values
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.resources import GPRS, OWN, Resources
@@ -80,7 +81,7 @@ def _combine(operation: Any, old: Any, new: Any) -> Any:
     return old ^ new
 
 
-class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7", resources=Resources(GPRS, OWN)):
+class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)):
     """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
 
     cfg_reg = bits(10, 0)
@@ -103,8 +104,12 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", stall="B7", resources=Resource
             config.write(s, b, (f.cfg_reg & 0xFC) + i, value, who)
         return DONE
 
+    @staticmethod
+    def gives_gprs(values: Values) -> range:
+        return range(values["gpr_address"], values["gpr_address"] + (4 if values["wr128b"] else 1))
 
-class RDCFG(Instruction, opcode=0xB1, unit="cfg", stall="B7", resources=Resources(OWN, GPRS)):
+
+class RDCFG(Instruction, opcode=0xB1, unit="cfg", resources=Resources(OWN, GPRS)):
     """Copy one Config word to a GPR (RDCFG, Blackhole ISA)."""
 
     cfg_reg = bits(10, 0)
@@ -117,7 +122,7 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg", stall="B7", resources=Resource
         return DONE
 
 
-class SETC16(Instruction, opcode=0xB2, unit="cfg", stall="B7"):
+class SETC16(Instruction, opcode=0xB2, unit="cfg"):
     """Write one ThreadConfig value of the issuing thread (SETC16, Blackhole ISA)."""
 
     setc16_value = bits(15, 0)
@@ -138,28 +143,28 @@ class _MaskedByte(Word):
     mask = bits(23, 16)
 
 
-class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg", stall="B7"):
+class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg"):
     """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 0)
 
 
-class RMWCIB1(_MaskedByte, Instruction, opcode=0xB4, unit="cfg", stall="B7"):
+class RMWCIB1(_MaskedByte, Instruction, opcode=0xB4, unit="cfg"):
     """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 8)
 
 
-class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg", stall="B7"):
+class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg"):
     """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 16)
 
 
-class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg", stall="B7"):
+class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg"):
     """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -167,7 +172,7 @@ class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg", stall="B7"):
 
 
 class STREAMWRCFG(
-    Instruction, opcode=0xB7, unit="cfg", stall="B7", oracle=False, resources=Resources(OWN, OWN)
+    Instruction, opcode=0xB7, unit="cfg", oracle=False, resources=Resources(OWN, OWN)
 ):
     """Copy a stream register to Config (STREAMWRCFG, Blackhole ISA)."""
 
@@ -186,7 +191,7 @@ class STREAMWRCFG(
         return status
 
 
-class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", stall="B7", resources=Resources(OWN, OWN)):
+class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", resources=Resources(OWN, OWN)):
     """Combine a Config word with a masked, rotated scratch word (CFGSHIFTMASK, Blackhole ISA)."""
 
     cfg_reg = bits(7, 0)

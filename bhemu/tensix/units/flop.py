@@ -94,7 +94,6 @@ class REG2FLOP(
     Instruction,
     opcode=0x48,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=Resources(GPRS | TDMA, GPRS | TDMA),
 ):

@@ -8,7 +8,7 @@ from bhemu.tensix.resources import EVERYTHING, NOTHING
 from bhemu.tensix.status import DONE
 
 
-class MOP(Instruction, opcode=frontend.MOP, unit="front", stall="never", resources=EVERYTHING):
+class MOP(Instruction, opcode=frontend.MOP, unit="front", resources=EVERYTHING):
     """Expand the macro-operation held in the MOP configuration (MOPExpander, Blackhole ISA)."""
 
     zmask_lo16_or_loop_count = bits(15, 0)
@@ -30,15 +30,13 @@ class NOP(
         return DONE
 
 
-class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", stall="never", resources=NOTHING):
+class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", resources=NOTHING):
     """Set the upper half of the zero mask of the next MOP (MOPExpander, Blackhole ISA)."""
 
     zmask_hi16 = bits(15, 0)
 
 
-class REPLAY(
-    Instruction, opcode=frontend.REPLAY, unit="front", stall="never", resources=EVERYTHING
-):
+class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front", resources=EVERYTHING):
     """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
 
     load_mode = bits(0, mode=True)

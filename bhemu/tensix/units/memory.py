@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.calls import l1_word
+from bhemu.jit.plain import plain
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, code_pages, config, gate, mmio
@@ -120,13 +121,7 @@ class _Indirect(Word):
 
 
 class LOADIND(
-    _Indirect,
-    Instruction,
-    opcode=0x49,
-    unit="scalar",
-    stall="B0,B5",
-    oracle=False,
-    resources=BETWEEN_GPRS,
+    _Indirect, Instruction, opcode=0x49, unit="scalar", oracle=False, resources=BETWEEN_GPRS
 ):
     """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
 
@@ -139,6 +134,12 @@ class LOADIND(
         _advance(s, t, f)
         _load(s, t, address, f.data_reg_index, f.size_sel)
         return DONE
+
+    @staticmethod
+    def loads_from(s: Any, t: int, word: int) -> int | None:
+        """The address that its registers give."""
+        at = int(plain(_l1_address)(s, t, LOADIND.decoded(word)))
+        return at if 0 <= at < L1_SIZE - 16 else None
 
 
 @njit
@@ -212,9 +213,9 @@ class STOREIND(
     Instruction,
     opcode=0x66,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=BETWEEN_GPRS,
+    stores="L1",
 ):
     """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA).
 

@@ -120,9 +120,9 @@ class XMOV(
     Instruction,
     opcode=0x40,
     unit="mover",
-    stall="B0,B4",
     oracle=False,
     resources=Resources(GPRS | OWN, GPRS | OWN),
+    stores="L1",
 ):
     """Start a transfer of the mover (XMOV, Wormhole ISA)."""
 

@@ -112,7 +112,7 @@ def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
     return DONE
 
 
-class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5", resources=BETWEEN_GPRS):
+class SETDMAREG(Instruction, opcode=0x45, unit="scalar", resources=BETWEEN_GPRS):
     """Set one half of a GPR to a 16-bit immediate, or GPRs to packer state (SETDMAREG, ISA).
 
     With set_signals_mode 1, payload_sig_sel is InputHalfReg [2:0], InputSource [6:3] and
@@ -135,12 +135,7 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", stall="B0,B5", resource
 
 
 class FLUSHDMA(
-    Instruction,
-    opcode=0x46,
-    unit="scalar",
-    stall="B0,B5",
-    oracle=False,
-    resources=Resources(writes=TDMA),
+    Instruction, opcode=0x46, unit="scalar", oracle=False, resources=Resources(writes=TDMA)
 ):
     """Wait for outstanding work of the thread: there never is any here (FLUSHDMA, Wormhole ISA)."""
 
@@ -166,9 +161,7 @@ class _Operation(_Operands):
     op_sel = bits(20, 18, mode=True)
 
 
-class ADDDMAREG(
-    _Operands, Instruction, opcode=0x58, unit="scalar", stall="B0,B5", resources=BETWEEN_GPRS
-):
+class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar", resources=BETWEEN_GPRS):
     """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -177,13 +170,7 @@ class ADDDMAREG(
 
 
 class SUBDMAREG(
-    _Operands,
-    Instruction,
-    opcode=0x59,
-    unit="scalar",
-    stall="B0,B5",
-    oracle=False,
-    resources=BETWEEN_GPRS,
+    _Operands, Instruction, opcode=0x59, unit="scalar", oracle=False, resources=BETWEEN_GPRS
 ):
     """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
 
@@ -192,9 +179,7 @@ class SUBDMAREG(
         return _set(s, t, f.result_reg_index, a - b)
 
 
-class MULDMAREG(
-    _Operands, Instruction, opcode=0x5A, unit="scalar", stall="B0,B5", resources=BETWEEN_GPRS
-):
+class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar", resources=BETWEEN_GPRS):
     """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -203,13 +188,7 @@ class MULDMAREG(
 
 
 class BITWOPDMAREG(
-    _Operation,
-    Instruction,
-    opcode=0x5B,
-    unit="scalar",
-    stall="B0,B5",
-    oracle=False,
-    resources=BETWEEN_GPRS,
+    _Operation, Instruction, opcode=0x5B, unit="scalar", oracle=False, resources=BETWEEN_GPRS
 ):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
 
@@ -225,13 +204,7 @@ class BITWOPDMAREG(
 
 
 class SHIFTDMAREG(
-    _Operation,
-    Instruction,
-    opcode=0x5C,
-    unit="scalar",
-    stall="B0,B5",
-    oracle=False,
-    resources=BETWEEN_GPRS,
+    _Operation, Instruction, opcode=0x5C, unit="scalar", oracle=False, resources=BETWEEN_GPRS
 ):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
@@ -245,13 +218,7 @@ class SHIFTDMAREG(
 
 
 class CMPDMAREG(
-    _Operation,
-    Instruction,
-    opcode=0x5D,
-    unit="scalar",
-    stall="B0,B5",
-    oracle=False,
-    resources=BETWEEN_GPRS,
+    _Operation, Instruction, opcode=0x5D, unit="scalar", oracle=False, resources=BETWEEN_GPRS
 ):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
 
@@ -266,7 +233,7 @@ class CMPDMAREG(
         return _set(s, t, f.result_reg_index, np.int64(a == b))
 
 
-class DMANOP(Instruction, opcode=0x60, unit="scalar", stall="B0,B5"):
+class DMANOP(Instruction, opcode=0x60, unit="scalar"):
     """Occupy the scalar unit for one slot (DMANOP, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -280,14 +247,7 @@ class _Register(Word):
     tdma_data_reg_index = bits(23, 18)
 
 
-class STOREREG(
-    _Register,
-    Instruction,
-    opcode=0x67,
-    unit="scalar",
-    stall="B0,B5",
-    resources=Resources(reads=GPRS),
-):
+class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar", resources=Resources(reads=GPRS)):
     """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -298,13 +258,16 @@ class STOREREG(
     def effects(values: Values) -> Iterable[Effect]:
         return (Effect(Kind.STORES, LOCAL_BASE + 4 * values["reg_addr"]),)
 
+    @staticmethod
+    def gives_gprs(values: Values) -> range:
+        return range(values["tdma_data_reg_index"], values["tdma_data_reg_index"] + 1)
+
 
 class LOADREG(
     _Register,
     Instruction,
     opcode=0x68,
     unit="scalar",
-    stall="B0,B5",
     oracle=False,
     resources=Resources(writes=GPRS),
 ):

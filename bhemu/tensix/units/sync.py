@@ -67,7 +67,7 @@ def _acquiring(s: Any, t: Any, mutex_index: Any) -> Any:
     return waits and np.int64(s.gate_word[t]) & 0xFFFF == mutex_index
 
 
-class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
+class ATGETM(Instruction, opcode=0xA0, unit="sync"):
     """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
 
     mutex_index = bits(15, 0)
@@ -91,7 +91,7 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync", stall="B1"):
         return DONE
 
 
-class ATRELM(Instruction, opcode=0xA1, unit="sync", stall="B1"):
+class ATRELM(Instruction, opcode=0xA1, unit="sync"):
     """Release a mutex (ATRELM, Wormhole ISA).
 
     When both other threads wait for it, the next one in cyclic order gets it.
@@ -126,7 +126,7 @@ class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
         return DONE
 
 
-class SEMINIT(Instruction, opcode=0xA3, unit="sync", stall="B1"):
+class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
     """Set value and maximum of the selected semaphores (SEMINIT, Blackhole ISA)."""
 
     sem_sel = bits(9, 2)
@@ -153,7 +153,7 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync", stall="B1"):
             yield from of_mask(Kind.SETS_BELOW_MAXIMUM, values["sem_sel"])
 
 
-class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
+class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
     """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
 
     sem_sel = bits(9, 2)
@@ -175,7 +175,7 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync", stall="B1"):
         return of_mask(Kind.POSTS, values["sem_sel"])
 
 
-class SEMGET(Instruction, opcode=0xA5, unit="sync", stall="B1"):
+class SEMGET(Instruction, opcode=0xA5, unit="sync"):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
 
     sem_sel = bits(9, 2)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.machine.operands import pack_of
+from bhemu.machine.operands import Pack, transfer_of
 from bhemu.tensix.insn import decode
+from bhemu.tensix.units.pack.word import PackWord
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
@@ -15,7 +16,7 @@ from bhemu.why.likelihood import likely
 from bhemu.why.walk import Walk, Word, where
 
 _FREE, _WRITTEN, _HANDED, _PACKED = range(4)
-_MATH, _PACK = 1, 2  # threads
+_PACK = 2  # thread
 _TEXT = {
     "unwritten": (
         "packs Dst rows {rows}, which nobody has written since they were cleared",
@@ -61,13 +62,10 @@ class Rows:
 
     def before(self, step: Word) -> list[int]:
         """The rows that a PACR reads."""
-        cls, s = decode(step.word), self._tile.state
-        if cls is None or cls.name != "PACR" or cls.operands(step.word)["zero_write"]:
+        does = transfer_of(self._tile.state, step.thread, step.word)
+        if not isinstance(does, Pack) or PackWord.zero_write.get(step.word):
             return []
-        kept = s.detail.copy()
-        does = pack_of(s, step.thread, step.word)
-        s.detail[:] = kept
-        return [] if does is None else [row for row in does.rows if row < len(self._state)]
+        return [row for row in does.rows if row < len(self._state)]
 
     def after(self, step: Word, packed: list[int]) -> None:
         """What a word did to Dst."""

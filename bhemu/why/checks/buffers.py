@@ -7,7 +7,7 @@ from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.errors import BhemuError, Where
-from bhemu.machine.operands import pack_of, unpack_of
+from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.traced import Entry
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.insn import decode
@@ -68,14 +68,10 @@ class Recorder:
             address = mm.LOCAL_BASE + 4 * values["reg_addr"]
             value = int(s.gpr[t, values["tdma_data_reg_index"]])
             return Event(core, t, pc, "store", address, value)
-        if cls is None or cls.name not in ("UNPACR", "PACR"):
+        does = transfer_of(s, t, word)
+        if does is None or cls is None or cls.operands(word).get("zero_write2"):
             return None
-        kept = s.detail.copy()
-        does = (unpack_of if cls.name == "UNPACR" else pack_of)(s, t, word)
-        s.detail[:] = kept
-        if does is None or cls.operands(word).get("zero_write2"):
-            return None
-        kind = "writes" if cls.name == "PACR" else "reads"
+        kind = "writes" if isinstance(does, Pack) else "reads"
         return Event(core, t, pc, kind, does.first, does.end)
 
     def _after(self, seen: tuple[int, Event | None], status: int) -> None:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 from bhemu.errors import Where
 from bhemu.jit.plain import plain
-from bhemu.machine.operands import pack_of, unpack_of
+from bhemu.machine.operands import transfer_of
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
 from bhemu.program.specs import OutputSpec
 from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
-from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
@@ -79,12 +78,10 @@ class Operands:
         self._follow(step, name)
         if cls is None or name not in self._tensors or cls.operands(step.word).get("zero_write2"):
             return
-        kept = s.detail.copy()
-        does: Any = (unpack_of if name == "UNPACR" else pack_of)(s, step.thread, step.word)
-        s.detail[:] = kept
+        does = transfer_of(s, step.thread, step.word)
         if does is None:
             return
-        fmt = NAMES.get(int(does.mode.fmt if name == "UNPACR" else does.mode.out), "?")
+        fmt = does.l1_format
         for tensor in self._tensors[name]:
             if does.first < tensor.end and tensor.at < does.end:
                 self._compare(step, name, does, fmt, tensor)

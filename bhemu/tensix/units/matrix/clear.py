@@ -143,7 +143,7 @@ def _zero_region(s: Any, where: Any, mode: Any, valid: Any) -> Any:
     return DONE
 
 
-class ZEROACC(Instruction, opcode=0x10, unit="matrix", stall="B6", formats="dst"):
+class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     """Mark rows of Dst as zero (ZEROACC, Wormhole ISA).
 
     Blackhole adds the offset of the math half to a block of 16 rows; with clear_zero_flags the
@@ -187,7 +187,7 @@ def _zero_bank(s: Any, which: Any, bank: Any) -> None:
     banks.settled(s, which, bank & 1)
 
 
-class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
+class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
     """Clear banks of SrcA and SrcB, without waiting for them (ZEROSRC, Wormhole ISA)."""
 
     src_mask = bits(1, 0, mode=True)
@@ -213,7 +213,7 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix", stall="B6"):
         return DONE
 
 
-class GATESRCRST(Instruction, opcode=0x35, unit="matrix", stall="B6"):
+class GATESRCRST(Instruction, opcode=0x35, unit="matrix"):
     """Invalidate the operand gating of SrcA and SrcB (GATESRCRST, Wormhole ISA).
 
     The operand cache has no visible effect, so there is nothing to do.
@@ -226,7 +226,7 @@ class GATESRCRST(Instruction, opcode=0x35, unit="matrix", stall="B6"):
         return DONE
 
 
-class CLEARDVALID(Instruction, opcode=0x36, unit="matrix", stall="B6"):
+class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
     """Return Src banks to the unpackers (CLEARDVALID, Wormhole ISA).
 
     Unlike clear_dvalid of other instructions it ignores CLR_DVALID_Src{A,B}_Disable.
@@ -259,7 +259,7 @@ def _set(s: Any, t: Any, i: Any, value: Any, from_cr: Any, wrap: Any) -> None:
     s.rwc_cr[t, i] = value
 
 
-class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
+class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     """Set row counters and optionally release Src banks (SETRWC, Wormhole ISA)."""
 
     bit_mask = bits(3, 0)
@@ -286,7 +286,7 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix", stall="B6"):
         return DONE
 
 
-class INCRWC(Instruction, opcode=0x38, unit="matrix", stall="B6", unread=1 << 21):
+class INCRWC(Instruction, opcode=0x38, unit="matrix", unread=1 << 21):
     """Increment row counters (INCRWC, Wormhole ISA).
 
     Bit 21: tt-llk's eltwise multiplication gives rwc_cr the value 8, meant as an increment.

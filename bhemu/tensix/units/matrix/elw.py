@@ -163,7 +163,15 @@ def _product(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-class ELWADD(Elementwise, Instruction, opcode=0x28, unit="matrix", stall="B6", formats="src"):
+class ELWADD(
+    Elementwise,
+    Instruction,
+    opcode=0x28,
+    unit="matrix",
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
     """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA).
 
     instr_mod19: bit 0 takes column 0 of SrcB for all columns, bit 1 its first row for all rows.
@@ -174,7 +182,15 @@ class ELWADD(Elementwise, Instruction, opcode=0x28, unit="matrix", stall="B6", f
         return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
-class ELWSUB(Elementwise, Instruction, opcode=0x30, unit="matrix", stall="B6", formats="src"):
+class ELWSUB(
+    Elementwise,
+    Instruction,
+    opcode=0x30,
+    unit="matrix",
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
     """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA); modes as ELWADD."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -182,7 +198,15 @@ class ELWSUB(Elementwise, Instruction, opcode=0x30, unit="matrix", stall="B6", f
         return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
-class ELWMUL(Elementwise, Instruction, opcode=0x27, unit="matrix", stall="B6", formats="src"):
+class ELWMUL(
+    Elementwise,
+    Instruction,
+    opcode=0x27,
+    unit="matrix",
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
     """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA); modes as ELWADD.
 
     It takes the slices of the mantissas that the fidelity phase names.

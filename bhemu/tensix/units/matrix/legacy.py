@@ -3,7 +3,7 @@
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 
 
-class RAREB(Instruction, opcode=0x15, unit="matrix", stall="B6", **NO_TEXT):
+class RAREB(Instruction, opcode=0x15, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
@@ -14,35 +14,21 @@ class _HaloMask(Word):
     reg_mask = bits(23, 1)
 
 
-class SETASHRMH0(
-    _HaloMask,
-    Instruction,
-    opcode=0x1A,
-    unit="matrix",
-    stall="B6",
-    **NO_TEXT,
-):
+class SETASHRMH0(_HaloMask, Instruction, opcode=0x1A, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
-class SETASHRMH1(
-    _HaloMask,
-    Instruction,
-    opcode=0x1B,
-    unit="matrix",
-    stall="B6",
-    **NO_TEXT,
-):
+class SETASHRMH1(_HaloMask, Instruction, opcode=0x1B, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
-class SETASHRMV(Instruction, opcode=0x1C, unit="matrix", stall="B6", **NO_TEXT):
+class SETASHRMV(Instruction, opcode=0x1C, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
     reg_mask2 = bits(23, 0)
 
 
-class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", stall="B6", **NO_TEXT):
+class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
     x_start = bits(3, 0)
@@ -51,18 +37,11 @@ class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", stall="B6", **NO_TEXT)
     y_end = bits(23, 12)
 
 
-class SETASHRMH(
-    _HaloMask,
-    Instruction,
-    opcode=0x1E,
-    unit="matrix",
-    stall="B6",
-    **NO_TEXT,
-):
+class SETASHRMH(_HaloMask, Instruction, opcode=0x1E, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
-class SETIBRWC(Instruction, opcode=0x39, unit="matrix", stall="B6", **NO_TEXT):
+class SETIBRWC(Instruction, opcode=0x39, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
     set_inc_ctrl = bits(5, 0)
@@ -70,5 +49,5 @@ class SETIBRWC(Instruction, opcode=0x39, unit="matrix", stall="B6", **NO_TEXT):
     rwc_cr = bits(23, 18, mode=True)
 
 
-class TBUFCMD(Instruction, opcode=0x4B, unit="matrix", stall="B6", **NO_TEXT):
+class TBUFCMD(Instruction, opcode=0x4B, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""

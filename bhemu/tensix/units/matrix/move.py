@@ -45,7 +45,7 @@ class _Move(Word):
     dest_32b_lo = bits(23, mode=True)
 
 
-class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6", formats="src"):
+class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_rows=4):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -72,7 +72,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", stall="B6", formats
         return DONE
 
 
-class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6", formats="src"):
+class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_rows=4):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -98,7 +98,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", stall="B6", formats
         return DONE
 
 
-class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6", formats="src"):
+class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
     """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
 
     srcb = bits(5, 0)
@@ -128,7 +128,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", stall="B6", formats="src")
         return DONE
 
 
-class MOVDBGB2D(Instruction, opcode=0x0C, unit="matrix", stall="B6", **NO_TEXT):
+class MOVDBGB2D(Instruction, opcode=0x0C, unit="matrix", **NO_TEXT):
     """Copy SrcB to Dst through the debug path (opcode table)."""
 
     dst = bits(10, 0)
@@ -164,7 +164,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     return DONE
 
 
-class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", stall="B6", formats="src"):
+class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src", dst_rows=8):
     """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -192,7 +192,7 @@ def _debug_format(s: Any, t: Any) -> Any:
     return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
 
 
-class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", stall="B6", oracle=False):
+class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", oracle=False):
     """MOVA2D without waiting for the bank to be valid (MOVDBGA2D, Wormhole ISA).
 
     The ISA does not name it among the instructions whose SrcA row SHIFTXA takes.
@@ -229,7 +229,7 @@ def _b2d_mask(s: Any, t: Any) -> Any:
     return _NO_MASK if fmt == TF32 else _BF16_MASK
 
 
-class MOVB2D(Instruction, opcode=0x13, unit="matrix", stall="B6", formats="src"):
+class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8):
     """Copy rows of SrcB to Dst (MOVB2D, Wormhole ISA).
 
     instr_mod 0: one row; 2: one row to eight; 4: four rows; 1, 3 and 5: column 0 of each to all

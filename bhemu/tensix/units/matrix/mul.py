@@ -20,7 +20,9 @@ _MODE = error(
 )
 
 
-class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6", formats="src"):
+class MVMUL(
+    Instruction, opcode=0x26, unit="matrix", formats="src", dst_rows=_ROWS, by_chance=operands.SUMS
+):
     """Matrix product of SrcB and SrcA added to Dst (MVMUL, Wormhole ISA)."""
 
     dst = bits(9, 0)
@@ -38,7 +40,14 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", stall="B6", formats="src"):
 
 
 class DOTPV(
-    Elementwise, Instruction, opcode=0x29, unit="matrix", stall="B6", oracle=False, formats="src"
+    Elementwise,
+    Instruction,
+    opcode=0x29,
+    unit="matrix",
+    oracle=False,
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
 ):
     """Matrix product without broadcast (DOTPV, Wormhole ISA).
 

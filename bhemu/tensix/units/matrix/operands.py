@@ -85,6 +85,10 @@ _STOCHASTIC = error(
 )
 
 
+SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
+"""Makes instructions that add to Dst round by chance."""
+
+
 class Elementwise(Word):
     """Fields of the operations that broadcast SrcB or not, and add to Dst or not."""
 

@@ -204,7 +204,7 @@ class _Pool(Word):
     clear_dvalid = bits(23, 22, mode=True)
 
 
-class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6", formats="src"):
+class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src", dst_rows=16):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
@@ -219,7 +219,15 @@ class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", stall="B6", formats
         return _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
 
 
-class GAPOOL(_Pool, Instruction, opcode=0x34, unit="matrix", stall="B6", formats="src"):
+class GAPOOL(
+    _Pool,
+    Instruction,
+    opcode=0x34,
+    unit="matrix",
+    formats="src",
+    dst_rows=16,
+    by_chance=operands.SUMS,
+):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -233,9 +241,7 @@ class GAPOOL(_Pool, Instruction, opcode=0x34, unit="matrix", stall="B6", formats
         return matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
-class MPOOL3S1(
-    LegacyPool, Instruction, opcode=0x24, unit="matrix", stall="B6", oracle=False, uncertain=True
-):
+class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", oracle=False, uncertain=True):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -245,9 +251,7 @@ class MPOOL3S1(
         return status if status else _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
 
 
-class MPOOL3S2(
-    LegacyPool, Instruction, opcode=0x31, unit="matrix", stall="B6", oracle=False, uncertain=True
-):
+class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", oracle=False, uncertain=True):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     execute = MPOOL3S1.execute

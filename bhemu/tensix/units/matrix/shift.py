@@ -45,7 +45,7 @@ def _shift_block(s: Any, bank: Any, first: Any, direction: Any) -> None:
             out[COLUMNS - 1] = np.uint32(0)
 
 
-class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False):
+class SHIFTXA(Instruction, opcode=0x17, unit="matrix", oracle=False):
     """Shift 16 rows of SrcA by one column, into rows 0-15 (SHIFTXA, Wormhole ISA).
 
     By a defect of the hardware they are the aligned rows that the last instruction of any thread
@@ -72,7 +72,7 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", stall="B6", oracle=False)
         return DONE
 
 
-class SHIFTXB(Instruction, opcode=0x18, unit="matrix", stall="B6", oracle=False):
+class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
     """Shift or rotate one row of SrcB left by one column (SHIFTXB, Wormhole ISA).
 
     rot_shift 0 rotates, 1 shifts in zero.  The loop in the page leaves column 14 alone; its
@@ -98,11 +98,11 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", stall="B6", oracle=False)
         return DONE
 
 
-class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", stall="B6", **NO_TEXT):
+class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", **NO_TEXT):
     """Transpose SrcA (name only, no text) (opcode table)."""
 
 
-class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix", stall="B6"):
+class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix"):
     """Transpose rows 16-31 of SrcB (TRNSPSRCB, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

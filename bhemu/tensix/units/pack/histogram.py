@@ -44,7 +44,7 @@ def update(s: Any, m: Any, rows: Any, values: Any) -> None:
             s.pack_exponent[0] = max(s.pack_exponent[0], exponent)
 
 
-class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", stall="B6", oracle=False, uncertain=True):
+class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", oracle=False, uncertain=True):
     """Clear the exponent histogram of the packer (CLREXPHIST, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -6,6 +6,7 @@ compiled when a program first needs it.
 
 from typing import Any
 
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.resources import OWN_REST, TDMA, Resources
 from bhemu.tensix.second_entries import PACK_ACCUMULATE, PACK_STAGES
@@ -23,9 +24,9 @@ class PACR(
     Instruction,
     opcode=0x41,
     unit="pack",
-    stall="B0,B2",
     resources=Resources(TDMA | OWN_REST, TDMA),
     formats="pack",
+    by_chance=(cf.ALU_ROUNDING_MODE_Gasket_srnd_en, cf.ALU_ROUNDING_MODE_Packer_srnd_en),
     second_entries=(PACK_STAGES, PACK_ACCUMULATE),
 ):
     """Pack datums from Dst to L1 (PACR, Blackhole ISA)."""
@@ -41,7 +42,6 @@ class PACR_SETREG(
     Instruction,
     opcode=0x4A,
     unit="pack",
-    stall="B0,B2",
     oracle=False,
     uncertain=True,
     refused="the only text is Wormhole's, whose fields are others: Blackhole's word has no value",

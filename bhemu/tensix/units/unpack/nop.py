@@ -89,9 +89,7 @@ def _clear_both(s: Any, u: Any) -> Any:
     return DONE
 
 
-class UNPACR_NOP(
-    Instruction, opcode=0x43, unit="unpack", stall="B0,B3", resources=Resources(TDMA | OWN, TDMA)
-):
+class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TDMA | OWN, TDMA)):
     """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
 
     unpack_pop = bits(1, 0, mode=True)

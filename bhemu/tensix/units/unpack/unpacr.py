@@ -32,7 +32,6 @@ class UNPACR(
     Instruction,
     opcode=0x42,
     unit="unpack",
-    stall="B0,B3",
     resources=Resources(TDMA | OWN, TDMA),
     formats="unpack",
     second_entries=(

@@ -66,12 +66,7 @@ def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
 
 
 class SFPARECIP(
-    TwoSources,
-    Instruction,
-    opcode=0x99,
-    unit="vector",
-    stall="B8",
-    facts=Sfpu(form=Form.THREE, reads="VB VC"),
+    TwoSources, Instruction, opcode=0x99, unit="vector", facts=Sfpu(form=Form.THREE, reads="VB VC")
 ):
     """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA).
 

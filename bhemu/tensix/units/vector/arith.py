@@ -82,7 +82,7 @@ def _mad_indirect(s: Any, f: Any) -> Any:
     return DONE
 
 
-class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", stall="B8", facts=sfpu.FACTORS):
+class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
     """Multiply and add (SFPMAD, Blackhole ISA).
 
     Mod bit 0 negates A, bit 1 negates C; LReg[7] names A with bit 2, the destination with bit 3.
@@ -92,7 +92,7 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", stall="B8", 
         return _mad(s, t, f)
 
 
-class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", stall="B8", facts=sfpu.FACTORS):
+class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -102,7 +102,7 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", stall="B8", 
         return _mad(s, t, f)
 
 
-class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", stall="B8", facts=sfpu.FACTORS):
+class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -142,9 +142,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
-class SFPADDI(
-    _WithImmediate, Instruction, opcode=0x75, unit="vector", stall="B8", facts=sfpu.IMMEDIATE
-):
+class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfpu.IMMEDIATE):
     """Add a bf16 immediate (SFPADDI, Blackhole ISA).
 
     Mod bit 1 negates the register, LReg[7] names the destination with bit 3.
@@ -160,9 +158,7 @@ class SFPADDI(
         return DONE
 
 
-class SFPMULI(
-    _WithImmediate, Instruction, opcode=0x74, unit="vector", stall="B8", facts=sfpu.IMMEDIATE
-):
+class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA); modes as SFPADDI."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -60,12 +60,7 @@ def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
 
 
 class SFPSETCC(
-    OneSource,
-    Instruction,
-    opcode=0x7B,
-    unit="vector",
-    stall="B8",
-    facts=Sfpu(reads="VC", writes=Writes.NONE),
+    OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(reads="VC", writes=Writes.NONE)
 ):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA).
 
@@ -98,7 +93,7 @@ class SFPSETCC(
         return DONE
 
 
-class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", stall="B8", facts=sfpu.CONDITION):
+class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
     imm12_math = bits(13, 12)
@@ -161,7 +156,7 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8", facts=sfpu.CONDITION):
+class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -180,7 +175,7 @@ class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", stall="B8", fact
         return DONE
 
 
-class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8", facts=sfpu.CONDITION):
+class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -200,7 +195,7 @@ class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", stall="B8", facts
         return DONE
 
 
-class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", stall="B8", facts=sfpu.CONDITION):
+class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION):
     """Complement the condition codes (SFPCOMPC, Blackhole ISA).
 
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
@@ -258,14 +253,14 @@ def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
     return DONE
 
 
-class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", stall="B8", facts=sfpu.READS_VD_VC):
+class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
 
 
-class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", stall="B8", facts=sfpu.READS_VD_VC):
+class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

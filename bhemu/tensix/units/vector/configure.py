@@ -140,9 +140,7 @@ def _constant(s: Any, mod: Any, register: Any) -> Any:
     return DONE
 
 
-class SFPCONFIG(
-    Instruction, opcode=0x91, unit="vector", stall="B8", facts=Sfpu(writes=Writes.CONSTANT)
-):
+class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu(writes=Writes.CONSTANT)):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA).
 
     Mode bit 0 takes the immediate, bits 1 and 2 combine with the old value (or, and, xor; registers

@@ -42,9 +42,7 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
         out[lane] = _U(_U(x[lane] & mask) | inserted)
 
 
-class SFPDIVP2(
-    SourceAndImmediate, Instruction, opcode=0x76, unit="vector", stall="B8", facts=sfpu.READS_VC
-):
+class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.READS_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -67,7 +65,7 @@ class SFPDIVP2(
         return DONE
 
 
-class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC):
     """Extract the exponent (SFPEXEXP, Blackhole ISA).
 
     Mode bit 0 keeps the bias, bit 1 sets the flags from the sign, bit 3 complements them.
@@ -92,7 +90,7 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", stall="B8", f
         return DONE
 
 
-class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -104,9 +102,7 @@ class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", stall="B8", f
         return DONE
 
 
-class SFPSETEXP(
-    OneSource, Instruction, opcode=0x82, unit="vector", stall="B8", facts=sfpu.READS_VD_VC
-):
+class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.READS_VD_VC):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
     imm12_math = bits(19, 12)
@@ -144,7 +140,7 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
 
 
 class SFPSETMAN(
-    SourceAndImmediate, Instruction, opcode=0x83, unit="vector", stall="B8", facts=sfpu.READS_VD_VC
+    SourceAndImmediate, Instruction, opcode=0x83, unit="vector", facts=sfpu.READS_VD_VC
 ):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
@@ -155,9 +151,7 @@ class SFPSETMAN(
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
 
-class SFPSETSGN(
-    OneSource, Instruction, opcode=0x89, unit="vector", stall="B8", facts=sfpu.READS_VD_VC
-):
+class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.READS_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
     imm12_math = bits(12)

@@ -63,9 +63,7 @@ def _sum(s: Any, f: Any) -> None:
         flag[lane] = _U(out[lane] >> _U(31)) ^ positive
 
 
-class SFPIADD(
-    SourceAndImmediate, Instruction, opcode=0x79, unit="vector", stall="B8", facts=sfpu.READS_VC
-):
+class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.READS_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA).
 
     Mode bit 0 adds the immediate, bit 1 alone subtracts; flags: the sign unless bit 2 is set, then
@@ -101,9 +99,7 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
         out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
 
 
-class SFPSHFT(
-    SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", stall="B8", facts=sfpu.READS_VC
-):
+class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts=sfpu.READS_VC):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -140,7 +136,7 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
-class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", stall="B8", facts=sfpu.LOGIC):
+class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -155,7 +151,7 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", stall="B8", fa
         return DONE
 
 
-class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", stall="B8", facts=sfpu.LOGIC):
+class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -170,7 +166,7 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", stall="B8", fac
         return DONE
 
 
-class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -187,7 +183,7 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", stall="B8", facts=sfpu.REA
         return DONE
 
 
-class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8", facts=sfpu.READS_VD_VC):
+class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -204,7 +200,7 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", stall="B8", facts=sfpu.REA
         return DONE
 
 
-class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC):
     """Count leading zeros (SFPLZ, Blackhole ISA).
 
     Mode bit 2 leaves the sign out, bit 1 sets the flags where a bit is set, bit 3 complements them.
@@ -228,7 +224,7 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", stall="B8", fact
         return DONE
 
 
-class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

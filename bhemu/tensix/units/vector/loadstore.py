@@ -58,10 +58,10 @@ class SFPLOAD(
     Instruction,
     opcode=0x70,
     unit="vector",
-    stall="B8",
     unread=_ABOVE,
     facts=Sfpu(LOAD),
     formats="sfpu",
+    dst_rows=4,
 ):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
@@ -84,7 +84,6 @@ class SFPSTORE(
     Instruction,
     opcode=0x72,
     unit="vector",
-    stall="B8",
     unread=_ABOVE,
     facts=Sfpu(STORE, reads="stored", writes=Writes.NONE),
     formats="sfpu",
@@ -115,7 +114,7 @@ def _immediate(mod: Any, imm: Any) -> Any:
     return -1
 
 
-class SFPLOADI(Instruction, opcode=0x71, unit="vector", stall="B8", facts=Sfpu(LOAD)):
+class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
     """Load an immediate into all enabled lanes (SFPLOADI, Blackhole ISA)."""
 
     imm16 = bits(15, 0)

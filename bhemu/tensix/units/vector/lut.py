@@ -49,11 +49,7 @@ def _with_sign_of_x(s: Any) -> None:
 
 
 class SFPLUT(
-    Instruction,
-    opcode=0x73,
-    unit="vector",
-    stall="B8",
-    facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD"),
+    Instruction, opcode=0x73, unit="vector", facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD")
 ):
     """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA).
 
@@ -148,7 +144,6 @@ class SFPLUTFP32(
     Instruction,
     opcode=0x95,
     unit="vector",
-    stall="B8",
     facts=Sfpu(MAD, Form.NONE, implied=0x7F, indirect="VD"),
 ):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA).

@@ -206,7 +206,6 @@ class SFPLOADMACRO(
     Instruction,
     opcode=OPCODE,
     unit="vector",
-    stall="B8",
     oracle=False,
     wakes=WAKES,
     facts=Sfpu(ELSEWHERE, writes=Writes.SEVERAL),

@@ -86,7 +86,7 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READS_VC):
     """Copy a register (SFPMOV, Blackhole ISA).
 
     Mode 0 plain, 1 with the sign flipped, 2 in all lanes, 3 as 1; bit 3 reads configuration.
@@ -176,7 +176,6 @@ class SFPSWAP(
     Instruction,
     opcode=0x92,
     unit="vector",
-    stall="B8",
     facts=Sfpu(reads="VD VC", writes=Writes.SEVERAL),
 ):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
@@ -218,7 +217,6 @@ class SFPTRANSP(
     Instruction,
     opcode=0x8C,
     unit="vector",
-    stall="B8",
     facts=Sfpu(form=Form.NONE, implied=0xFF, writes=Writes.SEVERAL),
 ):
     """Transpose four registers within lane columns (SFPTRANSP, Blackhole ISA)."""
@@ -285,7 +283,6 @@ class SFPSHFT2(
     Instruction,
     opcode=0x94,
     unit="vector",
-    stall="B8",
     facts=Sfpu(ROUND, Form.THREE, reads="VD VC", writes=Writes.SEVERAL),
 ):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA).
@@ -321,11 +318,7 @@ class SFPSHFT2(
 
 
 class SFPNOP(
-    Instruction,
-    opcode=0x8F,
-    unit="vector",
-    stall="B8",
-    facts=Sfpu(LOAD, Form.NONE, writes=Writes.NONE),
+    Instruction, opcode=0x8F, unit="vector", facts=Sfpu(LOAD, Form.NONE, writes=Writes.NONE)
 ):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 

@@ -55,9 +55,7 @@ def _shift_add(product: Any, z: Any) -> Any:
     return added if exponent != _ZERO else product
 
 
-class SFPMUL24(
-    ThreeSources, Instruction, opcode=0x98, unit="vector", stall="B8", facts=sfpu.FACTORS
-):
+class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA).
 
     Mod bit 0 takes the upper half; LReg[7] names A with bit 2, the destination with bit 3.

@@ -53,7 +53,7 @@ def _to_float(x: Any, threshold: Any) -> Any:
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
-class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", stall="B8", facts=sfpu.READS_VC):
+class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.READS_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
     Mode 0 rounds to nearest even and mode 1 stochastically (SFPCAST_IntFloat), mode 2 is the
@@ -164,12 +164,7 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
 
 
 class SFP_STOCH_RND(
-    SourceC,
-    Instruction,
-    opcode=0x8E,
-    unit="vector",
-    stall="B8",
-    facts=Sfpu(ROUND, Form.THREE, reads="VB VC"),
+    SourceC, Instruction, opcode=0x8E, unit="vector", facts=Sfpu(ROUND, Form.THREE, reads="VB VC")
 ):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
