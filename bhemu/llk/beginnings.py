@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,8 +22,7 @@ from typing import NamedTuple
 _MARKER = re.compile(r'^# (\d+) "([^"\n]*)"((?: \d)*)$', re.MULTILINE)
 _OWN = "kernel"  # stands for the kernel's own file, which a beginning has only #includes of
 _SHORTEST = 100_000  # characters of a beginning that is worth the trouble
-_OFTEN = 4  # times that a beginning came up before it is compiled
-_MORE = 1.2  # a beginning so many times as long is preferred to one that is there
+_OFTEN = 8  # times that a beginning came up before it is compiled; that costs what 4 uses save
 _MOST = 32  # beginnings kept: each takes some 20 MB
 
 
@@ -58,12 +58,24 @@ class Beginnings:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._times: Counter[str] = Counter()
+        self._begun: set[Path] = set()
+        self._lock = threading.Lock()  # the suite compiles the kernels of a test in threads
 
     def shortened(self, compiler: Sequence[str], text: str) -> str | None:
         """`text` with a precompiled beginning, or None; `compiler`: a command without files.
 
         Counts how often each beginning came up, and compiles one when that is often enough.
         """
+        with self._lock:
+            held, wanted = self._choose(compiler, text)
+        if wanted is not None and self._compiled(compiler, *wanted[1:]):
+            held = wanted[:2]
+        return None if held is None else _continued(text, *held)
+
+    def _choose(
+        self, compiler: Sequence[str], text: str
+    ) -> tuple[tuple[Cut, Path] | None, tuple[Cut, Path, str] | None]:
+        """The longest beginning that is there, and a longer one that is now to be compiled."""
         held = wanted = None
         for cut in cuts(text):
             if cut.at < _SHORTEST:
@@ -72,21 +84,22 @@ class Beginnings:
             name = hashlib.sha256("\0".join([*compiler, beginning]).encode()).hexdigest()[:40]
             self._times[name] += 1
             compiled = self._folder / f"{name}.gch"
+            saved = self._times[name] * (cut.at - (held[0].at if held else 0))
             if compiled.exists():
-                held = (cut, compiled) if compiled.stat().st_size else held
-            elif self._times[name] >= _OFTEN:
-                wanted = (cut, compiled, beginning)
-        if wanted is not None and (held is None or wanted[0].at > _MORE * held[0].at):
-            if self._compiled(compiler, *wanted[1:]):
-                held = wanted[:2]
-        return None if held is None else _continued(text, *held)
+                if compiled.stat().st_size:
+                    held, wanted = (cut, compiled), None
+            elif saved >= _OFTEN * cut.at and compiled not in self._begun:
+                wanted = cut, compiled, beginning
+        if wanted is not None:
+            self._begun.add(wanted[1])
+        return held, wanted
 
     def _compiled(self, compiler: Sequence[str], target: Path, beginning: str) -> bool:
         """Compile a beginning, unless there are many; whether that has worked."""
         if len(list(self._folder.glob("*.gch"))) >= _MOST:
             return False
         scratch = target.with_name(f"{target.stem}.{os.urandom(4).hex()}")
-        source = scratch.with_suffix(".hh")
+        source = scratch.with_name(f"{scratch.name}.hh")
         source.write_text(beginning)
         words = [*compiler, "-x", "c++-header", "-fpreprocessed", str(source), "-o", str(scratch)]
         done = subprocess.run(words, capture_output=True, check=False)
