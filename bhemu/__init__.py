@@ -25,26 +25,16 @@ if TYPE_CHECKING:
     from bhemu.errors import UnknownName as UnknownName
     from bhemu.launch import Program as Program
     from bhemu.machine.stop import Stop as Stop
-    from bhemu.program.loader import read_elf as load_elf
+    from bhemu.program.loader import read_elf as load_elf  # noqa: F401 (in __all__ by _HOME)
     from bhemu.snapshot import Snapshot as Snapshot
     from bhemu.sweeps.api import sweep as sweep
     from bhemu.tile import Tile as Tile
 
 __version__ = "0.1.0"
 # Imported on first use: they take long to import and many uses need none of them.
-_ERRORS = (
-    "Assert",
-    "BhemuError",
-    "GuestFault",
-    "InputError",
-    "Internal",
-    "Limit",
-    "NoProgress",
-    "NotModelled",
-    "Undefined",
-    "UnknownName",
-)
-_HOME = {name: ("bhemu.errors", name) for name in _ERRORS}
+_ERRORS = """Assert BhemuError GuestFault InputError Internal Limit NoProgress NotModelled Undefined
+UnknownName"""
+_HOME = {name: ("bhemu.errors", name) for name in _ERRORS.split()}
 _HOME |= {
     "Chip": ("bhemu.chip", "Chip"),
     "ChipSnapshot": ("bhemu.chip_snapshot", "ChipSnapshot"),
@@ -55,27 +45,7 @@ _HOME |= {
     "sweep": ("bhemu.sweeps.api", "sweep"),
     "load_elf": ("bhemu.program.loader", "read_elf"),
 }
-__all__ = [
-    "Assert",
-    "BhemuError",
-    "Chip",
-    "ChipSnapshot",
-    "GuestFault",
-    "InputError",
-    "Internal",
-    "Limit",
-]
-__all__ += [
-    "NoProgress",
-    "NotModelled",
-    "Program",
-    "Snapshot",
-    "Stop",
-    "Tile",
-    "Undefined",
-    "UnknownName",
-]
-__all__ += ["errors", "load_elf", "sweep"]
+__all__ = [*sorted(_HOME), "errors"]
 
 
 if not TYPE_CHECKING:  # a type checker knows every name

@@ -83,12 +83,17 @@ def load(case: Case, **options: Any) -> Tile:
 def run_once(case: Case, name: str, engine: str | None = None) -> tuple[float, Tile]:
     """(seconds from the release of the cores to the done words, the tile)."""
     tile = load(case, engine=engine)
+    return seconds_of(tile, case, name), tile
+
+
+def seconds_of(tile: Tile, case: Case, name: str) -> float:
+    """How long a loaded tile runs to the done words."""
     begin = time.perf_counter()
     stop = tile.run(list(case.until), timeout_s=60)
     seconds = time.perf_counter() - begin
     if stop.reason != "until":
         raise Internal(f"benchmark {name} ended by {stop.reason}")
-    return seconds, tile
+    return seconds
 
 
 def _sample(case: Case, name: str, engine: str) -> tuple[float, Tile]:

@@ -1,12 +1,11 @@
 """Where the time of a benchmark goes: per instruction, RISC-V cores, devices and the rest."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bhemu.bench.measure import load, run_once
+from bhemu.bench.measure import load, run_once, seconds_of
 from bhemu.bench.rows import Benchmark
-from bhemu.errors import InputError, Internal
+from bhemu.errors import InputError
 from bhemu.jit import build
 from bhemu.jit.subset import JIT
 from bhemu.tensix import compile as tc
@@ -42,11 +41,7 @@ def shares(benchmark: Benchmark, engine: str) -> Iterator[Share]:
     tile = load(case, engine=engine)
     s = tile.state
     profile.start(s, {op: build.load(tc.entry(op)).address for op in used})
-    begin = time.perf_counter()
-    stop = tile.run(list(case.until), timeout_s=60)
-    seconds = time.perf_counter() - begin
-    if stop.reason != "until":
-        raise Internal(f"benchmark {benchmark.name} ended by {stop.reason}")
+    seconds = seconds_of(tile, case, benchmark.name)
     total = int(s.profile_ticks.sum())
     for part in s.profile_ticks.argsort()[::-1]:
         if ticks := int(s.profile_ticks[part]):

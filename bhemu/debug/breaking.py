@@ -1,15 +1,13 @@
 """The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info."""
 
-from collections.abc import Callable, Iterable
-
 from bhemu.core import Core
 from bhemu.debug import registers
+from bhemu.debug.inspecting import Inspecting
 from bhemu.debug.places import number
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
 from bhemu.machine.code import code_places
-from bhemu.machine.conditions import Condition
 from bhemu.machine.stepping import Machine
 from bhemu.machine.watching import ACCESS
 from bhemu.memmap import CORE_NAMES
@@ -36,22 +34,13 @@ def _core_of(tile: Tile, point: Breakpoint) -> Core:
     return tile.core[CORE_NAMES[point.core]]
 
 
-class Breaking:
+class Breaking(Inspecting):
     """break and its sisters; the rest of the stepper is stepper.py."""
 
-    tile: Tile
-    core: Core
     _machine: Machine
-    _out: Callable[[str], None]
     _temporary: set[int]
     _defining: int | None  # the breakpoint whose commands are being entered
     _scripts: dict[int, list[str]]  # commands at stops, by its number
-
-    def _print(self, lines: Iterable[str]) -> None:
-        raise NotImplementedError
-
-    def _need(self, args: list[str], least: int, most: int, usage: str) -> None:
-        raise NotImplementedError
 
     def do_break(self, args: list[str]) -> None:
         """break [PLACE [CORE]] [if EXPRESSION]: a function, FILE:LINE, PACR last=1 on T2."""
@@ -79,9 +68,6 @@ class Breaking:
         condition = self._condition(core, text) if text else None
         asked.ask(number, condition, asked.of(number).ignore, text)
 
-    def _condition(self, core: Core, text: str) -> Condition:
-        raise NotImplementedError
-
     def _set_word(self, args: list[str]) -> WordBreakpoint:
         name, *rest = args
         threads = ALL
@@ -95,9 +81,6 @@ class Breaking:
                 raise InputError(f"usage: {name} FIELD=VALUE... [on T0|T1|T2] [if EXPRESSION]")
             fields[field] = number(value, "value")
         return self._machine.break_word(name, threads, **fields)
-
-    def _thread(self, args: list[str]) -> int:
-        raise NotImplementedError
 
     def do_watch(self, args: list[str]) -> None:
         """watch PLACE [r|w|rw] [if EXPRESSION]: stop where PLACE (sem:1, a field) changes."""
@@ -157,9 +140,6 @@ class Breaking:
             self._out(f"note: {note}")
         return points
 
-    def _written(self, core: Core, text: str) -> At:
-        raise NotImplementedError
-
     def do_delete(self, args: list[str]) -> None:
         """delete [N]: remove breakpoint or watchpoint N, or all."""
         self._need(args, 0, 1, "delete [N]")
@@ -218,6 +198,3 @@ class Breaking:
             for problem in (symbols.line_problem, symbols.debug.problem):
                 if problem:
                     self._out(f"  {problem}")
-
-    def _info_locals(self) -> None:
-        raise NotImplementedError

@@ -1,28 +1,16 @@
 """The stepper's commands that go back."""
 
-from collections.abc import Callable
-
 from bhemu.core import Core
+from bhemu.debug.commands import Commands
 from bhemu.debug.places import number
 from bhemu.errors import InputError
 from bhemu.machine.stop import Stop
-from bhemu.tile import Tile
 
 
-class GoingBack:
+class GoingBack(Commands):
     """reverse-step and its sisters, goto; the rest of the stepper is stepper.py."""
 
-    tile: Tile
-    core: Core
-    _out: Callable[[str], None]
-
     def _stopped(self, stop: Stop, core: Core) -> None:
-        raise NotImplementedError
-
-    def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
-        raise NotImplementedError
-
-    def _thread(self, args: list[str]) -> int:
         raise NotImplementedError
 
     def do_reverse_step(self, args: list[str]) -> None:

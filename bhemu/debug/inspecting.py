@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bhemu.core import Core
+from bhemu.debug.commands import Commands
 from bhemu.debug.expressions import Value, evaluate
 from bhemu.debug.memory import Memory, word_of
 from bhemu.debug.places import Sources, address
@@ -15,7 +16,6 @@ from bhemu.machine.conditions import Condition
 from bhemu.machine.watching import spans
 from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, type_of, visible
-from bhemu.tile import Tile
 
 _EXAMINE = re.compile(r"(\d*)([xduotcfis]?)([bhw]?)")
 _SIZES = {"b": 1, "h": 2, "w": 4, "": 4}
@@ -36,22 +36,13 @@ class CFrame(NamedTuple):
     depth: int
 
 
-class Inspecting:
+class Inspecting(Commands):
     """print and its sisters; the rest of the stepper is stepper.py."""
 
-    tile: Tile
-    core: Core
     _sources: Sources
-    _out: Callable[[str], None]
     _selected: int
     _listed: tuple[str, str, int] | None
     do_mem: Callable[[list[str]], None]
-
-    def _print(self, lines: Iterable[str]) -> None:
-        raise NotImplementedError
-
-    def _need(self, args: list[str], least: int, most: int, usage: str) -> None:
-        raise NotImplementedError
 
     # Frames
 
@@ -246,9 +237,6 @@ class Inspecting:
         """bt [CORE]: the functions a core is in, inlined ones too."""
         self._need(args, 0, 1, "bt [CORE]")
         self._print(status.backtrace(self._one_core(args, "bt [CORE]")))
-
-    def _one_core(self, args: list[str], usage: str) -> Core:
-        raise NotImplementedError
 
 
 def _form(args: list[str]) -> tuple[str, list[str]]:

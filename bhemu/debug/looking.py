@@ -1,43 +1,22 @@
 """The stepper's commands that show registers, state and memory."""
 
-from collections.abc import Callable, Iterable
-
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.core import Core
 from bhemu.debug import dump, registers
+from bhemu.debug.commands import Commands
 from bhemu.debug.memory import Memory, word_of
 from bhemu.debug.places import address, number
 from bhemu.debug.position import listing
 from bhemu.debug.view import View
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.tile import Tile
 
 
-class Looking:
+class Looking(Commands):
     """regs and its sisters; the rest of the stepper is stepper.py."""
 
-    tile: Tile
-    core: Core
-    _out: Callable[[str], None]
     _regs: dict[str, npt.NDArray[np.uint32]]
-
-    def _print(self, lines: Iterable[str]) -> None:
-        raise NotImplementedError
-
-    def _need(self, args: list[str], least: int, most: int, usage: str) -> None:
-        raise NotImplementedError
-
-    def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
-        raise NotImplementedError
-
-    def _one_core(self, args: list[str], usage: str) -> Core:
-        raise NotImplementedError
-
-    def _thread(self, args: list[str]) -> int:
-        raise NotImplementedError
 
     def do_regs(self, args: list[str]) -> None:
         """regs [CORE]: registers; * marks what changed since the last dump."""

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from bhemu.core import Core
 from bhemu.debug.breaking import Breaking
@@ -15,9 +15,7 @@ from bhemu.debug.position import Pushes, position
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.stop import Stop
-from bhemu.memmap import CORE_NAMES
-from bhemu.names import LINE, core_name
-from bhemu.program.address import At
+from bhemu.names import core_name
 from bhemu.program.schema import Program
 from bhemu.tensix.insn import disassemble
 from bhemu.tile import Tile
@@ -32,7 +30,7 @@ _MOVES = ("step", "next", "until", "finish", "continue", "tstep", "tnext", "core
 _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
-class Stepper(GoingBack, Inspecting, Breaking, Looking):
+class Stepper(GoingBack, Breaking, Looking):
     """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
 
     def __init__(
@@ -224,55 +222,6 @@ class Stepper(GoingBack, Inspecting, Breaking, Looking):
 
     def do_quit(self, args: list[str]) -> None:
         """quit: end the session."""
-
-    # Arguments
-
-    def _written(self, core: Core, text: str) -> At:
-        """A place as code_places takes it: a name, FILE:LINE or a number."""
-        if re.fullmatch(r"[A-Za-z_]\w*", text) and text != "pc":
-            return text
-        return text if LINE.fullmatch(text) else address(self.tile, core, text)
-
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self._out(line)
-
-    @staticmethod
-    def _need(args: list[str], least: int, most: int, usage: str) -> None:
-        if not least <= len(args) <= most:
-            raise InputError(f"usage: {usage}")
-
-    def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
-        self._need(args, 0, 2, "[N] [CORE]")
-        n, core = default, self.core
-        for arg in args:
-            if arg in CORE_NAMES:
-                core = self.tile.core[arg]
-            else:
-                n = number(arg, "count or core")
-        if n < 1:
-            raise InputError("the count must be 1 or more")
-        return n, core
-
-    def _one_count(self, args: list[str], usage: str) -> int:
-        self._need(args, 0, 1, usage)
-        n = number(args[0]) if args else 1
-        if n < 1:
-            raise InputError("the count must be 1 or more")
-        return n
-
-    def _one_core(self, args: list[str], usage: str) -> Core:
-        self._need(args, 0, 1, usage)
-        return self.tile.core[core_name(args[0])] if args else self.core
-
-    def _thread(self, args: list[str]) -> int:
-        """The named thread, or the one of the selected core (brisc, ncrisc: 0)."""
-        if not args:
-            return self.core.index - 1 if 1 <= self.core.index <= 3 else 0
-        text = args[0].upper().removeprefix("T")
-        if text not in ("0", "1", "2"):
-            raise InputError(f"no Tensix thread {args[0]!r}", hint="0, 1 or 2")
-        return int(text)
 
 
 COMMANDS = tuple(

@@ -15,8 +15,34 @@ _TEXT_WIDTH = 72
 Entry = tuple[int, int, int, int, int]  # of the trace ring, and the clock behind it
 
 
+class _Traced:
+    """Something executed, which shows as one line, and the place in the code that did it."""
+
+    function: str | None
+    file: str | None
+    line: int | None
+    inlined_function: str | None
+    inlined: tuple[Call, ...]
+
+    @property
+    def place(self) -> str:
+        """For example "main+0x4 math.c:22", "" where unknown."""
+        source = source_text(self.file, self.line, self.inlined_function, self.inlined)
+        return " ".join(part for part in (self.function or "", source) if part)
+
+    def as_text(self, bits: bool = False) -> str:
+        """One line of text."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {' '.join(self.as_text().split())}>"
+
+
 @dataclass(frozen=True, repr=False)
-class TracedWord:
+class TracedWord(_Traced):
     """One executed word: its number in the run, thread 0-2, pc that pushed it, and its origin.
 
     `origin` is "push", "mop" or "replay" (then `slot` is the slot of the replay buffer); for a
@@ -49,12 +75,6 @@ class TracedWord:
         """Mnemonic and non-zero fields."""
         return disassemble(self.word)
 
-    @property
-    def place(self) -> str:
-        """For example "main+0x4 math.c:22", "" where unknown."""
-        source = source_text(self.file, self.line, self.inlined_function, self.inlined)
-        return " ".join(part for part in (self.function or "", source) if part)
-
     def as_text(self, bits: bool = False) -> str:
         """One line of text; with `bits` the word itself as well."""
         origin = {"push": "", "mop": "MOP"}.get(self.origin, f"REPLAY {self.slot}")
@@ -64,11 +84,6 @@ class TracedWord:
         text = f"{text:<{_TEXT_WIDTH + len(shown)}}  {self.place}" if self.place else text
         told = "; ".join(part for part in (self.meaning, self.set_by) if part)
         return f"{text}  ; {told}" if told else text
-
-    def __repr__(self) -> str:
-        return f"<TracedWord {' '.join(self.as_text().split())}>"
-
-    __str__ = as_text
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values; what is unknown is left out."""
@@ -80,7 +95,7 @@ class TracedWord:
 
 
 @dataclass(frozen=True, repr=False)
-class TracedStore:
+class TracedStore(_Traced):
     """A store of a core to a device: value, address, what stands there, and where from."""
 
     core: str
@@ -95,23 +110,12 @@ class TracedStore:
     inlined: tuple[Call, ...] = ()
     clock: int | None = None
 
-    @property
-    def place(self) -> str:
-        """For example "main+0x4 math.c:22", "" where unknown."""
-        source = source_text(self.file, self.line, self.inlined_function, self.inlined)
-        return " ".join(part for part in (self.function or "", source) if part)
-
     def as_text(self, bits: bool = False) -> str:
         """One line of text, in the columns of a word."""
         what = f"[0x{self.address:08X}] = {self.value:#x}"
         text = f"{self.core:>7}  st  0x{self.pc:08X}  {'store':<9}  {what}"
         text = f"{text:<{_TEXT_WIDTH}}  {self.place}" if self.place else text
         return f"{text}  ; {self.name}"
-
-    def __repr__(self) -> str:
-        return f"<TracedStore {' '.join(self.as_text().split())}>"
-
-    __str__ = as_text
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values; what is unknown is left out."""

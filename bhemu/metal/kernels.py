@@ -14,7 +14,7 @@ from pathlib import Path
 from bhemu import ahead
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.metal.firmware import PROCESSORS, SIGNAL_GO, Firmware, Write
+from bhemu.metal.firmware import PROCESSORS, Firmware, Write
 from bhemu.metal.record import Record, place
 from bhemu.program import coordinates
 from bhemu.program.coordinates import XY
@@ -23,7 +23,6 @@ from bhemu.program.loader import Image, read_elf
 from bhemu.program.relocate import block, relocated
 from bhemu.program.specs import BufferSpec, TileSpec
 
-SEMAPHORE_STRIDE = 16  # so that an atomic touches one line of L1
 _HOST_MODE = 1
 _ALIGNMENT = 16
 
@@ -166,8 +165,3 @@ def launch_message(firmware: Firmware, made: Kernels) -> Write:
     record.set(sum(1 << PROCESSORS.index(name) for name in made.texts), "enables")
     offset = place(firmware.layout, "launch", 0)[0]
     return Write(firmware.mailboxes + offset, bytes(record.data), "launch message")
-
-
-def launch_writes(firmware: Firmware, made: Kernels) -> list[Write]:
-    """What a host writes to a booted tile, in this order: the go message last."""
-    return [made.write(), launch_message(firmware, made), firmware.signal(SIGNAL_GO)]

@@ -17,7 +17,7 @@ import numpy as np
 
 from bhemu.chip import Chip
 from bhemu.devices.bus.address_map import REGISTERS
-from bhemu.errors import BhemuError, InputError, Internal, NoProgress
+from bhemu.errors import BhemuError, InputError
 from bhemu.launch_chip import launch
 from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL
@@ -26,6 +26,7 @@ from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
 from bhemu.metal.kernels import Texts
 from bhemu.oracle.case import Outcome
 from bhemu.oracle.compare import EQUAL, Pair, describe
+from bhemu.oracle.emulated import failed
 from bhemu.oracle.libttsim import Library, Simulator
 from bhemu.oracle.programs import Verdict, first_difference
 from bhemu.program import coordinates, interleave
@@ -103,13 +104,8 @@ def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
         seconds = time.process_time() - begin
         if stop.reason == "until":
             chip.run("idle", limit=_TIDY)
-    except Internal:
-        raise
-    except NoProgress as problem:
-        return Outcome("unfinished", category=problem.category, text=problem.message)
     except BhemuError as problem:
-        text = f"[{problem.rule}] {problem.message}, at {problem.where}"
-        return Outcome("error", category=problem.category, text=text)
+        return failed(problem)
     if stop.reason not in ("until", "idle"):
         return Outcome("unfinished", text=f"stopped: {stop.reason}")
     parts = [chip.output(s)[1].ljust(_padded(s.size), b"\0") for s in program.outputs if s.dram]

@@ -26,12 +26,8 @@ def outcome(tile: Tile, run: Callable[[], Stop], kinds: Mapping[str, str]) -> Ou
     begin = time.perf_counter()
     try:
         stop = run()
-    except Internal:
-        raise
-    except NoProgress as problem:
-        return Outcome("unfinished", category=problem.category, text=problem.message)
     except BhemuError as problem:
-        return _error(problem)
+        return failed(problem)
     seconds = time.perf_counter() - begin
     if stop.reason == "interrupt":
         raise KeyboardInterrupt
@@ -42,11 +38,16 @@ def outcome(tile: Tile, run: Callable[[], Stop], kinds: Mapping[str, str]) -> Ou
         try:
             finish_words(tile)
         except BhemuError as problem:
-            return _error(problem)
+            return failed(problem)
     return Outcome("done", np.frombuffer(tile.read(0, L1_SIZE), np.uint8), seconds=seconds)
 
 
-def _error(problem: BhemuError) -> Outcome:
+def failed(problem: BhemuError) -> Outcome:
+    """What an error of the program is as an outcome; a defect of bhemu is raised."""
+    if isinstance(problem, Internal):
+        raise problem
+    if isinstance(problem, NoProgress):
+        return Outcome("unfinished", category=problem.category, text=problem.message)
     text = f"[{problem.rule}] {problem.message}, at {problem.where}"
     return Outcome("error", category=problem.category, text=text)
 

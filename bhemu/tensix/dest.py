@@ -144,12 +144,6 @@ def valid16(s: Any, row: Any) -> Any:
 
 
 @njit(inline="always")
-def valid32(s: Any, row: Any) -> Any:
-    """Valid flag (0 or 1) of 32-bit row `row`."""
-    return s.dst_valid[adj32(row)] & 1
-
-
-@njit(inline="always")
 def mark16(s: Any, row: Any, valid: Any) -> None:
     """Set the valid flag of 16-bit row `row`, taken modulo 1024."""
     s.dst_valid[row16(s, row)] = valid

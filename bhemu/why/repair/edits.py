@@ -65,21 +65,21 @@ def pushing(word: int) -> int:
 
 def storing(word: int, value: int, free: list[int]) -> tuple[int, ...]:
     """In place of store `word`: the same of another value, in a register that nobody uses."""
-    cls = decode(word)
-    assert cls is not None
-    assert issubclass(cls, Store)
-    register = free[-1]
-    return (*li(register, value), int(cls.assemble(register, cls.rs1.get(word), cls.imm.get(word))))
+    return (*li(free[-1], value), _stored(word, free[-1]))
 
 
 def xoring(word: int, mask: int, free: list[int]) -> tuple[int, ...]:
     """In place of store `word`: the same with some bits of the value the other way round."""
+    register = free[-1]
+    return (*li(register, mask), xor(register, register, word >> 20 & 31), _stored(word, register))
+
+
+def _stored(word: int, register: int) -> int:
+    """Store `word` of another register."""
     cls = decode(word)
     assert cls is not None
     assert issubclass(cls, Store)
-    register = free[-1]
-    stored = int(cls.assemble(register, cls.rs1.get(word), cls.imm.get(word)))
-    return (*li(register, mask), xor(register, register, word >> 20 & 31), stored)
+    return int(cls.assemble(register, cls.rs1.get(word), cls.imm.get(word)))
 
 
 def alternatives(

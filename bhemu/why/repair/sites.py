@@ -1,6 +1,5 @@
 """Where the code of a program acts: the instructions that push a word or store to a device."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bhemu.hang.stores import reachable
@@ -131,8 +130,3 @@ def name_of(core: int) -> str:
 def pushes(site: Site) -> bool:
     """Whether what it gives away is a Tensix word for the FIFO."""
     return site.address is None or INSTRN_BUF_BASE <= site.address < INSTRN_BUF_END
-
-
-def held_instructions(code: Code, core: int) -> Iterator[tuple[int, int]]:
-    """(pc, word) of a core's code in the order of addresses."""
-    yield from sorted(code.words[core].items())

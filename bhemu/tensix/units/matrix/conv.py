@@ -129,7 +129,7 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
 
 
 # What the legacy instructions declare alike; field widths are those of an opcode table.
-LEGACY: dict[str, Any] = {"unit": "matrix", "stall": "B6", "oracle": False, "uncertain": True}
+LEGACY: dict[str, Any] = {"oracle": False, "uncertain": True}
 
 
 class _Convolution(Word):
@@ -147,14 +147,14 @@ def _convolve(s: Any, t: Any, f: Any, eight: Any) -> Any:
     return status if status else _add_zero(s, t, f.dst, f.addr_mode, f.clear_dvalid, eight)
 
 
-class CONV3S1(_Convolution, Instruction, opcode=0x22, unit="matrix", oracle=False, uncertain=True):
+class CONV3S1(_Convolution, Instruction, opcode=0x22, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _convolve(s, t, f, np.int64(1))
 
 
-class CONV3S2(_Convolution, Instruction, opcode=0x23, unit="matrix", oracle=False, uncertain=True):
+class CONV3S2(_Convolution, Instruction, opcode=0x23, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
     execute = CONV3S1.execute
@@ -169,7 +169,7 @@ class LegacyPool(Word):
     clear_dvalid = bits(23, 22, mode=True)
 
 
-class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", oracle=False, uncertain=True):
+class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -179,15 +179,13 @@ class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", oracle=False
         return _add_zero(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(0))
 
 
-class APOOL3S2(LegacyPool, Instruction, opcode=0x32, unit="matrix", oracle=False, uncertain=True):
+class APOOL3S2(LegacyPool, Instruction, opcode=0x32, unit="matrix", **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
 
     execute = APOOL3S1.execute
 
 
-class MFCONV3S1(
-    _Convolution, Instruction, opcode=0x3A, unit="matrix", oracle=False, uncertain=True
-):
+class MFCONV3S1(_Convolution, Instruction, opcode=0x3A, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

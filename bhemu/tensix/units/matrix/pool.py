@@ -12,7 +12,7 @@ from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.units.matrix import conv, doubts, matmul, operands, pool_scaled, prepare
-from bhemu.tensix.units.matrix.conv import LegacyPool
+from bhemu.tensix.units.matrix.conv import LEGACY, LegacyPool
 
 _ROWS = 4
 _DEPTH = 16  # rows of SrcA that are pooled
@@ -241,7 +241,7 @@ class GAPOOL(
         return matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
-class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", oracle=False, uncertain=True):
+class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -251,7 +251,7 @@ class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", oracle=False
         return status if status else _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
 
 
-class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", oracle=False, uncertain=True):
+class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     execute = MPOOL3S1.execute

@@ -74,7 +74,6 @@ _ARECIP = approx.SFPARECIP.opcode
 _IADD, _SHFT = integer.SFPIADD.opcode, integer.SFPSHFT.opcode
 _STORE_OPCODE, _CONFIG_OPCODE = loadstore.SFPSTORE.opcode, configure.SFPCONFIG.opcode
 _MOV, _SHFT2, _SWAP_OPCODE = move.SFPMOV.opcode, move.SFPSHFT2.opcode, move.SFPSWAP.opcode
-_TRANSP = move.SFPTRANSP.opcode
 _CAST, _STOCH_RND = rounding.SFPCAST.opcode, rounding.SFP_STOCH_RND.opcode
 
 _SELECTOR = error(
