@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from bhemu.errors import UnknownName as UnknownName
     from bhemu.launch import Program as Program
     from bhemu.machine.stop import Stop as Stop
-    from bhemu.program.loader import read_elf as load_elf  # noqa: F401 (in __all__ by _HOME)
+    from bhemu.program.loader import read_elf
     from bhemu.snapshot import Snapshot as Snapshot
     from bhemu.sweeps.api import sweep as sweep
     from bhemu.tile import Tile as Tile
+
+    load_elf = read_elf
 
 __version__ = "0.1.0"
 # Imported on first use: they take long to import and many uses need none of them.
