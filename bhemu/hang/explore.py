@@ -156,9 +156,8 @@ class _Walk:
             raise Escape
         if issubclass(cls, COMPUTING):
             used = [rs for rs, name in ((rs1, "a"), (rs2, "b")) if name in cls.operands]
-            known = [state.regs[rs] is not None for rs in used]
-            value = cls.compute(word, pc, a or 0, b or 0) if all(known) else None
-            self._set(state, rd, value, _NOTHING.union(*(state.sources[rs] for rs in used)))
+            sources = _NOTHING.union(*(state.sources[rs] for rs in used))
+            self._set(state, rd, cls.computed(word, pc, state.regs), sources)
         elif issubclass(cls, Upper):
             self._set(state, rd, cls.compute(word, pc, 0, 0), _NOTHING)
         elif issubclass(cls, Branch):

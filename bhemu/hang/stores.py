@@ -177,12 +177,7 @@ def _after(word: int, pc: int, registers: Registers) -> Registers:
         return registers
     if cls is None or not issubclass(cls, (*COMPUTING, Upper)):
         return (*registers[:rd], None, *registers[rd + 1 :])
-    a, b = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
-    known = (a is not None or "a" not in cls.operands) and (
-        b is not None or "b" not in cls.operands
-    )
-    value = cls.compute(word, pc, a or 0, b or 0) if known else None
-    return (*registers[:rd], value, *registers[rd + 1 :])
+    return (*registers[:rd], cls.computed(word, pc, registers), *registers[rd + 1 :])
 
 
 def has_program(tile: TilePart, core: int) -> bool:

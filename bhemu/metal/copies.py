@@ -57,11 +57,7 @@ def _calls(image: Image, base: int, words: tuple[int, ...], targets: set[int]) -
             if called and local is not None and source is not None:
                 yield Copy(local, source)
         elif issubclass(cls, (*COMPUTING, Upper)) and rd:
-            a, b = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
-            known = (a is not None or "a" not in cls.operands) and (
-                b is not None or "b" not in cls.operands
-            )
-            registers[rd] = cls.compute(word, pc, a or 0, b or 0) if known else None
+            registers[rd] = cls.computed(word, pc, registers)
 
 
 class Sized(NamedTuple):

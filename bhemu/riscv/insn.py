@@ -5,7 +5,7 @@ Sources: RISC-V unprivileged ISA, chapter "RV32I", base instruction formats.
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -142,6 +142,15 @@ class Instruction:
     def code(cls) -> int:
         """The opcode of a format or an instruction."""
         return cls._fixed["opcode"]
+
+    @classmethod
+    def computed(cls, word: int, pc: int, registers: Sequence[int | None]) -> int | None:
+        """What it computes where some registers are not known; None when it needs one of them."""
+        a, b = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
+        known = {"a": a, "b": b}
+        if any(known[name] is None for name in cls.operands):
+            return None
+        return cls.compute(word, pc, a or 0, b or 0)
 
     @classmethod
     def summary(cls) -> str:

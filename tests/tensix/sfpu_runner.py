@@ -56,6 +56,22 @@ def same(s: State, name: str, **fields: int) -> Model:
     return model
 
 
+def edged(seed: int, mask: str) -> State:
+    """Random registers, edge cases in LReg 1 and 2, shift distances in LReg 3."""
+    s = fresh(seed, mask)
+    s.lreg[1], s.lreg[2] = (EDGES * 2)[7 * seed :][:32], (EDGES * 3)[13 * seed + 3 :][:32]
+    s.lreg[3] = range(32)
+    return s
+
+
+def result(name: str, *values: int, **fields: int) -> list[int]:
+    """LReg[2] for these values in LReg[1]."""
+    s = fresh(1)
+    s.lreg[1] = 0
+    s.lreg[1, : len(values)] = values
+    return same(s, name, lreg_dest=2, **fields).reg[2][: len(values)]
+
+
 def refused(name: str, s: State | None = None, **fields: int) -> str:
     """Rule id of a refused instruction, which must have changed nothing but the detail words."""
     s = fresh(3, "all") if s is None else s

@@ -2,26 +2,9 @@
 
 import pytest
 from sfpu_formats import INF, NAN
-from sfpu_runner import EDGES, MASKS, fresh, refused, same
-
-from bhemu.tensix.state import State
+from sfpu_runner import MASKS, edged, refused, result, same
 
 SEEDS = range(4)
-
-
-def edged(seed: int, mask: str) -> State:
-    """Random registers, edge cases in LReg 1 and 2."""
-    s = fresh(seed, mask)
-    s.lreg[1], s.lreg[2] = (EDGES * 2)[7 * seed :][:32], (EDGES * 3)[13 * seed + 3 :][:32]
-    return s
-
-
-def result(name: str, *values: int, **fields: int) -> list[int]:
-    """LReg[2] for these values in LReg[1]."""
-    s = fresh(1)
-    s.lreg[1] = 0
-    s.lreg[1, : len(values)] = values
-    return same(s, name, lreg_dest=2, **fields).reg[2][: len(values)]
 
 
 @pytest.mark.parametrize("mask", MASKS)

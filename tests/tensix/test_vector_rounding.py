@@ -3,29 +3,11 @@
 import numpy as np
 import pytest
 from sfpu_formats import INF, NAN, SIGN, step
-from sfpu_runner import EDGES, MASKS, fresh, refused, same
-
-from bhemu.tensix.state import State
+from sfpu_runner import MASKS, edged, fresh, refused, result, same
 
 SEEDS = range(4)
 ROUND_LIMITS = {2: 255, 3: 127, 6: 65535, 7: 32767}
 NEAREST, STOCHASTIC, TO_ZERO = 0, 1, 2
-
-
-def edged(seed: int, mask: str) -> State:
-    """Random registers, edge cases in LReg 1 and 2, shift distances in LReg 3."""
-    s = fresh(seed, mask)
-    s.lreg[1], s.lreg[2] = (EDGES * 2)[7 * seed :][:32], (EDGES * 3)[13 * seed + 3 :][:32]
-    s.lreg[3] = range(32)
-    return s
-
-
-def result(name: str, *values: int, **fields: int) -> list[int]:
-    """LReg[2] for these values in LReg[1]."""
-    s = fresh(1)
-    s.lreg[1] = 0
-    s.lreg[1, : len(values)] = values
-    return same(s, name, lreg_dest=2, **fields).reg[2][: len(values)]
 
 
 @pytest.mark.parametrize("mask", MASKS)
