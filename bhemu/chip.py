@@ -19,6 +19,7 @@ from bhemu.one_thread import OneThread
 from bhemu.options import L0, POISON, coordinate, engine_name, silent
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult, collect
+from bhemu.program.places import DELIVERIES
 from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 
@@ -26,7 +27,7 @@ _INTERNAL = frozenset(
     """launched end network made numbered number_of runner hand_out handed_out check_thread
     NOUN INTERNAL""".split()
 )
-_DELIVERY = {"round": 0, "late": 8}  # rounds by which a request may be held back
+_DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
 
 

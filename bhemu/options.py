@@ -6,14 +6,16 @@ from typing import Any, TypedDict
 
 from bhemu import arguments
 from bhemu.errors import InputError
+from bhemu.program import schema
 from bhemu.program.schema import ENGINES
 from bhemu.program.specs import RunSpec
+from bhemu.tensix.quirks import REFERENCE_LLK, REFERENCE_TTSIM, UB_ERROR, UB_SILICON, UB_WARN
 from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 
-UB = {"error": 0, "warn": 1, "silicon": 2}
-REFERENCE = {"ttsim": 0, "llk": 1}
+UB = dict(zip(schema.UB, (UB_ERROR, UB_WARN, UB_SILICON), strict=True))
+REFERENCE = dict(zip(schema.REFERENCES, (REFERENCE_TTSIM, REFERENCE_LLK), strict=True))
 STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
-L0 = {"off": 0, "model": 1}
+L0 = {name: number for number, name in enumerate(schema.L0)}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
 _NOC_SIDE = 63  # largest coordinate
 
