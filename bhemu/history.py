@@ -22,12 +22,12 @@ from bhemu.machine.stepping import Machine, is_call
 from bhemu.machine.stop import Stop, now
 from bhemu.parts import TilePart
 from bhemu.program.symbols import Symbols
+from bhemu.riscv.asm import RET
 from bhemu.tensix.state import DTYPE
 
 EVERY = 1 << 20  # clock units between two marks, at first
 MOST = 64  # marks; beyond that every second one is dropped
 _WINDOW, _WIDER = 2000, 8  # how far back reverse_continue looks at first, and how that grows
-_RET = 0x00008067
 _STOPS = ("breakpoint", "watchpoint")
 _ZEROS = bytes(PAGE)
 
@@ -342,7 +342,7 @@ class History:
         tile, c = self.tile, core.index
         after, stack = core.pc, int(core.regs[2])
         stop = self.reverse_step(core)
-        if tile.read32(core.pc) != _RET or not is_call(tile.read32(after - 4)):
+        if tile.read32(core.pc) != RET or not is_call(tile.read32(after - 4)):
             return stop
         with self._alone_at(c, after - 4):
             while True:

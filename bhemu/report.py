@@ -9,6 +9,7 @@ from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
 from bhemu.parts import TilePart
+from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
@@ -24,7 +25,6 @@ _CLASSES = {
     GUEST: errors.GuestFault,
 }
 _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
-_RA, _SP = 1, 2
 
 
 def where_core(tile: TilePart, c: int, pc: int | None = None, **more: Any) -> Where:
@@ -118,7 +118,7 @@ def engine_error(tile: TilePart) -> BhemuError:
     hint = f"check the pointer; L1 ends at {L1_SIZE:#x}, local RAM starts at 0x{LOCAL_BASE:X}"
     if cls is not None and issubclass(cls, Load | Store):
         address = _accessed_address(tile, c, word)
-        if cls.rs1.get(word) == _SP:
+        if cls.rs1.get(word) == SP:
             hint = (
                 "the base is sp: set it before C code runs, as in lui sp,0xffb01; or it overflowed"
             )
@@ -157,7 +157,7 @@ def assert_error(tile: TilePart, c: int) -> BhemuError:
 def _called_from(tile: TilePart, c: int) -> str:
     """The call that led to the function a core is in, "" where ra cannot be it."""
     core = tile.core[CORE_NAMES[c]]
-    call = int(core.regs[_RA]) - 4
+    call = int(core.regs[RA]) - 4
     name = core.locate(call)[0]
     if name is None or name.partition("+")[0] == (core.locate(core.pc)[0] or "").partition("+")[0]:
         return ""

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from bhemu.errors import InputError
 from bhemu.launch import word_name
-from bhemu.memmap import L1_SIZE, LOCAL_BASE
+from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.names import resolve
 from bhemu.program import loader
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
@@ -48,7 +48,7 @@ def parts(tile: Tile, program: Program) -> list[Part]:
     for number, entry in enumerate(program.sets, start=1):
         low = resolve(tile, entry.at, entry.core)
         space = "l1" if low < L1_SIZE else "device"
-        if space == "device" and low < LOCAL_BASE + 0x2000:
+        if space == "device" and low < LOCAL_BASE + max(LOCAL_SIZES):
             space = entry.core or space
         what = f"[[set]] {number}" + (f" {entry.at}" if isinstance(entry.at, str) else "")
         found.append(Part(space, low, low + len(entry.data), "set", what))

@@ -6,12 +6,12 @@ import numpy as np
 
 from bhemu.devices import rules
 from bhemu.devices.bus.window import ANY, BY_BYTES, Effect, Window
+from bhemu.devices.pc_snapshot import ORDER as _ORDER
 from bhemu.jit.subset import njit
-from bhemu.memmap import LOCAL_SLOW_BASE, LOCAL_SLOW_END
+from bhemu.memmap import LOCAL_SIZES, LOCAL_SLOW_BASE, LOCAL_SLOW_END
 from bhemu.tensix.status import DONE
 
-_ORDER = (0, 4, 1, 2, 3)  # slots: brisc, ncrisc, trisc0, trisc1, trisc2
-_SIZES = (0x2000, 0x2000, 0x1000, 0x1000, 0x1000)
+_SIZES = tuple(LOCAL_SIZES[core] for core in _ORDER)
 
 
 @njit

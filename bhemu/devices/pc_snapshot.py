@@ -7,13 +7,13 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import PC_SNAPSHOT_BASE, PC_SNAPSHOT_END
 from bhemu.tensix.status import DONE
 
-_ORDER = (0, 4, 1, 2, 3)  # brisc, ncrisc, trisc0, trisc1, trisc2
+ORDER = (0, 4, 1, 2, 3)  # of slots: brisc, ncrisc, trisc0, trisc1, trisc2
 
 
 @njit
 def load(s: Any, offset: Any) -> Any:
     """Load the pc of a core."""
-    s.loaded[0] = s.pc[_ORDER[offset >> 2]]
+    s.loaded[0] = s.pc[ORDER[offset >> 2]]
     return DONE
 
 

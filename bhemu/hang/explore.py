@@ -18,6 +18,7 @@ from bhemu.hang.device_access import Escape, Waits
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.parts import TilePart
 from bhemu.riscv import csr
+from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Csr, Fence, IndirectJump, Jump, Load, Store, Upper
 from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
@@ -27,7 +28,6 @@ from bhemu.tensix.state import HALTED, HELD, L0_LINE, RUNNING
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
 _PARK = JAL.assemble(0, 0)
-_RA, _SP = 1, 2
 
 Value = int | None  # None = unknown
 Sources = frozenset[int]
@@ -135,7 +135,7 @@ class _Walk:
         if key in self._seen:
             return False
         self._seen.add(key)
-        head = (state.pc, state.regs[_RA], state.regs[_SP])
+        head = (state.pc, state.regs[RA], state.regs[SP])
         count, cover = self._heads.get(head, (0, state))
         if count < _MANY:
             self._heads[head] = (count + 1, state.copy(state.pc))

@@ -16,11 +16,11 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.names import code_address
 from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At
+from bhemu.riscv.asm import RET
 from bhemu.tensix import watch
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 
 RA, SP = 1, 2
-_RET = 0x00008067
 _JAL, _JALR = 0x6F, 0x67
 
 
@@ -140,7 +140,7 @@ class Machine(Runner):
         """Until the function that `core` is in has returned (at its `ret`, then one step)."""
         self._check_steps(core)
         name, low, high = core.function(core.pc)
-        returns = [pc for pc in range(low, high, 4) if self.tile.read32(pc) == _RET]
+        returns = [pc for pc in range(low, high, 4) if self.tile.read32(pc) == RET]
         if not returns:
             raise InputError(f"{name} has no ret", hint="until ADDRESS")
         if core.pc not in returns:

@@ -18,13 +18,12 @@ from bhemu.metal.host import name_kernels, write
 from bhemu.metal.kernels import Kernels, Texts, arrange
 from bhemu.program.loader import LOCAL_SIZE
 from bhemu.program.specs import BufferSpec, TileSpec
-from bhemu.riscv.asm import PARK, RA, SP, T0, ZERO, code, jal, jalr, li
+from bhemu.riscv.asm import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
 from bhemu.tile import Tile
 
 BASE = 0x8000
 """Where arguments and kernels go."""
 
-_GP = 3
 _GLOBAL_POINTER, _STACK_TOP = "__global_pointer$", "__stack_top"
 _READ_CTRL = 0x2090  # non-posted read on static channel 1, as firmware presets initiator 1
 _ATOMIC_RESULT = 4  # L1 address that old values go to
@@ -44,7 +43,7 @@ def place(tile: Tile, part: TileSpec, grid: Grid, texts: Texts) -> Kernels:
         sp = mm.LOCAL_BASE + LOCAL_SIZE[name] - 16
         if _STACK_TOP in symbols.names:
             sp = symbols.address(_STACK_TOP) - 16
-        enter = [*li(_GP, gp), *li(SP, sp), *li(T0, placed.entry), jalr(RA, T0)]
+        enter = [*li(GP, gp), *li(SP, sp), *li(T0, placed.entry), jalr(RA, T0)]
         starts[name] = BASE + made.add(code(enter, PARK))
     write(tile, [made.write()])
     name_kernels(tile, made)

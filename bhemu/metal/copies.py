@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from bhemu.program import elf, files
 from bhemu.program.loader import Image
+from bhemu.riscv.asm import A0, A1, GP
 from bhemu.riscv.formats import Jump, Upper
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.semantics import COMPUTING
 
 FUNCTION = "l1_to_local_mem_copy"
-_GP, _A0, _A1 = 3, 10, 11
 
 
 class Copy(NamedTuple):
@@ -45,14 +45,14 @@ def copies(image: Image) -> list[Copy]:
 def _calls(image: Image, base: int, words: tuple[int, ...], targets: set[int]) -> Iterator[Copy]:
     registers: list[int | None] = [0, *[None] * 31]
     if "__global_pointer$" in image.symbols.names:
-        registers[_GP] = image.symbols.address("__global_pointer$")
+        registers[GP] = image.symbols.address("__global_pointer$")
     for number, word in enumerate(words):
         pc = base + 4 * number
         cls, rd = decode(word), Instruction.rd.get(word)
         if cls is None:
             continue
         if issubclass(cls, Jump):
-            local, source = registers[_A0], registers[_A1]
+            local, source = registers[A0], registers[A1]
             called = cls.compute(word, pc, 0, 0) in targets
             if called and local is not None and source is not None:
                 yield Copy(local, source)

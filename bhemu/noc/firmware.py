@@ -19,7 +19,6 @@ _QUEUE_SHAPE = 8 | 4 << 8  # entries of each, queues
 _P150A, _P100A = 0x40, 0x43  # product, in the board's serial number
 _BUNDLE = 18 << 24 | 5 << 16  # version of the firmware
 _GDDR_TRAINED = 0b01
-_DIE_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)  # bit of a harvesting mask
 _ETHERNET_STATUS, _INIT_PASSED, _PORT_DOWN = 0x7CC00, 0xC0DEA000, 2
 _ETHERNET_VERSION = 0x7CFBC
 _SIZE = 17 << 12 | 12 << 19  # of a NoC, in NODE_ID
@@ -31,7 +30,7 @@ Word = tuple[int, int, int]  # memory (record.py), address, value
 def _telemetry(grid: Grid) -> dict[int, int]:
     """Values by tag."""
     product = _P150A if grid.banks == 8 else _P100A
-    columns = sum(1 << i for i, x in enumerate(_DIE_COLUMNS) if x not in grid.harvested)
+    columns = sum(1 << i for i, x in enumerate(ETHERNET_COLUMNS) if x not in grid.harvested)
     return {
         1: product << 4,  # board, high and low word
         2: 1,

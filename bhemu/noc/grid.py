@@ -31,16 +31,33 @@ from bhemu.devices.noc_map import (
     on_noc,
     tile_number,
 )
+from bhemu.program.places import BANKS as BANKS
 
 XY = tuple[int, int]
 
 TILES = len(COLUMNS) * len(ROWS)
-BANKS, PORTS = 8, 3
+PORTS = 3
 _DRAM_ROWS = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))  # of the ports of banks 0-3 and 4-7
 _DRAM_COLUMNS = (0, 9)
 _DRAM_TRANSLATED = (17, 18)
 _DRAM_FIRST_ROW = 12
-ETHERNET_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)  # by channel
+# By channel, and by bit of a harvesting mask
+ETHERNET_COLUMNS = (
+    1,
+    16,
+    2,
+    15,
+    3,
+    14,
+    4,
+    13,
+    5,
+    12,
+    6,
+    11,
+    7,
+    10,
+)  # by channel, and by bit of a harvesting mask
 _ETHERNET_ROW, _ETHERNET_FIRST = 25, 20
 PCIE_AT = ((2, 0), (11, 0))
 PCIE_TRANSLATED = (19, 24)

@@ -27,7 +27,7 @@ from bhemu.metal.kernels import Texts
 from bhemu.oracle.case import Outcome
 from bhemu.oracle.compare import EQUAL, Pair, describe
 from bhemu.oracle.emulated import failed
-from bhemu.oracle.libttsim import Library, Simulator
+from bhemu.oracle.libttsim import RESET_PCS, Library, Simulator
 from bhemu.oracle.programs import Verdict, first_difference
 from bhemu.program import coordinates, interleave
 from bhemu.program.coordinates import XY
@@ -38,7 +38,6 @@ CLOCKS = 4_000_000  # of the library
 _POLL, _SETTLE = 200, 4_000
 _TIDY = 20_000  # bhemu's clock: firmware tidies up behind DONE
 _SECONDS = 120.0
-_RESET_PCS = ("TRISC0_RESET_PC", "TRISC1_RESET_PC", "TRISC2_RESET_PC", "NCRISC_RESET_PC")
 _OVERRIDES = ("TRISC_RESET_PC_OVERRIDE", "NCRISC_RESET_PC_OVERRIDE")
 
 
@@ -234,7 +233,7 @@ class _Before:
                 hint='let the start code copy it: local = "loader_init" or "lma"',
             )
         self.xy, self.l1 = tile.xy, tile.read(0, L1_SIZE)
-        names = (*_RESET_PCS, *_OVERRIDES)
+        names = (*RESET_PCS, *_OVERRIDES)
         self.words = {name: tile.read32(REGISTERS[name]) for name in names}
         self.reset = SOFT_RESET_ALL & tile.read32(REGISTERS["SOFT_RESET_0"])
 

@@ -37,7 +37,7 @@ _BLACKHOLE = 0xB1401E52  # vendor and device id in PCI configuration word 0
 _WINDOWS = 200
 XY = tuple[int, int]
 _TILE: XY = (1, 2)
-_RESET_PCS = ("TRISC0_RESET_PC", "TRISC1_RESET_PC", "TRISC2_RESET_PC", "NCRISC_RESET_PC")
+RESET_PCS = ("TRISC0_RESET_PC", "TRISC1_RESET_PC", "TRISC2_RESET_PC", "NCRISC_RESET_PC")
 _EXIT_DONE, _EXIT_UNFINISHED, _EXIT_FOREIGN = 0, 3, 4
 _GOAL_TURNS = 50  # polls between two comparisons of all of L1
 _RESULT = struct.Struct("<d")
@@ -261,7 +261,7 @@ def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
 
 def _set_starts(simulator: Simulator, case: Case) -> None:
     triscs = 0
-    for i, register in enumerate(_RESET_PCS):
+    for i, register in enumerate(RESET_PCS):
         core = CORE_NAMES[i + 1]
         pc = case.starts.get(core, case.held.get(core))
         if pc is None:

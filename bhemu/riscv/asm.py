@@ -11,7 +11,7 @@ from bhemu.riscv.isa import named, rv32i, zbb, zicsr
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import assemble
 
-ZERO, RA, SP, T0, T1, T2, A0, A1, A2, A3 = 0, 1, 2, 5, 6, 7, 10, 11, 12, 13
+ZERO, RA, SP, GP, T0, T1, T2, A0, A1, A2, A3 = 0, 1, 2, 3, 5, 6, 7, 10, 11, 12, 13
 PUSH = INSTRN_BUF_BASE
 EBREAK = rv32i.EBREAK.match
 
@@ -60,6 +60,7 @@ def tt(mnemonic: str, **fields: int) -> int:
 
 
 PARK = jal(ZERO, 0)
+RET = jalr(ZERO, RA)
 
 
 def code(*parts: int | list[int]) -> bytes:

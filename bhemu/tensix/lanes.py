@@ -13,9 +13,9 @@ import numpy as np
 from bhemu.jit.subset import JIT, intrinsic, njit
 from bhemu.tensix import staging
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.staging import LANES as LANES
 from bhemu.tensix.status import DONE, MISSING, NCB, UB, UNSUPPORTED, error
 
-LANES = 32
 VALUE, FLAG = 0, 1  # scratch rows that `write` and `write_flags` take
 GO = 1 << 30  # from `claim`: no status, the instruction executes
 

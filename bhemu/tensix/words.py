@@ -11,6 +11,8 @@ import numpy as np
 from bhemu.jit.subset import JIT, intrinsic
 from bhemu.tensix.state import DTYPE, OFFSET
 
+WORD = 0xFFFFFFFF  # all bits of one
+
 
 def _member_as(member: str, dtype: Any) -> Any:
     """A function of the state that gives `member` as array of `dtype`."""

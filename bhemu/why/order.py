@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from bhemu.tensix import gate
 from bhemu.tensix.insn import decode
+from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.walk import Step, Word
 
 Clock = npt.NDArray[np.int64]
-CORES, THREADS = 5, 3
 UNITS = ("scalar", "unpack0", "unpack1", "pack", "matrix", "vector", "mover")
 _ISSUE = CORES
 _UNIT = _ISSUE + THREADS

@@ -11,7 +11,7 @@ from bhemu import report
 from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.stop import now
-from bhemu.memmap import LOCAL_BASE
+from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.noc.rounds import CHIP_TILES
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
@@ -39,7 +39,7 @@ class Access:
     @property
     def private(self) -> bool:
         """Whether it goes to the core's own memory."""
-        return LOCAL_BASE <= self.address < LOCAL_BASE + 0x2000
+        return LOCAL_BASE <= self.address < LOCAL_BASE + max(LOCAL_SIZES)
 
 
 @dataclass(frozen=True)

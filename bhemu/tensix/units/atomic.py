@@ -16,9 +16,7 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.resources import BETWEEN_GPRS
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
 from bhemu.tensix.units.memory import NOT_L1
-from bhemu.tensix.words import l1_halves, l1_words
-
-WORD = 0xFFFFFFFF
+from bhemu.tensix.words import WORD, l1_halves, l1_words
 
 FIELDS = error(
     "THCON-ATOMIC-FIELDS",

@@ -12,8 +12,7 @@ from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.resources import GPRS, OWN, Resources
 from bhemu.tensix.status import DONE, NCB, UB, error
-
-WORD = 0xFFFFFFFF
+from bhemu.tensix.words import WORD
 
 CFG_INDEX = error(
     "CFG-INDEX",

@@ -13,14 +13,13 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.resources import BETWEEN_GPRS
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.words import l1_halves, l1_words
+from bhemu.tensix.words import WORD, l1_halves, l1_words
 
-WORD = 0xFFFFFFFF
 INCREMENTS = (0, 2, 4, 16)  # auto_inc_spec: bytes added to the offset half register
 SRCA_OFFSET = 4  # rows that an address of SrcA lies above the row it names
 SET_ROWS = 16  # rows of a set, within which an address stays unless SetOvrdWithAddr is set
-SRC_ROWS = 64
 
 NOT_L1 = error(
     "THCON-L1",

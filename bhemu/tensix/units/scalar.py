@@ -13,8 +13,8 @@ from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.resources import BETWEEN_GPRS, GPRS, TDMA, Resources
 from bhemu.tensix.status import DONE, RESERVED_BITS, UB, UNIMPLEMENTED, error
+from bhemu.tensix.words import WORD
 
-WORD = 0xFFFFFFFF
 # InputSource of SETDMAREG: two halves of the exponent histogram, the largest exponent; values from
 # FIRST_EMPTY on name nothing and read as zero
 HISTOGRAM, HISTOGRAM_HIGH, LARGEST_EXPONENT, FIRST_EMPTY = 6, 7, 9, 10

@@ -10,13 +10,13 @@ from bhemu.errors import BhemuError, Where
 from bhemu.machine.watching import Span
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
+from bhemu.riscv.asm import SP
 from bhemu.tensix.state import OFFSET
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
 
-_SP = 2
 _MOST, _SECONDS = 20_000, 6.0  # changes of sp that are looked at, and how long
 
 
@@ -32,7 +32,7 @@ def data_end(core: Core) -> int:
 
 def _pointer(core: Core) -> Span:
     """Where the record keeps a core's sp."""
-    return Span(OFFSET["regs"] + 4 * (32 * core.index + _SP), 4)
+    return Span(OFFSET["regs"] + 4 * (32 * core.index + SP), 4)
 
 
 @dataclass
@@ -81,7 +81,7 @@ def _stacks(context: Context, tile: Tile) -> dict[str, _Stack]:
 
 def _held(core: Core) -> int:
     """sp as a core has it that firmware has started; 0 before it has one."""
-    sp = int(core.regs[_SP])
+    sp = int(core.regs[SP])
     return sp if LOCAL_BASE < sp <= LOCAL_BASE + LOCAL_SIZES[core.index] else 0
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bhemu.riscv.asm import addi, li
+from bhemu.riscv.asm import SP, addi, li
 from bhemu.riscv.formats import (
     Branch,
     FromImmediate,
@@ -50,7 +50,6 @@ _SISTERS = (
     (BEQ, BNE), (BLT, BGE), (BLTU, BGEU), (LB, LBU, LH, LHU, LW), (SB, SH, SW), (ADD, SUB),
     (SH1ADD, SH2ADD, SH3ADD, ADD), (DIV, REM), (DIVU, REMU),
 )  # fmt: skip
-_SP = 2
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
 _UNROLLED = 16  # stores of one line
 
@@ -126,7 +125,7 @@ def _lines(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
     found: dict[object, list[int]] = {}
     for pc, word in sorted(code.words[core].items()):
         cls = decode(word)
-        if cls is not None and issubclass(cls, Store) and (word >> 15 & 31) != _SP:
+        if cls is not None and issubclass(cls, Store) and (word >> 15 & 31) != SP:
             where = lines.where(core, pc)
             found.setdefault((where.file, where.line), []).append(pc)
     for stores in found.values():
@@ -138,7 +137,7 @@ def edits(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
     """Each instruction of a core changed; those that serve the stack stay."""
     yield from sorted(_changed(code, core), key=lambda edit: edit.cost)
     yield from _lines(code, core, lines)
-    used = sorted({word >> 7 & 31 for word in code.words[core].values()} - {0, _SP})
+    used = sorted({word >> 7 & 31 for word in code.words[core].values()} - {0, SP})
     for pc, word in sorted(code.words[core].items()):
         for other, text in _operands(word, used):
             yield Edit(core, ((pc, (other,)),), text, 1.85)
@@ -153,7 +152,7 @@ def edits(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
 def _computes(word: int) -> bool:
     """Whether a shift gives a number that others go on with: places in units of 16 bytes."""
     cls = decode(word)
-    return cls is not None and issubclass(cls, Shift) and word >> 7 & 31 not in (0, _SP)
+    return cls is not None and issubclass(cls, Shift) and word >> 7 & 31 not in (0, SP)
 
 
 def _changed(code: Code, core: int) -> Iterator[Edit]:
@@ -161,7 +160,7 @@ def _changed(code: Code, core: int) -> Iterator[Edit]:
         cls = decode(word)
         if cls is None or issubclass(cls, Jump | IndirectJump):
             continue
-        if (word >> 7 & 31) == _SP or (word >> 15 & 31) == _SP:
+        if (word >> 7 & 31) == SP or (word >> 15 & 31) == SP:
             continue
         if issubclass(cls, Store | Branch):
             yield Edit(core, ((pc, (NOP,)),), f"leave out this {cls.name}", 1.8)

@@ -13,9 +13,8 @@ from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.units.matrix import conv, doubts, matmul, operands, pool_scaled, prepare
 from bhemu.tensix.units.matrix.conv import LEGACY, LegacyPool
-
-_ROWS = 4
-_DEPTH = 16  # rows of SrcA that are pooled
+from bhemu.tensix.units.matrix.pool_scaled import DEPTH as _DEPTH
+from bhemu.tensix.units.matrix.pool_scaled import ROWS as _ROWS
 
 _MODE = error(
     "POOL-MODE",

@@ -17,7 +17,7 @@ from bhemu.tensix.rwc import SRC_ROWS
 
 # Styles of SrcA: mantissas of 7 bits, of 10 bits, 5-bit exponents, 8-bit integers.
 BF16, TF32, FIVE_BIT, INT8 = range(4)
-_ROWS, _DEPTH = 4, 16
+ROWS, DEPTH = 4, 16  # of Dst that pooling writes, of SrcA that are pooled
 _LOWEST = -((511 << 10) + 1023)  # what a scale of zero makes of every datum
 
 
@@ -77,7 +77,7 @@ def _maximum(s: Any, j: Any, high: Any, low: Any, rows: Any, style: Any, wide: A
     cells = s.src[SRCA, s.matrix_bank[SRCA] & 1]
     scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, rows[1] & (SRC_ROWS - 1)]
     best, negative = _from_dst(high, low, style, wide), high >> 15
-    for i in range(_DEPTH):
+    for i in range(DEPTH):
         exponent = (np.int64(scale[i]) >> 23) & 0xFF
         value = _source(np.int64(cells[(rows[0] + i) & (SRC_ROWS - 1), j]), exponent, style)
         if value >= best:
@@ -98,7 +98,7 @@ def pool(s: Any, row: Any, rows: Any, style: Any, wide: Any) -> None:
         if wide:
             low = np.int64(s.dst[(at + LOW_HALF) & (dest.ROWS - 1), j]) | fill
         s.lane_tmp[0, j] = np.uint32(_maximum(s, np.int64(j), high, low, rows, style, wide))
-    for i in range(_ROWS):
+    for i in range(ROWS):
         for j in range(COLUMNS):
             cell = np.int64(0) if i else np.int64(s.lane_tmp[0, j])
             if wide:

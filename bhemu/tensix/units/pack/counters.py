@@ -6,7 +6,8 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.units.pack.input_address import PACKER, Y, Z
+from bhemu.tensix.units.adc import Y, Z
+from bhemu.tensix.units.pack.input_address import PACKER
 
 _ADDR_MOD = tf.ADDR_MOD_PACK_SEC0_YsrcIncr.word  # section k is k values further on
 

@@ -15,8 +15,8 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.units.adc import W, X, Y, Z
 
-X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
 PACKER = 2  # second index of s.adc
 _STRIDE = error(
     "PACR-STRIDE",

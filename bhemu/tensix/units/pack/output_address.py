@@ -14,7 +14,8 @@ from bhemu.tensix import config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UB, UNSUPPORTED, error
-from bhemu.tensix.units.pack.input_address import PACKER, W, Y, Z
+from bhemu.tensix.units.adc import W, Y, Z
+from bhemu.tensix.units.pack.input_address import PACKER
 
 _L1_END = error(
     "PACR-L1",

@@ -16,9 +16,9 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.status import UNSUPPORTED, error
 from bhemu.tensix.units.unpack.modes import column_shift
-from bhemu.tensix.units.unpack.output_address import SRC_ROWS
 
 _SET = 16  # rows
 

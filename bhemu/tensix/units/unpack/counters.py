@@ -3,7 +3,7 @@
 from typing import Any
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.units.unpack.input_address import Y, Z
+from bhemu.tensix.units.adc import Y, Z
 
 _Y_WRAP = 0x1FFF  # ADC Y counters have 13 bits, Z counters 8
 _Z_WRAP = 0xFF

@@ -17,15 +17,17 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.second_entries import UNPACK_DATUM_STREAM, second_entry
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
+from bhemu.tensix.units.adc import W, X, Y, Z
 from bhemu.tensix.units.unpack import input_address, output_address
 from bhemu.tensix.units.unpack.datums import to_cells
 from bhemu.tensix.units.unpack.exponents import EXPONENT
 from bhemu.tensix.units.unpack.formats import WIDE
-from bhemu.tensix.units.unpack.input_address import Source, W, X, Y, Z
+from bhemu.tensix.units.unpack.input_address import Source
 from bhemu.tensix.units.unpack.modes import DESCRIPTOR_BLOBS, column_shift, section, uncompressed
-from bhemu.tensix.units.unpack.output_address import FIRST_CELL, SRC_ROWS
+from bhemu.tensix.units.unpack.output_address import FIRST_CELL
 from bhemu.tensix.units.unpack.to_dst import dst_cell_16
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_halves, l1_words

@@ -10,9 +10,9 @@ import numpy as np
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.second_entries import UNPACK_EXPONENTS, second_entry
 from bhemu.tensix.status import DONE, UB, error
+from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack import input_address
 from bhemu.tensix.units.unpack.datums import PIECE, to_cells
-from bhemu.tensix.units.unpack.input_address import X
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 
 EXPONENT = error(

@@ -16,6 +16,7 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UB, UNSUPPORTED, error
+from bhemu.tensix.units.adc import W, X, Y, Z
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_NO_EXPONENTS,
     DESCRIPTOR_X,
@@ -26,7 +27,6 @@ from bhemu.tensix.units.unpack.modes import (
     word_of_context,
 )
 
-X, Y, Z, W = 0, 1, 2, 3  # last index of s.adc
 _MISALIGNED = error(
     "UNPACR-ALIGN",
     UB,

@@ -10,11 +10,11 @@ from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.status import UB, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.units.unpack.input_address import W, X, Y, Z
+from bhemu.tensix.units.adc import W, X, Y, Z
 from bhemu.tensix.units.unpack.modes import half_of_context
 
-SRC_ROWS = 64
 FIRST_CELL = 64  # unpacker 0 counts its target from row 4
 _STRIDE = error(
     "UNPACR-STRIDE",

@@ -16,12 +16,12 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.second_entries import UNPACK_STAGES, second_entry
 from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
+from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack import bursts, counters, input_address, output_address
 from bhemu.tensix.units.unpack.datum_stream import datum_by_datum
 from bhemu.tensix.units.unpack.exponents import exponents_refused
 from bhemu.tensix.units.unpack.formats import WIDE, formats_refused
 from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
-from bhemu.tensix.units.unpack.input_address import X
 from bhemu.tensix.units.unpack.modes import modes_refused, section, uncompressed, zero_refused
 from bhemu.tensix.units.unpack.output_address import FIRST_CELL
 from bhemu.tensix.units.unpack.to_dst import to_dst_16, to_dst_32

@@ -12,9 +12,9 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import dest, doubt, formats
 from bhemu.tensix.second_entries import UNPACK_DST_16, second_entry
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack import input_address, output_address
 from bhemu.tensix.units.unpack.datums import PIECE, to_cells
-from bhemu.tensix.units.unpack.input_address import X
 from bhemu.tensix.units.unpack.output_address import FIRST_CELL
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 from bhemu.tensix.words import l1_words

@@ -4,9 +4,9 @@ from typing import Any
 
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.units.unpack.datums import to_cells
 from bhemu.tensix.units.unpack.modes import column_shift
-from bhemu.tensix.units.unpack.output_address import SRC_ROWS
 
 _SRC_CELLS = SRC_ROWS * 16
 

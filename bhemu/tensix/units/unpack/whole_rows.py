@@ -12,14 +12,15 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.formats import BF16, FP16, FP32, UINT16
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack import counters, input_address, output_address
 from bhemu.tensix.units.unpack.datums import cells_of_16_or_32_bits
 from bhemu.tensix.units.unpack.formats import TO_SRC
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
-from bhemu.tensix.units.unpack.input_address import X
 from bhemu.tensix.units.unpack.modes import mode_of, per_context, zero_fields
-from bhemu.tensix.units.unpack.output_address import FIRST_CELL, SRC_ROWS
+from bhemu.tensix.units.unpack.output_address import FIRST_CELL
 
 OTHER = -1  # status of an UNPACR of another kind, before any effect
 

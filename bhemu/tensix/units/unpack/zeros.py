@@ -9,13 +9,14 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest
+from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.second_entries import UNPACK_ZEROS, second_entry
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack import output_address
 from bhemu.tensix.units.unpack.formats import WIDE
-from bhemu.tensix.units.unpack.input_address import X
 from bhemu.tensix.units.unpack.modes import column_shift
-from bhemu.tensix.units.unpack.output_address import FIRST_CELL, SRC_ROWS
+from bhemu.tensix.units.unpack.output_address import FIRST_CELL
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 
 

@@ -16,7 +16,7 @@ from bhemu.tensix.units.vector.sfpu import VA, VD
 
 _U = np.uint32
 _SIGN = 0x80000000
-_LREG_ONE, _LREG_ZERO = 10, 9
+_LREG_ONE, LREG_ZERO = 10, 9
 _FACTOR = indirect.FACTOR
 
 _NO_ONE = error(
@@ -106,7 +106,7 @@ class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.F
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != _LREG_ZERO:
+        if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != LREG_ZERO:
             return refuse(s, _NO_ZERO, c=f.lreg_src_c)
         return _mad(s, t, f)
 
@@ -165,7 +165,7 @@ class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfp
         status = _immediate(s, t, f)
         if status != lanes.GO:
             return status
-        zero, flip = s.lreg[_LREG_ZERO], _flip(f.instr_mod1, 1)
+        zero, flip = s.lreg[LREG_ZERO], _flip(f.instr_mod1, 1)
         fma_rows(s, s.lreg[f.lreg_dest & 15], s.lane_tmp[_FACTOR], zero, flip, _U(0))
         indirect.write(s, f.instr_mod1, f.lreg_dest)
         return DONE

@@ -10,6 +10,7 @@ from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.vector import indirect, sfpu
+from bhemu.tensix.units.vector.arith import LREG_ZERO as _LREG_ZERO
 from bhemu.tensix.units.vector.fields import ThreeSources
 from bhemu.tensix.units.vector.sfpu import VA, VD
 
@@ -17,7 +18,6 @@ _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
 _LOW12 = _U(0xFFF)
 _LOW23 = _U(0x7FFFFF)
-_LREG_ZERO = 9
 _UPPER = 1  # mode bit
 
 _NO_ADDEND = error(
