@@ -81,7 +81,7 @@ class Instruction(Word):
     simulator can execute it.
     `resources`: what Auto TTSync counts it as using; `formats`: which formats are in force for it
     ("src", "dst", "sfpu", "unpack" or "pack"); `by_chance`: Config fields that make it round by
-    chance; `dst_rows`: how many rows of Dst it reads, from the one that its Dst field names on;
+    chance; `dst_rows`: how many rows of Dst it reads or fills, from the one that its field names;
     `stores`: "L1" or "atomic" when it changes L1 where its registers or Config say;
     `second_entries`: slots of second_entries.py; `facts`: what its own unit must know of it.
     `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every

@@ -203,7 +203,7 @@ class _Pool(Word):
     clear_dvalid = bits(23, 22, mode=True)
 
 
-class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src", dst_rows=16):
+class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src", dst_rows=_ROWS):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
@@ -224,7 +224,7 @@ class GAPOOL(
     opcode=0x34,
     unit="matrix",
     formats="src",
-    dst_rows=16,
+    dst_rows=_ROWS,
     by_chance=operands.SUMS,
 ):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
