@@ -38,6 +38,7 @@ from bhemu.riscv.asm import (
     ttinsn,
 )
 from bhemu.tensix.insn import assemble
+from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE
 from bhemu.tile import Tile
 
 _START = TRISC_STARTS["trisc0"]
@@ -46,7 +47,7 @@ _THREAD_SYNC = PC_BUF_BASE + 4  # a load waits until the thread's words are exec
 _OPERAND_AT, _OPERANDS = 0x40000, 0x80000  # bytes of random bf16
 _MVMUL, _ELWADD, _SFPMAD, _CHAIN, _UNPACK, _PACK = range(6)  # firmware/bench/args.h
 _ROUNDS = 8
-_RECEIVED = 0x28  # of a stream: messages received
+_RECEIVED = 4 * REMOTE_DEST_BUF_SIZE
 _BLTU = 6
 
 

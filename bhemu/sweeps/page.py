@@ -12,7 +12,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError
 from bhemu.sweeps.plan import Plan
 from bhemu.sweeps.results import place
-from bhemu.sweeps.spec import RESULTS
+from bhemu.sweeps.spec import COUNTS, RESULTS
 
 if TYPE_CHECKING:
     from bhemu.sweeps.api import Results
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 _SCRIPT = Path(__file__).parents[1] / "data" / "sweep.js"
 _MOST = 2000  # rows of runs that are drawn at once
 _FAILED = "failed"
-_NUMBERS = (
-    *("clock", "differing", "worst_ulp", "exit_code", "seconds"),
-    *("brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "t0", "t1", "t2"),
-)
+_NUMBERS = ("clock", "differing", "worst_ulp", "exit_code", "seconds", *COUNTS)
 _STYLE = """
 td.heat { text-align: right; min-width: 3.5rem; } #runs th { cursor: pointer; white-space: nowrap; }
 #failures td { vertical-align: top; } label { margin-right: 1rem; }

@@ -26,9 +26,11 @@ TEMPLATES: Final = {
     "set": "sets",
 }
 """Flags of `bhemu run` that may name parameters as {name}, and what they are called in Python."""
+COUNTS: Final = ("brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "t0", "t1", "t2")
+"""Columns of what cores and threads have executed."""
 RESULTS: Final = (
     *("run", "program", "outcome", "exit_code", "stop", "clock"),
-    *("brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "t0", "t1", "t2"),
+    *COUNTS,
     *("digest", "differing", "worst_ulp", "category", "rule", "message", "where"),
     *("tile", "core", "thread", "pc", "function", "file", "line"),
     *("tolerated", "seconds", "command", "key"),

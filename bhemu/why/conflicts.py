@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.devices.niu_issue import ACKS, READ_ANSWERS, WRITES_SENT
 from bhemu.memmap import (
     DEBUG_BASE,
     INSTRN_BUF_BASE,
@@ -18,6 +19,7 @@ from bhemu.memmap import (
     LOCAL_BASE,
     MAILBOX_BASE,
     MAILBOX_END,
+    NIU_COUNTERS,
     NOC0_BASE,
     NOC_SIZE,
     OVERLAY_BASE,
@@ -40,7 +42,9 @@ from bhemu.why.order import HOST, Clock, Order, Taken
 from bhemu.why.touched import Range, Touched
 from bhemu.why.walk import Access, Instruction, Step, Word
 
-_COUNTERS = {0x204: 1, 0x208: 0, 0x228: 1}  # write acks, read responses, writes sent
+_COUNTERS = {
+    NIU_COUNTERS + 4 * n: int(n != READ_ANSWERS) for n in (ACKS, READ_ANSWERS, WRITES_SENT)
+}
 _MOST = 16  # conflicts of a run that are kept
 _RESETS = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 

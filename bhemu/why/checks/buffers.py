@@ -13,6 +13,7 @@ from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.insn import decode
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.status import DONE
+from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
@@ -23,7 +24,7 @@ from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.requests import Requests
 
 _FIRST_STREAM, _STREAM = 8, 0x1000
-_ACKED, _RECEIVED = 0x20, 0x28
+_ACKED, _RECEIVED = 4 * REMOTE_DEST_BUF_START, 4 * REMOTE_DEST_BUF_SIZE
 _TILES = 2  # of those with the same code are looked at
 
 
