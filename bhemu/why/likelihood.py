@@ -26,6 +26,7 @@ LIKELY = {
     "unit at work": 80,
     "unwritten": 75,
     "far cure of many": 75,
+    "unanswered": 72,  # a kernel that ends with requests under way
     "leak": 70,
     "bank": 65,
     "race of two that wait": 60,

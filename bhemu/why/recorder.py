@@ -14,6 +14,7 @@ from bhemu.why import touched
 from bhemu.why.check import Context
 from bhemu.why.conflicts import Races
 from bhemu.why.touched import Range
+from bhemu.why.unanswered import Unanswered
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
@@ -30,6 +31,8 @@ class Recorder:
         self.polled: set[int] = set()  # words of L1 by which cores synchronize
         self.plain = Races(tile, self.polled, units=False)
         self.units = Races(tile, self.polled, units=True)
+        self.unanswered = Unanswered(tile)
+        self.ended = False  # the walk has come to the program's end
         self._polls: dict[tuple[int, int], tuple[int, int]] = {}
         self._spins: dict[int, bool] = {}
         self._cfg = tile.state.cfg.copy()
@@ -40,7 +43,8 @@ class Recorder:
             self.tile, instruction=self._instruction, before=self._before, after=self._after
         )
         if self._chip is not None:
-            return ChipWalk(self._chip, [walk]).run(most)
+            self.ended = ChipWalk(self._chip, [walk]).run(most)
+            return self.ended
         ended = walk.run(most)
         words = [at for at, _ in self.tile.machine.end.words]
         if ended and words and self.tile.machine.error is None:
@@ -51,6 +55,7 @@ class Recorder:
 
     def _instruction(self, step: Instruction) -> None:
         access, found = step.access(), touched.NOTHING
+        self.unanswered.instruction(step, access)
         if access is not None and not access.private:
             found = touched.of_access(step.core, access, self._cfg, self.tile.state)
             if access.address < L1_SIZE and access.reads and self._polling(step, access):

@@ -7,14 +7,17 @@ from typing import Any
 from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
+from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY
-from bhemu.why import touched
+from bhemu.tile import Tile
+from bhemu.why import touched, unanswered
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.order import NOC
 from bhemu.why.recorder import recorded
+from bhemu.why.repair.sites import firmware_of
 from bhemu.why.schedules import divergence, witness
 from bhemu.why.walk import where
 
@@ -42,7 +45,31 @@ def run(context: Context) -> list[Finding]:
         late = context.again(delivery="late", seed=seed)
         if not late.same(plain):
             return _alone(context, plain, late, seed)
-    return []
+    return _unanswered(context)
+
+
+def _unanswered(context: Context) -> list[Finding]:
+    """Kernels that end without a look at the answers of their last requests."""
+    found: dict[int, Finding] = {}
+    firmware = firmware_of(context.program)
+    for recorder in recorded(context):
+        tile = recorder.tile
+        for (core, _, kind), step in recorder.unanswered.sent.items() if recorder.ended else ():
+            images = tile.core[CORE_NAMES[core]].images
+            if any(one.data in firmware and one.lookup(step.pc) for one in images):
+                continue
+            sent = in_source(where(tile, step))
+            name = unanswered.KINDS[kind]
+            text = f"{CORE_NAMES[core]} ends without a look at the answers of its last NoC {name}s"
+            evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
+            found.setdefault(
+                step.pc,
+                Finding(
+                    "barriers", "warning", text, place(_end_of(tile, sent), None),
+                    place(sent, step.clock), evidence, _ADVICE[kind], likely("unanswered"),
+                ),
+            )  # fmt: skip
+    return list(found.values())[:_SEEN]
 
 
 def _unordered(context: Context) -> list[Finding]:
@@ -144,7 +171,8 @@ def _finding(context: Context, sender: Where, row: Any, held: Outcome, seed: int
     who = in_source(sender)
     if _is_under_way(context, held, int(row[request.PC])):
         text = f"the kernel ends while a request of it is under way: {describe(row)}"
-        who = _end_of(context, held, who)
+        tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
+        who = _end_of(tile, who)
     return _told(context, text, place(who, None), held, seed, _ADVICE.get(kind, ""))
 
 
@@ -157,9 +185,8 @@ def _is_under_way(context: Context, held: Outcome, pc: int) -> bool:
     )
 
 
-def _end_of(context: Context, held: Outcome, who: Where) -> Where:
+def _end_of(tile: Tile, who: Where) -> Where:
     """The last line of the function that a place stands in."""
-    tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
     assert who.core is not None
     assert who.pc is not None
     core = tile.core[who.core]
@@ -198,7 +225,7 @@ CHECK = Check(
     "barriers",
     proves="the source or target of a NoC request that is used before a counter of answers was"
     " read; a request whose late arrival makes the program end otherwise (the run that shows it is"
-    " named)",
+    " named); a kernel that ends without a look at the answers of its last requests",
     misses="delays of more than 8 rounds, programs of one tile",
     cost="5 runs, and one for each place that sends requests",
     applies=applies,

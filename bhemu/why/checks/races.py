@@ -120,6 +120,9 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
             return event.step, text, "wait for every core before the word that ends the program"
+    if races.ignored(first, second):
+        text = "for it never looks at the pages that the other side counts"
+        return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
         if event.waited:
             continue
