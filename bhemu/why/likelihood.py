@@ -22,6 +22,7 @@ LIKELY = {
     "layout": 85,
     "unwritten, output wrong": 85,
     "leak, output wrong": 80,
+    "count": 84,  # a hang waits for a number that it does not reach
     "format": 80,
     "unit at work": 80,
     "unwritten": 75,

@@ -10,7 +10,9 @@ from bhemu.errors import BhemuError, Where
 from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.stop import now
 from bhemu.machine.traced import Entry
+from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, TileSpec
+from bhemu.report import where_core
 from bhemu.tensix.insn import decode
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.status import DONE
@@ -18,11 +20,12 @@ from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
+from bhemu.why.made import Makers, makers
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.requests import Requests
-from bhemu.why.walk import MOST
+from bhemu.why.walk import MOST, Instruction
 
 _FIRST_STREAM, _STREAM = 8, 0x1000
 _ACKED, _RECEIVED = 0x20, 0x28
@@ -221,7 +224,7 @@ def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
     for tile, recorder in zip(tiles, recorders, strict=True):
         events = list(recorder.events())
         code = code_of(tile, tile.log, others)
-        look = _Look(context, part, Lines(tile, code))
+        look = _Look(context, part, Lines(tile, code), tile.xy)
         known = code.words
         yield from look.at([one for one in events if one.pc in known.get(one.core, ())])
 
@@ -229,8 +232,8 @@ def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
 class _Look:
     """Follows the events of one tile."""
 
-    def __init__(self, context: Context, part: TileSpec, lines: Lines) -> None:
-        self._context, self._lines = context, lines
+    def __init__(self, context: Context, part: TileSpec, lines: Lines, xy: XY) -> None:
+        self._context, self._lines, self._xy = context, lines, xy
         self.buffers = {spec.index: Buffer(spec) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
@@ -247,7 +250,8 @@ class _Look:
             for buffer, (text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    yield self._finding(buffer, event, text, advice)
+                    found = self._finding(buffer, event, text, advice)
+                    yield self._from_origin(buffer, event, found)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
@@ -294,6 +298,44 @@ class _Look:
         if event.thread is not None:
             culprit["thread"] = event.thread
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice)
+
+    def _from_origin(self, buffer: Buffer, event: Event, found: Finding) -> Finding:
+        """With who made the address as culprit: of what lies past a buffer, of a wrong buffer."""
+        past = event.kind in ("reads", "writes") and event.high > buffer.spec.at + buffer.spec.size
+        wrong = self._is_wrong_buffer(buffer, event)
+        if event.core >= len(mm.CORE_NAMES) or not (wrong or (past and event.thread is None)):
+            return found
+
+        def arrived(step: Instruction) -> bool:
+            return event.clock is not None and step.clock > event.clock
+
+        known = makers(self._context, self._xy, arrived)
+        pcs = self._origins(known, event, wrong=wrong)
+        if not pcs:
+            return found
+        who = where_core(self._lines.tile, event.core, pcs[0])  # a pointer wraps in a library
+        evidence = (*found.evidence, f"used at {self._where(event)}")
+        return replace(found, culprit=place(who, None), evidence=evidence)
+
+    def _is_wrong_buffer(self, buffer: Buffer, event: Event) -> bool:
+        """It counts pages as another core does, and those of another buffer nobody counts."""
+        first = buffer.counters.get(event.kind)
+        counted = [one for one in self.buffers.values() if event.kind in one.owners]
+        return first is not None and first.who != event.who and len(counted) < len(self.buffers)
+
+    @staticmethod
+    def _origins(known: Makers, event: Event, *, wrong: bool) -> list[int]:
+        """The instructions that made the address of an access: of a counter from which number."""
+        made = [
+            one
+            for (core, pc, value), pair in known.stored.items()
+            for one in pair
+            if core == event.core and (pc == event.pc if wrong else value == event.low)
+        ]
+        if wrong:
+            loads = [pc for one in made for pc in sorted(one.loads)]
+            return loads or [one.pc for one in made if one.pc]
+        return [one.pc for one in made if one.pc]
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)
