@@ -73,7 +73,8 @@ class Makers:
         if issubclass(cls, Load | Atomic) and access is not None:
             held = self._memory.get((step.core, access.address & ~3)) if access.private else None
             from_l1 = access.address < L1_SIZE
-            return held or Made(step.pc, frozenset((step.pc,) if from_l1 else ()))
+            loaded = Made(step.pc, frozenset((step.pc,) if from_l1 else ()))
+            return loaded if held is None else held
         if issubclass(cls, Csr):
             return Made(step.pc)
         names = [_OPERANDS[one] for one in sorted(getattr(cls, "operands", ())) if one in _OPERANDS]

@@ -18,6 +18,7 @@ from bhemu.why.unanswered import Unanswered
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
+_TILES = 4  # of a chip, more where its parts are more
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK = 8  # instructions within which a polled word is compared
@@ -84,10 +85,11 @@ class Recorder:
 
 
 def recorded(context: Context) -> list[Recorder]:
-    """The walk of a program, on a chip of two of its tiles; checks share it."""
+    """The walk of a program, on a chip of some tiles of each part of it; checks share it."""
     if "recorders" not in context.facts:
-        named = context.tiles(context.symptom.machine)
-        chosen = {named[0].xy, named[-1].xy}
+        few = context.few(context.symptom.machine, 2 * _CHIPS)
+        parts = len(context.program.placed())
+        chosen = {tile.xy for tile in few[: max(_TILES, parts)]}
         context.facts["recorders"] = [_recorded(context, xy) for xy in sorted(chosen)]
     found: list[Recorder] = context.facts["recorders"]
     return found

@@ -272,7 +272,9 @@ CHECK = Check(
     " semaphore, hand-over of a bank, STALLWAIT, mutex, mailbox, PCBuf, TTSync or polled word"
     " orders; or a unit whose work nothing waits for",
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
-    " all tiles of a chip but two; what comes after 150 000 instructions and words",
+    " of a chip all"
+    " tiles but four, the first of each part and the last among them; what comes after 150,000"
+    " instructions and words of a tile, and an order that only another tile's steps would break",
     cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns, on"
     " a chip 4 with late deliveries",
     applies=applies,
