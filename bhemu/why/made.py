@@ -73,13 +73,13 @@ class Makers:
         if issubclass(cls, Load | Atomic) and access is not None:
             held = self._memory.get((step.core, access.address & ~3)) if access.private else None
             from_l1 = access.address < L1_SIZE
-            loaded = Made(step.pc, frozenset((step.pc,) if from_l1 else ()))
+            loaded = Made(int(step.pc), frozenset((step.pc,) if from_l1 else ()))
             return loaded if held is None else held
         if issubclass(cls, Csr):
             return Made(step.pc)
         names = [_OPERANDS[one] for one in sorted(getattr(cls, "operands", ())) if one in _OPERANDS]
         numbers = [n for name in names if (n := getattr(cls, name).get(step.word))]
-        inputs = [self.registers[step.core][n] for n in numbers]
+        inputs: list[Made] = [self.registers[step.core][n] for n in numbers]
         if cls.name == "addi" and inputs and cls.imm.get(step.word) == 0:
             return inputs[0]
         loads = sorted(frozenset().union(*(one.loads for one in inputs)))
