@@ -9,7 +9,7 @@ from bhemu.devices import niu_request as request
 from bhemu.errors import Where
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
-from bhemu.noc.grid import XY
+from bhemu.noc.grid import XY, tile_at
 from bhemu.tile import Tile
 from bhemu.why import touched, unanswered
 from bhemu.why.check import Check, Context, Outcome
@@ -46,6 +46,36 @@ def run(context: Context) -> list[Finding]:
         if not late.same(plain):
             return _alone(context, plain, late, seed)
     return _unanswered(context)
+
+
+def _overwritten(context: Context, known: set[int]) -> dict[int, Finding]:
+    """Sources of writes that another tile writes over while they may be on their way."""
+    found: dict[int, Finding] = {}
+    for recorder in recorded(context):
+        tile = recorder.tile
+        for one in recorder.unanswered.overwritten:
+            step = one.write.step
+            if step.pc in known or step.pc in found or one.core >= len(CORE_NAMES):
+                continue
+            sender = next(
+                t for t in context.tiles(context.symptom.machine) if t.xy == tile_at(one.tile)
+            )
+            by = in_source(report.where_core(sender, one.core, one.pc))
+            text = (
+                f"the source of a NoC write, L1 {one.write.low:#x}, is written over by another tile"
+                " while it may be on its way"
+            )
+            evidence = (
+                f"sent at clock {step.clock}: {where(tile, step)}",
+                f"written over at clock {one.clock}: {by}",
+                "no load of a counter of the NoC interface unit stands in between",
+            )
+            found[step.pc] = Finding(
+                "barriers", "error", text, place(in_source(where(tile, step)), step.clock),
+                place(by, None), evidence, _ADVICE[request.WRITE],
+                likely("not ordered transfer"),
+            )  # fmt: skip
+    return found
 
 
 def _unanswered(context: Context) -> list[Finding]:
@@ -108,8 +138,9 @@ def _unordered(context: Context) -> list[Finding]:
                 likely("not ordered transfer"),
             ),
         )
+    found |= _overwritten(context, set(found))
     listed = list(found.values())[:_SEEN]
-    if listed and (other := witness(context, late=True)) is not None:
+    if places and listed and (other := witness(context, late=True)) is not None:
         told = (*other.commands(context), *divergence(context, other, *places[0]))
         listed[0] = replace(listed[0], evidence=(*listed[0].evidence, *told))
     return listed
