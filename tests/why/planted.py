@@ -103,7 +103,7 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
     """
     programs = build.PROGRAMS
     if (PROGRAMS / bug.program).is_dir():
-        programs = _own(bug.program, out, build)
+        programs = own(bug.program, out, build)
     else:
         shutil.copytree(ROOT / "elfs" / bug.program, out)
     originals: dict[Path, str] = {}
@@ -133,7 +133,7 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
     return Made(out, bug.core, frozenset(lines))
 
 
-def _own(program: str, out: Path, build: ModuleType) -> list[Any]:
+def own(program: str, out: Path, build: ModuleType) -> list[Any]:
     """A program of these tests alone, in its folder and built; its kernels."""
     own, sources = PROGRAMS / program, build.ROOT / "firmware" / program
     shutil.copytree(own, sources, dirs_exist_ok=True)

@@ -22,6 +22,8 @@ BUGS = {bug.name: bug for bug in planted.bugs()}
         ("pointer wraps a page too late", "buffers"),
         ("ends with increments under way", "barriers"),
         ("writer waits some time", "races"),
+        ("credit before the page has left", "barriers"),
+        ("pages of half a tile", "buffers"),
     ],
 )
 def test_a_check_names_the_origin(
