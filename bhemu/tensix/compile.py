@@ -143,10 +143,12 @@ class Table:
         opcode = int(self._s.route[0]) or word >> 24
         if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
             return refusal(self._s, opcode)
-        address, seconds = load(entry(opcode))
-        _addresses[opcode] = address
-        if seconds:
-            self.compiled(REGISTRY[opcode].name, seconds)
+        address = _addresses.get(opcode, 0)
+        if not address:
+            address, seconds = load(entry(opcode))
+            _addresses[opcode] = address
+            if seconds:
+                self.compiled(REGISTRY[opcode].name, seconds)
         if not self._observers:
             self._s.table[opcode] = address
         return int(_ENTRY_TYPE(address)(self._s.base, t, word))

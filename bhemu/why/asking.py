@@ -7,6 +7,7 @@ from bhemu.errors import BhemuError
 from bhemu.launched import Ended, Launched
 from bhemu.why import checks
 from bhemu.why.check import Context, outcome, unsaved
+from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_output, place
 from bhemu.why.overwritten import overwritten
 
@@ -25,6 +26,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found = [] if error is None else [of_error(error, target.clock, tile)]
     if tile is not None:
         found += overwritten(tile, error)
+    found += unreached(asked, error)
     if error is None:
         found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
     return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])

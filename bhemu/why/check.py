@@ -3,7 +3,9 @@
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from bhemu.chip import Chip
@@ -183,7 +185,22 @@ class Context:
     @property
     def most(self) -> int:
         """Clock units that a run may take which is meant to do what the seen one did."""
-        return 4 * int(self.symptom.machine.clock) + 100_000
+        return 4 * self.reach + 100_000
+
+    @cached_property
+    def reach(self) -> int:
+        """The clock at the end of the run; of a chip that came to its limit that, or not long
+        after, at which its last transfer was delivered: what follows is what goes on for ever."""
+        seen = self.symptom.machine
+        if not self.is_chip or not isinstance(self.symptom.error, Limit):
+            return int(seen.clock)
+        chip, rounds = self.launch(**self.alone), 64
+        with suppress(BhemuError):
+            while chip.network.state.delivered[0] < seen.network.state.delivered[0]:
+                if chip.run(rounds=rounds).reason != "rounds":
+                    break
+                rounds *= 2
+        return min(int(chip.clock), int(seen.clock))
 
 
 def unsaved(program: schema.Program) -> schema.Program:

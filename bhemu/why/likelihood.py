@@ -22,10 +22,12 @@ LIKELY = {
     "layout": 85,
     "unwritten, output wrong": 85,
     "leak, output wrong": 80,
+    "count": 84,  # a hang waits for a number that it does not reach
     "format": 80,
     "unit at work": 80,
     "unwritten": 75,
     "far cure of many": 75,
+    "unanswered": 72,  # a kernel that ends with requests under way
     "leak": 70,
     "bank": 65,
     "race of two that wait": 60,

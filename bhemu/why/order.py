@@ -101,6 +101,8 @@ class Order:
         self.waited = np.zeros(AGENTS, bool)  # acquired something since its last release
         self.acquired = np.zeros(AGENTS, np.int64)  # its own clock when it did
         self.releases: list[list[tuple[int, Step]]] = [[] for _ in range(AGENTS)]
+        self.told: list[list[tuple[int, Any]]] = [[] for _ in range(AGENTS)]  # (clock, name)
+        self.looked: list[set[Any]] = [set() for _ in range(AGENTS)]  # names that were acquired
         self._pushes: list[list[Clock]] = [[] for _ in range(THREADS)]
         self._semaphores = [Semaphore(np.zeros(AGENTS, np.int64)) for _ in range(8)]
         self._objects: dict[Any, Clock] = {}
@@ -296,11 +298,14 @@ class Order:
     def release(self, agent: int, step: Step, name: Any) -> None:
         """Whoever acquires `name` from now on is behind what `agent` has done."""
         self.release_quietly(agent, name)
+        owner = self.owner(agent)
+        self.told[owner].append((int(self.clocks[owner, owner]), name))
         self._released(agent, step)
 
     def acquire(self, agent: int, name: Any) -> None:
         """Behind all releases of `name` so far."""
         self.acquire_quietly(agent, name)
+        self.looked[self.owner(agent)].add(name)
         self._acquired(agent)
 
     def release_quietly(self, agent: int, name: Any) -> None:

@@ -14,9 +14,11 @@ from bhemu.why import touched
 from bhemu.why.check import Context
 from bhemu.why.conflicts import Races
 from bhemu.why.touched import Range
+from bhemu.why.unanswered import Unanswered
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
+_TILES = 4  # of a chip, more where its parts are more
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK = 8  # instructions within which a polled word is compared
@@ -30,6 +32,8 @@ class Recorder:
         self.polled: set[int] = set()  # words of L1 by which cores synchronize
         self.plain = Races(tile, self.polled, units=False)
         self.units = Races(tile, self.polled, units=True)
+        self.unanswered = Unanswered(tile)
+        self.ended = False  # the walk has come to the program's end
         self._polls: dict[tuple[int, int], tuple[int, int]] = {}
         self._spins: dict[int, bool] = {}
         self._cfg = tile.state.cfg.copy()
@@ -40,7 +44,8 @@ class Recorder:
             self.tile, instruction=self._instruction, before=self._before, after=self._after
         )
         if self._chip is not None:
-            return ChipWalk(self._chip, [walk]).run(most)
+            self.ended = ChipWalk(self._chip, [walk]).run(most)
+            return self.ended
         ended = walk.run(most)
         words = [at for at, _ in self.tile.machine.end.words]
         if ended and words and self.tile.machine.error is None:
@@ -51,6 +56,7 @@ class Recorder:
 
     def _instruction(self, step: Instruction) -> None:
         access, found = step.access(), touched.NOTHING
+        self.unanswered.instruction(step, access)
         if access is not None and not access.private:
             found = touched.of_access(step.core, access, self._cfg, self.tile.state)
             if access.address < L1_SIZE and access.reads and self._polling(step, access):
@@ -79,10 +85,11 @@ class Recorder:
 
 
 def recorded(context: Context) -> list[Recorder]:
-    """The walk of a program, on a chip of two of its tiles; checks share it."""
+    """The walk of a program, on a chip of some tiles of each part of it; checks share it."""
     if "recorders" not in context.facts:
-        named = context.tiles(context.symptom.machine)
-        chosen = {named[0].xy, named[-1].xy}
+        few = context.few(context.symptom.machine, 2 * _CHIPS)
+        parts = len(context.program.placed())
+        chosen = {tile.xy for tile in few[: max(_TILES, parts)]}
         context.facts["recorders"] = [_recorded(context, xy) for xy in sorted(chosen)]
     found: list[Recorder] = context.facts["recorders"]
     return found

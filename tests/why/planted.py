@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from click.testing import CliRunner
 
 import bhemu as package
@@ -22,6 +23,7 @@ from bhemu.cli import main
 ROOT = Path(package.__file__).parent.parent
 NEAR = 2  # lines
 TOML = "PROGRAM.toml"
+PROGRAMS = Path(__file__).parent / "programs"  # of these tests alone: sources and PROGRAM.toml
 
 
 Change = tuple[str, str, str]
@@ -99,7 +101,11 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
 
     twin: the corrected one instead.
     """
-    shutil.copytree(ROOT / "elfs" / bug.program, out)
+    programs = build.PROGRAMS
+    if (PROGRAMS / bug.program).is_dir():
+        programs = own(bug.program, out, build)
+    else:
+        shutil.copytree(ROOT / "elfs" / bug.program, out)
     originals: dict[Path, str] = {}
     culprit, line = out, 0
     lines: set[Line] = set()
@@ -118,13 +124,34 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
             lines.add((culprit.name, at))
             near = sorted((folder / bug.program).glob("*.[ch]"))
             lines |= set(_accepted(bug, [*originals, out / TOML, *near]))
-        for each in build.PROGRAMS if originals else ():
+        for each in programs if originals else ():
             if each.elf.startswith(f"elfs/{bug.program}/") and _uses(build, each, originals):
                 build.build(each, out / Path(each.elf).relative_to(f"elfs/{bug.program}"), folder)
     finally:
         for path, before in originals.items():
             path.write_text(before)
     return Made(out, bug.core, frozenset(lines))
+
+
+def own(program: str, out: Path, build: ModuleType) -> list[Any]:
+    """A program of these tests alone, in its folder and built; its kernels."""
+    own, sources = PROGRAMS / program, build.ROOT / "firmware" / program
+    shutil.copytree(own, sources, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "elfs" / "copy_dram" / "firmware", out / "firmware")
+    shutil.copy(own / TOML, out)
+    (spec,) = tomllib.loads((own / TOML).read_text())["input"]
+    data = np.load(ROOT / "elfs" / "add1_chip" / "in.npy").reshape(-1)
+    np.save(out / "in.npy", data[: np.prod(spec["shape"])].reshape(spec["shape"]))
+    kernels = [
+        build.Program(
+            f"elfs/{program}/{path.stem}.elf", path.stem.rpartition("_")[2],
+            ("firmware/kernel/crt0.S", f"firmware/{program}/{path.name}"), moves=True,
+        )
+        for path in sorted(own.glob("*_*.c"))
+    ]  # fmt: skip
+    for each in kernels:
+        build.build(each, out / Path(each.elf).name, build.ROOT / "firmware")
+    return kernels
 
 
 def _changed(bug: Bug, change: Change, out: Path, root: Path) -> tuple[Path, str, str]:

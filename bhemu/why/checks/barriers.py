@@ -7,14 +7,17 @@ from typing import Any
 from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
+from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
-from bhemu.noc.grid import XY
-from bhemu.why import touched
+from bhemu.noc.grid import XY, tile_at
+from bhemu.tile import Tile
+from bhemu.why import touched, unanswered
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.order import NOC
 from bhemu.why.recorder import recorded
+from bhemu.why.repair.sites import firmware_of
 from bhemu.why.schedules import divergence, witness
 from bhemu.why.walk import where
 
@@ -42,7 +45,61 @@ def run(context: Context) -> list[Finding]:
         late = context.again(delivery="late", seed=seed)
         if not late.same(plain):
             return _alone(context, plain, late, seed)
-    return []
+    return _unanswered(context)
+
+
+def _overwritten(context: Context, known: set[int]) -> dict[int, Finding]:
+    """Sources of writes that another tile writes over while they may be on their way."""
+    found: dict[int, Finding] = {}
+    for recorder in recorded(context):
+        tile = recorder.tile
+        for one in recorder.unanswered.overwritten:
+            step = one.write.step
+            if step.pc in known or step.pc in found or one.core >= len(CORE_NAMES):
+                continue
+            sender = next(
+                t for t in context.tiles(context.symptom.machine) if t.xy == tile_at(one.tile)
+            )
+            by = in_source(report.where_core(sender, one.core, one.pc))
+            text = (
+                f"the source of a NoC write, L1 {one.write.low:#x}, is written over by another tile"
+                " while it may be on its way"
+            )
+            evidence = (
+                f"sent at clock {step.clock}: {where(tile, step)}",
+                f"written over at clock {one.clock}: {by}",
+                "no load of a counter of the NoC interface unit stands in between",
+            )
+            found[step.pc] = Finding(
+                "barriers", "error", text, place(in_source(where(tile, step)), step.clock),
+                place(by, None), evidence, _ADVICE[request.WRITE],
+                likely("not ordered transfer"),
+            )  # fmt: skip
+    return found
+
+
+def _unanswered(context: Context) -> list[Finding]:
+    """Kernels that end without a look at the answers of their last requests."""
+    found: dict[int, Finding] = {}
+    firmware = firmware_of(context.program)
+    for recorder in recorded(context):
+        tile = recorder.tile
+        for (core, _, kind), step in recorder.unanswered.sent.items() if recorder.ended else ():
+            images = tile.core[CORE_NAMES[core]].images
+            if any(one.data in firmware and one.lookup(step.pc) for one in images):
+                continue
+            sent = in_source(where(tile, step))
+            name = unanswered.KINDS[kind]
+            text = f"{CORE_NAMES[core]} ends without a look at the answers of its last NoC {name}s"
+            evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
+            found.setdefault(
+                step.pc,
+                Finding(
+                    "barriers", "warning", text, place(_end_of(tile, sent), None),
+                    place(sent, step.clock), evidence, _ADVICE[kind], likely("unanswered"),
+                ),
+            )  # fmt: skip
+    return list(found.values())[:_SEEN]
 
 
 def _unordered(context: Context) -> list[Finding]:
@@ -81,8 +138,9 @@ def _unordered(context: Context) -> list[Finding]:
                 likely("not ordered transfer"),
             ),
         )
+    found |= _overwritten(context, set(found))
     listed = list(found.values())[:_SEEN]
-    if listed and (other := witness(context, late=True)) is not None:
+    if places and listed and (other := witness(context, late=True)) is not None:
         told = (*other.commands(context), *divergence(context, other, *places[0]))
         listed[0] = replace(listed[0], evidence=(*listed[0].evidence, *told))
     return listed
@@ -144,7 +202,8 @@ def _finding(context: Context, sender: Where, row: Any, held: Outcome, seed: int
     who = in_source(sender)
     if _is_under_way(context, held, int(row[request.PC])):
         text = f"the kernel ends while a request of it is under way: {describe(row)}"
-        who = _end_of(context, held, who)
+        tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
+        who = _end_of(tile, who)
     return _told(context, text, place(who, None), held, seed, _ADVICE.get(kind, ""))
 
 
@@ -157,9 +216,8 @@ def _is_under_way(context: Context, held: Outcome, pc: int) -> bool:
     )
 
 
-def _end_of(context: Context, held: Outcome, who: Where) -> Where:
+def _end_of(tile: Tile, who: Where) -> Where:
     """The last line of the function that a place stands in."""
-    tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
     assert who.core is not None
     assert who.pc is not None
     core = tile.core[who.core]
@@ -198,7 +256,7 @@ CHECK = Check(
     "barriers",
     proves="the source or target of a NoC request that is used before a counter of answers was"
     " read; a request whose late arrival makes the program end otherwise (the run that shows it is"
-    " named)",
+    " named); a kernel that ends without a look at the answers of its last requests",
     misses="delays of more than 8 rounds, programs of one tile",
     cost="5 runs, and one for each place that sends requests",
     applies=applies,

@@ -7,109 +7,21 @@ from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.errors import BhemuError, Where
-from bhemu.machine.operands import Pack, transfer_of
-from bhemu.machine.traced import Entry
+from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, TileSpec
-from bhemu.tensix.insn import decode
-from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
-from bhemu.tensix.status import DONE
-from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
+from bhemu.report import where_core
 from bhemu.tile import Tile
+from bhemu.why.buffer_events import Event, Recorder
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
+from bhemu.why.made import Makers, makers
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines
-from bhemu.why.requests import Requests
+from bhemu.why.walk import Instruction
 
-_FIRST_STREAM, _STREAM = 8, 0x1000
-_ACKED, _RECEIVED = 4 * REMOTE_DEST_BUF_START, 4 * REMOTE_DEST_BUF_SIZE
 _TILES = 2  # of those with the same code are looked at
-
-
-@dataclass(frozen=True)
-class Event:
-    """One access to a buffer: by an instruction of `core` at `pc`, in thread `thread` if any."""
-
-    core: int
-    thread: int | None
-    pc: int
-    kind: str  # "received", "acked", "writes", "reads"
-    low: int  # or the new count
-    high: int = 0
-    clock: int | None = None
-
-    @property
-    def who(self) -> str:
-        """For example "trisc2"."""
-        return mm.CORE_NAMES[self.core]
-
-
-class Recorder:
-    """Notes what a tile's words touch, and its log of stores, while it runs."""
-
-    def __init__(self, tile: Tile) -> None:
-        self._tile = tile
-        self._first = int(tile.state.log_write[0])
-        self._words: dict[int, Event] = {}  # by number in the log
-        tile.log = []
-        tile.state.trace[0] = WORDS_AND_STORES
-        tile.backend.table.observe(self._before, self._after)
-
-    def _before(self, t: int, word: int) -> tuple[int, Event | None]:
-        s = self._tile.state
-        return int(s.log_write[0]) - self._first, self._event(s, t, word)
-
-    def _event(self, s: Any, t: int, word: int) -> Event | None:
-        cls = decode(word)
-        core, pc = int(s.gate_core[t]), int(s.gate_pc[t])
-        if cls is not None and cls.name == "STOREREG":
-            values = cls.operands(word)
-            address = mm.LOCAL_BASE + 4 * values["reg_addr"]
-            value = int(s.gpr[t, values["tdma_data_reg_index"]])
-            return Event(core, t, pc, "store", address, value)
-        does = transfer_of(s, t, word)
-        if does is None or cls is None or cls.operands(word).get("zero_write2"):
-            return None
-        kind = "writes" if isinstance(does, Pack) else "reads"
-        return Event(core, t, pc, kind, does.first, does.end)
-
-    def _after(self, seen: tuple[int, Event | None], status: int) -> None:
-        number, event = seen
-        if status == DONE and event is not None:
-            self._words[number] = event
-
-    def events(self) -> Iterator[Event]:
-        """In the order in which they took place."""
-        self._tile.drain_log()
-        requests = Requests()
-        for number, entry in enumerate(self._tile.log):
-            for event in self._of(number, entry, requests):
-                yield replace(event, clock=entry[4])
-
-    def _of(self, number: int, entry: Entry, requests: Requests) -> Iterator[Event]:
-        """What one entry of the log does."""
-        if number in self._words:
-            event = self._words[number]
-            if event.kind == "store":
-                yield from _counter(event.core, event.thread, event.pc, event.low, event.high)
-            else:
-                yield event
-        elif entry[0] >= FIRST_CORE:
-            core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:4]
-            yield from _counter(core, None, pc, address, value)
-            for one in requests.stored(entry):
-                kind = "writes" if one.reads else "reads"
-                yield Event(one.core, None, one.pc, kind, one.low, one.high)
-
-
-def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
-    """A store to a counter of a buffer: `high` is the buffer's number."""
-    stream, offset = divmod(address - mm.OVERLAY_BASE, _STREAM)
-    kinds = {_ACKED: "acked", _RECEIVED: "received"}
-    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and offset in kinds:
-        yield Event(core, thread, pc, kinds[offset], value & 0xFFFF, stream - _FIRST_STREAM)
 
 
 @dataclass
@@ -216,7 +128,7 @@ def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
     for tile, recorder in zip(tiles, recorders, strict=True):
         events = list(recorder.events())
         code = code_of(tile, tile.log, others)
-        look = _Look(context, part, Lines(tile, code))
+        look = _Look(context, part, Lines(tile, code), tile.xy)
         known = code.words
         yield from look.at([one for one in events if one.pc in known.get(one.core, ())])
 
@@ -224,10 +136,11 @@ def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
 class _Look:
     """Follows the events of one tile."""
 
-    def __init__(self, context: Context, part: TileSpec, lines: Lines) -> None:
-        self._context, self._lines = context, lines
+    def __init__(self, context: Context, part: TileSpec, lines: Lines, xy: XY) -> None:
+        self._context, self._lines, self._xy = context, lines, xy
         self.buffers = {spec.index: Buffer(spec) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
+        self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
@@ -239,10 +152,14 @@ class _Look:
                 owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
         for event in events:
+            if event.kind in ("reads", "writes") and event.thread is None:
+                self._lengths.setdefault(self._index(event), set()).add(event.high - event.low)
+        for event in events:
             for buffer, (text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    yield self._finding(buffer, event, text, advice)
+                    found = self._finding(buffer, event, text, advice)
+                    yield self._from_origin(buffer, event, found)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
@@ -289,6 +206,70 @@ class _Look:
         if event.thread is not None:
             culprit["thread"] = event.thread
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice)
+
+    def _index(self, event: Event) -> int:
+        """The buffer in which an access begins, -1 for none."""
+        specs = [one.spec for one in self.buffers.values()]
+        return next((s.index for s in specs if s.at <= event.low < s.at + s.size), -1)
+
+    def _page(self, buffer: Buffer, found: Finding) -> Finding | None:
+        """The size of its pages as culprit, where every request to the buffer is longer."""
+        path, lengths = self._context.program.path, self._lengths.get(buffer.spec.index, ())
+        if path is None or not lengths or min(lengths) <= buffer.spec.page:
+            return None
+        parts = self._context.program.placed()
+        number = next(
+            n
+            for n, one in enumerate(one for part in parts for one in part.buffers)
+            if one is buffer.spec
+        )
+        table = "tile.buffer" if self._context.program.tiles else "buffer"
+        line = TomlLines(path).key(table, number, "page")
+        text = f"a page of buffer {buffer.spec.index} has {buffer.spec.page} bytes, and every"
+        text += f" request to it {min(lengths)} or more"
+        who = place(Where(file=path.name, line=line), None)
+        evidence = (*found.evidence, found.text)
+        return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
+
+    def _from_origin(self, buffer: Buffer, event: Event, found: Finding) -> Finding:
+        """With who made the address as culprit: of what lies past a buffer, of a wrong buffer."""
+        past = event.kind in ("reads", "writes") and event.high > buffer.spec.at + buffer.spec.size
+        if past and (of_page := self._page(buffer, found)) is not None:
+            return of_page
+        wrong = self._is_wrong_buffer(buffer, event)
+        if event.core >= len(mm.CORE_NAMES) or not (wrong or (past and event.thread is None)):
+            return found
+
+        def arrived(step: Instruction) -> bool:
+            return event.clock is not None and step.clock > event.clock
+
+        known = makers(self._context, self._xy, arrived)
+        pcs = self._origins(known, event, wrong=wrong)
+        if not pcs:
+            return found
+        who = where_core(self._lines.tile, event.core, pcs[0])  # a pointer wraps in a library
+        evidence = (*found.evidence, f"used at {self._where(event)}")
+        return replace(found, culprit=place(who, None), evidence=evidence)
+
+    def _is_wrong_buffer(self, buffer: Buffer, event: Event) -> bool:
+        """It counts pages as another core does, and those of another buffer nobody counts."""
+        first = buffer.counters.get(event.kind)
+        counted = [one for one in self.buffers.values() if event.kind in one.owners]
+        return first is not None and first.who != event.who and len(counted) < len(self.buffers)
+
+    @staticmethod
+    def _origins(known: Makers, event: Event, *, wrong: bool) -> list[int]:
+        """The instructions that made the address of an access: of a counter from which number."""
+        made = [
+            one
+            for (core, pc, value), pair in known.stored.items()
+            for one in pair
+            if core == event.core and (pc == event.pc if wrong else value == event.low)
+        ]
+        if wrong:
+            loads = [pc for one in made for pc in sorted(one.loads)]
+            return loads or [one.pc for one in made if one.pc]
+        return [one.pc for one in made if one.pc]
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)
@@ -339,8 +320,9 @@ CHECK = Check(
     " there are, or by two cores; that two buffers share bytes; in a hang, that pages are used and"
     " never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
-    " (see barriers); buffers that no [[buffer]] describes",
-    cost="one more run, in which every Tensix word passes through Python (20 us each)",
+    " (see barriers); buffers that no [[buffer]] describes; what comes after 150,000 words of a"
+    " tile",
+    cost="one more run, in which every Tensix word passes through Python (10 us each)",
     applies=_applies,
     run=_run,
 )

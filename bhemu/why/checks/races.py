@@ -120,6 +120,9 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
             return event.step, text, "wait for every core before the word that ends the program"
+    if races.ignored(first, second):
+        text = "for it never looks at the pages that the other side counts"
+        return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
         if event.waited:
             continue
@@ -269,7 +272,9 @@ CHECK = Check(
     " semaphore, hand-over of a bank, STALLWAIT, mutex, mailbox, PCBuf, TTSync or polled word"
     " orders; or a unit whose work nothing waits for",
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
-    " all tiles of a chip but two; what comes after 150 000 instructions and words",
+    " of a chip all"
+    " tiles but four, the first of each part and the last among them; what comes after 150,000"
+    " instructions and words of a tile, and an order that only another tile's steps would break",
     cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns, on"
     " a chip 4 with late deliveries",
     applies=applies,

@@ -13,6 +13,7 @@ from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.waits import waits_of
 
 _MOST = 4  # lines that are named
+_LONGER = 4  # times what goes on for ever has reached: what cures goes further
 _FEW, _STANDS = 4, 1.2  # lines that cure, cost of what is missing where something stands for it
 
 
@@ -80,7 +81,8 @@ def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.hangs and (found := _too_short(context)):
         return [found]
     waits = waits_of(context.symptom.error, context.tile)
-    search = Search(context.program, int(context.symptom.machine.clock), context.quantum, waits)
+    clock = min(int(context.symptom.machine.clock), _LONGER * context.reach)
+    search = Search(context.program, clock, context.quantum, waits)
     return list(_findings(search, context.symptom))
 
 

@@ -37,7 +37,9 @@ def run(context: Context) -> list[Finding]:
     found: list[Finding] = []
     for number in range(1, _FILLS + 1):
         fill = _filled(unwritten, number)
-        while len(found) < _SEEN and (one := _deciding(trials, fill)) is not None:
+        while (
+            len(found) < _SEEN and not context.late and (one := _deciding(trials, fill)) is not None
+        ):
             found.append(_finding(context, trials, one, fill))
             fill = _without(trials, fill, int(one.at[0]))
         if found:

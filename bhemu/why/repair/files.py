@@ -56,6 +56,7 @@ class FileEdits:
     def every(self) -> Iterator[FileEdit]:
         """All of them, cheap and likely ones first."""
         if self._program.is_chip:
+            yield from self._outputs()
             for found in (exchanges, semaphores, arguments):
                 for line, text, cost, cures in found(self._trials, self._lines):
                     yield FileEdit(line, text, cost, cures)
@@ -116,7 +117,8 @@ class FileEdits:
                 ("layout", layout) for layout in LAYOUTS if layout != spec.layout
             ]
             changes += [("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype]
-            changes += [("at", at) for at in _numbers(self._program) if at != spec.at]
+            if spec.dram is None:
+                changes += [("at", at) for at in _numbers(self._program) if at != spec.at]
             for key, value in changes:
                 other: Any = replace(spec, **{key: value})
                 line = self._lines.key("output", i, key)

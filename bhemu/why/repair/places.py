@@ -15,7 +15,7 @@ class Lines:
     """The places of a tile's code; a header that several cores use is a library."""
 
     def __init__(self, tile: Tile, code: Code) -> None:
-        self._tile, self._code = tile, code
+        self.tile, self._code = tile, code
         self._known: dict[tuple[int, int], Where] = {}
 
     @cached_property
@@ -23,7 +23,7 @@ class Lines:
         users: dict[str, set[int]] = {}
         for core, words in self._code.words.items():
             for pc in words:
-                where = where_core(self._tile, core, pc)
+                where = where_core(self.tile, core, pc)
                 for file in (where.file, *(call.file for call in where.inlined)):
                     if file is not None and file.endswith(_HEADERS):
                         users.setdefault(file, set()).add(core)
@@ -33,7 +33,7 @@ class Lines:
         """The place of an instruction, the line of the program's own code first."""
         key = core, pc
         if key not in self._known:
-            where = where_core(self._tile, core, pc, **instruction(self._tile, pc))
+            where = where_core(self.tile, core, pc, **instruction(self.tile, pc))
             if where.line == 0:
                 where = self._near(where, core, pc)
             self._known[key] = self._outward(where)
@@ -44,7 +44,7 @@ class Lines:
         near, before = where, pc
         while near.line == 0 and before - 4 in self._code.words.get(core, {}):
             before -= 4
-            near = where_core(self._tile, core, before)
+            near = where_core(self.tile, core, before)
         file, line, function = near.file, near.line, near.function
         if near.inlined:
             function, file, line = near.inlined[-1]

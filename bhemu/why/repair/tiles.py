@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from bhemu.why.repair.trial import Trials
 
 Cures = Callable[[], bool]
 _NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
+_SWAP = 0.6  # of two arguments
 
 
 def exchanges(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
@@ -82,7 +83,14 @@ def arguments(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, floa
                 line, _ = lines.argument(number, name, k)
                 for other, cost in _others(program, part, name, k):
                     text = f"argument {k} of {name}: {other} instead of {value}"
-                    yield line, text, cost, _put(trials, number, core, k, other)
+                    changed = (*core.args[:k], other, *core.args[k + 1 :])
+                    yield line, text, cost, _put(trials, number, core, changed)
+            for k, pair in enumerate(pairwise(core.args)):
+                if pair[0] != pair[1] and all(one.startswith("tile:") for one in pair):
+                    line, _ = lines.argument(number, name, k)
+                    text = f"exchange arguments {k} and {k + 1} of {name}: {pair[1]}, {pair[0]}"
+                    changed = (*core.args[:k], *pair[::-1], *core.args[k + 2 :])
+                    yield line, text, _SWAP, _put(trials, number, core, changed)
 
 
 def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tuple[str, float]]:
@@ -105,13 +113,12 @@ def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tup
             yield f"u32:{other}", 1.3
 
 
-def _put(trials: Trials, number: int, core: CoreSpec, k: int, other: str) -> Cures:
+def _put(trials: Trials, number: int, core: CoreSpec, changed: tuple[str, ...]) -> Cures:
     part = trials.program.tiles[number]
 
     def change(tile: Tile) -> None:
         place = values_of(tile.xy, part.at)
         given = encode_values(core.args, part.origin, place)
-        changed = (*core.args[:k], other, *core.args[k + 1 :])
         data = tile.state.l1.tobytes()
         at = data.find(given)
         if at < 0 or data.find(given, at + 4) >= 0:

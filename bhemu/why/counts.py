@@ -1,0 +1,98 @@
+"""A hang in which a core waits for a count that is not reached: who made the number."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bhemu import report
+from bhemu.errors import BhemuError, NoProgress
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.noc.grid import XY
+from bhemu.riscv.formats import Branch
+from bhemu.riscv.isa import decode
+from bhemu.tile import Tile
+from bhemu.why.check import Context
+from bhemu.why.findings import Finding, place
+from bhemu.why.likelihood import likely
+from bhemu.why.made import makers
+from bhemu.why.walk import Instruction
+
+_LOOK = 8  # instructions within which a polled word is compared
+_SEEN = 2  # waits that are followed
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """A core polls a word that holds `have`, by a branch that compares it with `register`."""
+
+    xy: XY
+    core: int
+    pc: int
+    address: int
+    have: int
+    branch: int
+    register: int
+    want: int
+
+
+def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
+    """Of the hang of a chip: counts that others have begun and do not go on with."""
+    graph: Any = error.graph if isinstance(error, NoProgress) else None
+    if graph is None or not context.is_chip:
+        return
+    chip, said = context.symptom.machine, set[tuple[int, int]]()
+    for waiter in graph.waiters:
+        where = waiter.where
+        if waiter.kind != "l1" or "last written over the NoC" not in waiter.history:
+            continue
+        tile, core = chip.tile[tuple(where["tile"])], CORE_NAMES.index(str(where["core"]))
+        wait = _wait(tile, core, int(where["pc"]), int(waiter.resource["address"]))
+        if wait is None or len(said) >= _SEEN or (core, wait.pc) in said:
+            continue
+        said.add((core, wait.pc))
+        yield from _followed(context, tile, wait)
+
+
+def _wait(tile: Tile, core: int, pc: int, address: int) -> _Wait | None:
+    """What a core waits for at the load of a poll, if it is more than there is."""
+    words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
+    loaded = words[0] >> 7 & 31
+    for n, word in enumerate(words[1:], 1):
+        cls = decode(word)
+        if cls is None or not issubclass(cls, Branch):
+            continue
+        pair = [cls.rs1.get(word), cls.rs2.get(word)]
+        if loaded not in pair or address & 3 or address >= L1_SIZE:
+            return None
+        register = pair[1 - pair.index(loaded)]
+        have = int(tile.state.l1.view("<u4")[address >> 2])
+        want = int(tile.core[CORE_NAMES[core]].regs[register])
+        more = register != 0 and 0 < have < want
+        return _Wait(tile.xy, core, pc, address, have, pc + 4 * n, register, want) if more else None
+    return None
+
+
+def _followed(context: Context, tile: Tile, wait: _Wait) -> Iterator[Finding]:
+    def arrived(step: Instruction) -> bool:
+        here = (step.core, step.pc) == (wait.core, wait.branch)
+        return here and int(step.regs[wait.register]) == wait.want
+
+    made = makers(context, wait.xy, arrived).registers[wait.core][wait.register]
+    if not made.pc:
+        return
+    who = report.where_core(tile, wait.core, made.pc)
+    at = report.where_core(tile, wait.core, wait.pc)
+    text = (
+        f"{CORE_NAMES[wait.core]} waits until L1 {wait.address:#x} is {wait.want:#x}; others have"
+        f" counted to {wait.have:#x}, and nobody goes on"
+    )
+    evidence = tuple(
+        f"the number comes from {report.where_core(tile, wait.core, pc)}" for pc in made.loads
+    )
+    yield Finding(
+        "hang", "error", text, place(who, None, tile), place(at, None, tile), evidence,
+        "wait for as many as there are who count, or see who should have counted",
+        likely("count"),
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""What goes wrong on a chip is traced to who made the number: counts, pointers, wrong buffers."""
+
+from pathlib import Path
+from types import ModuleType
+
+import planted
+import pytest
+from corpus import checked
+
+from bhemu.launched import Launched
+from bhemu.program.schema import load_program
+from bhemu.why import asking
+from bhemu.why.counts import unreached
+
+BUGS = {bug.name: bug for bug in planted.bugs()}
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("packs into the buffer of the input", "buffers"),
+        ("pointer wraps a page too late", "buffers"),
+        ("ends with increments under way", "barriers"),
+        ("writer waits some time", "races"),
+        ("credit before the page has left", "barriers"),
+        ("pages of half a tile", "buffers"),
+    ],
+)
+def test_a_check_names_the_origin(
+    name: str, check: str, compiler: ModuleType, tmp_path: Path
+) -> None:
+    made = planted.make(BUGS[name], tmp_path / "bug", compiler)
+    first = checked(made.folder, check)[0]
+    assert planted.hit(made, first), (first["culprit"], first["text"])
+
+
+def test_a_count_that_is_not_reached(compiler: ModuleType, tmp_path: Path) -> None:
+    made = planted.make(BUGS["counts itself among the receivers"], tmp_path / "bug", compiler)
+    target = Launched(load_program(made.folder))
+    ended = target.finish()
+    (found, *_) = unreached(asking.context(target, ended), ended.error)
+    assert planted.hit(made, found.as_dict())
+    assert found.text.endswith("is 0x2; others have counted to 0x1, and nobody goes on")
+
+
+def test_a_run_to_the_limit_has_reached_its_last_transfer(
+    compiler: ModuleType, tmp_path: Path
+) -> None:
+    """What goes on for ever behind it is not run again and again."""
+    made = planted.make(BUGS["senders of the operands exchanged"], tmp_path / "bug", compiler)
+    target = Launched(load_program(made.folder))
+    ended = target.finish()
+    context = asking.context(target, ended)
+    assert target.clock >= 50_000_000
+    assert context.reach < 1_000_000
+    again = context.again()
+    assert again.ending == context.symptom.ending == "Limit"
+    assert again.machine.network.state.delivered == target.chip.network.state.delivered
