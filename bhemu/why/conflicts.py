@@ -23,7 +23,6 @@ from bhemu.memmap import (
     NOC0_BASE,
     NOC_SIZE,
     OVERLAY_BASE,
-    OVERLAY_END,
     PC_BUF_BASE,
     PC_BUF_END,
     PC_BUF_SEMAPHORES_END_OFFSET,
@@ -143,18 +142,6 @@ class Races:
         """The first by which the owner lets others go on behind an access of it."""
         later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
         return later[0] if later else None
-
-    def ignored(self, first: Event, second: Event) -> bool:
-        """Whether the first side counts pages behind its access, and the other never looks."""
-        order = self.order
-        counts = {
-            name
-            for clock, name in order.told[first.owner]
-            if clock >= first.owner_clock
-            and isinstance(name, int)
-            and OVERLAY_BASE <= name < OVERLAY_END
-        }
-        return bool(counts) and counts.isdisjoint(order.looked[second.owner])
 
     def conflicts(self) -> list[Conflict]:
         """Those that are no polling."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bhemu.memmap import CORE_NAMES
+from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why import touched
@@ -120,7 +120,7 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
             return event.step, text, "wait for every core before the word that ends the program"
-    if races.ignored(first, second):
+    if _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
@@ -139,6 +139,19 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
     return second.step, text, "count posts and gets, and look whether both sides mean this place"
+
+
+def _ignored(races: Races, first: Event, second: Event) -> bool:
+    """Whether the first side counts pages behind its access, and the other never looks."""
+    order = races.order
+    counts = {
+        name
+        for clock, name in order.told[first.owner]
+        if clock >= first.owner_clock
+        and isinstance(name, int)
+        and OVERLAY_BASE <= name < OVERLAY_END
+    }
+    return bool(counts) and counts.isdisjoint(order.looked[second.owner])
 
 
 def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
