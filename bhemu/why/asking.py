@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, Limit
+from bhemu.hang.explore import livelock
+from bhemu.hang.waitgraph import no_progress
 from bhemu.launched import Ended, Launched
 from bhemu.why import checks
 from bhemu.why.check import Context, outcome, unsaved
@@ -11,18 +13,31 @@ from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_output, place
 from bhemu.why.overwritten import overwritten
 
+_BUDGET = 20_000  # instructions that are followed to prove a livelock
+
 
 def context(target: Launched, ended: Ended, say: Callable[[str], None] = lambda _: None) -> Context:
     """What checks of a run work on."""
     program = unsaved(target.program)
     machine = target.tile if target.chip is None else target.chip
     quantum = int(target.tile.state.quantum[0])
-    return Context(program, outcome(program, machine, *ended), quantum, say)
+    seen = outcome(program, machine, ended.stop, _proved(target, ended))
+    return Context(program, seen, quantum, say)
+
+
+def _proved(target: Launched, ended: Ended) -> BhemuError | None:
+    """The error of a run; of one that came to its limit the hang that it was in by then."""
+    if target.chip is None and isinstance(ended.error, Limit):
+        if loops := livelock(target.tile, _BUDGET):
+            return no_progress(target.tile, loops)
+    return ended.error
 
 
 def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:
     """Everything that is wrong with a run, the likeliest first."""
     tile = target.tile if target.chip is None else None
+    if isinstance(error, Limit):
+        error = asked.symptom.error
     found = [] if error is None else [of_error(error, target.clock, tile)]
     if tile is not None:
         found += overwritten(tile, error)

@@ -86,6 +86,10 @@ class Context:
     facts: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.process_time)
+    end: int = field(init=False)  # the clock when the run ended
+
+    def __post_init__(self) -> None:
+        self.end = int(self.symptom.machine.clock)
 
     @property
     def is_chip(self) -> bool:
@@ -193,7 +197,7 @@ class Context:
         after, at which its last transfer was delivered: what follows is what goes on for ever."""
         seen = self.symptom.machine
         if not self.is_chip or not isinstance(self.symptom.error, Limit):
-            return int(seen.clock)
+            return self.end
         chip, rounds = self.launch(**self.alone), 64
         with suppress(BhemuError):
             while chip.network.state.delivered[0] < seen.network.state.delivered[0]:

@@ -4,11 +4,7 @@ Every step of a walk is told to two orders (order.py): without and with units th
 their words have left the wait gate.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
 from bhemu.devices.niu_issue import ACKS, READ_ANSWERS, WRITES_SENT
 from bhemu.memmap import (
@@ -38,7 +34,8 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET
 from bhemu.tile import Tile
 from bhemu.why import touched
-from bhemu.why.order import HOST, Clock, Order, Taken
+from bhemu.why.accesses import Conflict, Event, Shadow, thread_of
+from bhemu.why.order import HOST, Order
 from bhemu.why.touched import Range, Touched
 from bhemu.why.walk import Access, Instruction, Step, Word
 
@@ -49,76 +46,13 @@ _MOST = 16  # conflicts of a run that are kept
 _RESETS = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 
 
-@dataclass(frozen=True)
-class Event:
-    """An access: who made it as whose part, and how far that agent was."""
-
-    step: Step
-    agent: int
-    clock: int
-    owner: int
-    owner_clock: int  # of the core or thread's issue
-    write: bool
-    waited: bool  # the owner has waited for somebody since it last let somebody go on
-    wait: Step | None  # a wait that the thread has issued and that does not hold this word
-    push_clock: int  # of the core that pushed a word
-    again: bool  # the owner has made the same access before, since it last waited
-    taken: Taken | None  # the semaphore that it has last waited for
-    vector: Clock
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """Two accesses to `place` in the order in which they happened; `units`: see Order."""
-
-    place: int
-    first: Event
-    second: Event
-    units: bool
-    foreign: bool = False  # the second has changed what belongs to the first's thread
-
-
-class _Shadow:
-    """The last write of each place and the last read of each agent, as numbers of events."""
-
-    def __init__(self) -> None:
-        self.events: list[Event | None] = [None]
-        self.written = np.zeros(touched.END, np.int32)
-        self.read: dict[int, npt.NDArray[np.int32]] = {}
-
-    def add(self, event: Event) -> int:
-        self.events.append(event)
-        return len(self.events) - 1
-
-    def readers(self, agent: int) -> npt.NDArray[np.int32]:
-        if agent not in self.read:
-            self.read[agent] = np.zeros(touched.END, np.int32)
-        return self.read[agent]
-
-    def before(self, low: int, high: int, write: bool) -> Iterator[tuple[int, Event]]:
-        """(place, event) of the accesses that one to these places may conflict with."""
-        tables = [self.written, *(self.read.values() if write else ())]
-        for table in tables:
-            part = table[low:high]
-            first = int(part[0])
-            if (part == first).all():
-                numbers, at = [first], [0]
-            else:
-                found, index = np.unique(part, return_index=True)
-                numbers, at = found.tolist(), index.tolist()
-            for number, place in zip(numbers, at, strict=True):
-                event = self.events[number]
-                if event is not None:
-                    yield low + place, event
-
-
 class Races:
     """Keeps the conflicts that one Order leaves unordered, from what a walk of `tile` tells."""
 
     def __init__(self, tile: Tile, polled: set[int], *, units: bool) -> None:
         self.tile, self.order, self.polled = tile, Order(units), polled
         self.found: list[Conflict] = []
-        self._shadow = _Shadow()
+        self._shadow = Shadow()
         self._written = tile.state.fifo_write.copy()
         self._first = tile.state.fifo_write.copy()
         self._banks = tile.state.src_valid.copy()
@@ -127,6 +61,9 @@ class Races:
         # Config words that a thread steps behind its UNPACRs: they are read when the word is issued
         self._at_issue: set[int] = set()
         self._last: dict[tuple[int, bool, int], int] = {}
+        self._config: dict[int, tuple[Event, int]] = {}  # by word, the last store of a core to it
+        self._ends: set[int] = set()  # words of L1 that end the program
+        self._polls: dict[int, Step] = {}  # by core, its last load of a polled word
         self._stores: list[tuple[int, int, Instruction]] = []  # to L1: word, clock, which
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
@@ -134,9 +71,14 @@ class Races:
         polled = [
             (clock, step)
             for word, clock, step in self._stores
-            if step.core == owner and word in self.polled
+            if step.core == owner and word in (self.polled | self._ends)
         ]
         return sorted([*self.order.releases[owner], *polled], key=lambda one: one[0])
+
+    def has_waited(self, event: Event) -> bool:
+        """Whether the owner of an event has let nobody go on since it last waited."""
+        since = range(event.acquired + 1, event.owner_clock + 1)
+        return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
 
     def release_after(self, event: Event) -> Step | None:
         """The first by which the owner lets others go on behind an access of it."""
@@ -156,6 +98,7 @@ class Races:
         """The host sees the words that end the program, and reads its outputs."""
         numbers = [int(self._shadow.written[word : word + 4].max()) for word in words]
         seen = [event for n in numbers if (event := self._shadow.events[n]) is not None]
+        self._ends = set(words)
         if not seen:
             return
         for event in seen:
@@ -167,27 +110,44 @@ class Races:
     def _access(self, step: Step, agent: int, ranges: list[Range], write: bool) -> None:
         if not ranges:
             return
-        order = self.order
-        owner = order.owner(agent)
-        wait = order.waits[step.thread] if isinstance(step, Word) else None
-        now, key = int(order.clocks[owner, owner]), (owner, write, touched.word_of(ranges[0][0]))
-        again = self._last.get(key, -1) >= int(order.acquired[owner])
-        self._last[key] = now
-        event = Event(
-            *(step, agent, int(order.clocks[agent, agent]), owner),
-            *(now, write, bool(order.waited[owner])),
-            None if wait is None else wait.step,
-            order.push_clock[step.thread] if isinstance(step, Word) else 0,
-            again,
-            order.taken.get(owner),
-            order.clocks[agent].copy(),
-        )
+        event = self._event(step, agent, ranges[0][0], write)
         number = self._shadow.add(event)
         for low, high in ranges:
             if low < high:
                 self._compare(event, low, high)
                 table = self._shadow.written if write else self._shadow.readers(agent)
                 table[low:high] = number
+
+    def _event(self, step: Step, agent: int, place: int, write: bool) -> Event:
+        order = self.order
+        owner = order.owner(agent)
+        wait = order.waits[step.thread] if isinstance(step, Word) else None
+        now, key = int(order.clocks[owner, owner]), (owner, write, touched.word_of(place))
+        again = self._last.get(key, -1) >= int(order.acquired[owner])
+        self._last[key] = now
+        return Event(
+            *(step, agent, int(order.clocks[agent, agent]), owner),
+            *(now, write, bool(order.waited[owner])),
+            None if wait is None else wait.step,
+            order.push_clock[step.thread] if isinstance(step, Word) else 0,
+            again,
+            order.taken.get(owner),
+            int(order.acquired[owner]),
+            self._polls.get(step.core) if isinstance(step, Instruction) else None,
+            order.clocks[agent].copy(),
+        )
+
+    def _stored_config(self, step: Instruction, agent: int, access: Access) -> None:
+        """Two cores store other values to one word: the last of them holds, whoever that is."""
+        word = (access.address - TENSIX_CFG_BASE) // 4
+        event = self._event(step, agent, touched.CONFIG + 32 * word, write=True)
+        old, value = self._config.get(word, (event, access.value))
+        self._config[word] = event, access.value
+        if old.step.core != step.core and value != access.value:
+            if not self.order.known(agent, old.agent, old.clock):
+                bit = (value ^ access.value) & -(value ^ access.value)
+                place = touched.CONFIG + 32 * word + bit.bit_length() - 1
+                self._keep(Conflict(place, old, event, self.order.units))
 
     def _compare(self, event: Event, low: int, high: int) -> None:
         if len(self.found) >= _MOST:
@@ -248,6 +208,8 @@ class Races:
             if access.reads:
                 order.flush_stores(c)
             self._access(step, order.stores(c), found.writes, write=True)
+            if access.writes and access.size == 4:
+                self._stored_config(step, order.stores(c), access)
         elif NOC0_BASE <= at < OVERLAY_BASE and (found.reads or found.writes):
             self._access(step, order.noc(c, 1), found.reads, write=False)
             self._access(step, order.noc(c, 0), found.writes, write=True)
@@ -309,6 +271,7 @@ class Races:
             self._stores.append((word, int(self.order.clocks[agent, agent]), step))
         if word in self.polled:
             if access.reads:
+                self._polls[step.core] = step
                 self._acquire_l1(agent, word)
             if access.writes:
                 self._access(step, agent, found.writes, write=True)
@@ -375,14 +338,6 @@ class Races:
             order.acquire(agent, ("mutex", values["mutex_index"]))
         elif name == "ATRELM":
             order.release(agent, step, ("mutex", values["mutex_index"]))
-
-
-def thread_of(event: Event) -> int | None:
-    """The thread that an access belongs to: of a TRISC its own."""
-    step = event.step
-    if isinstance(step, Word):
-        return step.thread if step.core else None
-    return step.core - 1 if 1 <= step.core <= 3 else None
 
 
 def _pushed(step: Step) -> int:

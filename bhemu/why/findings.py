@@ -1,5 +1,6 @@
 """What is wrong with a run: an error, a hang, an output that differs; who did it."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
-from bhemu.riscv.formats import Branch, Load
+from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
@@ -17,6 +18,7 @@ from bhemu.why.chain import Chain, Link
 from bhemu.why.likelihood import LIKELY, likely
 from bhemu.why.places import find
 
+_ACCESSES = 2  # of an accessor
 _TILES = 4  # that are named where several have the same finding
 
 
@@ -70,10 +72,7 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
 def outside_helpers(tile: Tile, where: Where) -> Where:
     """The place of a load or store without inlined accessors: one line, no poll, as `store`."""
     while where.thread is None and where.inlined and where.function and _is_accessor(tile, where):
-        call, *rest = where.inlined
-        where = replace(
-            where, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
-        )
+        where = _caller(where)
     return where
 
 
@@ -94,7 +93,22 @@ def _is_accessor(tile: Tile, where: Where) -> bool:
             if name == where.function and line:
                 lines.add((file, line))
             name, file, line = call.function, call.file, call.line
-    return len(lines) == 1
+    return len(lines) == 1 and not _does_much(tile, core, where, low, high)
+
+
+def _does_much(tile: Tile, core: Core, where: Where, low: int, high: int) -> bool:
+    """Whether a function of its caller's file accesses memory more than twice: no accessor."""
+    if where.file != where.inlined[0].file:
+        return False
+    accesses = 0
+    for pc in range(low, high, 4):
+        name, calls = core.inlined(pc)
+        names = (name, *(call.function for call in calls))
+        inside = any(
+            names[k] == where.function and calls[k:] == where.inlined for k in range(len(names))
+        )
+        accesses += inside and (_is(tile, pc, Load) or _is(tile, pc, Store))
+    return accesses > _ACCESSES
 
 
 def _loops(tile: Tile, core: Core, pc: int) -> bool:
@@ -152,6 +166,25 @@ def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
 _NO_WORD = "ENC-OPCODE"  # who pushes such a word is wrong
 
 
+_ASSERT = "EBREAK"
+_HEADERS = (".h", ".hpp", ".hh", ".inc")
+
+
+def outside_headers(where: Where) -> Where:
+    """The innermost call that stands in no header; the place itself where there is none."""
+    inner = where
+    while inner.inlined and str(inner.file).endswith(_HEADERS):
+        inner = _caller(inner)
+    return where if str(inner.file).endswith(_HEADERS) else inner
+
+
+def _caller(where: Where) -> Where:
+    call, *rest = where.inlined
+    return replace(
+        where, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
+    )
+
+
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
     """An error or a hang that ended the run; of a hang the wait that nobody else's wait explains.
 
@@ -159,15 +192,28 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
     """
     check = "hang" if isinstance(error, NoProgress) else "error"
     evidence = tuple(error.waits) if isinstance(error, NoProgress) else ()
-    culprit = place(error.where, clock, tile)
+    where = error.where
+    if where is not None and error.rule == _ASSERT:  # the line that states the condition
+        where = outside_headers(where)
+    culprit = place(where, clock, tile)
     waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
     if not culprit and waiters:
         known = {**waiters[0].where, "instant": clock}
         symbol = known.pop("symbol", None)
         culprit = {"function": symbol, **known}
     none = error.rule == _NO_WORD and culprit.get("line")
-    percent = likely("no instruction" if none else "other")
+    fails = error.rule == _ASSERT
+    percent = likely("no instruction" if none else "assert" if fails else "other")
     return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, percent)
+
+
+def _is_special(link: Link) -> bool:
+    """Whether infinity or NaN came into a register of the vector unit or a 16-bit row of Dst."""
+    if link.where is None:
+        return False
+    if link.place.startswith("lreg:"):
+        return link.after >> 23 & 0xFF == 0xFF
+    return link.place.startswith("dst:") and link.after & 0xFF == 0xFF and link.after < 1 << 16
 
 
 def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Finding:
@@ -181,8 +227,14 @@ def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Find
     name = f"{result.spec.name}[{index}]"
     links = [] if tile is None else chain(tile, program, "brisc", name)
     made = next((link for link in links if link.where is not None), None)
-    culprit = {} if made is None else place(made.where, made.clock, tile)
     text = " ".join(str(result.report).split())
+    first = result.report.first
+    special = math.isfinite(first.expected) and not math.isfinite(first.got)
+    born = next((link for link in reversed(links) if special and _is_special(link)), None)
+    if born is not None:
+        made = born
+        text += f"; infinity or NaN is first in {born.place}"
+    culprit = {} if made is None else place(made.where, made.clock, tile)
     evidence = tuple("  " * link.depth + str(link) for link in links)
     victim = {"output": result.spec.name, "index": list(result.report.first.index)}
     return Finding("output", "error", text, culprit, victim, evidence, "")

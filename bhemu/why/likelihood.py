@@ -14,9 +14,11 @@ LIKELY = {
     "slot": 96,
     "no instruction": 95,  # an error at a word that is none, with its line
     "cure": 95,  # a change that makes the run right, of few
+    "race, no schedule ends otherwise": 94,  # a cure explains it as well
     "not ordered transfer": 92,
     "late transfer": 90,
     "stale": 88,
+    "assert": 88,  # the program itself says that something is wrong
     "cure of many": 87,
     "far cure": 86,
     "layout": 85,

@@ -1,4 +1,5 @@
-"""Bugs planted in copies of our kernels: one change of a source or of PROGRAM.toml each.
+"""Bugs planted in copies of our kernels and of small programs of these tests (own_programs.py): one
+change of a source or of PROGRAM.toml each.
 
 The corrected twin of a bug is the program as it is shipped. `make` builds what a bug changes; `hit`
 says whether a finding names it: its core, and its line within two.
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import own_programs
 from click.testing import CliRunner
 
 import bhemu as package
@@ -37,7 +39,8 @@ class Bug:
     `also`: changes of bug and corrected twin. `points`: 2 where the first finding is to name it, 1
     where another one does. `core`: whose code is wrong, "" for PROGRAM.toml; `line`: text of the
     changed file on the line that is to be named, "" = where the change begins; `accept`: of
-    other lines that may be named as well, in this file or the program's; `program`: below elfs/.
+    other lines that may be named as well, in this file or the program's; `program`: below elfs/, or
+    one of programs/.
     """
 
     name: str
@@ -135,6 +138,9 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
 
 def own(program: str, out: Path, build: ModuleType) -> list[Any]:
     """A program of these tests alone, in its folder and built; its kernels."""
+    if own_programs.is_own(program):
+        own_programs.built(program, out, build)
+        return own_programs.elfs(program, build)
     own, sources = PROGRAMS / program, build.ROOT / "firmware" / program
     shutil.copytree(own, sources, dirs_exist_ok=True)
     shutil.copytree(ROOT / "elfs" / "copy_dram" / "firmware", out / "firmware")

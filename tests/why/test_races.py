@@ -7,7 +7,8 @@ import pytest
 from corpus import ROOT, Line, check_bug, folder, found, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.riscv.asm import A0, A1, T0, T1, ZERO, beq, bne, li, lw, sw, tt
+from bhemu.riscv.asm import A0, A1, T0, T1, ZERO, addi, beq, bne, li, lw, sw, tt
+from bhemu.tensix.config_fields import PCK_EDGE_OFFSET_SEC0_mask
 
 DATA, FLAG, OUT, DONE = 0x20000, 0x20100, 0x20200, 0x20300
 PC_BUF_SYNC, SEMAPHORES, GPR, CONFIG = 0xFFE80004, 0xFFE80020, 0xFFE00000, 0xFFEF0000
@@ -156,6 +157,36 @@ def done_too_early(wait: bool) -> dict[str, list[Line]]:
     }
 
 
+def config_of_another(silent: bool) -> dict[str, list[Line]]:
+    """T1's core changes a part of the edge mask, which T2's core sets in full later on."""
+    mask = CONFIG + 4 * PCK_EDGE_OFFSET_SEC0_mask.word
+    return {
+        "trisc1": [0x13 if silent else store(mask, 0x00FF), store(OUT, 1)],
+        "trisc2": [*NOPS, store(mask, 0xFFFF)],
+    }
+
+
+def passes_time(wait: bool) -> dict[str, list[Line]]:
+    """The same with a loop that counts in place of a wait."""
+    delay = [*li(A0, 40), addi(A0, A0, -1), bne(A0, ZERO, -4)]
+    last: list[Line] = [wait_for(FLAG, 1) if wait else delay]
+    return {
+        "trisc1": [store(OUT, 5), store(FLAG, 1)],
+        "trisc0": [*last, 0x13, 0x13, 0x13, store(DONE, 1)],
+    }
+
+
+def released_early(early: bool) -> dict[str, list[Line]]:
+    """A page is counted before it is written, by a core that has waited for room first."""
+    count, page = store(FLAG, 1), store(DATA, 7)
+    room = wait_for(FLAG + 4, 1)
+    first: list[Line] = [room, count, page] if early else [room, page, count]
+    return {
+        "trisc0": first,
+        "trisc1": [*NOPS, store(FLAG + 4, 1), wait_for(FLAG, 1), copy(DATA, OUT)],
+    }
+
+
 BUGS = [
     Bug("flag before data", flag_then_data(True), flag_then_data(False), "trisc0", 1),
     Bug("no wait for data", unwaited(False), unwaited(True), "trisc1", 2),
@@ -169,6 +200,9 @@ BUGS = [
     Bug("SEMGET before the read", got_early(True), got_early(False), "trisc2", 3),
     Bug("block bits", wrong_blocks(False), wrong_blocks(True), "trisc2", 62),
     Bug("done too early", done_too_early(False), done_too_early(True), "trisc0", 2, DONE),
+    Bug("Config of T2", config_of_another(False), config_of_another(True), "trisc1", 1),
+    Bug("loop that passes time", passes_time(False), passes_time(True), "trisc0", 1, DONE),
+    Bug("counted before it is written", released_early(True), released_early(False), "trisc0", 2),
 ]  # fmt: skip
 
 

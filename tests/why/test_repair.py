@@ -4,16 +4,20 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+import own_programs
 import planted
 import pytest
 
 from bhemu import Program
 from bhemu.riscv.asm import addi
+from bhemu.tensix.insn import assemble
 from bhemu.why.repair.edits import Edit, alternatives, pushing
+from bhemu.why.repair.lines import bounds
 from bhemu.why.repair.search import Search
 from bhemu.why.repair.sites import pushes
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
+from bhemu.why.repair.words import word_changes
 
 ROOT = planted.ROOT
 BUGS = planted.bugs()
@@ -77,6 +81,25 @@ def test_values_near_are_tried_before_values_far_away() -> None:
     assert found[9] < found[7] == found[5] == found[12] == found[3] < found[0x46]
     assert 6 not in found
     assert max(found) <= 255
+
+
+def test_operands_of_a_word_are_exchanged() -> None:
+    word = assemble("SFPMAD", lreg_dest=2, lreg_src_a=1, lreg_src_b=4, lreg_src_c=0)
+    right = assemble("SFPMAD", lreg_dest=2, lreg_src_a=0, lreg_src_b=4, lreg_src_c=1)
+    assert right in {other for other, _, _ in word_changes(word, {})}
+
+
+def test_the_branches_of_a_line_are_changed_together(compiler: ModuleType, tmp_path: Path) -> None:
+    path = own_programs.built("ring", tmp_path / "ring", compiler)
+    search = Search(Program.load(path), 6000)
+    part = search.parts[0]
+    edits = list(bounds(part.code, 0, part.lines))
+    assert edits
+    for edit in edits:
+        (at, (kept,)), *constants = edit.code
+        assert kept == part.code.words[0][at]
+        assert len(constants) > 1
+        assert all(words != (part.code.words[0][pc],) for pc, words in constants)
 
 
 def test_lines_of_a_file(tmp_path: Path) -> None:

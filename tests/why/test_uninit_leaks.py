@@ -13,7 +13,7 @@ from bhemu.tensix.thread_fields import DEST_TARGET_REG_CFG_MATH_Offset
 IN, OUT = 0x20000, 0x20200
 PC_BUF_SYNC, GPR, DST_WINDOW = 0xFFE80004, 0xFFE00000, 0xFFBD8000
 SYNC = [*li(T0, PC_BUF_SYNC), sw(ZERO, T0), lw(T1, T0), 0x00637033]  # and zero, t1, t1
-LOCAL = 0xFFB00000
+LOCAL, MAILBOXES = 0xFFB00000, 0xFFEC0000
 
 
 class Bug(NamedTuple):
@@ -105,3 +105,16 @@ def test_a_bug_is_found_and_its_twin_is_silent(bug: Bug, tmp_path: Path) -> None
     bad = folder(tmp_path / "bad", {bug.core: bug.bad}, inputs={IN: words}, outputs={OUT: 1})
     twin = folder(tmp_path / "twin", {bug.core: bug.good}, inputs={IN: words}, outputs={OUT: 1})
     check_bug(bad, twin, bug.check, bug.core, bug.line)
+
+
+def test_a_message_left_in_a_mailbox_is_named_and_the_twin_is_silent(tmp_path: Path) -> None:
+    """The next launch takes it for its own."""
+    take = [*li(A0, MAILBOXES), lw(A1, A0)]
+    send = [*li(A0, MAILBOXES + 0x1000), addi(A1, ZERO, 5), sw(A1, A0)]
+    again = [*li(A0, MAILBOXES + 0x1000), addi(A1, ZERO, 6), sw(A1, A0)]
+    show = [*li(A0, OUT), sw(A1, A0)]
+    paths = []
+    for kind, last in (("bad", [0x13]), ("twin", take)):
+        kernels: dict[str, list[Line]] = {"brisc": [send, again], "trisc0": [take, show, last]}
+        paths.append(folder(tmp_path / kind, kernels, outputs={OUT: 1}))
+    check_bug(*paths, "leaks", "brisc", 2)

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.jit.plain import plain
 from bhemu.machine.operands import Pack, transfer_of
+from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.insn import decode
 from bhemu.tensix.units.pack.word import PackWord
 from bhemu.tile import Tile
@@ -17,6 +19,7 @@ from bhemu.why.walk import Walk, Word, where
 
 _FREE, _WRITTEN, _HANDED, _PACKED = range(4)
 _PACK = 2  # thread
+_TILE = 64  # rows
 _TEXT = {
     "unwritten": (
         "packs Dst rows {rows}, which nobody has written since they were cleared",
@@ -65,7 +68,11 @@ class Rows:
         does = transfer_of(self._tile.state, step.thread, step.word)
         if not isinstance(does, Pack) or PackWord.zero_write.get(step.word):
             return []
-        return [row for row in does.rows if row < len(self._state)]
+        rows = [row for row in does.rows if row < len(self._state)]
+        if not does.mode.wide:
+            return rows
+        high = [int(plain(adj32)(row)) for row in rows]
+        return [*high, *(row + LOW_HALF for row in high)]
 
     def after(self, step: Word, packed: list[int]) -> None:
         """What a word did to Dst."""
@@ -97,19 +104,26 @@ class Rows:
         self._writer.update(dict.fromkeys(rows.tolist(), step))
 
     def _packs(self, step: Word, rows: npt.NDArray[Any]) -> None:
-        self._report("unwritten", step, rows[self._state[rows] == _FREE])
+        self._report("unwritten", step, self._alone(rows[self._state[rows] == _FREE]))
         self._report("early", step, rows[self._state[rows] == _WRITTEN])
         self._state[rows] = _PACKED
 
+    def _alone(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Those of tiles in which nobody has written a row: the others are zeros on purpose."""
+        tiles = self._state.reshape(-1, _TILE)
+        untouched: npt.NDArray[np.bool_] = (tiles == _FREE).all(axis=1)
+        chosen: npt.NDArray[Any] = rows[untouched[rows // _TILE]]
+        return chosen
+
     def _report(self, kind: str, step: Word, rows: npt.NDArray[Any]) -> None:
-        if not rows.size or (kind, step.pc) in self.found:
-            return
+        if not rows.size or (kind, step.thread) in self.found:
+            return  # what else the thread does so is a consequence
         other = self._writer.get(int(rows[0]))
         victim = {} if other is None else place(where(self._tile, other), other.clock)
         text, advice = _TEXT[kind]
         shown = f"{rows[0]}-{rows[-1]}" if len(rows) > 1 else str(rows[0])
         who = where(self._tile, step)
-        self.found[kind, step.pc] = Finding(
+        self.found[kind, step.thread] = Finding(
             "banks",
             "warning",
             f"{who.core} {text.format(rows=shown)}",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from bhemu.errors import Where
 from bhemu.jit.plain import plain
 from bhemu.machine.operands import transfer_of
+from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
 from bhemu.program.specs import OutputSpec
@@ -15,6 +16,7 @@ from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
+from bhemu.why.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
@@ -63,6 +65,9 @@ class Operands:
         }
         self._made: dict[tuple[int, int], Where] = {}  # by thread and GPR, who set it last
         self._given: dict[int, tuple[int, Where]] = {}  # by Config word: the WRCFG, its GPR
+        self._stored: dict[tuple[int, int], Where | None] = {}  # by WRCFG and GPR: a core's store
+        keeps = not context.is_chip and context.tile.machine.observer is not None
+        self._history, self._end = context.tile if keeps else None, context.end
         self.found: dict[object, Finding] = {}
 
     def walk(self) -> Walk:
@@ -117,6 +122,22 @@ class Operands:
             self._made[step.thread, values["reg_index_16b"] // 2] = where(self._tile, step)
         elif (made := self._made.get((step.thread, values["gpr_address"]))) is not None:
             self._given[values["cfg_reg"]] = step.pc, made
+        elif (stored := self._storer(step, values["gpr_address"])) is not None:
+            self._given[values["cfg_reg"]] = step.pc, stored
+
+    def _storer(self, step: Word, gpr: int) -> Where | None:
+        """Which instruction of a core stores to a GPR that a WRCFG copies, as last of the run."""
+        tile = self._history
+        if tile is None or (step.pc, gpr) in self._stored:
+            return self._stored.get((step.pc, gpr))
+        name = f"gpr:{step.thread}:{gpr}"
+        tile.history.to(self._end)
+        try:
+            change = Chain(tile).last_change(name, spans(tile, "brisc", name))
+        finally:
+            tile.history.to(self._end)
+        self._stored[step.pc, gpr] = None if change is None else change.where
+        return self._stored[step.pc, gpr]
 
     def _compare(self, step: Word, name: str, does: Any, fmt: str, tensor: _Tensor) -> None:
         verb = "reads" if name == "UNPACR" else "writes"

@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import numpy as np
+
 from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError
 from bhemu.machine.watching import spans
@@ -29,9 +31,10 @@ _KEPT = (
     *("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth", "lane_config", "macro_template"),
     *("macro_sequence", "macro_misc", "prng", "mop_cfg", "mop_zmask_hi", "replay", "pack_open"),
     *("pack_data", "pack_exp", "pack_datum", "pack_row", "pack_plane", "pack_histogram"),
-    *("sem", "sem_max", "mutex", "stream"),
+    *("sem", "sem_max", "mutex", "stream", "mailbox", "mailbox_read", "mailbox_write"),
 )
 """What no reset of a core clears; of streams what is left when firmware has put counters back."""
+_MAIL = ("mailbox_write", "mailbox_read", "mailbox")
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 
 
@@ -46,7 +49,9 @@ def run(context: Context) -> list[Finding]:
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
         name = next((n for n in left if trials.differs(left[n])), None)
         fill = together(left.values()) if name is None else left[name]
-        one = None if name is None else trials.deciding(fill, _ITEM[name[1]])
+        mail = name is not None and name[1] == _MAIL[0]
+        one = None if name is None or mail else trials.deciding(fill, _ITEM[name[1]])
+        one = _unread(context, fill) if mail else one
         found.append(_finding(context, trials, one or fill))
         if name is None:
             break
@@ -57,11 +62,37 @@ def run(context: Context) -> list[Finding]:
 def _left(trials: Trials) -> dict[tuple[int, str], Fill]:
     """By tile and member, what the program leaves otherwise than it was."""
     pairs = list(enumerate(zip(*trials.ends(), strict=True)))[: len(trials.tiles)]
-    return {
+    left = {
         (n, name): Fill(n * STRIDE + fill.at, fill.values)
         for n, (before, after) in pairs
         for name, fill in of_record(before, after, _KEPT).items()
     }
+    for n in {n for n, _ in left}:  # counts of mailboxes mean something together only
+        mail = [left.pop((n, name)) for name in _MAIL if (n, name) in left]
+        if mail:
+            left[n, _MAIL[0]] = together(mail)
+    return left
+
+
+def _unread(context: Context, fill: Fill) -> Fill:
+    """Of what is left in mailboxes the count of one in which a message lies."""
+    number = int(fill.at[0]) // STRIDE
+    tile = context.tiles(context.symptom.machine)[number]
+    counts = np.flatnonzero((tile.state.mailbox_write != tile.state.mailbox_read).reshape(-1))
+    width = _ITEM[_MAIL[0]]
+    for one in (at for at in fill.at if _item(int(at)) in counts):
+        chosen = (fill.at >= one) & (fill.at < one + width)
+        return Fill(fill.at[chosen], fill.values[chosen])
+    return fill
+
+
+def _item(at: int) -> int:
+    """The number of the mailbox that a byte of the record counts the messages of, -1: of none."""
+    name = place_name(at % STRIDE)
+    if not name.startswith(_MAIL[0] + ":"):
+        return -1
+    writer, reader = map(int, name.split(":")[1:3])
+    return 4 * writer + reader
 
 
 def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
@@ -119,10 +150,10 @@ CHECK = Check(
     "leaks",
     proves="state of the coprocessor that a launch leaves and that makes a second launch of the"
     " same program end otherwise: Config, ThreadConfig, GPRs, counters, banks, Dst, LRegs, lane"
-    " flags, MOP and replay slots, the packer's position, semaphores, mutexes, credits of circular"
-    " buffers; on a chip of every tile",
+    " flags, MOP and replay slots, the packer's position, semaphores, mutexes, mailboxes, credits"
+    " of circular buffers; on a chip of every tile",
     misses="what only another program leaves; words of L1, which the host writes anew (see uninit);"
-    " mailboxes; requests that are under way at the end (see barriers)",
+    " requests that are under way at the end (see barriers)",
     cost="3 runs, and some 40 for each finding",
     applies=applies,
     run=run,

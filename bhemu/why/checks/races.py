@@ -3,11 +3,16 @@
 from dataclasses import replace
 
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
+from bhemu.report import where_core
+from bhemu.riscv.asm import SP
+from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
+from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why import touched
+from bhemu.why.accesses import Conflict, Event, thread_of
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.conflicts import Conflict, Event, Races, thread_of
+from bhemu.why.conflicts import Races
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.order import HOST, NOC, unit_of
@@ -16,6 +21,7 @@ from bhemu.why.schedules import Witness, divergence, witness
 from bhemu.why.walk import Step, Word, where
 
 _COUNT, _CHANGES = "for its wait", "and changes"
+_CLOSE = 12  # instructions before an access
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -32,6 +38,11 @@ def run(context: Context) -> list[Finding]:
     if found and other is not None:
         told = (*found[0].evidence, *other.commands(context), *_parting(context, recorders, other))
         found[0] = replace(found[0], evidence=told)
+    if other is None and not context.symptom.fine:
+        found = [
+            replace(one, likelihood=min(one.likelihood, likely("race, no schedule ends otherwise")))
+            for one in found
+        ]
     found = found or _conflicts(context, units=True)
     if (
         not found
@@ -124,7 +135,7 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
-        if event.waited:
+        if races.has_waited(event):
             continue
         if event.wait is not None:
             text = "for its block bits leave out the word that should wait"
@@ -138,7 +149,11 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if (counted := _miscounted(first, second)) is not None:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
-    return second.step, text, "count posts and gets, and look whether both sides mean this place"
+    return (
+        second.poll or second.step,
+        text,
+        "count posts and gets, and look whether both sides mean this place",
+    )
 
 
 def _ignored(races: Races, first: Event, second: Event) -> bool:
@@ -206,7 +221,11 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     tile, (first, second) = races.tile, (conflict.first, conflict.second)
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
-    who = place(where(tile, blamed, pushed=True), blamed.clock, tile)
+    at = where(tile, blamed, pushed=True)
+    if (loop := _delay_before(tile, blamed)) is not None:
+        at = where_core(tile, blamed.core, loop)
+        wrong += ", but a loop that lets some time pass"
+    who = place(at, blamed.clock, tile)
     if wrong.startswith(_CHANGES):
         text = f"{_name(blamed)} of {_side(blamed)} writes {touched.name(conflict.place)}, {wrong}"
     elif HOST in (first.owner, second.owner):
@@ -218,6 +237,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
             f" reach {touched.name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
             f" {wrong}"
         )
+    owners, both = (first.owner, second.owner), first.waited and second.waited
     return Finding(
         "races",
         "error",
@@ -226,8 +246,33 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
-        likely("race of two that wait" if first.waited and second.waited else "race"),
+        likely("race of two that wait" if both and HOST not in owners else "race"),
     )
+
+
+def _delay_before(tile: Tile, step: Step) -> int | None:
+    """The end of a loop closely before a core's access that does nothing but count."""
+    if isinstance(step, Word) or step.core >= len(CORE_NAMES):
+        return None
+    _, low, _ = tile.core[CORE_NAMES[step.core]].function(step.pc)
+    for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
+        word = tile.read32(pc)
+        cls = decode_riscv(word)
+        if cls is not None and issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
+            return pc if all(map(_counts, _words(tile, pc + away, pc))) else None
+    return None
+
+
+def _words(tile: Tile, low: int, high: int) -> list[int]:
+    return [tile.read32(pc) for pc in range(low, high, 4)]
+
+
+def _counts(word: int) -> bool:
+    """Whether an instruction computes, or accesses the stack."""
+    cls = decode_riscv(word)
+    if cls is None or issubclass(cls, Jump | IndirectJump | Pushed | Fence | Atomic):
+        return False
+    return not issubclass(cls, Load | Store) or word >> 15 & 31 == SP
 
 
 def _side(step: Step) -> str:

@@ -1,8 +1,11 @@
 """The check "repair": one small change that makes a wrong run right."""
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from bhemu.debug.places import Sources
 from bhemu.errors import Limit, Where
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
@@ -14,6 +17,7 @@ from bhemu.why.repair.waits import waits_of
 
 _MOST = 4  # lines that are named
 _LONGER = 4  # times what goes on for ever has reached: what cures goes further
+_STATEMENT = 12  # lines of one
 _FEW, _STANDS = 4, 1.2  # lines that cure, cost of what is missing where something stands for it
 
 
@@ -51,11 +55,32 @@ def _likelihood(search: Search, cure: Cure, rank: int, *, judged: bool) -> int:
     return likely(sure if cure.cost <= SURE else far, 3 * rank)
 
 
+def _line_of(cure: Cure, sources: Sources) -> Where:
+    """The place of a cure; in a statement of several lines the one that names the field.
+
+    The debug information knows the first line of a statement only; the source is looked for.
+    """
+    where, name = cure.where, cure.text.partition(" ")[0]
+    if where.core is None or where.file is None or not where.line or "_" not in name:
+        return where
+    for number in range(where.line, where.line + _STATEMENT):
+        text = sources.line(where.core, where.file, number)
+        if text is None:
+            break
+        if re.search(rf"\b{re.escape(name)}\b", text):
+            return replace(where, line=number)
+        if ";" in text:
+            break
+    return where
+
+
 def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     told, victim = _victim(seen)
     outputs = sum(one.report is not None for one in seen.results)
     then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
-    where = Where(file=cure.where.file, line=cure.where.line) if cure.edit is None else cure.where
+    where = Where(file=cure.where.file, line=cure.where.line)
+    if cure.edit is not None:
+        where = _line_of(cure, Sources(search.trials.program))
     evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
     percent = _likelihood(search, cure, rank, judged=outputs > 0)
     return Finding(

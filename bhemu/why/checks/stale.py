@@ -48,6 +48,7 @@ class _Load:
     def __init__(self, step: Instruction, address: int, writer: Instruction | None) -> None:
         self.step, self.address, self.writer = step, address, writer
         self.polled = False
+        self.repeated = False  # it got them twice, and the core dropped nothing in between
 
 
 class _Loads:
@@ -58,6 +59,7 @@ class _Loads:
         self.tile: Tile = machine.tile[xy] if context.is_chip else machine
         self.stale: dict[tuple[int, int], _Load] = {}
         self._writers: dict[int, Instruction] = {}
+        self._since_fence: set[tuple[int, int]] = set()  # loads of stale bytes since the last one
         self._fenced: set[tuple[int, int]] = set()  # whose core has dropped its cache since
         self._counts = self.tile.state.l0_stale[:, 0].copy()
         walk = Walk(self.tile, instruction=self._look)
@@ -67,8 +69,9 @@ class _Loads:
         cls: Any = decode(step.word)
         if cls is not None and issubclass(cls, Fence | Atomic):
             self._fenced |= {key for key in self.stale if key[0] == step.core}
+            self._since_fence = {key for key in self._since_fence if key[0] != step.core}
         key = step.core, step.pc
-        if key in self._fenced and self.stale[key].polled:
+        if key in self._fenced and self.stale[key].polled and not self.stale[key].repeated:
             self._fenced.discard(key)  # a turn of a poll that dropped the cache and looked again
             del self.stale[key]
         access = step.access()
@@ -82,6 +85,8 @@ class _Loads:
             writer = self._writers.get(access.address // 4)
             load = _Load(step, access.address, writer)
             load = self.stale.setdefault((step.core, step.pc), load)
+            load.repeated |= key in self._since_fence
+            self._since_fence.add(key)
             load.polled = load.step is not step or is_polled(self.tile, step.pc)
 
 

@@ -19,7 +19,7 @@ class Edit:
     """At each pc of `code` other instructions stand in place of that one.
 
     `text`: the advice; `cost`: how far it goes, less is likelier; `given`: the value comes from the
-    caller of a helper.
+    caller of a helper; `passed`: it may be one of the helper's arguments, however deep the calls.
     """
 
     core: int
@@ -27,6 +27,7 @@ class Edit:
     text: str
     cost: float
     given: bool = False
+    passed: bool = False
 
     @property
     def at(self) -> int:

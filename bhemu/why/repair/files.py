@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
 _CONVERT = "nearest"
+_SAME = 0.7  # how much less likely it is that an input was meant to be the output
+_FEW = 2  # words that show no order
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -125,6 +127,8 @@ class FileEdits:
                 shown = hex(value) if isinstance(value, int) else value
                 text = f"output {spec.name}: {key} = {shown}"
                 cost = 0.5 + _usual(spec.layout, other.layout)
+                if key == "at" and value in [one.at for one in self._program.inputs]:
+                    cost += _SAME  # an input is no result
                 yield FileEdit(line, text, cost, self._reading(i, other))
 
     def _reading(self, i: int, spec: OutputSpec) -> Callable[[], bool]:
@@ -136,11 +140,22 @@ class FileEdits:
         for i, until in enumerate(self._program.run.until):
             at = resolve(self._trials.tile, until.word)
             line = self._lines.value("run", 0, "until", i)
+            held = self._trials.left_at(at)
+            if held and held != until.equals:
+                text = f"word {at:#x} equals {held:#x} at the end, not {until.equals:#x}"
+                cost = 0.6 if self._regular(i, held) else 1.4
+                yield FileEdit(line, text, cost, self._until(i, replace(until, equals=held)))
             for other in range(max(at - 0x80, 0), at + 0x80, 4):
                 if other != at:
                     text = f"the run ends with word {other:#x}, not {at:#x}"
                     change = replace(until, word=other)
                     yield FileEdit(line, text, 0.6, self._until(i, change))
+
+    def _regular(self, i: int, held: int) -> bool:
+        """Whether the words of the end are one apart where this one is `held`, and only then."""
+        values = [until.equals for until in self._program.run.until]
+        others = [*values[:i], held, *values[i + 1 :]]
+        return len(values) > _FEW and _in_steps(others) and not _in_steps(values)
 
     # Values
 
@@ -181,13 +196,15 @@ class FileEdits:
     def _cores(self) -> Iterator[FileEdit]:
         cores = self._program.cores
         for a, b in combinations(cores, 2):
-            if cores[a].elf is None or cores[b].elf is None:
+            first, second = cores[a].elf, cores[b].elf
+            if first is None or second is None:
                 continue
             other = {**cores, a: replace(cores[a], elf=cores[b].elf),
                      b: replace(cores[b], elf=cores[a].elf)}  # fmt: skip
             line = self._lines.key("cores", 0, a)
             text = f"exchange the ELFs of {a} and {b}"
-            yield FileEdit(line, text, 0.3, self._exchanged(other))
+            cost = 0.3 if (first.stem, second.stem) == (b, a) else 1.4
+            yield FileEdit(line, text, cost, self._exchanged(other))
 
     def _exchanged(self, cores: Any) -> Callable[[], bool]:
         return lambda: self._other(replace(self._program, cores=cores))
@@ -203,6 +220,11 @@ class FileEdits:
             return self._trials.of(program).is_right(lambda tile: None)
         except BhemuError:
             return False
+
+
+def _in_steps(values: list[int]) -> bool:
+    steps = {b - a for a, b in pairwise(values)}
+    return len(steps) == 1
 
 
 def _usual(now: str, then: str) -> float:

@@ -9,6 +9,8 @@ from bhemu.why.repair.edits import Edit, moves, pushing
 from bhemu.why.repair.sites import Code, Site, pushes
 
 _SEMAPHORES = PC_BUF_BASE + 0x20
+_CLEARS, _WHERE = assemble("ZEROACC", clear_mode=3), 0x3FFF
+_FIRST = 3  # lines of a thread
 _SYNC_STALL = 0x02  # STALLWAIT holds back what posts and gets
 _BANKS = tuple(assemble("SETRWC", bit_mask=0, clear_ab_vld=banks) for banks in (1, 2, 3)) + tuple(
     assemble("SETDVALID", setvalid=banks) for banks in (1, 2, 3)
@@ -80,6 +82,18 @@ def edits(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[E
                     ]
                     text = f"{name} of semaphore {k} is missing behind this"
                     yield Edit(core, _after(group, code, *store), text, 2.1 + late)
+
+
+def cleared(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[Edit]:
+    """Dst cleared behind the first words of a thread, where nobody clears all of it."""
+    if any(_CLEARS in (value & ~_WHERE for value in site.values) for site in sites if pushes(site)):
+        return
+    for core in (2, 1, 3):
+        own = [group for group in groups if group[0].core == core and pushes(group[0])]
+        for n, group in enumerate(own[:_FIRST]):
+            if moves(code.words[core][group[0].pc]):
+                yield Edit(core, _after(group, code, pushing(_CLEARS)),
+                           f"{disassemble(_CLEARS)} is missing here", 1.3 + n / 1000)  # fmt: skip
 
 
 def repeats(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:

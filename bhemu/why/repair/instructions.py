@@ -32,10 +32,12 @@ from bhemu.riscv.isa.rv32i import (
     LHU,
     LUI,
     LW,
+    OR,
     SB,
     SH,
     SUB,
     SW,
+    XOR,
 )
 from bhemu.riscv.isa.zba import SH1ADD, SH2ADD, SH3ADD
 from bhemu.riscv.isa.zbb import ZEXT_H
@@ -50,6 +52,8 @@ _SISTERS = (
     (BEQ, BNE), (BLT, BGE), (BLTU, BGEU), (LB, LBU, LH, LHU, LW), (SB, SH, SW), (ADD, SUB),
     (SH1ADD, SH2ADD, SH3ADD, ADD), (DIV, REM), (DIVU, REMU),
 )  # fmt: skip
+_ORDERED = (SUB, SH1ADD, SH2ADD, SH3ADD)  # the order of operands matters
+add = ADD.assemble
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
 _UNROLLED = 16  # stores of one line
 
@@ -57,7 +61,7 @@ _UNROLLED = 16  # stores of one line
 def _numbers(value: int, step: int) -> Iterator[int]:
     seen = {value}
     for one in (value + step, value - step, 2 * value, value // 2, 0, -value,
-                value + 4 * step, value - 4 * step):  # fmt: skip
+                value + 4 * step, value - 4 * step, 4 * value, value // 4):  # fmt: skip
         if one not in seen:
             seen.add(one)
             yield one
@@ -78,6 +82,13 @@ def changes(word: int) -> Iterator[tuple[int, str]]:
             yield opcode << 24 | word & 0xFFFFFF, f"{REGISTRY[opcode].name}, not {word >> 24:#x}"
     for one in () if pushed is None else sister_words(pushed, word & ~0xFFF):
         yield one | word & 0xFFF, f"{disassemble(one)} instead of {disassemble(word & ~0xFFF)}"
+    if cls in (OR, XOR, ADD, SUB) and word >> 20 & 31:
+        yield addi(word >> 7 & 31, word >> 15 & 31, 0), "without the second operand"
+        if cls is not SUB:
+            yield addi(word >> 7 & 31, word >> 20 & 31, 0), "without the first operand"
+    if cls in _ORDERED:
+        a, b = word >> 15 & 31, word >> 20 & 31
+        yield word & ~(0x3FF << 15) | b << 15 | a << 20, "with its operands exchanged"
     if cls is AND:
         yield ZEXT_H.assemble(word >> 7 & 31, word >> 15 & 31), "and with 0xffff"
         yield addi(word >> 7 & 31, word >> 15 & 31, 0), "no mask"
@@ -147,6 +158,32 @@ def edits(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
             for one in (-1, 1):
                 instead = (word, addi(rd, rd, one))
                 yield Edit(core, ((pc, instead),), f"{one:+} behind this", 1.8)
+    yield from _stored(code, core)
+    for pc, word in sorted(code.words[core].items()):
+        if _computes(word) or _loads(word):
+            rd = word >> 7 & 31
+            for register in used:
+                instead = (word, add(rd, rd, register))
+                yield Edit(core, ((pc, instead),), "something is to be added to this", 1.9)
+
+
+def _stored(code: Code, core: int) -> Iterator[Edit]:
+    """Each store of one more or one less."""
+    register = code.free_registers(core)[-1]
+    for pc, word in sorted(code.words[core].items()):
+        cls = decode(word)
+        if cls is not None and issubclass(cls, Store) and word >> 15 & 31 != SP:
+            stored = cls.assemble(register, cls.rs1.get(word), cls.imm.get(word))
+            for one in (1, -1):
+                instead = (addi(register, word >> 20 & 31, one), stored)
+                yield Edit(core, ((pc, instead),), f"store {one:+}", 1.78)
+
+
+def _loads(word: int) -> bool:
+    """Whether it loads a word that is nobody's local variable."""
+    cls = decode(word)
+    loads = cls is not None and issubclass(cls, Load)
+    return loads and word >> 7 & 31 != 0 and word >> 15 & 31 != SP
 
 
 def _computes(word: int) -> bool:

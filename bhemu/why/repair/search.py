@@ -13,8 +13,8 @@ from bhemu.machine.traced import Entry
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.recording import WORDS_AND_STORES
-from bhemu.why.findings import outside_helpers
-from bhemu.why.repair import insertions, instructions, words
+from bhemu.why.findings import outside_headers, outside_helpers
+from bhemu.why.repair import insertions, instructions, lines, words
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.files import FileEdits
@@ -29,6 +29,7 @@ SECONDS, AT_MOST = 15.0, 120.0  # of the processor, and on the clock
 _FILES = 8.0  # of the processor, for changes of PROGRAM.toml
 _SHARE = 0.6
 _LONGER = 4.0  # seconds of the processor that a kind still has once a cure is likely the one
+_PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 SURE = 1.3  # a cure that costs no more is likely the one
 
@@ -109,8 +110,12 @@ class Part:
         )
         flags = waiting.flags(self.code, self.sites, self.tile, waits)
         yield waiting.stores(self.code, self.tile, waits)
+        yield waiting.messages(self.code, self.sites, waits)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
+        yield insertions.cleared(self.code, groups, self.sites)
+        yield lines.alike(self.code, self.sites, self.lines)
+        yield lines.targets(self.code, self.sites, self.lines)
         yield words.exchanges(self.code, groups)
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
@@ -118,6 +123,9 @@ class Part:
             edit
             for core in self.code.words
             for edit in instructions.edits(self.code, core, self.lines)
+        )
+        yield (
+            edit for core in self.code.words for edit in lines.bounds(self.code, core, self.lines)
         )
         yield insertions.repeats(self.code, groups)
 
@@ -178,6 +186,8 @@ class Search:
         where = part.lines.where(edit.core, edit.at)
         if edit.given:
             where = outside_helpers(part.tile, replace(where, thread=None))
+        if edit.passed and (outer := outside_headers(where)) != where:
+            self.cures.append(Cure(outer, edit.text, edit.cost - _PASSED, edit, part.number))
         waits = (where.core, where.file, where.line) in self._waits.lines
         cost = edit.cost + _VICTIM * waits
         self.cures.append(Cure(where, edit.text, cost, edit, part.number))

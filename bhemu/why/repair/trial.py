@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from bhemu.errors import BhemuError, InputError
 from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
@@ -26,6 +29,7 @@ class Trials:
         self._seconds = seconds
         self._wrong: set[bytes] = set()
         self._plain: bytes | None = None  # L1 after the unchanged run, of one tile
+        self._left: npt.NDArray[np.uint32] | None = None
         self._ended = False
         self.count = 0
 
@@ -82,6 +86,13 @@ class Trials:
         except InputError:  # what is expected is not exact in that format
             return False
         return all(report is None or report.equal for report in reports)
+
+    def left_at(self, address: int) -> int | None:
+        """The word of L1 behind the unchanged run, which need not come to its end."""
+        if self._left is None:
+            self.is_right(lambda tile: None)
+            self._left = self.tile.state.l1.view("<u4").copy()
+        return int(self._left[address >> 2]) if address % 4 == 0 else None
 
     def reads_right(self, number: int, spec: OutputSpec) -> bool:
         """Whether the unchanged run is right where output `number` is read as `spec` says."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.hang.stores import Stored, code_stores
-from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.asm import li, sw
+from bhemu.memmap import CORE_NAMES, MAILBOX_BASE, MAILBOX_END
+from bhemu.riscv.asm import addi, li, sw
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
@@ -22,12 +22,14 @@ class Waits:
     """Of a hang; nothing for any other end of a run.
 
     `lines`: (core, file, line) of who waits; `polled`: (core, address, values that the core holds);
-    `ends`: words that the program would end with and what they should hold.
+    `ends`: words that the program would end with and what they should hold;
+    `mail`: (writer, reader) of mailboxes whose reader waits.
     """
 
     lines: frozenset[tuple[Any, ...]] = frozenset()
     polled: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
     ends: tuple[tuple[int, int], ...] = ()
+    mail: tuple[tuple[int, int], ...] = ()
 
     @property
     def wanted(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
@@ -39,19 +41,21 @@ class Waits:
 def waits_of(error: BhemuError | None, tile: Tile) -> Waits:
     """Who waits in the hang in which `tile` stands."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
-    lines, polled = set(), []
+    lines, polled, mail = set(), [], []
     for waiter in () if graph is None else graph.waiters:
         where = waiter.where
         lines.add((where.get("core"), where.get("file"), where.get("line")))
         for call in where.get("inlined", ()):
             lines.add((where.get("core"), call["file"], call["line"]))
+        if waiter.kind == "mailbox" and "reader" in waiter.resource:
+            mail.append((waiter.resource["writer"], waiter.resource["reader"]))
         if waiter.kind == "l1" and waiter.who in CORE_NAMES:
             values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
             number = CORE_NAMES.index(waiter.who)
             polled.append((number, waiter.resource["address"] & ~3, tuple(values)))
     ends = [] if graph is None or error is None else tile.machine.end.words
     missing = [(at & ~3, want) for at, want in ends if _word(tile, at) != want]
-    return Waits(frozenset(lines), tuple(polled), tuple(missing))
+    return Waits(frozenset(lines), tuple(polled), tuple(missing), tuple(mail))
 
 
 def _word(tile: Tile, address: int) -> int:
@@ -87,10 +91,18 @@ def _instead(
         cost = 1.0 + 0.02 * _crosses(core, address, near)
         text = f"store to {address:#x} instead of {one.address:#x}"
         yield Edit(core, ((int(one.pc), (cls.imm.put(held, offset),)),), text, cost)
+    for by in (1, -1) if not away and one.value is None else ():
+        counted = (addi(free[-1], held >> 20 & 31, by), _from(held, free[-1]))
+        yield Edit(core, ((int(one.pc), counted),), f"store {by:+} to {address:#x}", 1.1)
     for value in values if not away else ():
         if value != one.value:
             text = f"store {value:#x} to {address:#x}"
             yield Edit(core, ((int(one.pc), storing(held, value, free)),), text, 1.05)
+
+
+def _from(store: int, register: int) -> int:
+    """A store of another register."""
+    return store & ~(31 << 20) | register << 20
 
 
 def _crosses(core: int, address: int, near: dict[int, list[Stored]]) -> bool:
@@ -101,6 +113,21 @@ def _crosses(core: int, address: int, near: dict[int, list[Stored]]) -> bool:
         for one in found
         if other not in (0, core) and abs(one.address - address) < _NEAR
     )
+
+
+def messages(code: Code, sites: list[Site], waits: Waits) -> Iterator[Edit]:
+    """What a core sends to another one sent to the one that waits for it as well."""
+    for writer, reader in waits.mail:
+        free = code.free_registers(writer) if writer in code.words else []
+        for number, site in enumerate(sites):
+            sends = site.address is not None and MAILBOX_BASE <= site.address < MAILBOX_END
+            if site.core != writer or not sends or not free:
+                continue
+            held = code.words[writer][site.pc]
+            to = MAILBOX_BASE + (MAILBOX_END - MAILBOX_BASE) // 4 * reader
+            words = (held, *li(free[-1], to), sw(held >> 20 & 31, free[-1]))
+            text = f"the same message to {CORE_NAMES[reader]} is missing behind this"
+            yield Edit(writer, ((site.pc, words),), text, 1.25 - number / 10_000)
 
 
 def flags(code: Code, sites: list[Site], tile: Tile, waits: Waits) -> Iterator[Edit]:

@@ -1,6 +1,7 @@
 """Edits of what a site gives away: fields of Tensix words and of Config words, the whole store."""
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from bhemu.devices.bus.naming import device_name
 from bhemu.memmap import (
@@ -40,6 +41,9 @@ _RS2 = 31 << 20
 _CLEARED = 0.02  # how much less likely it is that a size or stride was meant to be 0
 _SAME = 0.01  # how much likelier it is that a field was meant to be as another of its word
 _LATER = 0.05  # of values taken in turn, that the first should be a later one
+_UNUSED = 0.02  # how much less likely it is that a field matters that is 0 all over the program
+_EXCHANGED = 0.04  # how far away it is that two operands were meant the other way round
+_MADE = 0.75  # another instruction is rather chosen where the word is made
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
 _CONFIG = _by_word(config_fields)
 _THREAD = _by_word(thread_fields)
@@ -90,12 +94,17 @@ def word_changes(word: int, known: Known) -> Iterator[Change]:
         if field.name == "setc16_value" and cls.operands(word)["setc16_reg"] in _THREAD:
             continue
         now, kept = field.get(word), known.get((cls.name, field.name), frozenset())
+        more = _GENEROUS.get((cls.name, field.name), 0.0) + _UNUSED * (kept == {0})
         if field.width < 4:
             kept = frozenset()  # any value is known there
-        more = _GENEROUS.get((cls.name, field.name), 0.0)
         for other, far in alternatives(now, field.width, kept):
             text = f"{cls.name} {field.name}={other:#x} instead of {now:#x}"
             yield field.put(word, other), text, far + more
+    for one, two in combinations(cls.fields, 2):
+        a, b = one.get(word), two.get(word)
+        if a != b and max(a, b) < 1 << min(one.width, two.width) and min(one.width, two.width) > 2:
+            text = f"{cls.name} {one.name}={b:#x} {two.name}={a:#x}: exchanged"
+            yield two.put(one.put(word, b), a), text, _EXCHANGED
     for other in sisters(cls, word):
         yield other, f"{disassemble(other)} instead of {disassemble(word)}", 0.0
 
@@ -169,8 +178,7 @@ def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
         same &= ~(value ^ first)
     for other, text, far in found:
         if (other ^ first) & ~same == 0:
-            # Another instruction is rather chosen where the word is made.
-            yield other ^ first, text, far + (0.8 if (other ^ first) >> 24 else 0.01)
+            yield other ^ first, text, far + (_MADE if (other ^ first) >> 24 else 0.01)
     for mask in dict.fromkeys(value ^ first for value in values[1:]):
         text = f"another of the values that it takes in turn: xor {mask:#x}"
         yield mask, text, 0.0 if first ^ mask < first else _LATER
@@ -201,6 +209,7 @@ def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iter
             changed = tuple((one.pc, (pushing(other),)) for one in group)
         else:
             changed = tuple((one.pc, storing(held[one.pc], other, free)) for one in group)
+            far += _MADE if pushes(site) and (other ^ value) >> 24 else 0.0
         yield Edit(core, changed, text, 1 + far)
 
 

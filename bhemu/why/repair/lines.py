@@ -1,0 +1,129 @@
+"""Edits of a whole source line: what the compiler has spread over several instructions."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
+from bhemu.riscv.asm import addi
+from bhemu.riscv.formats import Branch, Store
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import ADDI
+from bhemu.tensix.insn import disassemble
+from bhemu.why.repair.edits import Edit, pushing, storing
+from bhemu.why.repair.places import Lines
+from bhemu.why.repair.sites import Code, Site, pushes
+
+_MOST = 16  # sites of a line that are changed together
+_BOUND, _ALIKE, _LATER = 1.72, 1.02, 0.05  # costs; the last of a first value that is later
+
+
+def _kind(site: Site) -> object:
+    """Sites of one line that do the same: words of an instruction, stores to a Config word."""
+    if pushes(site):
+        return site.values[0] >> 24
+    assert site.address is not None
+    return site.address
+
+
+def alike(code: Code, sites: list[Site], lines: Lines) -> Iterator[Edit]:
+    """Of a line that gives away another value each time (an unrolled loop) all changed alike."""
+    found: dict[object, list[Site]] = {}
+    for site in sites:
+        where = lines.where(site.core, site.pc)
+        if where.line is not None and len(site.values) == 1:
+            key = site.core, where.function, where.file, where.line, _kind(site)
+            found.setdefault(key, []).append(site)
+    for group in found.values():
+        values = [site.values[0] for site in group]
+        if len(set(values)) > 1 and len(group) <= _MOST:
+            yield from _changed_alike(code, group, values)
+
+
+def _changed_alike(code: Code, group: list[Site], values: list[int]) -> Iterator[Edit]:
+    first = values[0]
+    masks = dict.fromkeys([*(first ^ value for value in values[1:]), *(1 << n for n in range(16))])
+    masks.pop(0, None)
+    for mask in masks:
+        yield _edit(code, group, [value ^ mask for value in values], f"xor {mask:#x}")
+    site = group[0]
+    if not pushes(site) and not (TENSIX_CFG_BASE <= (site.address or 0) < TENSIX_CFG_END):
+        return
+    steps = dict.fromkeys(b - a for a, b in pairwise(values))
+    for by in dict.fromkeys([1, -1, *steps, *(-step for step in steps)]):
+        if by and all(0 <= value + by < 1 << 32 for value in values):
+            yield _edit(code, group, [value + by for value in values], f"{by:+#x}")
+
+
+def _edit(code: Code, group: list[Site], values: list[int], how: str) -> Edit:
+    core = group[0].core
+    held, free = code.words[core], code.free_registers(core)
+    changed = tuple(
+        (one.pc, (pushing(value),))
+        if one.address is None
+        else (one.pc, storing(held[one.pc], value, free))
+        for one, value in zip(group, values, strict=True)
+    )
+    now = group[0].values[0]
+    what = f"{now:#x} and so on"
+    if pushes(group[0]):
+        what = f"{disassemble(values[0])} instead of {disassemble(now)}"
+    cost = _ALIKE + _LATER * (values[0] > now)
+    return Edit(core, changed, f"{what}, all of this line: {how}", cost, given=True)
+
+
+def bounds(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
+    """The constants that the branches of one line compare with, all one more or one less."""
+    held = code.words[core]
+    set_at: dict[int, list[int]] = {}
+    for pc, word in sorted(held.items()):
+        if decode(word) is ADDI and not word >> 15 & 31:
+            set_at.setdefault(word >> 7 & 31, []).append(pc)
+    found: dict[object, list[int]] = {}
+    for pc, word in sorted(held.items()):
+        cls = decode(word)
+        if cls is not None and issubclass(cls, Branch):
+            where = lines.where(core, pc)
+            found.setdefault((where.file, where.line), []).append(pc)
+    for branches in found.values():
+        used = {held[pc] >> shift & 31 for pc in branches for shift in (15, 20)}
+        constants = [pc for r in sorted(used) if len(set_at.get(r, ())) == 1 for pc in set_at[r]]
+        at = branches[0]
+        for by in (-1, 1) if len(constants) > 1 else ():
+            code_of = [(pc, (_moved(held[pc], by),)) for pc in constants]
+            yield Edit(core, ((at, (held[at],)), *code_of), f"compare with {by:+}", _BOUND)
+
+
+def _moved(word: int, by: int) -> int:
+    value = ADDI.imm.get(word)
+    return addi(word >> 7 & 31, 0, value + by if -2048 <= value + by < 2048 else value)
+
+
+def targets(code: Code, sites: list[Site], lines: Lines) -> Iterator[Edit]:
+    """Two neighbouring lines that store to Config, each to the place of the other."""
+    found: dict[object, list[Site]] = {}
+    for site in sites:
+        if TENSIX_CFG_BASE <= (site.address or 0) < TENSIX_CFG_END:
+            where = lines.where(site.core, site.pc)
+            calls = tuple((call.file, call.line) for call in where.inlined)
+            found.setdefault((site.core, where.file, where.line, calls), []).append(site)
+    groups = list(found.values())
+    for n, group in enumerate(groups):
+        for other in groups[n + 1 : n + 4]:
+            if other[0].core == group[0].core and (edit := _exchanged(code, group, other)):
+                yield edit
+
+
+def _exchanged(code: Code, group: list[Site], other: list[Site]) -> Edit | None:
+    core, away = group[0].core, (other[0].address or 0) - (group[0].address or 0)
+    changed = []
+    for sites, by in ((group, away), (other, -away)):
+        for pc in sorted({site.pc for site in sites}):
+            word = code.words[core][pc]
+            cls = decode(word)
+            if cls is None or not issubclass(cls, Store):
+                return None
+            imm = cls.imm.get(word) + by
+            if not -2048 <= imm < 2048:
+                return None
+            changed.append((pc, (cls.imm.put(word, imm),)))
+    return Edit(core, tuple(changed), "exchange what both are given", 1.15, passed=True)
