@@ -63,7 +63,7 @@ class Races:
         self._last: dict[tuple[int, bool, int], int] = {}
         self._config: dict[int, tuple[Event, int]] = {}  # by word, the last store of a core to it
         self._ends: set[int] = set()  # words of L1 that end the program
-        self._polls: dict[int, Step] = {}  # by core, its last load of a polled word
+        self._polls: dict[int, tuple[int, Step]] = {}  # by core, its last load of a polled word
         self._stores: list[tuple[int, int, Instruction]] = []  # to L1: word, clock, which
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
@@ -79,6 +79,12 @@ class Races:
         """Whether the owner of an event has let nobody go on since it last waited."""
         since = range(event.acquired + 1, event.owner_clock + 1)
         return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
+
+    def poll_for(self, event: Event, other: Event) -> Step | None:
+        """The poll that an access stands behind, if the other side stores to its word."""
+        word, poll = event.poll or (None, None)
+        given = any(at == word and step.core == other.step.core for at, _, step in self._stores)
+        return poll if given else None
 
     def release_after(self, event: Event) -> Step | None:
         """The first by which the owner lets others go on behind an access of it."""
@@ -271,7 +277,7 @@ class Races:
             self._stores.append((word, int(self.order.clocks[agent, agent]), step))
         if word in self.polled:
             if access.reads:
-                self._polls[step.core] = step
+                self._polls[step.core] = word, step
                 self._acquire_l1(agent, word)
             if access.writes:
                 self._access(step, agent, found.writes, write=True)

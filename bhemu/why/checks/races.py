@@ -149,11 +149,8 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if (counted := _miscounted(first, second)) is not None:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
-    return (
-        second.poll or second.step,
-        text,
-        "count posts and gets, and look whether both sides mean this place",
-    )
+    advice = "count posts and gets, and look whether both sides mean this place"
+    return races.poll_for(second, first) or second.step, text, advice
 
 
 def _ignored(races: Races, first: Event, second: Event) -> bool:
