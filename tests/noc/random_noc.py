@@ -210,7 +210,6 @@ class Generator:
             for counter in (0, 1, 2):
                 total = sum(core.answers.get((noc, counter), 0) for core in (first, second))
                 self._poll(first, p.NIU[noc] + 0x200 + 4 * counter, total)
-        first.words += [*li(A1, SCRATCH), sw(ZERO, A1)]
         for noc in (0, 1):
             first.words += [*li(A1, p.NIU[noc] + 0x200), *li(A2, COUNTERS_AT + 0x100 * noc)]
             for counter in KNOWN:

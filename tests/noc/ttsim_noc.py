@@ -49,9 +49,14 @@ def places(made: r.Generator, tiles: list[XY]) -> dict[Any, tuple[XY, int, int]]
 
 
 def collect(target: Any, made: r.Generator, tiles: list[XY]) -> Memory:
-    """The bytes of `places`."""
-    found = places(made, tiles).items()
-    return {place: target.read(*xy, at, n) for place, (xy, at, n) in found}
+    """The bytes of `places`, but for the word that answers of posted atomics may still reach."""
+    memory: Memory = {}
+    for place, (xy, at, n) in places(made, tiles).items():
+        data = bytearray(target.read(*xy, at, n))
+        if at == 0:
+            data[r.SCRATCH : r.SCRATCH + 4] = bytes(4)
+        memory[place] = bytes(data)
+    return memory
 
 
 def check_rest(chip: Chip, made: r.Generator) -> None:
