@@ -186,14 +186,14 @@ def test_a_changed_source_makes_new_kernels(checkout: Path, tmp_path: Path) -> N
     sources = checkout / "tests" / "helpers"
     sources.mkdir()
 
-    def kernel(header: str = "") -> str:
+    def kernel(header: str = "", text: str = "text") -> str:
         out = tmp_path / "v" / "elf" / "k.elf"
         out.parent.mkdir(parents=True, exist_ok=True)
         out.unlink(missing_ok=True)
         (tmp_path / "v" / "build.h").write_text(header)
         compiler = str(checkout / "tests" / "sfpi" / "g++")
         words = [compiler, f"-I{tmp_path / 'v'}", "-o", str(out)]
-        Kernels(tmp_path / "kernels", [sources], fail)(words, None, "text")
+        Kernels(tmp_path / "kernels", [sources], fail)(words, sources, text)
         return out.read_text()
 
     def fail(*_: object) -> None:
@@ -204,6 +204,33 @@ def test_a_changed_source_makes_new_kernels(checkout: Path, tmp_path: Path) -> N
     (sources / "header.h").write_text("new")
     kernel()
     assert compiled() == ["text", "text"]
+
+
+def test_only_the_source_that_a_kernel_includes_makes_it_new(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests write sources of their own, whose kernels alone are new."""
+    asked: list[str] = []
+    plain = _Command.preprocessed
+    monkeypatch.setattr(_Command, "preprocessed", lambda self: asked.append("") or plain(self))
+    sources = checkout / "tests" / "sources"
+    sources.mkdir()
+    (sources / "own.cpp").write_text("int own;")
+    out = tmp_path / "v" / "elf" / "k.elf"
+    out.parent.mkdir(parents=True)
+    words = [str(checkout / "tests" / "sfpi" / "g++"), f"-I{tmp_path / 'v'}", "-o", str(out)]
+    (tmp_path / "v" / "build.h").touch()
+
+    def kernel() -> int:
+        kernels = Kernels(tmp_path / "kernels", [sources], lambda *_: None)
+        kernels(words, checkout / "tests", "#include  <sources/own.cpp>\n")
+        return len(asked)
+
+    assert (kernel(), kernel()) == (1, 1)
+    (sources / "other.cpp").write_text("int other;")
+    assert kernel() == 1
+    (sources / "own.cpp").write_text("int changed;")
+    assert kernel() == 2
 
 
 def test_the_preprocessor_is_not_asked_again_for_what_a_kernel_does_not_use(

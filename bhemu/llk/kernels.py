@@ -25,6 +25,8 @@ from bhemu.llk.beginnings import Beginnings
 BEGINNINGS = "beginnings"  # folder of those that are compiled, for one sweep
 _OF_LINKER = ("-Wl,", "-T", "-l", "-nostartfiles")
 _CONSTANT = re.compile(r"^constexpr [^;={}()]* (\w+) = [^;{}()]*;$", re.MULTILINE)
+_INCLUDE = re.compile(r"^#include *[<\"](.+)[>\"]", re.MULTILINE)
+_NOT_HEADERS = (".cpp", ".pyc")  # of kernels, which tests may write too; of Python
 _MARKER = re.compile(r"^(?:# \d.*)?\n", re.MULTILINE)
 """A line of the preprocessor's that says where the next one stood, or an empty one."""
 
@@ -42,7 +44,14 @@ class _Command:
     def name(self) -> str:
         """Digest of all but the header, whatever folder that and the ELF lie in."""
         here = [word.replace(str(self.out.parent.parent), "") for word in self.words]
-        return _digest(*here, self.text)
+        return _digest(*here, self.text, *self._included())
+
+    def _included(self) -> Iterator[str]:
+        """What the files say that the text itself includes."""
+        folders = [word[2:] for word in self.words if word.startswith("-I")]
+        for name in _INCLUDE.findall(self.text):
+            paths = [Path(self.cwd or ".", folder, name) for folder in ("", *folders)]
+            yield from (path.read_text() for path in paths if path.is_file())
 
     def preprocessed(self) -> str | None:
         """The kernel as the compiler sees it; None where the preprocessor fails."""
@@ -138,18 +147,17 @@ class Kernels:
     def _compiled(self, asked: _Command, text: str, plainly: Callable[[], Any]) -> Any:
         """Compile what is preprocessed already; what fails that way, as the suite does it."""
         words = [w for w in asked.words if not w.startswith(("-I", "-D"))]
-        shortened = self._beginnings.shortened(asked.compiler(), text)
-        for given in filter(None, (shortened, text)):
-            done = subprocess.run(
-                [*words, "-fpreprocessed"],
-                cwd=asked.cwd,
-                input=given,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode == 0 and asked.out.exists():
-                return None
+        given = self._beginnings.shortened(asked.compiler(), text) or text
+        done = subprocess.run(
+            [*words, "-fpreprocessed"],
+            cwd=asked.cwd,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0 and asked.out.exists():
+            return None
         return plainly()
 
     def _list(self, name: str) -> Path:
@@ -192,12 +200,12 @@ def _without_unused(text: str, header: str) -> tuple[str, list[str]]:
 
 
 def _state(sources: Iterable[Path]) -> str:
-    """Changes when a file of the folders does."""
+    """Changes when a header, a tool or a linker script in the folders does."""
     found = []
     for folder in sources:
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             about = path.stat() if path.is_file() else None
-            if about is not None and path.suffix != ".pyc":
+            if about is not None and path.suffix not in _NOT_HEADERS:
                 found.append(f"{path} {about.st_size} {about.st_mtime_ns}")
     return _digest(*found)
 
