@@ -218,8 +218,8 @@ REACHED = [
     (
         "tiles of few rows and narrow tiles after other formats: rows that earlier kernels left",
         "FPU-EXPONENT, PACR-UNWRITTEN",
-        "refused only where such a datum reaches an output or SFPLOAD (test_top32_rm after some other"
-        " tests)",
+        "refused only where such a datum reaches an output or SFPLOAD (test_top32_rm after some"
+        " other tests)",
     ),
     (
         "maxima with an index, L1 as source of the packer, row_pad_zero, INT_DESCALE, MVMUL with"
