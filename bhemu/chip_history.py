@@ -74,7 +74,7 @@ class ChipHistory(History):
         began = time.process_time()
         if self._ran + began - self._since < self._seconds:
             return
-        self._chip.network.call("catch_up", 0)
+        self._chip.runner.catch_up()
         self._add(self._mark())
         self._since, self._ran = time.process_time(), 0.0
         self._seconds = max(self._seconds, _COSTS * (self._since - began))

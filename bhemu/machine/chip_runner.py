@@ -130,7 +130,7 @@ class ChipRunner:
             try:
                 self.last = self._loop(ask)
             finally:
-                self._catch_up()
+                self.catch_up()
         except KeyboardInterrupt:
             interrupts.done()
             self.last = self._stop("interrupt")
@@ -239,14 +239,14 @@ class ChipRunner:
                 faster = time.monotonic() - begin < _CALL_SECONDS / 2
                 n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Every tile is where it would be if it had had all its turns."""
         while self._network.call("catch_up", 0):
             stopped = self._resolve_tiles()
             assert stopped is None, stopped
 
     def _holds(self, until: Callable[[Any], bool]) -> bool:
-        self._catch_up()
+        self.catch_up()
         return until(self._chip)
 
     def _rounds(self, n: int) -> int:
@@ -378,7 +378,7 @@ class ChipRunner:
         if self._network.under_way():
             return
         self._next_look = 2 * quiet
-        self._catch_up()
+        self.catch_up()
         from bhemu.hang.explore import livelock
 
         loops: dict[int, tuple[Loop, ...]] = {}

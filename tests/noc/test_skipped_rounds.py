@@ -14,7 +14,9 @@ from riscv.lockstep.pair import OWN
 from riscv.polling_programs import CLOCK, DATA, FLAGS, STREAM, programs, start
 
 from bhemu import Chip
+from bhemu.chip_history import ChipHistory
 from bhemu.errors import NoProgress
+from bhemu.history import Mark
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.noc.saved import SAVED
@@ -176,8 +178,23 @@ def test_a_tile_that_is_left_out_has_no_turns() -> None:
     assert all(tile.core["brisc"].retired > n for tile, n in zip(left_out, before, strict=True))
 
 
+class Marking(ChipHistory):
+    """A history with a mark at every pause, for which all tiles stand where they would be."""
+
+    def __init__(self, chip: Chip) -> None:
+        super().__init__(chip.tile[POLLERS[0]], chip)
+
+    def run_pauses(self) -> None:
+        self._seconds = -1.0
+        super().run_pauses()
+
+    def _mark(self, *, changed: bool = False) -> Mark:
+        assert (self._chip.network.state.skip_from < 0).all()
+        return super()._mark(changed=changed)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("how", ["end", "delivery", "turn"])
+@pytest.mark.parametrize("how", ["end", "delivery", "turn", "mark"])
 def test_code_that_is_translated_while_a_tile_catches_up(how: str, threads: int) -> None:
     """The engine asks Python for the page in the middle of the rounds that are run."""
     stopped = 0
@@ -197,6 +214,8 @@ def test_code_that_is_translated_while_a_tile_catches_up(how: str, threads: int)
             chip.run(rounds=40)
             polls = chip.tile[POLLERS[0]].state
             polls.page_count[0, :] = polls.translate_after[0] - left
+            if how == "mark":
+                chip.runner.observer = Marking(chip)
             if how == "turn":
                 polls.limit[0] = polls.clock[0] + 7000
             chip.run(rounds=53 + 34 * (how != "end"))
