@@ -4,22 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from bhemu import report
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
-from bhemu.riscv.formats import Branch
-from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.made import makers
+from bhemu.why.recorder import comparison
 from bhemu.why.walk import Instruction
 
-_LOOK = 8  # instructions within which a polled word is compared
 _SEEN = 2  # waits that are followed
 
 
@@ -57,21 +53,14 @@ def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 def _wait(tile: Tile, core: int, pc: int, address: int) -> _Wait | None:
     """What a core waits for at the load of a poll, if it is more than there is."""
-    words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
-    loaded = words[0] >> 7 & 31
-    for n, word in enumerate(words[1:], 1):
-        cls = decode(word)
-        if cls is None or not issubclass(cls, Branch):
-            continue
-        pair = [cls.rs1.get(word), cls.rs2.get(word)]
-        if loaded not in pair or address & 3 or address >= L1_SIZE:
-            return None
-        register = pair[1 - pair.index(loaded)]
-        have = int(tile.state.l1.view("<u4")[address >> 2])
-        want = int(tile.core[CORE_NAMES[core]].regs[register])
-        more = register != 0 and 0 < have < want
-        return _Wait(tile.xy, core, pc, address, have, pc + 4 * n, register, want) if more else None
-    return None
+    compared = comparison(tile, pc)
+    if compared is None or address & 3 or address >= L1_SIZE:
+        return None
+    branch, register = compared
+    have = int(tile.state.l1.view("<u4")[address >> 2])
+    want = int(tile.core[CORE_NAMES[core]].regs[register])
+    more = register != 0 and 0 < have < want
+    return _Wait(tile.xy, core, pc, address, have, branch, register, want) if more else None
 
 
 def _followed(context: Context, tile: Tile, wait: _Wait) -> Iterator[Finding]:

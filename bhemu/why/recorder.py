@@ -108,17 +108,23 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
 
 def is_polled(tile: Tile, pc: int) -> bool:
     """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled."""
+    return comparison(tile, pc) is not None
+
+
+def comparison(tile: Tile, pc: int) -> tuple[int, int] | None:
+    """The branch that looks at a loaded word first: its pc, the register that it compares with."""
     words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
     loaded = words[0] >> 7 & 31
-    for word in words[1:]:
+    for n, word in enumerate(words[1:], 1):
         cls = decode(word)
         if cls is None or cls is TTINSN:
-            return False
+            return None
         if issubclass(cls, Branch):
-            return loaded in (cls.rs1.get(word), cls.rs2.get(word))
+            pair = [cls.rs1.get(word), cls.rs2.get(word)]
+            return (pc + 4 * n, pair[1 - pair.index(loaded)]) if loaded in pair else None
         if issubclass(cls, Store | Jump | IndirectJump) or _uses(cls, word, loaded):
-            return False
-    return False
+            return None
+    return None
 
 
 def _uses(cls: Any, word: int, register: int) -> bool:
