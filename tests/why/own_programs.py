@@ -1,7 +1,8 @@
 """Small programs of these tests: sources and PROGRAM.toml in programs/, the data from here.
 
 `folder` writes one of them without its ELFs; `sources` puts the sources beside those of firmware/,
-`elfs` lists what is to be built of them, and `built` is all of this.
+`elfs` lists what is to be built of them, and `built` is all of this. Each program sets up its units
+itself, as kernels of different authors do, although much of that is alike: bugs are planted there.
 """
 
 import shutil
