@@ -17,6 +17,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import noted, refuse
 from bhemu.tensix.state import CORES, NOC_DATA, NOC_REQUESTS, OFFSET
 from bhemu.tensix.status import DONE
+from bhemu.tensix.stops import LOOK
 
 # Counters, by index from 0x200 (NIU_MST_*, from 48 on NIU_SLV_*)
 ATOMIC_ANSWERS, ACKS, READ_ANSWERS, READ_WORDS, ACCEPTED, READS_SENT = range(6)
@@ -25,7 +26,6 @@ READS_STARTED, ATOMICS_STARTED, OUTSTANDING, OUTGOING = 14, 15, 16, 32
 SENT_ATOMIC_ANSWERS, SENT_ACKS, SENT_READ_ANSWERS, SENT_READ_WORDS = range(48, 52)
 REQUESTS, READS, ATOMICS, RECEIVED_WORDS, WRITES, WRITES_BEGUN = 52, 53, 54, 56, 58, 60
 _FLIT = 64
-_LOOK = 1  # turn.LOOK, which cannot be imported here
 _DATA = OFFSET["noc_data"]
 
 
@@ -123,7 +123,7 @@ def _end_turn(s: Any, row: Any) -> None:
     both = request.MULTICAST | request.SELF
     if row[request.CONTROL] & both == both and row[request.CORE] < CORES:
         s.turn_yield[0] = 1
-        s.attention[0] |= _LOOK
+        s.attention[0] |= LOOK
 
 
 @njit

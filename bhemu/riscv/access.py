@@ -14,10 +14,10 @@ from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv import csr_file, semantics
 from bhemu.riscv.polling import POLLS
 from bhemu.riscv.refusals import FAULT, WAITS, fail
-from bhemu.riscv.turn import LOOK
 from bhemu.tensix.recording import WORDS_AND_STORES, record_store
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
+from bhemu.tensix.stops import LOOK
 
 _NCRISC = CORE_NAMES.index("ncrisc")
 REFUSED = -1  # from `csr`

@@ -39,7 +39,6 @@ from bhemu.riscv.turn import (
     FETCH_PROT,
     FETCH_UNMAPPED,
     LOAD_UNMAPPED,
-    LOOK,
     MISALIGNED_FETCH,
     STORE_UNMAPPED,
     STORED,
@@ -52,6 +51,7 @@ from bhemu.riscv.turn import (
 )
 from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED
 from bhemu.tensix.status import DONE
+from bhemu.tensix.stops import LOOK
 
 _EBREAK = rv32i.EBREAK.match
 _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))

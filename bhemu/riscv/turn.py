@@ -27,6 +27,7 @@ from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, LOCAL_SIZE, OFFSET, RUNNING
 from bhemu.tensix.stops import (
     INSTRUCTIONS,
+    LOOK,
     STOP_ASSERT,
     STOP_BREAKPOINT,
     STOP_CODE_PAGE,
@@ -43,7 +44,7 @@ from bhemu.tensix.thread import until_holds
 _LOAD, _AMO = Load.code(), Atomic.code()
 _LOCAL = OFFSET["local"]
 
-LOOK, STORED = 1, 2  # attention: general; compare the until words after a store
+STORED = 2  # attention, as LOOK: compare the until words after a store
 REWRITTEN = 4  # attention: the Unicorn engine must look at the code again
 
 # Why a slice ended by itself: an error of an access or a fetch, by the Unicorn engine's numbers.

@@ -12,9 +12,9 @@ from bhemu.jit.record import PAGE
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.state import CORES
+from bhemu.tensix.stops import LOOK
 
 _PAGES = L1_SIZE // PAGE
-_LOOK = 1  # attention: the cores stop before their next instruction
 
 
 @njit
@@ -23,7 +23,7 @@ def flush(s: Any, cores: Any) -> None:
     for c in range(CORES):
         if (cores >> c) & 1:
             s.flush[c] = 1
-    s.attention[0] |= _LOOK
+    s.attention[0] |= LOOK
 
 
 @njit

@@ -28,6 +28,7 @@ STOP_QUIET = 1012  # no Tensix word for many rounds: can anything still move?
 STOP_WATCH = 1013  # what a watchpoint watches has changed
 STOP_TIME = 1014  # the time slice is over, or a slice of a core's turn: nothing shows of it
 
+LOOK = 1  # attention: the cores stop before their next instruction
 TIME_SLICE = 20_000_000  # ticks: 4 to 20 ms
 LOOK_EVERY = 64  # words, the slowest of which takes some 50 us
 INSTRUCTIONS = 128  # of a core, between looks: so many times the words
