@@ -24,6 +24,7 @@ from bhemu.llk.beginnings import Beginnings
 
 BEGINNINGS = "beginnings"  # folder of those that are compiled, for one sweep
 _OF_LINKER = ("-Wl,", "-T", "-l", "-nostartfiles")
+_OF_SOURCE = ("-I", "-D")  # what preprocessed texts have no use for
 _CONSTANT = re.compile(r"^constexpr [^;={}()]* (\w+) = [^;{}()]*;$", re.MULTILINE)
 _INCLUDE = re.compile(r"^#include *[<\"](.+)[>\"]", re.MULTILINE)
 _NOT_HEADERS = (".cpp", ".pyc")  # of kernels, which tests may write too; of Python
@@ -55,9 +56,7 @@ class _Command:
 
     def preprocessed(self) -> str | None:
         """The kernel as the compiler sees it; None where the preprocessor fails."""
-        at = self.words.index("-o")
-        words = self.words[:at] + self.words[at + 2 :]
-        kept = [word for word in words if not word.startswith(_OF_LINKER)]
+        kept = [word for word in self._without("-o") if not word.startswith(_OF_LINKER)]
         done = subprocess.run(
             [*kept, "-E", "-o", "-"],
             cwd=self.cwd,
@@ -70,18 +69,21 @@ class _Command:
 
     def compiler(self) -> list[str]:
         """The command for a preprocessed text, without the files and the linker's words."""
-        at = self.words.index("-o")
-        words = [w for w in self.words[:at] + self.words[at + 2 :] if not w.startswith(_OF_LINKER)]
-        if "-x" in words:
-            at = words.index("-x")
-            words = words[:at] + words[at + 2 :]
-        return [w for w in words if w not in ("-", "-nostdlib") and not w.startswith(("-I", "-D"))]
+        words = [w for w in self._without("-o", "-x") if not w.startswith(_OF_LINKER)]
+        return [w for w in words if w not in ("-", "-nostdlib") and not w.startswith(_OF_SOURCE)]
 
     def options(self) -> list[str]:
         """What matters beside the preprocessed text: all but where to look for it."""
-        at = self.words.index("-o")
-        words = self.words[:at] + self.words[at + 2 :]
-        return [word for word in words if not word.startswith(("-I", "-D"))]
+        return [word for word in self._without("-o") if not word.startswith(_OF_SOURCE)]
+
+    def _without(self, *options: str) -> list[str]:
+        """The words but for options that take the next word."""
+        words = list(self.words)
+        for option in options:
+            if option in words:
+                at = words.index(option)
+                del words[at : at + 2]
+        return words
 
 
 class Kernels:
@@ -146,7 +148,7 @@ class Kernels:
 
     def _compiled(self, asked: _Command, text: str, plainly: Callable[[], Any]) -> Any:
         """Compile what is preprocessed already; what fails that way, as the suite does it."""
-        words = [w for w in asked.words if not w.startswith(("-I", "-D"))]
+        words = [w for w in asked.words if not w.startswith(_OF_SOURCE)]
         given = self._beginnings.shortened(asked.compiler(), text) or text
         done = subprocess.run(
             [*words, "-fpreprocessed"],
