@@ -136,7 +136,7 @@ def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
 
     connection = connect()
     session = Session(connection, functools.partial(failure.show, as_json=False))
-    connection.on_lost = _end_soon
+    connection.on_lost = functools.partial(_end_soon, connection)
     code = EXIT_OK
     try:
         code = _session(session, values)
@@ -182,8 +182,13 @@ def _lost(connect: "Callable[[], Connection]", how: str) -> int:
     return error.exit_code
 
 
-def _end_soon() -> None:
+def _end_soon(connection: "Connection") -> None:
     """End this process within a few seconds, whatever it does."""
-    timer = threading.Timer(_GRACE, os._exit, (EXIT_OK,))
+    timer = threading.Timer(_GRACE, _end, (connection,))
     timer.daemon = True
     timer.start()
+
+
+def _end(connection: "Connection") -> None:
+    """A chip that is still being made when its host is gone must say so if nobody asked for it."""
+    os._exit(EXIT_OK if connection.asked else failure.show(connection.no_host(), as_json=False))

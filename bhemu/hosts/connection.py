@@ -29,7 +29,8 @@ class Connection:
 
     def __init__(self, address: str, *, remote: bool = False) -> None:
         check_address(address, remote=remote)
-        self._address, self._lost, self._asked = address, False, False
+        self._address, self._lost = address, False
+        self.asked = False  # whether the host sent a message, or it was said that it did not
         self.on_lost: Callable[[], object] = lambda: None
         self._socket = pynng.Pair1(recv_timeout=_LOOK, send_timeout=int(_PATIENCE * 1000))
         self._socket.recv_max_size = limits.limit("MESSAGE_BYTES") + _MORE
@@ -53,7 +54,7 @@ class Connection:
                     hint = "the host that starts the simulator listens there"
                     raise InputError(f"nobody listens at {self._address}", hint=hint) from None
             except pynng.NNGException:
-                raise self._no_host() from None
+                raise self.no_host() from None
             time.sleep(_RETRY)
 
     def _on_lost(self, pipe: object) -> None:
@@ -73,14 +74,15 @@ class Connection:
             except pynng.Timeout:
                 if not self._lost:
                     continue
-                if self._asked:
+                if self.asked:
                     return None
-                self._asked = True  # said once
-                raise self._no_host() from None
-            self._asked = True
+                self.asked = True  # said once
+                raise self.no_host() from None
+            self.asked = True
             return message
 
-    def _no_host(self) -> InputError:
+    def no_host(self) -> InputError:
+        """What to say of a host that took the connection and asked nothing."""
         hint = "is it the address of another program, or has it a simulator already?"
         return InputError(f"{self._address} took no simulator", hint=hint)
 

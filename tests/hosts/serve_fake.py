@@ -1,5 +1,9 @@
-"""`bhemu` with a fake chip in place of bhemu.chip: what a test starts in a process of its own."""
+"""`bhemu` with a fake chip in place of bhemu.chip: what a test starts in a process of its own.
 
+MAKING is how many seconds it takes to make the chip.
+"""
+
+import os
 import sys
 import time
 import types
@@ -14,6 +18,10 @@ class Slow(FakeChip):
     """A write to SLEEP makes the next run last for ever; a snapshot is a text."""
 
     SLEEP = 0x51EE9000
+
+    def __init__(self, **options: object) -> None:
+        time.sleep(float(os.environ.get("MAKING", 0)))
+        super().__init__(**options)
 
     def run(self, until: str, *, rounds: int, resume: bool = False) -> SimpleNamespace:
         stop = super().run(until, rounds=rounds, resume=resume)

@@ -187,8 +187,16 @@ def test_a_second_simulator_for_one_host_ends_and_says_why(host: Host) -> None:
     host.greeted()
     second = host.start()
     assert second.wait(15) == 2
-    assert "took no simulator" in host.said()
+    assert host.said().count("took no simulator") == 1
     assert host.read(0) == bytes(4), "the first is not disturbed"
+    host.exit()
+
+
+def test_a_second_simulator_that_is_slow_to_start_says_why_too(host: Host) -> None:
+    host.start()
+    host.greeted()
+    assert host.start(MAKING="30").wait(25) == 2
+    assert host.said().count("took no simulator") == 1
     host.exit()
 
 
@@ -205,10 +213,8 @@ def test_a_port_of_another_program(host: Host) -> None:
 
 def test_nobody_listens(tmp_path: Path) -> None:
     silent = Host(tmp_path)
-    begin = time.monotonic()
     process = silent.start()
-    assert process.wait(20) == 2
-    assert time.monotonic() - begin < 15
+    assert process.wait(60) == 2
     assert "nobody listens at tcp://127.0.0.1:" in silent.said()
 
 
