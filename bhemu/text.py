@@ -1,6 +1,6 @@
 """Text that came from a file, made safe to show."""
 
-_MOST = 4000
+_MOST, _WORD = 2000, 200  # characters that are shown of a message, and of one word in it
 
 
 def printable(text: str) -> str:
@@ -27,8 +27,14 @@ def printable_lines(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, printable, and cut where it is longer than anyone reads."""
-    line = printable(" ".join(text.split()))
-    if len(line) <= _MOST:
-        return line
-    return f"{line[: _MOST // 2]} [...] {line[-_MOST // 2 :]}"
+    """`text` on one line, printable, its words and itself cut where they are longer than anyone
+    reads."""
+    words = (_cut(printable(word), _WORD) for word in text.split())
+    return _cut(" ".join(words), _MOST)
+
+
+def _cut(text: str, most: int) -> str:
+    """Text without its middle where it is longer than `most`."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}[...]{text[-most // 2 :]}"

@@ -104,7 +104,9 @@ PROGRAM_COMMANDS = ("run", "check", "trace", "numerics", "dump", "step", "disasm
 def test_escapes() -> None:
     assert printable("a\x1b\u202e\udc80\U000e0001é") == "a\\x1b\\u202e\\udc80\\U000e0001é"
     assert one_line("a\n b\x00") == "a b\\x00"
-    assert len(one_line("x" * 100_000)) < 5000
+    shown = one_line(f"no place is called {'x' * 50_000}{'y' * 50_000}, of all names")
+    assert shown == f"no place is called {'x' * 100}[...]{'y' * 99}, of all names"
+    assert len(one_line("x " * 100_000)) < 2100
 
 
 # Saved states
