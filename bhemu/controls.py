@@ -83,9 +83,10 @@ class Controls:
     def break_at(
         self, core: str, place: int | str, *, condition: Condition | None = None, ignore: int = 0
     ) -> int:
-        """Stop before `core` executes `place`: an address, symbol or FILE:LINE; its number.
+        """Stop before `core` executes `place`: an address, function or FILE:LINE; its number.
 
-        Only if condition(tile) holds, and not the first `ignore` times that it does.
+        Also wherever that function or line is inlined. Only if condition(tile) holds, and not the
+        first `ignore` times that it does.
         """
         self._alone("break_at")
         number = self.machine.break_at(self.core[core], place).number

@@ -32,11 +32,12 @@ class _Numbered:
 
 @dataclass(frozen=True, repr=False)
 class Breakpoint(_Numbered):
-    """One breakpoint: its number, the core and address, and what the user wrote."""
+    """One breakpoint: its number, the core and addresses, and what the user wrote."""
 
     core: int
     address: int
     text: str
+    copies: tuple[int, ...] = ()  # where else that code is, where the compiler has inlined it
 
     @property
     def place(self) -> str:
@@ -88,15 +89,16 @@ class Breakpoints:
         self.words: dict[int, WordBreakpoint] = {}
         self._visited: set[tuple[int, int]] = set()
 
-    def add(self, core: int, address: int, text: str) -> Breakpoint:
-        """Set one; InputError when the address is no code address or all places are taken."""
-        if address % 4 or not 0 <= address < L1_SIZE:
-            raise InputError(f"{address:#x} is no code address (a multiple of 4 in L1)")
-        old = self.at(core, address)
-        if old is not None:
-            raise InputError(f"{old} is set there already")
-        self._write(core, [*self._addresses(core), address])
-        point = Breakpoint(next(self._numbers), core, address, text)
+    def add(self, core: int, address: int, text: str, copies: tuple[int, ...] = ()) -> Breakpoint:
+        """Set one; InputError when an address is no code address or all places are taken."""
+        for each in (address, *copies):
+            if each % 4 or not 0 <= each < L1_SIZE:
+                raise InputError(f"{each:#x} is no code address (a multiple of 4 in L1)")
+            old = self.at(core, each)
+            if old is not None:
+                raise InputError(f"{old} is set there already")
+        self._write(core, [*self._addresses(core), address, *copies])
+        point = Breakpoint(next(self._numbers), core, address, text, copies)
         self.points[point.number] = point
         return point
 
@@ -141,8 +143,8 @@ class Breakpoints:
 
     def at(self, core: int, address: int) -> Breakpoint | None:
         """The breakpoint there."""
-        found = (p for p in self.points.values() if (p.core, p.address) == (core, address))
-        return next(found, None)
+        own = (p for p in self.points.values() if p.core == core)
+        return next((p for p in own if address in (p.address, *p.copies)), None)
 
     @contextmanager
     def temporary(self, core: int, addresses: Sequence[int]) -> Iterator[None]:
@@ -174,7 +176,8 @@ class Breakpoints:
         s.breakpoint_skip[core] = int(s.pc[core] in here)
 
     def _addresses(self, core: int) -> list[int]:
-        return [p.address for p in self.points.values() if p.core == core]
+        own = (p for p in self.points.values() if p.core == core)
+        return [address for p in own for address in (p.address, *p.copies)]
 
     def _write(self, core: int, addresses: list[int]) -> None:
         if len(addresses) > MOST:

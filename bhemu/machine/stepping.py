@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.machine.breakpoints import Breakpoint, WordBreakpoint
+from bhemu.machine.code import code_places
 from bhemu.machine.reading import Reading
 from bhemu.machine.runner import Runner, count_to
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import Entry, Places, TracedWord
 from bhemu.machine.watching import ACCESS, Watchpoint, spans
 from bhemu.memmap import CORE_NAMES
-from bhemu.names import code_address
 from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At
 from bhemu.riscv.asm import RET
@@ -36,9 +36,9 @@ class Machine(Runner):
     # Breakpoints
 
     def break_at(self, core: CorePart, place: At) -> Breakpoint:
-        """Stop before the instruction at `place`: an address, a symbol or FILE:LINE."""
-        address = code_address(self.tile, core, place)
-        return self.points.add(core.index, address, str(place))
+        """Stop before the instruction at `place`: an address, a function or FILE:LINE."""
+        first, *others = (one.address for one in code_places(self.tile, core, place, own=True))
+        return self.points.add(core.index, first, str(place), tuple(others))
 
     def break_word(self, name: str, threads: tuple[int, ...], **fields: int) -> WordBreakpoint:
         """Stop before a thread executes a Tensix word of that name with these fields."""

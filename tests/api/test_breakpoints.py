@@ -128,3 +128,15 @@ def test_what_is_no_word(tile) -> None:
         mine.break_word("NOP")
     mine.delete()
     assert mine.breakpoints == ()
+
+
+def test_a_function_that_is_inlined_stops_in_every_copy() -> None:
+    mine = Program.load(ADD1).launch()
+    number = mine.break_at("trisc1", "add_32")
+    places = set()
+    for _ in range(9):
+        assert mine.run().reason == "breakpoint"
+        places.add(mine.core["trisc1"].pc)
+    assert len(places) == 8
+    mine.delete(number)
+    assert mine.run().reason == "until"
