@@ -24,7 +24,7 @@ from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 
 _INTERNAL = frozenset(
-    """launched end network made numbered number_of runner hand_out handed_out check_thread
+    """launched end holds network made numbered number_of runner hand_out handed_out check_thread
     NOUN INTERNAL""".split()
 )
 _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
@@ -231,6 +231,10 @@ class Chip(OneThread):
     def end(self) -> ChipEnd:
         """How runs end that say nothing else."""
         return self._end
+
+    def holds(self, xy: XY, address: int, value: int) -> bool:
+        """Whether a word of L1 of a tile has that value, as an end condition asks."""
+        return self.tile[xy].read32(address) == value
 
     def check(self) -> list[OutputResult]:
         """The outputs of the launched program: saved where it says so, and compared."""

@@ -15,6 +15,7 @@ from bhemu.cli.prompt import reader
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 
 if TYPE_CHECKING:
+    from bhemu.cli.target import Target
     from bhemu.debug.stepper import Stepper
 
 _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-step", "rs", "rn")
@@ -42,19 +43,18 @@ def command(**values: Any) -> int:
     """
     chosen = settings({**values, "as_json": False})
     script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
-    stepper = _open(chosen, folders)
+    target, stepper = _open(chosen, folders)
     if script:
         code = _script(stepper, (part for text in script for part in text.split(";")))
     elif sys.stdin.isatty():
         code = _interactive(stepper)
     else:
         code = _script(stepper, sys.stdin)
-    if chosen.save is not None:
-        stepper.tile.snapshot().save(chosen.save)
+    target.save()
     return code
 
 
-def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
+def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper]":
     progress = Progress(chosen.quiet)
     with progress.starting():
         from bhemu.cli.target import Target
@@ -65,7 +65,7 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "Stepper":
         target = Target(chosen, progress)
         target.keep_history()
     program = target.of_tile()
-    return Stepper(target.tile, program, Sources(program, folders), output.say)
+    return target, Stepper(target.tile, program, Sources(program, folders), output.say)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:

@@ -27,6 +27,13 @@ class RunsChip(Protocol):
     ) -> Stop:
         """Run all tiles."""
 
+    @property
+    def end(self) -> Any:
+        """How its runs end that say nothing else."""
+
+    def holds(self, xy: tuple[int, int], address: int, value: int) -> bool:
+        """Whether a word of L1 of a tile has that value."""
+
 
 class ChipMachine(Machine):
     """The stepper of one tile, which all tiles of its chip run along with."""
@@ -47,6 +54,8 @@ class ChipMachine(Machine):
         limit: in units of this tile's clock, exact; the clock of a stop is that of this tile.
         """
         self.check_idle("run")
+        if until is None and self.last is not None and self._is_over(self.last):
+            return self.last
         asked: Callable[[Any], bool] | str | None
         if callable(until):
             condition = until
@@ -63,3 +72,9 @@ class ChipMachine(Machine):
             s.limit[0] = -1
         self.last = replace(reached, clock=now(s))
         return self.last
+
+    def _is_over(self, last: Stop) -> bool:
+        """Whether the last run has met the program's end condition, which still holds."""
+        still = last.reason == "until" and last.clock == now(self.tile.state)
+        words = self._chip.end.words
+        return still and bool(words) and all(self._chip.holds(*word) for word in words)

@@ -113,6 +113,20 @@ def test_the_stepper_steps_one_tile_while_all_run(bhemu) -> None:
     assert any("stopped: until" in line for line in shown)
 
 
+def test_the_end_of_a_chip_is_its_end_and_all_of_it_is_saved(bhemu, tmp_path: Path) -> None:
+    path = tmp_path / "state.npz"
+    commands = "continue; continue; continue"
+    result = bhemu("step", ADD1, "--tile", "2,2", "--save", path, "-x", commands)
+    assert result.exit_code == 0, result.stderr
+    stops = [line for line in result.stdout.splitlines() if line.startswith("stopped: until")]
+    assert len(stops) == 3
+    assert len(set(stops)) == 1, "nothing runs on"
+    for tile in ("1,2", "2,3"):
+        shown = bhemu("dump", path, "--tile", tile, "cores")
+        assert shown.exit_code == 0, shown.stderr
+        assert "brisc" in shown.stdout
+
+
 def test_disasm_shows_the_kernel_of_a_core(bhemu) -> None:
     result = bhemu("disasm", ADD1, "--core", "trisc1", "--symbol", "main")
     assert result.exit_code == 0, result.stderr
