@@ -31,7 +31,7 @@ from bhemu.memmap import (
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import decode
-from bhemu.tensix.state import RESET
+from bhemu.tensix.state import RESET, RUNNING
 from bhemu.tile import Tile
 from bhemu.why import touched
 from bhemu.why.accesses import Conflict, Event, Shadow, thread_of
@@ -190,12 +190,16 @@ class Races:
 
     def instruction(self, step: Instruction, access: Access | None, found: Touched) -> None:
         """A core has executed an instruction, which touched these places."""
+        if self._states[step.core] == RESET:
+            self.order.start_from_outside(step.core)
+            self._states[step.core] = RUNNING
         agent = self.order.core(step.core)
         pushes = access and INSTRN_BUF_BASE <= access.address < INSTRN_BUF_END
         if pushes or decode_riscv(step.word) is TTINSN:
             self._push(step.core)
         elif access is not None and not access.private:
             self._core_access(step, agent, access, found)
+        self._states[self.tile.state.core_state == RESET] = RESET
 
     def _push(self, c: int) -> None:
         written = self.tile.state.fifo_write
@@ -308,7 +312,10 @@ class Races:
         atomic = cls.stores == "atomic"
         if atomic:
             order.acquire(agent, "atomic")
-        self._access(step, agent, found.reads, write=False)
+        early = [one for one in found.reads if touched.is_address(one[0])]
+        self._access(step, order.issue(t), early, write=False)
+        late = [one for one in found.reads if one not in early]
+        self._access(step, agent, late, write=False)
         self._access(step, agent, found.writes, write=True)
         if atomic:
             order.release(agent, step, "atomic")

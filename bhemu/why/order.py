@@ -107,6 +107,7 @@ class Order:
         self._semaphores = [Semaphore(np.zeros(AGENTS, np.int64)) for _ in range(8)]
         self._objects: dict[Any, Clock] = {}
         self._stores: list[list[tuple[int, Clock]]] = [[] for _ in range(CORES)]
+        self._done = np.zeros((CORES, AGENTS), np.int64)  # of the words that a core has pushed
         # by unit and thread: (clock of the issue, clocks when that word is complete), in order
         self._units: dict[tuple[str, int], list[tuple[int, Clock]]] = {}
 
@@ -205,7 +206,9 @@ class Order:
             self._wait(step, cls.operands(step.word))
         else:
             self._previous[t] = step
-        return self.unit(t, unit_of(step.word))
+        agent = self.unit(t, unit_of(step.word))
+        np.maximum(self._done[step.core], self.clocks[agent], out=self._done[step.core])
+        return agent
 
     def _wait(self, step: Word, values: dict[str, int]) -> None:
         blocks = values["stall_res"] or gate.DEFAULT_BLOCKS
@@ -337,5 +340,10 @@ class Order:
         self.waited[owner] = False
 
     def start(self, by: int, core: int) -> None:
-        """Core `by` has released `core`, and its thread."""
+        """Core `by` has released `core`, which takes longer to begin than a word of `by` to end."""
         self._join(core, self.clocks[by])
+        self._join(core, self._done[by])
+
+    def start_from_outside(self, core: int) -> None:
+        """Another tile or the host has released `core`, and knows what this tile has done."""
+        self._join(core, self.clocks.max(axis=0))

@@ -3,6 +3,7 @@
 Places are numbers: bytes of L1, then bytes of the GPRs, then bits of Config, then rows of Dst.
 """
 
+import re
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -163,6 +164,21 @@ def thread_of(place: int) -> int | None:
     return (
         _threads().get((place - CONFIG) % (32 * CONFIG_WORDS)) if kind(place) == "Config" else None
     )
+
+
+@cache
+def _addresses() -> frozenset[int]:
+    """Words of a Config bank that say where in L1 the next UNPACR or PACR begins."""
+    names = re.compile(r"THCON_SEC[01]_REG[34]_Base_(cntx\d_)?address|THCON_SEC0_REG1_L1_Dest_addr")
+    return frozenset(f.word for title, f in vars(config_fields).items() if names.fullmatch(title))
+
+
+def is_address(place: int) -> bool:
+    """Whether a place is of Config that a unit reads when a word is issued to it.
+
+    Kernels give unpackers and the packer their next address while these are still at work.
+    """
+    return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in _addresses()
 
 
 def _config_reads(s: State, t: int, cls: type[Instruction], unpacks: Unpack | None) -> list[Range]:

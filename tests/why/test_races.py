@@ -187,6 +187,25 @@ def released_early(early: bool) -> dict[str, list[Line]]:
     }
 
 
+def config_behind_pack(word: int) -> dict[str, list[Line]]:
+    """A word of Config changes while the packer, which has read it, may still be at work."""
+    config = {
+        1: 5 << 25,
+        2: 0,
+        12: 0x200000,
+        13: 0x8000200,
+        24: 0xFFFF,
+        28: 0x1000,
+        69: 0x2FFF,
+        70: 0x551,
+    }
+    setup: list[Line] = [store(CONFIG + 4 * k, value) for k, value in config.items()]
+    rows = tt("SETADCXX", cnt_set_mask=4, x_end2=15)
+    change = tt("WRCFG", cfg_reg=word, gpr_address=4)
+    setup += [gpr(4, 0x77), tt("ZEROACC", clear_mode=3), SYNC, rows]
+    return {"trisc2": [*setup, tt("PACR"), STALL_CFG, change, SYNC]}
+
+
 BUGS = [
     Bug("flag before data", flag_then_data(True), flag_then_data(False), "trisc0", 1),
     Bug("no wait for data", unwaited(False), unwaited(True), "trisc1", 2),
@@ -199,6 +218,7 @@ BUGS = [
     Bug("no SEMWAIT for room", overwritten_dst(False), overwritten_dst(True), "trisc1", 9),
     Bug("SEMGET before the read", got_early(True), got_early(False), "trisc2", 3),
     Bug("block bits", wrong_blocks(False), wrong_blocks(True), "trisc2", 62),
+    Bug("Config behind PACR", config_behind_pack(28), config_behind_pack(69), "trisc2", 14),
     Bug("done too early", done_too_early(False), done_too_early(True), "trisc0", 2, DONE),
     Bug("Config of T2", config_of_another(False), config_of_another(True), "trisc1", 1),
     Bug("loop that passes time", passes_time(False), passes_time(True), "trisc0", 1, DONE),

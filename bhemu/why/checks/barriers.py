@@ -221,6 +221,8 @@ def _end_of(tile: Tile, who: Where) -> Where:
     assert who.core is not None
     assert who.pc is not None
     core = tile.core[who.core]
+    if who.function is None:
+        return who
     _, low, high = core.function(who.pc)
     ends = [report.where_core(tile, core.index, pc) for pc in range(low, high, 4)]
     own = [in_source(end) for end in ends]

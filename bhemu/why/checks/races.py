@@ -251,7 +251,9 @@ def _delay_before(tile: Tile, step: Step) -> int | None:
     """The end of a loop closely before a core's access that does nothing but count."""
     if isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None
-    _, low, _ = tile.core[CORE_NAMES[step.core]].function(step.pc)
+    core = tile.core[CORE_NAMES[step.core]]
+    known = core.locate(step.pc)[0] is not None
+    low = core.function(step.pc)[1] if known else 0
     for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
         word = tile.read32(pc)
         cls = decode_riscv(word)
