@@ -42,10 +42,10 @@ class Cut(NamedTuple):
     line: int
 
 
-def cuts(text: str, start: int = 0) -> Iterator[Cut]:
+def cuts(text: str) -> Iterator[Cut]:
     """The places behind headers that the kernel's own file includes, in their order."""
     depth, own = 0, ""
-    for marker in MARKER.finditer(text, start):
+    for marker in MARKER.finditer(text):
         flags = marker[3].split()
         if "1" in flags:
             depth += 1

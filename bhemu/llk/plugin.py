@@ -89,7 +89,7 @@ def pytest_generate_tests(metafunc: Any) -> Iterator[None]:
     """A seeded choice of very many cases, which take longer to make than to run."""
     yield
     job: Job = metafunc.config.stash[_JOB]
-    cases: list[Any] = metafunc._calls
+    cases: list[Any] = getattr(metafunc, "_calls", [])  # pytest has no public name for them
     most = max(1000, _CASES * job.sample)
     if len(cases) > most:
         job.left_out += len(cases) - most
