@@ -43,7 +43,7 @@ header = {{}}
 if "-fpreprocessed" not in args:
     written = open(os.path.join(folder, "build.h")).read()
     text, header = text.replace("HEADER", written), dict(re.findall(r"(\\w+)=(\\w+)", written))
-if "broken" in text:
+if "broken" in text or "refused" in text and "-E" not in args:
     sys.exit("no such thing")
 text = re.sub(r"\\w+", lambda word: header.get(word[0], word[0]), text)
 out = args[args.index("-o") + 1]
@@ -180,6 +180,50 @@ def test_only_constants_that_nothing_names_are_left_out_of_a_kernels_key() -> No
     assert key(HEADER) != key(HEADER.replace("LOOKS_USED = 3", "LOOKS_USED = 5"))
     both = "int f() { return UNUSED; }"
     assert key(HEADER, both) != key(HEADER.replace("OF_ANOTHER = 2", "OF_ANOTHER = 5"), both)
+
+
+def test_of_very_many_cases_a_choice_is_made(checkout: Path) -> None:
+    tests = checkout / "tests" / "python_tests"
+    many = "import pytest\n@pytest.mark.parametrize('n', range(5000))\ndef test_many(n): pass\n"
+    (tests / "test_many.py").write_text(
+        f"{many}@pytest.mark.parametrize('n', range(9))\ndef test_few(n): pass\n"
+    )
+    made = checkout / "made"
+    note = f"open({str(made)!r}, 'a').write(f'{{len(session.items)}} ')"
+    (tests / "conftest.py").write_text(f"def pytest_collection_finish(session):\n    {note}\n")
+    found = []
+    for out in "xyz":
+        more = ("--seed", 5) if out == "z" else ("--workers", 1)
+        assert sweep(checkout, "test_many.py", "--sample", 30, "--out", out, *more).exit_code == 0
+        found.append([r["test"] for r in records(out)])
+        first = (Path(out) / "test_many.py.jsonl").read_text().split("\n")[0]
+        assert json.loads(first) == {"total": 5009}
+    assert made.read_text().split() == ["1509"] * 3
+    assert found[0] == found[1] != found[2]
+    assert len({str(test).partition("[")[2] for test in found[0]}) == 30
+
+
+def test_a_kernel_that_is_not_compiled_is_not_tried_again(checkout: Path, tmp_path: Path) -> None:
+    tried: list[object] = []
+
+    def plainly(*command: object) -> None:
+        tried.append(command)
+        raise RuntimeError("k.cpp:1: error: no such thing" if len(tried) > 1 else "out of memory")
+
+    def kernel(text: str, header: str) -> str:
+        out = tmp_path / header / "elf" / "k.elf"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / header / "build.h").write_text(header)
+        compiler = str(checkout / "tests" / "sfpi" / "g++")
+        words = [compiler, f"-I{tmp_path / header}", "-o", str(out)]
+        with pytest.raises(RuntimeError) as problem:
+            Kernels(tmp_path / "kernels", [], plainly)(words, tmp_path, text)
+        return str(problem.value)
+
+    assert kernel("refused", "N=1") == "out of memory"  # which says nothing of the kernel
+    assert kernel("refused", "N=1").endswith("no such thing") and len(tried) == 2
+    assert kernel("refused", "N=2").endswith("no such thing") and len(tried) == 2
+    assert kernel("refused too", "N=1") and len(tried) == 3
 
 
 def test_a_changed_source_makes_new_kernels(checkout: Path, tmp_path: Path) -> None:

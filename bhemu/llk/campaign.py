@@ -120,6 +120,7 @@ class Campaign:
         }
         environment = {"CHIP_ARCH": "blackhole", **os.environ, **own}
         command = [self._python, "-m", "pytest", "-p", _PLUGIN, "-p", "no:cacheprovider", "-q"]
+        command += ["--tb=native"]  # the others read a test's whole file for each failure
         with (self.folder / f"worker{number}.log").open("ab") as log:
             self._running[number] = subprocess.Popen(
                 command, cwd=self.tests, env=environment, stdout=log, stderr=log

@@ -6,9 +6,11 @@ sample and takes the next. tt-llk's own code is not changed.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from bhemu.llk.kernels import Kernels
 from bhemu.llk.recording import Recorder
 
 _TRIED = 10  # tests that are looked at for each that is not skipped
+_CASES = 50  # cases of a test function for each that is asked for: enough to choose from
 _SOURCES = ("tests/helpers", "tests/sources", "tests/hw_specific", "tests/sfpi", "common")
 _ARCHITECTURE = "tt_llk_blackhole"
 _recorder = Recorder()
@@ -32,6 +35,7 @@ class Job:
         self.folder, self.kernels = Path(about["folder"]), Path(about["kernels"])
         self.worker, self.seed, self.sample = about["worker"], about["seed"], about["sample"]
         self.files: list[str] = about["files"]
+        self.left_out = 0  # cases of the file at hand that are not made
 
     def claimed(self) -> Iterator[str]:
         """The files that no other worker has taken."""
@@ -80,19 +84,42 @@ def pytest_collection(session: Any) -> bool:
     return True
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: Any) -> Iterator[None]:
+    """A seeded choice of very many cases, which take longer to make than to run."""
+    yield
+    job: Job = metafunc.config.stash[_JOB]
+    cases: list[Any] = getattr(metafunc, "_calls", [])  # pytest has no public name for them
+    most = max(1000, _CASES * job.sample)
+    if len(cases) > most:
+        job.left_out += len(cases) - most
+        chosen = random.Random(f"{job.seed} {metafunc.definition.nodeid}")
+        cases[:] = chosen.sample(cases, most)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: Any) -> bool:
     """Take files until none is left."""
+    gc.freeze()  # what the suite imports stays
     job: Job = session.config.stash[_JOB]
     for file in job.claimed():
+        job.left_out = 0
         try:
             items = session.perform_collect([file])
         except pytest.UsageError as problem:
             job.write(file, {"problem": str(problem)[:500]})
             continue
-        job.write(file, {"total": len(items)})
+        job.write(file, {"total": len(items) + job.left_out})
         _run(job, file, items)
     return True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """End at once: taking the suite's modules down lasts as long as importing them."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)
 
 
 def _run(job: Job, file: str, items: list[Any]) -> None:
