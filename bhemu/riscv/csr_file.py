@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.devices.debug_regs import now
 from bhemu.jit.subset import njit
 from bhemu.riscv import csr
+from bhemu.tensix import lane_doubt
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.frontend import MOP, REPLAY
 from bhemu.tensix.insn import STALL_ANY
@@ -26,6 +27,7 @@ _RAW_BUSY = tf.TENSIX_CSR_CONFIG_RawBusyStatus
 _SCRATCH, _SSTATUS, _FROZEN = 0, 6, 14  # places in s.csr
 _CYCLES, _INSTRUCTIONS = 0, 1  # places in s.csr_offset
 
+_EVERY_LANE = 0xFFFFFFFF
 _REPLAY_TYPE, _MOP_TYPE = 1, 2
 # Bit of tt_cfg_qstatus for each block bit B0-B8 of STALLWAIT: both name the same groups.
 _TYPE_OF_BLOCK = (8, 7, 5, 4, 3, 2, 10, 6, 9)
@@ -145,6 +147,14 @@ def value(s: Any, c: Any, number: Any) -> Any:
         return np.int64(0)
     slot = _slot(c, number)
     return np.int64(UNKNOWN) if slot == UNKNOWN else np.int64(s.csr[c, slot])
+
+
+@njit
+def depends_on_doubt(s: Any, number: Any) -> Any:
+    """True when what the register shows, or keeps at a write, depends on a doubtful lane."""
+    if not s.doubt[2] or not (shows_coprocessor(number) or number == csr.CFG0):
+        return False
+    return lane_doubt.is_open(s, np.int64(_EVERY_LANE))
 
 
 @njit

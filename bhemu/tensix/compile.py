@@ -73,6 +73,14 @@ def entry_source(cls: type[Instruction]) -> str:
             f"    if w & {cls.reserved:#x}:\n"
             f"        return np.int64(refuse(s, {RESERVED_BITS}, bits=w & {cls.reserved:#x}))\n"
         )
+    if cls.doubts is not None:
+        route += f"_doubts = njit({cls.__name__}.doubts)\n"
+        first += (
+            "    if s.doubt[2]:\n"
+            f"        status = np.int64(_doubts(s, t, {cls.source('w')}))\n"
+            "        if status != 0:\n"
+            "            return status\n"
+        )
     return _text(cls, f"{cls.__name__}.execute", cls, route=route, first=first)
 
 
@@ -212,4 +220,8 @@ def interpret(s: State, t: int, word: int) -> int:
         return refusal(s, w >> 24)
     if w & cls.reserved:
         return int(refuse(s, RESERVED_BITS, bits=w & cls.reserved))
+    if s.doubt[2] and cls.doubts is not None:
+        status = int(cls.doubts(s, int(t), cls.decoded(w)))
+        if status:
+            return status
     return int(cls.execute(s, int(t), cls.decoded(w)))

@@ -94,15 +94,17 @@ def hold(s: Any, i: Any, at: Any, written: Any) -> None:
 
     `written`: the columns, as a mask.
     """
-    s.doubt_row[i] = of_row(s, at) & ~(written | written << 16)
+    # A row that ZEROACC cleared is taken back with all its cells.
+    before = np.int64(s.dst_doubt[at]) if s.dst_valid[at] == 0 else of_row(s, at)
+    s.doubt_row[i] = before & ~(written | written << 16)
 
 
 @njit
 def settle(s: Any, i: Any, at: Any) -> None:
     """After that: what `hold` kept is the doubt of the row."""
     flag = s.dst_valid[at] & ~DOUBT
+    s.dst_doubt[at] = np.uint32(s.doubt_row[i])
     if s.doubt_row[i] and flag & 1:
-        s.dst_doubt[at] = np.uint32(s.doubt_row[i])
         flag |= DOUBT
     s.dst_valid[at] = flag
 

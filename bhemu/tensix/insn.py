@@ -84,6 +84,8 @@ class Instruction(Word):
     chance; `dst_rows`: how many rows of Dst it reads or fills, from the one that its field names;
     `stores`: "L1" or "atomic" when it changes L1 where its registers or Config say;
     `second_entries`: slots of second_entries.py; `facts`: what its own unit must know of it.
+    `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
+    doubt (lane_doubt.py).
     `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every
     thread; a negative t says that thread -1 - t waits.
     """
@@ -107,6 +109,7 @@ class Instruction(Word):
     second_entries: ClassVar[tuple[int, ...]]
     facts: ClassVar[Any]
     execute: ClassVar[Callable[..., Any] | None] = None
+    doubts: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
 
     @staticmethod

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.tensix import lane_doubt
 
 
 @njit
@@ -25,6 +26,8 @@ def seed(s: Any, value: Any) -> None:
     state = np.int64(value)
     for _ in range(32):
         state = step(state)
+    if s.doubt[2]:
+        lane_doubt.put(s, np.int64(lane_doubt.RANDOM), np.int64(0))
     for i in range(32):
         state = step(step(state))
         s.prng[31 - i] = np.uint32(state)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.tensix import lane_doubt
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 
@@ -56,14 +57,17 @@ def _enter(s: Any, reg: Any) -> None:
     k = s.stage_used[0] & (ENTRIES - 1)
     s.stage_reg[k] = reg
     s.stage_left[k] = s.stage_latency[0]
+    lane_doubt.staged(s, k, reg)
     s.stage_used[0] += 1
 
 
 @njit
-def _overlap(s: Any, i: Any, j: Any) -> Any:
-    """True when two entries write the same lane of the same register."""
+def overlap(s: Any, i: Any, j: Any) -> Any:
+    """True when two entries write, or may write, the same lane of the same register."""
     if s.stage_reg[i] != s.stage_reg[j]:
         return False
+    if s.doubt[2]:
+        return lane_doubt.staged_lanes(s, i) & lane_doubt.staged_lanes(s, j) != 0
     both, x, y = _ZERO, s.stage_mask[i], s.stage_mask[j]
     for lane in range(LANES):
         both |= np.uint32(x[lane] & y[lane])
@@ -77,6 +81,17 @@ def _apply(s: Any, k: Any) -> None:
     value, mask = s.stage_value[k], s.stage_mask[k]
     for lane in range(LANES):
         out[lane] = value[lane] if mask[lane] != _ZERO else out[lane]
+    if s.doubt[2]:
+        lane_doubt.apply(s, k, reg)
+
+
+@njit
+def yield_to(s: Any, k: Any, winner: Any) -> None:
+    """Entry `k` leaves the lanes that `winner` writes to it."""
+    for lane in range(LANES):
+        s.stage_mask[k, lane] &= ~s.stage_mask[winner, lane]
+    if s.doubt[2]:
+        lane_doubt.yield_to(s, k, winner)
 
 
 @njit
@@ -85,6 +100,7 @@ def _keep(s: Any, k: Any, at: Any) -> None:
     if k == at:
         return
     s.stage_reg[at], s.stage_left[at] = s.stage_reg[k], s.stage_left[k]
+    s.stage_doubt[at] = s.stage_doubt[k]
     for lane in range(LANES):
         s.stage_value[at, lane] = s.stage_value[k, lane]
         s.stage_mask[at, lane] = s.stage_mask[k, lane]
@@ -98,7 +114,7 @@ def end_cycle(s: Any) -> Any:
         s.stage_left[k] -= 1
     for k in range(used):
         for j in range(k):
-            if s.stage_left[k] == 0 and s.stage_left[j] == 0 and _overlap(s, j, k):
+            if s.stage_left[k] == 0 and s.stage_left[j] == 0 and overlap(s, j, k):
                 return refuse(s, _PORT, reg=s.stage_reg[k])
     for k in range(used):
         if s.stage_left[k] == 0:
@@ -108,4 +124,6 @@ def end_cycle(s: Any) -> Any:
             _keep(s, k, kept)
             kept += 1
     s.stage_used[0] = kept
+    if s.doubt[2]:
+        lane_doubt.look(s)
     return DONE

@@ -15,6 +15,7 @@ import numpy as np
 from bhemu.jit.record import PAGE, Member, Record, layout, offsets_of
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
+from bhemu.tensix.lane_doubt import CELLS
 from bhemu.tensix.stops import LOOK_EVERY, TIME_SLICE
 
 LOCAL_SIZE = 0x2000
@@ -86,13 +87,15 @@ MEMBERS = (
     Member("dst", _u16, (1024, 16), "Dst storage (shuffled cells, see dest.py)"),
     Member("dst_valid", _i64, (1024,), "0 = ZEROACC marked the row as zero, else see dest.py"),
     # cells whose value no source fixes, see tensix/doubt.py
-    Member("doubt", _i64, (2,), "1 = since power-up a cell was in doubt, of Dst or Src; of Src"),
+    Member("doubt", _i64, (3,), "1 = a cell was in doubt: of Dst or Src; of Src; a lane is"),
     Member("dst_doubt", _u32, (1024,), "doubtful columns of a row, 16 bits for each cause"),
     Member("dst_doubt_pc", _u32, (1024,), "pc that pushed the word that left the doubt"),
     Member("doubt_row", _i64, (16,), "scratch: doubts of rows (never architectural)"),
     # vector unit
     Member("lreg", _u32, (16, 32), "LReg lanes (8-15 constants)"),
     Member("lane_tmp", _u32, (8, 32), "scratch rows of lane loops (never architectural)"),
+    Member("lane_doubt", _i64, (CELLS,), "doubtful lanes, see tensix/lane_doubt.py"),
+    Member("lane_doubt_new", _i64, (17,), "scratch: of LRegs whose write is staged"),
     Member("cc", _u32, (32,), "lane condition codes, 0 or 1"),
     Member("cc_en", _i64, (1,), "condition codes in use"),
     Member("cc_stack", _u32, (8, 32), "condition-code stack, lane flags"),
@@ -114,6 +117,7 @@ MEMBERS = (
     Member("stage_left", _i64, (32,), "cycles until they are written"),
     Member("stage_value", _u32, (32, 32), "their values"),
     Member("stage_mask", _u32, (32, 32), "their lanes, 0 = not written"),
+    Member("stage_doubt", _i64, (32,), "their doubtful lanes"),
     Member("prng", _u32, (32,), "pseudo-random generator of each lane"),
     # packer: position within the tile being packed
     Member("pack_open", _i64, (1,), "1 = a tile is being packed"),

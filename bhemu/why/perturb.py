@@ -29,7 +29,15 @@ _NO_STATE = (
     *snapshot.HOSTS,
     *POINTERS,
     *("src_prepared", "src_exponent", "src_slice", "src_wide", "term_sum", "term_exponent"),
-    *("term_magnitude", "doubt_row", "lane_tmp", "pack_tmp", "pack_cells", "unpack_tmp"),
+    *(
+        "term_magnitude",
+        "doubt_row",
+        "lane_tmp",
+        "lane_doubt_new",
+        "pack_tmp",
+        "pack_cells",
+        "unpack_tmp",
+    ),
     *("unpack_weight", "scratch", "detail", "loaded", "sem_by", "sem_pc", "dst_doubt_pc"),
 )
 """Members that hold nothing a program can see."""

@@ -17,12 +17,11 @@ from doubtful import (
     doubtful,
     in_doubt,
     note,
-    rule,
     storage,
 )
 from matrix_reference import A, B, filled
 from test_unpack import fresh as unpack_state
-from unit_runner import run, sentence
+from unit_runner import run
 from unpack_model import Unpack
 
 from bhemu.tensix import dest, doubt, status
@@ -197,49 +196,6 @@ def test_cells_in_doubt_leave_nothing_in_the_low_half() -> None:
         results.append(s.dst.copy())
         assert in_doubt(s, storage(1, 64)) == ({0, 5} if columns else set())
     assert np.array_equal(*results)
-
-
-@pytest.mark.parametrize(("wide", "mode"), [(0, 2), (1, 3)])
-def test_sfpload_refuses_and_sfpstore_ends_doubt_lane_by_lane(wide: int, mode: int) -> None:
-    s = doubtful(wide, columns=0x0030)
-    assert rule(run(s, "SFPLOAD", instr_mod0=mode, dest_reg_addr=40)) == "FPU-EXPONENT"
-    number = run(s, "SFPLOAD", instr_mod0=mode, dest_reg_addr=42)
-    text = sentence(s, number)
-    assert text.startswith("Dst row 40, column 5 is read; the word pushed at 0x7c4 computed it")
-    s.cc[2] = 0
-    assert run(s, "SFPLOAD", instr_mod0=mode, dest_reg_addr=42) == status.DONE
-    s.cc[2] = 1
-    assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=40) == status.DONE
-    assert in_doubt(s, storage(wide, 40)) == {5}
-    assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=42) == status.DONE
-    assert in_doubt(s, storage(wide, 40)) == set()
-
-
-def test_sfploadmacro_refuses_as_sfpload_does() -> None:
-    s = doubtful()
-    s.macro_sequence[0] = 3 << 24  # a store
-    before = s.lreg.copy()
-    assert rule(run(s, "SFPLOADMACRO", instr_mod0=2, dest_reg_addr=42)) == "FPU-EXPONENT"
-    assert np.array_equal(s.lreg, before)
-    assert s.route[0] == 0  # nothing is scheduled
-    assert run(s, "SFPLOADMACRO", instr_mod0=2, dest_reg_addr=40) == status.DONE
-    assert s.route[0] != 0
-    assert not np.array_equal(s.lreg, before)
-
-
-def test_each_lane_counts_for_both_reasons_of_doubt() -> None:
-    """Lane 8 j + k reads column 2 k or, at the second pair of rows, 2 k + 1 of row j."""
-    for column in range(16):
-        for reason, name in ((0, "FPU-EXPONENT"), (16, "FPU-DENORMALS")):
-            s = doubtful(columns=1 << (column + reason), row=41)
-            address, lane = 40 + 2 * (column & 1), 8 + column // 2
-            load = {"instr_mod0": 2, "dest_reg_addr": address}
-            assert rule(run(s, "SFPLOAD", **load)) == name
-            assert run(s, "SFPLOAD", **(load | {"dest_reg_addr": address ^ 2})) == status.DONE
-            s.cc[:], s.cc[lane] = 1, 0
-            assert run(s, "SFPLOAD", **load) == status.DONE
-            s.cc[:], s.cc[lane] = 0, 1
-            assert rule(run(s, "SFPLOAD", **load)) == name
 
 
 def test_sfpstore_of_32_bits_ends_doubt_of_low_halves_too() -> None:

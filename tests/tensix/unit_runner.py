@@ -31,7 +31,14 @@ def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
     """Status of one instruction, its fields taken through its encoding."""
     cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
     assert cls.execute is not None
-    return int(compiled(cls.execute)(view(s), t, cls.decoded(cls.assemble(**fields))))
+    word = cls.decoded(cls.assemble(**fields))
+    if (
+        s.doubt[2]
+        and cls.doubts is not None
+        and (found := int(compiled(cls.doubts)(view(s), t, word)))
+    ):
+        return found
+    return int(compiled(cls.execute)(view(s), t, word))
 
 
 def sentence(s: State, rule: int) -> str:

@@ -88,9 +88,9 @@ def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
     if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
         return _ONE_ROW_INT8
     if config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled):
-        dest.mark32(s, row, 0)
+        _flag(s, dest.adj32(row), 0)
     else:
-        dest.mark16(s, row, 0)
+        _flag(s, dest.row16(s, row), 0)
     return DONE
 
 
@@ -107,7 +107,9 @@ def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
 
 @njit
 def _flag(s: Any, row: Any, valid: Any) -> None:
-    # A row that becomes valid again holds what it held.
+    # A row that becomes valid again holds what it held, doubtful cells among it.
+    if s.dst_valid[row] and s.dst_valid[row] & doubt.DOUBT == 0:
+        s.dst_doubt[row] = np.uint32(0)
     back = doubt.DOUBT if s.doubt[0] and s.dst_doubt[row] and s.dst_valid[row] == 0 else 0
     s.dst_valid[row] = s.dst_valid[row] | back | 1 if valid else 0
 

@@ -9,6 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.vector import doubts
 from bhemu.tensix.units.vector.fields import TwoSources
 from bhemu.tensix.units.vector.sfpu import Form, Sfpu
 
@@ -83,3 +84,7 @@ class SFPARECIP(
         _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        condition = doubts.of(s, f.imm12_math) if f.instr_mod1 == _CONDITIONAL else 0
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | condition)

@@ -10,7 +10,7 @@ from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.vector import indirect, sfpu
+from bhemu.tensix.units.vector import doubts, indirect, sfpu
 from bhemu.tensix.units.vector.fields import Target, ThreeSources
 from bhemu.tensix.units.vector.sfpu import VA, VD
 
@@ -91,6 +91,9 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.F
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _mad(s, t, f)
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.factors(s, f)
+
 
 class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
@@ -101,6 +104,9 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
             return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
         return _mad(s, t, f)
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.factors(s, f)
+
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
@@ -109,6 +115,9 @@ class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.F
         if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != LREG_ZERO:
             return refuse(s, _NO_ZERO, c=f.lreg_src_c)
         return _mad(s, t, f)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.factors(s, f)
 
 
 @njit
@@ -157,6 +166,9 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
         indirect.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))
+
 
 class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA); modes as SFPADDI."""
@@ -169,3 +181,6 @@ class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfp
         fma_rows(s, s.lreg[f.lreg_dest & 15], s.lane_tmp[_FACTOR], zero, flip, _U(0))
         indirect.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes
+from bhemu.tensix import lane_doubt, lanes
 from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.lane_doubt import FLAGS, STACK
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.units.vector import sfpu
+from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.fields import OneSource, Target
 from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
@@ -92,6 +93,14 @@ class SFPSETCC(
         lanes.write_flags(s)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        if s.cc_en[0] == 0:
+            return doubts.put_flags(s, np.int64(0))
+        constant = f.instr_mod1 & (_IMMEDIATE | _CLEAR)
+        return doubts.flags(s, np.int64(0) if constant else doubts.of(s, f.lreg_c))
+
 
 class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
@@ -112,6 +121,11 @@ class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDIT
             s.cc_en[0] = 1 - s.cc_en[0]
         lanes.set_flags(s, (f.imm12_math >> 1) & 1 if f.instr_mod1 & _SET_FLAGS else 1)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        return doubts.put_flags(s, np.int64(0))
 
 
 # What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b: bit 2 * a + b.
@@ -156,6 +170,29 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
+@njit
+def _doubts_of_top(s: Any, mod: Any) -> Any:
+    """Marks after SFPPUSHC modes 1 to 15."""
+    if s.cc_depth[0] == 0:
+        return np.int64(DONE)  # refused
+    cell = doubts.top(s)
+    marks = doubts.combined(_TRUTH[mod & 15], lane_doubt.of(s, cell), lane_doubt.of(s, FLAGS))
+    lane_doubt.put(s, cell, marks)
+    return doubts.put_flags(s, marks) if mod == _INVERT else np.int64(DONE)
+
+
+@njit
+def _doubts_of_popped(s: Any, mod: Any) -> Any:
+    """Marks after SFPPOPC."""
+    stacked = lane_doubt.of(s, doubts.top(s)) if s.cc_depth[0] else np.int64(0)
+    if mod == 0:
+        if s.cc_depth[0]:
+            lane_doubt.put(s, doubts.top(s), np.int64(0))
+        return doubts.put_flags(s, stacked)
+    truth = _NOT_A if mod == _INVERT else _TRUTH[mod & 15]
+    return doubts.put_flags(s, doubts.combined(truth, lane_doubt.of(s, FLAGS), stacked))
+
+
 class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
@@ -172,6 +209,14 @@ class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDI
         for lane in range(lanes.LANES):
             s.cc_stack[depth, lane] = s.cc[lane]
         s.cc_depth[0] = depth + 1
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        if f.instr_mod1:
+            return _doubts_of_top(s, f.instr_mod1)
+        lane_doubt.put(s, STACK + (s.cc_depth[0] & (_DEPTH - 1)), lane_doubt.of(s, FLAGS))
         return DONE
 
 
@@ -193,6 +238,11 @@ class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDIT
             s.cc[lane] = s.cc_stack[top, lane]
         s.cc_depth[0] = top
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        return _doubts_of_popped(s, f.instr_mod1)
 
 
 class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION):
@@ -217,6 +267,15 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION):
         for lane in range(lanes.LANES):
             s.cc[lane] = _U(_U(s.cc_stack[top, lane] & used) & _U(s.cc[lane] ^ _ONE))
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        marks = lane_doubt.of_flags(s)
+        if s.cc_depth[0] and s.cc_en[0]:
+            used = s.cc_stack_en[(s.cc_depth[0] - 1) & (_DEPTH - 1)]
+            marks = marks | lane_doubt.of(s, doubts.top(s)) if used else np.int64(0)
+        return doubts.put_flags(s, marks)
 
 
 @njit
@@ -253,11 +312,28 @@ def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
     return DONE
 
 
+@njit
+def _compared(s: Any, f: Any) -> Any:
+    """Marks after SFPGT and SFPLE."""
+    if doubts.is_template(s, f.lreg_dest):
+        return doubts.template(s)
+    marks = doubts.of(s, f.lreg_dest) | doubts.of(s, f.lreg_c)
+    if f.instr_mod1 & _SET_VD:
+        doubts.result(s, f.lreg_dest, marks)
+    if f.instr_mod1 & _MUTATE_STACK and s.cc_depth[0]:
+        cell = doubts.top(s)
+        lane_doubt.put(s, cell, lane_doubt.of(s, cell) | marks)
+    return doubts.flags(s, marks) if f.instr_mod1 & _SET_CC else np.int64(DONE)
+
+
 class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return _compared(s, f)
 
 
 class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC):
@@ -265,3 +341,6 @@ class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return _compared(s, f)

@@ -9,7 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.vector import sfpu
+from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate
 from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT
 
@@ -64,6 +64,9 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
         lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
+
 
 class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC):
     """Extract the exponent (SFPEXEXP, Blackhole ISA).
@@ -89,6 +92,12 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.RE
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        mod = f.instr_mod1
+        return doubts.result_and_flags(
+            s, f.lreg_dest, doubts.of(s, f.lreg_c), mod & 10, mod & 2 == 0
+        )
+
 
 class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
@@ -100,6 +109,9 @@ class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.RE
         _insert(s, f.lreg_c, 0x7FFFFF, 0 if f.instr_mod1 else 0x800000)
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
 class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.READS_VD_VC):
@@ -125,6 +137,10 @@ class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.R
         lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        replaced = np.int64(0) if f.instr_mod1 & 1 else doubts.of(s, f.lreg_dest)
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | replaced)
+
 
 @njit
 def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
@@ -139,6 +155,12 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
     return DONE
 
 
+@njit
+def _doubts_of_replacing(s: Any, f: Any) -> Any:
+    part = np.int64(0) if f.instr_mod1 else doubts.of(s, f.lreg_dest)
+    return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | part)
+
+
 class SFPSETMAN(
     SourceAndImmediate, Instruction, opcode=0x83, unit="vector", facts=sfpu.READS_VD_VC
 ):
@@ -149,6 +171,9 @@ class SFPSETMAN(
         if status != lanes.GO:
             return status
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return _doubts_of_replacing(s, f)
 
 
 class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.READS_VD_VC):
@@ -161,3 +186,6 @@ class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.R
         if status != lanes.GO:
             return status
         return _replace(s, f, 0x80000000, f.imm12_math << 31)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return _doubts_of_replacing(s, f)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import njit
-from bhemu.tensix import rwc, staging
+from bhemu.tensix import lane_doubt, rwc, staging
 from bhemu.tensix.quirks import follows_llk, noted, refuse
 from bhemu.tensix.status import DONE, MISSING, RESERVED_BITS, UNSUPPORTED, error
 from bhemu.tensix.units.vector import datums, loadstore, lut, move, schedule
@@ -168,8 +168,8 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
     status = rwc.addr_mod_refused(s, t, addr_mode)
     if status != DONE:
         return status
-    if s.doubt[0]:
-        status = datums.doubtful(s, t, mode, row)
+    if s.doubt[2]:
+        status = lane_doubt.open_refused(s)
         if status != DONE:
             return status
     datums.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
@@ -184,10 +184,7 @@ def _store(s: Any, t: Any) -> Any:
     mode = datums.concrete_mode(s, t, slot[MODE])
     if mode < 0:
         return mode
-    reg = slot[DEST]
-    value = s.lreg16[0] if reg == staging.BONUS else s.lreg[reg & 15]
-    datums.store_rows(s, t, mode, slot[ROW], value)
-    return DONE
+    return datums.store_rows(s, t, mode, slot[ROW], slot[DEST])
 
 
 @njit
@@ -238,15 +235,6 @@ def _leave(s: Any, word: Any, regular: Any) -> None:
 
 
 @njit
-def _meets(s: Any, older: Any, newer: Any) -> Any:
-    """True when two staged writes go to a common lane of one register."""
-    both, x, y = np.uint32(0), s.stage_mask[older], s.stage_mask[newer]
-    for lane in range(staging.LANES):
-        both |= np.uint32(x[lane] & y[lane])
-    return s.stage_reg[older] == s.stage_reg[newer] and both != np.uint32(0)
-
-
-@njit
 def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
     """The regular `word` of the load sub-unit; `carried` writes are those of an ending SFPSWAP.
 
@@ -258,12 +246,11 @@ def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
     if status != DONE or s.stage_used[0] == load or (opcode != _LOAD and opcode != OPCODE):
         return status
     for k in range(carried):
-        if _meets(s, k, load):
+        if staging.overlap(s, k, load):
             if not follows_llk(s):
                 return refuse(s, _SWAP_LOAD, reg=s.stage_reg[load])
             met = True
-            for lane in range(staging.LANES):
-                s.stage_mask[k, lane] &= ~s.stage_mask[load, lane]
+            staging.yield_to(s, k, load)
     if met:
         noted(s, _LOAD_WINS, reg=s.stage_reg[load])
     return DONE

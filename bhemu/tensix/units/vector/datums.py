@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, doubt, formats, lanes, quirks
+from bhemu.tensix import config, dest, formats, lane_doubt, lanes, quirks, staging
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import MISSING, UB, error
+from bhemu.tensix.status import DONE, MISSING, UB, error
+from bhemu.tensix.units.vector import doubts, dst_doubt
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -184,8 +185,21 @@ def collide(s: Any, t: Any, load: Any, load_row: Any, store: Any, store_row: Any
 
 
 @njit
+def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
+    """Marks of the lanes that LReg[reg] would receive from Dst row `row`."""
+    if mode == _ZEROS:
+        return np.int64(0)
+    wide = (_WIDE_LOAD >> mode) & 1
+    marks = dst_doubt.of_lanes(s, _first_row(s, t, mode, row, wide), row & 2, wide)
+    half = mode == _LO16_ONLY or mode == _HI16_ONLY
+    return marks | lane_doubt.of(s, reg & 15) if half else marks
+
+
+@njit
 def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     """LReg[reg] (0-7) = the 32 datums of Dst row `row` (0-1023) in the enabled lanes."""
+    if s.doubt[0]:
+        doubts.to(s, reg, doubtful(s, t, mode, row, reg))
     wide = (_WIDE_LOAD >> mode) & 1
     first = _first_row(s, t, mode, row, wide)
     shift = _U((row & 2) << 3)
@@ -298,48 +312,20 @@ def _spoil(s: Any, first: Any, column: Any) -> None:
 
 
 @njit
-def _enabled_columns(s: Any, j: Any, column: Any) -> Any:
-    """Columns of row `j` (of four) that the enabled lanes have, as a mask; `column` 0 or 16."""
-    found, on = np.int64(0), lanes.unmasked(s)
-    for k in range(8):
-        if s.cc[8 * j + k] | on:
-            found |= np.int64(1) << (2 * k + (1 if column else 0))
-    return found
+def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
+    """Dst row `row` (0-1023) and the next three = LReg[reg] (0-16) in the enabled lanes.
 
-
-@njit
-def _hold_doubt(s: Any, first: Any, column: Any, wide: Any) -> None:
-    """Keep the doubt of cells that the store leaves; scratch 0-3: four rows, 4-7: those below."""
-    for j in range(4):
-        written = _enabled_columns(s, j, column)
-        doubt.hold(s, j, first + j, written)
-        doubt.hold(s, 4 + j, first + dest.LOW_HALF + j, written if wide else 0)
-
-
-@njit
-def doubtful(s: Any, t: Any, mode: Any, row: Any) -> Any:
-    """0, or the error of loading a doubtful cell of Dst row `row` into an enabled lane."""
-    wide = (_WIDE_LOAD >> mode) & 1
-    first = _first_row(s, t, mode, row, wide)
-    for j in range(4):
-        mask = doubt.of_datums(s, first + j, wide)
-        if mask:
-            read = _enabled_columns(s, j, row & 2)
-            status = doubt.refused(s, (row & ~3) + j, first + j, mask & (read | read << 16))
-            if status:
-                return status
-    return np.int64(0)
-
-
-@njit
-def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
-    """Dst row `row` (0-1023) and the next three = `value`, (32,) uint32, in the enabled lanes."""
+    DONE, or the error of what doubtful lanes would decide.
+    """
     wide = (_WIDE_STORE >> mode) & 1
     first = _first_row(s, t, mode, row, wide)
     column = _U((row & 2) << 3)
-    _encode(s, mode, value)
     if s.doubt[0]:
-        _hold_doubt(s, first, column, wide)
+        marks = np.int64(0) if mode == _ZEROS else lane_doubt.of(s, reg)
+        status = dst_doubt.hold_stored(s, first, row & 2, wide, marks)
+        if status != DONE:
+            return status
+    _encode(s, mode, s.lreg16[0] if reg == staging.BONUS else s.lreg[reg & 15])
     if wide:
         _scatter(s, first + dest.LOW_HALF, column, _ZERO)
         _scatter(s, first, column, _U(16))
@@ -349,5 +335,5 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, value: Any) -> None:
             _spoil(s, first, column)
     _mark(s, first, dest.LOW_HALF * wide)
     if s.doubt[0]:
-        for j in range(8):
-            doubt.settle(s, j, first + (j & 3) + (j >> 2) * dest.LOW_HALF)
+        dst_doubt.settle_stored(s, t, first)
+    return DONE

@@ -9,7 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
-from bhemu.tensix.units.vector import sfpu
+from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate, TwoSources
 
 _U, _I = np.uint32, np.int32
@@ -82,6 +82,13 @@ class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        second = np.int64(0) if f.instr_mod1 & 1 else doubts.of(s, f.lreg_dest)
+        sets = f.instr_mod1 & 8 or f.instr_mod1 & 4 == 0
+        return doubts.result_and_flags(
+            s, f.lreg_dest, doubts.of(s, f.lreg_c) | second, sets, f.instr_mod1 >= 12
+        )
+
 
 @njit
 def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
@@ -124,6 +131,12 @@ class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts
         lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        immediate = f.instr_mod1 & 1
+        source = f.lreg_c if f.instr_mod1 & 5 == 5 else f.lreg_dest
+        amount = np.int64(0) if immediate else doubts.of(s, f.lreg_c)
+        return doubts.result(s, f.lreg_dest, doubts.of(s, source) | amount)
+
 
 @njit
 def _bits_refused(s: Any, t: Any, f: Any) -> Any:
@@ -150,6 +163,10 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
         lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
+
 
 class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
@@ -164,6 +181,10 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGI
             out[lane] = _U(x[lane] | y[lane])
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
 
 
 class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
@@ -182,6 +203,9 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
         lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
+
 
 class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
@@ -198,6 +222,9 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
             out[lane] = _U(x[lane] ^ y[lane])
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, f.lreg_dest))
 
 
 class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC):
@@ -223,6 +250,12 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        mod = f.instr_mod1
+        return doubts.result_and_flags(
+            s, f.lreg_dest, doubts.of(s, f.lreg_c), mod & 10, mod & 2 == 0
+        )
+
 
 class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC):
     """Absolute value (SFPABS, Blackhole ISA)."""
@@ -240,3 +273,6 @@ class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READ
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))

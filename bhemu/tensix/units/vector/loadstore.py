@@ -13,7 +13,7 @@ from bhemu.tensix import lanes, rwc
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.units.vector import datums
+from bhemu.tensix.units.vector import datums, doubts
 from bhemu.tensix.units.vector.fields import DstAccess
 from bhemu.tensix.units.vector.sfpu import LOAD, STORE, Sfpu, Writes
 
@@ -71,9 +71,6 @@ class SFPLOAD(
         if mode < 0:
             return mode
         if f.lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
-            status = datums.doubtful(s, t, mode, row) if s.doubt[0] else DONE
-            if status != DONE:
-                return status
             datums.load_rows(s, t, mode, row, f.lreg_ind)
         rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
@@ -95,9 +92,10 @@ class SFPSTORE(
         mode = _mode(s, t, f, row)
         if mode < 0:
             return mode
-        datums.store_rows(s, t, mode, row, s.lreg[f.lreg_ind & 15])
-        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
-        return DONE
+        status = datums.store_rows(s, t, mode, row, f.lreg_ind)
+        if status == DONE:
+            rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        return status
 
 
 @njit
@@ -133,3 +131,7 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
             out[lane] = _U(_U(old[lane] & keep) | new)
         lanes.write(s, f.lreg_ind)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        half = f.instr_mod0 == 8 or f.instr_mod0 == 10
+        return doubts.result(s, f.lreg_ind, doubts.of(s, f.lreg_ind) if half else np.int64(0))

@@ -9,7 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
-from bhemu.tensix.units.vector import indirect
+from bhemu.tensix.units.vector import doubts, indirect
 from bhemu.tensix.units.vector.arith import fma_rows
 from bhemu.tensix.units.vector.fields import Target
 from bhemu.tensix.units.vector.sfpu import MAD, VD, Form, Sfpu
@@ -85,6 +85,10 @@ class SFPLUT(
             _with_sign_of_x(s)
         indirect.write(s, f.instr_mod0, f.lreg_ind)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
+        return doubts.indirect(s, f.instr_mod0, f.lreg_ind, marks)
 
 
 @njit(inline="always")
@@ -172,3 +176,9 @@ class SFPLUTFP32(
             _with_sign_of_x(s)
         indirect.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
+        if f.instr_mod1 & 10 != _THREE_HALVES:
+            marks |= doubts.of(s, 4) | doubts.of(s, 5) | doubts.of(s, 6)
+        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, marks)

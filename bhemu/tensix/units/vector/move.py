@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, prng
+from bhemu.tensix import lane_doubt, lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import excused, refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
-from bhemu.tensix.units.vector import sfpu
+from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.fields import OneSource, SourceC
 from bhemu.tensix.units.vector.integer import shift, signed12
 from bhemu.tensix.units.vector.sfpu import LOAD, ROUND, Form, Sfpu, Writes
@@ -118,6 +118,18 @@ class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READ
             lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        if f.instr_mod1 & 8:
+            drawn = f.lreg_c == RANDOM
+            return doubts.result(s, f.lreg_dest, doubts.random(s) if drawn else np.int64(0))
+        if f.instr_mod1 & 3 == 2:  # in all lanes
+            every, reg = np.int64(lane_doubt.EVERY), lanes.target(s, f.lreg_dest)
+            lane_doubt.write(s, reg, every, doubts.of(s, f.lreg_c))
+            return DONE
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
+
 
 # Lanes (bit mask) in which LReg[lreg_dest] receives the greater value, by mode.
 _GREATER = (
@@ -204,6 +216,13 @@ class SFPSWAP(
             _exchange(s, f.lreg_dest, f.lreg_src_c, lanes.WRITABLE)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        mod = min(f.instr_mod1, np.int64(9))
+        _choose(s, mod, f.lreg_dest, f.lreg_src_c)
+        return doubts.swap(s, mod, f.lreg_dest, f.lreg_src_c)
+
 
 @njit
 def _enabled_flags(s: Any) -> None:
@@ -236,6 +255,11 @@ class SFPTRANSP(
             for i in range(4):
                 lanes.write_where(s, 4 * group + i, _FIRST + i)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        return doubts.transpose(s)
 
 
 @njit
@@ -316,6 +340,20 @@ class SFPSHFT2(
         lanes.write(s, f.lreg_dest)
         return DONE
 
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        c = doubts.of(s, f.lreg_src_c)
+        if f.instr_mod1 < 3:
+            return doubts.copied_down(s, f.instr_mod1, f.lreg_src_c)
+        if f.instr_mod1 == 5:
+            c |= doubts.of(s, f.imm12_math)
+        elif f.instr_mod1 == 6:
+            c = c if s.macro_dest[0] else doubts.of(s, f.imm12_math)
+        else:
+            c = doubts.rotated(c, f.instr_mod1 == 3)
+        return doubts.result(s, f.lreg_dest, c)
+
 
 class SFPNOP(
     Instruction, opcode=0x8F, unit="vector", facts=Sfpu(LOAD, Form.NONE, writes=Writes.NONE)
@@ -323,4 +361,7 @@ class SFPNOP(
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
         return DONE

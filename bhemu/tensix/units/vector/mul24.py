@@ -9,7 +9,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import violated
 from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.vector import indirect, sfpu
+from bhemu.tensix.units.vector import doubts, indirect, sfpu
 from bhemu.tensix.units.vector.arith import LREG_ZERO as _LREG_ZERO
 from bhemu.tensix.units.vector.fields import ThreeSources
 from bhemu.tensix.units.vector.sfpu import VA, VD
@@ -70,6 +70,9 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu
             if status:
                 return status
         return _multiply(s, f)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.factors(s, f)
 
 
 @njit

@@ -9,7 +9,7 @@ from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
-from bhemu.tensix.units.vector import sfpu
+from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.fields import SourceC
 from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT, FRACTION, HIDDEN, SIGN
 from bhemu.tensix.units.vector.sfpu import ROUND, Form, Sfpu
@@ -81,6 +81,12 @@ class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.READS
                 out[lane] = negative if x[lane] >= SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        drawn = doubts.random(s) if f.instr_mod1 == 1 else np.int64(0)
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_src_c) | drawn)
 
 
 @njit(inline="always")
@@ -194,3 +200,11 @@ class SFP_STOCH_RND(
             _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
         lanes.write(s, f.lreg_dest)
         return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        marks, drawn, mode = doubts.of(s, f.lreg_src_c), doubts.random(s), f.instr_mod1 & 7
+        if (mode == 4 or mode == 5) and f.instr_mod1 < 8:
+            marks |= doubts.of(s, f.lreg_src_b)
+        return doubts.result(s, f.lreg_dest, marks | (drawn if f.rnd_mode == 1 else 0))

@@ -1,0 +1,178 @@
+"""Lanes of the vector unit whose value no source fixes (doubt.py): marks, who sets and moves them.
+
+A doubtful Dst datum may be loaded into an LReg; from there its doubt goes wherever a lane goes:
+to other registers, to condition codes, to Dst.  Each of the cells below has one mark per lane and
+cause: bit l of `s.lane_doubt` says EXPONENT of lane l, bit 32 + l DENORMAL.  An instruction of the
+vector unit declares beside `execute` what it does to marks (`doubts`); it is called before the
+instruction executes, and only while `s.doubt[2]` says that there is a mark anywhere.
+
+Lanes whose condition code is in doubt are *open*: whether a write reaches them is not known, so
+that they hold a doubtful value afterwards whatever is written.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import njit
+from bhemu.tensix.quirks import refuse
+from bhemu.tensix.status import DONE, UNSUPPORTED, error
+
+# Cells besides LReg 0-16: the condition codes, the entries of their stack, the random state
+FLAGS, STACK, RANDOM = 17, 18, 26
+CELLS = 27
+LANES = 32
+_LOW = 0xFFFFFFFF
+EVERY = -1  # all lanes, both causes
+
+_HINT = (
+    "the Src bank held data of another format or denormals, perhaps left by an earlier program;"
+    " see FPU-EXPONENT and FPU-DENORMALS"
+)
+OPEN = error(
+    "VECTOR-DOUBT-LANES",
+    UNSUPPORTED,
+    "whether lane {lane} is enabled decides more than values of lanes here, and its condition code"
+    " was computed from a Dst datum whose value no source fixes",
+    _HINT,
+)
+REGISTER = error(
+    "VECTOR-DOUBT-REGISTER",
+    UNSUPPORTED,
+    "LReg[{reg}] of lane {lane} decides more than values of lanes here, and it was computed from a"
+    " Dst datum whose value no source fixes",
+    _HINT,
+)
+
+
+@njit(inline="always")
+def both(lanes: Any) -> Any:
+    """Marks of both causes in `lanes` (bit mask, int64)."""
+    return lanes | lanes << 32
+
+
+@njit(inline="always")
+def either(marks: Any) -> Any:
+    """Lanes (bit mask) that have a mark of any cause."""
+    return (marks | marks >> 32) & _LOW
+
+
+@njit(inline="always")
+def spread(marks: Any) -> Any:
+    """Marks of both causes where `marks` has any."""
+    return both(either(marks))
+
+
+@njit(inline="always")
+def of(s: Any, cell: Any) -> Any:
+    """Marks of a cell."""
+    return s.lane_doubt[cell]
+
+
+@njit
+def lanes_of(row: Any) -> Any:
+    """Scratch row or condition codes, (32,) uint32, as a bit mask of lanes that are not 0."""
+    found = np.int64(0)
+    for lane in range(LANES):
+        found |= np.int64(1 if row[lane] else 0) << lane
+    return found
+
+
+@njit
+def enabled(s: Any) -> Any:
+    """Marks of both causes in the lanes that are enabled."""
+    return both(lanes_of(s.cc)) if s.cc_en[0] else np.int64(EVERY)
+
+
+@njit(inline="always")
+def of_flags(s: Any) -> Any:
+    """Marks of the condition codes, 0 while these are not in use."""
+    return of(s, FLAGS) if s.cc_en[0] else np.int64(0)
+
+
+@njit
+def _lowest(lanes: Any) -> Any:
+    for lane in range(LANES):
+        if (lanes >> lane) & 1:
+            return np.int64(lane)
+    return np.int64(0)
+
+
+@njit
+def refused_by_flags(s: Any, marks: Any) -> Any:
+    """DONE, or the error of what condition codes with `marks` would decide."""
+    lanes = either(marks)
+    return refuse(s, OPEN, lane=_lowest(lanes)) if lanes else np.int64(DONE)
+
+
+@njit
+def open_refused(s: Any) -> Any:
+    """DONE, or the error of what open lanes would decide."""
+    return refused_by_flags(s, of_flags(s))
+
+
+@njit
+def refused(s: Any, reg: Any, marks: Any) -> Any:
+    """DONE, or the error of what `marks` of LReg[reg] would decide."""
+    lanes = either(marks)
+    return refuse(s, REGISTER, reg=reg, lane=_lowest(lanes)) if lanes else np.int64(DONE)
+
+
+@njit
+def is_open(s: Any, lanes: Any) -> Any:
+    """True when it is not known whether any of `lanes` (bit mask) is enabled."""
+    unsure = either(of_flags(s))
+    return lanes & unsure != 0 and lanes & either(enabled(s)) & ~unsure == 0
+
+
+@njit
+def look(s: Any) -> None:
+    """Settle whether there is a mark anywhere."""
+    found = np.int64(0)
+    for cell in range(CELLS):
+        found |= s.lane_doubt[cell]
+    for k in range(s.stage_used[0]):
+        found |= s.stage_doubt[k]
+    s.doubt[2] = 1 if found else 0
+
+
+@njit
+def put(s: Any, cell: Any, marks: Any) -> None:
+    """A cell has these marks from now on."""
+    s.lane_doubt[cell] = marks
+    look(s)
+
+
+@njit
+def write(s: Any, reg: Any, where: Any, marks: Any) -> None:
+    """LReg[reg] (0-7, 11-14, 16) has `marks` in the lanes `where`, once its write is visible."""
+    if s.stage_latency[0]:
+        s.lane_doubt_new[reg] = marks & where
+        s.doubt[2] |= 1 if marks & where else 0
+    else:
+        put(s, reg, (s.lane_doubt[reg] & ~where) | (marks & where))
+
+
+@njit
+def staged(s: Any, k: Any, reg: Any) -> None:
+    """The staged write `k` to LReg[reg] takes the marks that its instruction gave it."""
+    s.stage_doubt[k] = s.lane_doubt_new[reg] if s.doubt[2] else 0
+
+
+@njit
+def staged_lanes(s: Any, k: Any) -> Any:
+    """Lanes (bit mask) that the staged write `k` reaches, or may reach."""
+    return lanes_of(s.stage_mask[k]) | either(s.stage_doubt[k])
+
+
+@njit
+def yield_to(s: Any, k: Any, winner: Any) -> None:
+    """The staged write `k` leaves the lanes that `winner` writes to it."""
+    s.stage_doubt[k] &= ~both(lanes_of(s.stage_mask[winner]))
+
+
+@njit
+def apply(s: Any, k: Any, reg: Any) -> None:
+    """The staged write `k` to LReg[reg] becomes visible."""
+    where = both(staged_lanes(s, k))
+    s.lane_doubt[reg] = (s.lane_doubt[reg] & ~where) | s.stage_doubt[k]
