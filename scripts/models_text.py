@@ -90,15 +90,15 @@ SHORT = """## Where the model falls short
   that, not as UNPACR-NOTHING.
 * A datum in Src that has no meaning in its format (exponent bits beyond 5, left there by earlier
   work), and a denormal of SrcB in a product with Zero_Flag_disabled_src, put the results that they
-  reach in doubt, cell by cell, through Dst, SrcA, SrcB and sums, and lane by lane through LRegs and
-  condition codes of the vector unit. A doubtful cell is refused when it is packed or loaded by a core
-  (FPU-EXPONENT, FPU-DENORMALS), not before: ttsim refuses the instruction of the matrix unit,
-  whoever needs its results. The debug port of Dst shows it. A doubtful lane is refused where it would
-  decide more than values of lanes (VECTOR-DOUBT-REGISTER, VECTOR-DOUBT-LANES): what SFPCONFIG takes
-  for LaneConfig and macros, whether a row that ZEROACC cleared becomes valid, which lanes scheduled
-  instructions write, what a status register of a core shows. The union of operands counts: a result
-  that does not depend on one of them (a product with zero, a table entry that is not chosen) is in
-  doubt all the same.
+  reach in doubt, cell by cell, through Dst, SrcA, SrcB and sums, and lane by lane through LRegs
+  and condition codes of the vector unit. A doubtful cell is refused when it is packed or loaded
+  by a core (FPU-EXPONENT, FPU-DENORMALS), not before: ttsim refuses the instruction of the matrix
+  unit, whoever needs its results. The debug port of Dst shows it. A doubtful lane is refused
+  where it would decide more than values of lanes (VECTOR-DOUBT-REGISTER, VECTOR-DOUBT-LANES):
+  what SFPCONFIG takes for LaneConfig and macros, whether a row that ZEROACC cleared becomes
+  valid, which lanes scheduled instructions write, what a status register of a core shows. The
+  union of operands counts: a result that does not depend on one of them (a product with zero, a
+  table entry that is not chosen) is in doubt all the same.
 * Stochastic rounding of the matrix unit's sums and of the packer is refused (FPU-STOCHASTIC,
   PACR-ALU_ROUNDING_MODE_*), because no source names the random bits. `stochastic = SEED` models it,
   not bit-exact and noted (STOCHASTIC-MODELLED): a 32-bit shift register for sums, one for the early

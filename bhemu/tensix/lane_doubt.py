@@ -18,8 +18,8 @@ from bhemu.jit.subset import njit
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 
-# Cells besides LReg 0-16: the condition codes, the entries of their stack, the random state
-FLAGS, STACK, RANDOM = 17, 18, 26
+# Cells besides LReg 0-15: LReg 16, the condition codes, their stack, the random state
+LREG16, FLAGS, STACK, RANDOM = 16, 17, 18, 26
 CELLS = 27
 LANES = 32
 _LOW = 0xFFFFFFFF
@@ -67,6 +67,12 @@ def spread(marks: Any) -> Any:
 def of(s: Any, cell: Any) -> Any:
     """Marks of a cell."""
     return s.lane_doubt[cell]
+
+
+@njit(inline="always")
+def of_lreg(reg: Any) -> Any:
+    """Cell of LReg[reg]."""
+    return np.int64(LREG16) if reg == LREG16 else reg & 15
 
 
 @njit
@@ -131,7 +137,7 @@ def look(s: Any) -> None:
     found = np.int64(0)
     for cell in range(CELLS):
         found |= s.lane_doubt[cell]
-    for k in range(s.stage_used[0]):
+    for k in range(min(s.stage_used[0], LANES)):
         found |= s.stage_doubt[k]
     s.doubt[2] = 1 if found else 0
 
@@ -146,17 +152,18 @@ def put(s: Any, cell: Any, marks: Any) -> None:
 @njit
 def write(s: Any, reg: Any, where: Any, marks: Any) -> None:
     """LReg[reg] (0-7, 11-14, 16) has `marks` in the lanes `where`, once its write is visible."""
+    cell = of_lreg(reg)
     if s.stage_latency[0]:
-        s.lane_doubt_new[reg] = marks & where
+        s.lane_doubt_new[cell] = marks & where
         s.doubt[2] |= 1 if marks & where else 0
     else:
-        put(s, reg, (s.lane_doubt[reg] & ~where) | (marks & where))
+        put(s, cell, (s.lane_doubt[cell] & ~where) | (marks & where))
 
 
 @njit
 def staged(s: Any, k: Any, reg: Any) -> None:
     """The staged write `k` to LReg[reg] takes the marks that its instruction gave it."""
-    s.stage_doubt[k] = s.lane_doubt_new[reg] if s.doubt[2] else 0
+    s.stage_doubt[k] = s.lane_doubt_new[of_lreg(reg)] if s.doubt[2] else 0
 
 
 @njit
@@ -175,4 +182,5 @@ def yield_to(s: Any, k: Any, winner: Any) -> None:
 def apply(s: Any, k: Any, reg: Any) -> None:
     """The staged write `k` to LReg[reg] becomes visible."""
     where = both(staged_lanes(s, k))
-    s.lane_doubt[reg] = (s.lane_doubt[reg] & ~where) | s.stage_doubt[k]
+    cell = of_lreg(reg)
+    s.lane_doubt[cell] = (s.lane_doubt[cell] & ~where) | s.stage_doubt[k]

@@ -321,7 +321,7 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     first = _first_row(s, t, mode, row, wide)
     column = _U((row & 2) << 3)
     if s.doubt[0]:
-        marks = np.int64(0) if mode == _ZEROS else lane_doubt.of(s, reg)
+        marks = np.int64(0) if mode == _ZEROS else lane_doubt.of(s, lane_doubt.of_lreg(reg))
         status = dst_doubt.hold_stored(s, first, row & 2, wide, marks)
         if status != DONE:
             return status

@@ -49,7 +49,8 @@ def to(s: Any, reg: Any, marks: Any) -> Any:
     """Something with `marks` is written to LReg[reg] in the enabled lanes; constants stay."""
     if reg < lanes.WRITABLE or reg == staging.BONUS:
         where = lane_doubt.enabled(s) | lane_doubt.spread(lane_doubt.of_flags(s))
-        lane_doubt.write(s, reg, where, _written(s, lane_doubt.of(s, reg), marks))
+        old = lane_doubt.of(s, lane_doubt.of_lreg(reg))
+        lane_doubt.write(s, reg, where, _written(s, old, marks))
     return np.int64(DONE)
 
 
