@@ -18,6 +18,7 @@ from bhemu.tile import Tile
 from bhemu.why.findings import Finding
 from bhemu.why.walk import MOST, ChipWalk, Walk
 
+_SLICE = 20_000  # clock units
 SECONDS, AT_MOST = 40.0, 200.0  # of the processor, and on the clock, for all checks of one question
 
 
@@ -193,10 +194,12 @@ class Context:
 
     @cached_property
     def reach(self) -> int:
-        """The clock at the end of the run; of a chip that came to its limit that, or not long
-        after, at which its last transfer was delivered: what follows is what goes on for ever."""
+        """The clock at the end of the run; of one that went on for ever that, or not long after, at
+        which a word was executed or L1 changed, of a chip at which a transfer was delivered."""
         seen = self.symptom.machine
-        if not self.is_chip or not isinstance(self.symptom.error, Limit):
+        if not self.is_chip:
+            return self._last_change() if self.symptom.hangs else self.end
+        if not isinstance(self.symptom.error, Limit):
             return self.end
         chip, rounds = self.launch(**self.alone), 64
         with suppress(BhemuError):
@@ -205,6 +208,18 @@ class Context:
                     break
                 rounds *= 2
         return min(int(chip.clock), int(seen.clock))
+
+    def _last_change(self) -> int:
+        tile, reached, seen = self.launch(), 0, b""
+        with suppress(BhemuError):
+            while tile.clock < self.end:
+                reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
+                now = tile.state.executed.tobytes() + tile.state.l1.tobytes()
+                if now != seen:
+                    reached, seen = tile.clock, now
+                if reason != "limit":
+                    break
+        return int(reached) or self.end
 
 
 def unsaved(program: schema.Program) -> schema.Program:

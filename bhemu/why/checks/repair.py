@@ -141,7 +141,7 @@ CHECK = Check(
     " ends and all outputs are as expected; that line is named, with what to write",
     misses="bugs that take more than one change, or a value that nobody would guess; several lines"
     " may cure the same symptom, then the likeliest come first",
-    cost="only where a run went wrong: up to 20 s of runs of the program",
+    cost="only where a run went wrong: runs of the program, bounded in their instructions: 5 to 20 s",
     applies=_applies,
     run=_run,
 )

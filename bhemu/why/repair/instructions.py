@@ -56,6 +56,7 @@ _ORDERED = (SUB, SH1ADD, SH2ADD, SH3ADD)  # the order of operands matters
 add = ADD.assemble
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
 _UNROLLED = 16  # stores of one line
+_CONDITION, _STORE = 1.7, 1.8  # costs
 
 
 def _numbers(value: int, step: int) -> Iterator[int]:
@@ -93,8 +94,8 @@ def changes(word: int) -> Iterator[tuple[int, str]]:
         yield ZEXT_H.assemble(word >> 7 & 31, word >> 15 & 31), "and with 0xffff"
         yield addi(word >> 7 & 31, word >> 15 & 31, 0), "no mask"
     if issubclass(cls, Shift):
-        for amount in _numbers(word >> 20 & 31, 1):
-            if 0 <= amount < 32:
+        for amount in dict.fromkeys([*_numbers(word >> 20 & 31, 1), *range(32)]):
+            if 0 <= amount < 32 and amount != word >> 20 & 31:
                 yield word & ~(31 << 20) | amount << 20, f"{cls.name} by {amount}"
     elif issubclass(cls, Upper):
         for value in _numbers(cls.imm.get(word), 0x1000):
@@ -192,6 +193,16 @@ def _computes(word: int) -> bool:
     return cls is not None and issubclass(cls, Shift) and word >> 7 & 31 not in (0, SP)
 
 
+def left_out(code: Code, core: int) -> Iterator[Edit]:
+    """Each store and each condition left out."""
+    for pc, word in sorted(code.words[core].items()):
+        cls = decode(word)
+        if cls is None or not issubclass(cls, Store | Branch) or word >> 15 & 31 == SP:
+            continue
+        cost = _CONDITION if issubclass(cls, Branch) else _STORE
+        yield Edit(core, ((pc, (NOP,)),), f"leave out this {cls.name}", cost)
+
+
 def _changed(code: Code, core: int) -> Iterator[Edit]:
     for pc, word in sorted(code.words[core].items()):
         cls = decode(word)
@@ -199,8 +210,6 @@ def _changed(code: Code, core: int) -> Iterator[Edit]:
             continue
         if (word >> 7 & 31) == SP or (word >> 15 & 31) == SP:
             continue
-        if issubclass(cls, Store | Branch):
-            yield Edit(core, ((pc, (NOP,)),), f"leave out this {cls.name}", 1.8)
         for number, (other, text) in enumerate(changes(word)):
             yield Edit(core, ((pc, (other,)),), text, 1.7 + number / 100)
         for instead, text in _constant(word):

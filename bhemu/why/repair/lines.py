@@ -1,6 +1,7 @@
 """Edits of a whole source line: what the compiler has spread over several instructions."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
@@ -12,6 +13,7 @@ from bhemu.tensix.insn import disassemble
 from bhemu.why.repair.edits import Edit, pushing, storing
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.words import Known, known_values, word_changes
 
 _MOST = 16  # sites of a line that are changed together
 _BOUND, _ALIKE, _LATER = 1.72, 1.02, 0.05  # costs; the last of a first value that is later
@@ -33,10 +35,26 @@ def alike(code: Code, sites: list[Site], lines: Lines) -> Iterator[Edit]:
         if where.line is not None and len(site.values) == 1:
             key = site.core, where.function, where.file, where.line, _kind(site)
             found.setdefault(key, []).append(site)
+    known = known_values(sites)
     for group in found.values():
         values = [site.values[0] for site in group]
         if len(set(values)) > 1 and len(group) <= _MOST:
+            yield from _fields(code, group, values, known)
             yield from _changed_alike(code, group, values)
+
+
+def _fields(code: Code, group: list[Site], values: list[int], known: Known) -> Iterator[Edit]:
+    """A field that is the same in all words of a line changed in all of them."""
+    if not pushes(group[0]):
+        return
+    first, same = values[0], (1 << 32) - 1
+    for value in values:
+        same &= ~(value ^ first)
+    for other, text, far in word_changes(first, known):
+        mask = other ^ first
+        if mask and not mask & ~same and not mask >> 24:
+            edit = _edit(code, group, [value ^ mask for value in values], "")
+            yield replace(edit, text=text, cost=_ALIKE + far)
 
 
 def _changed_alike(code: Code, group: list[Site], values: list[int]) -> Iterator[Edit]:

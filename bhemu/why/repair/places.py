@@ -1,14 +1,26 @@
 """The source line of an instruction: the caller's where the compiler inlined a library."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from bhemu.errors import Where
 from bhemu.report import instruction, where_core
+from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Pushed, Store
+from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.repair.sites import Code
 
+_AHEAD = 16  # instructions
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
+
+
+def _at(where: Where, other: Where) -> Where:
+    """An instruction with the source of another one."""
+    return replace(
+        where, function=other.function, file=other.file, line=other.line, inlined=other.inlined
+    )
 
 
 class Lines:
@@ -36,11 +48,16 @@ class Lines:
             where = where_core(self.tile, core, pc, **instruction(self.tile, pc))
             if where.line == 0:
                 where = self._near(where, core, pc)
+            else:
+                where = self._accessed(where, core, pc)
             self._known[key] = self._outward(where)
         return self._known[key]
 
     def _near(self, where: Where, core: int, pc: int) -> Where:
-        """The place of what the compiler names no line for: that of the kernel nearby."""
+        """The place of what the compiler names no line for: of who uses its result, or nearby."""
+        user = self._user(core, pc)
+        if user is not None:
+            return _at(where, where_core(self.tile, core, user))
         near, before = where, pc
         while near.line == 0 and before - 4 in self._code.words.get(core, {}):
             before -= 4
@@ -49,6 +66,43 @@ class Lines:
         if near.inlined:
             function, file, line = near.inlined[-1]
         return replace(where, file=file, line=line, function=function, inlined=())
+
+    def _user(self, core: int, pc: int) -> int | None:
+        """The next instruction with a line that uses the result of one."""
+        found = (
+            other for other in self._users(core, pc) if where_core(self.tile, core, other).line
+        )
+        return next(found, None)
+
+    def _users(self, core: int, pc: int) -> Iterator[int]:
+        """Instructions behind one that use its result, and what the last of them makes of it."""
+        words = self._code.words.get(core, {})
+        result = words.get(pc, 0) >> 7 & 31
+        for other in range(pc + 4, pc + 4 * _AHEAD, 4):
+            cls: Any = decode(words.get(other, 0))
+            if cls is None or not result or other not in words:
+                return
+            reads = [getattr(cls, name, None) for name in ("rs1", "rs2")]
+            writes = not issubclass(cls, Store | Branch)
+            if result in [field.get(words[other]) for field in reads if field is not None]:
+                yield other
+                result = words[other] >> 7 & 31 if writes else 0
+            elif writes and words[other] >> 7 & 31 == result:
+                return
+
+    def _accessed(self, where: Where, core: int, pc: int) -> Where:
+        """The place of the load or store whose address an instruction of a caller computes."""
+        word = self._code.words.get(core, {}).get(pc, 0)
+        cls: Any = decode(word)
+        if cls is None or issubclass(cls, Load | Store | Branch | Jump | IndirectJump | Pushed):
+            return where
+        for other in self._users(core, pc):
+            kind: Any = decode(self._code.words[core][other])
+            used = where_core(self.tile, core, other)
+            if issubclass(kind, Load | Store) and used.inlined[-1:] != where.inlined[-1:]:
+                if len(used.inlined) > len(where.inlined):
+                    return _at(where, used)
+        return where
 
     def _outward(self, where: Where) -> Where:
         inner = where

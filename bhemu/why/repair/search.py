@@ -1,4 +1,4 @@
-"""The search for changes that make a wrong run right, the likeliest kinds first, within a time."""
+"""The search for changes that make a wrong run right, the likeliest kinds first, within bounds."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
-from bhemu.why.repair import insertions, instructions, lines, words
+from bhemu.why.repair import insertions, instructions, lines, sequences, words
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.files import FileEdits
@@ -25,10 +25,12 @@ from bhemu.why.repair.waits import Waits
 
 _ROOM = 1 << 10  # bytes for instructions that are added
 _REACH = 1 << 20
-SECONDS, AT_MOST = 15.0, 120.0  # of the processor, and on the clock
-_FILES = 8.0  # of the processor, for changes of PROGRAM.toml
+# Work as trials count it: the same bounds, and so the same cures, on every machine.
+WORK = 6_000_000_000  # instructions, of some 2 ns
+_FILES = 2_400_000_000  # more for changes of PROGRAM.toml
 _SHARE = 0.6
-_LONGER = 4.0  # seconds of the processor that a kind still has once a cure is likely the one
+_LONGER = 1_500_000_000  # that a kind still has once a cure is likely the one
+_AT_MOST = 180.0  # seconds on the clock, where a machine is that slow
 _PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 SURE = 1.3  # a cure that costs no more is likely the one
@@ -110,6 +112,7 @@ class Part:
         )
         flags = waiting.flags(self.code, self.sites, self.tile, waits)
         yield waiting.stores(self.code, self.tile, waits)
+        yield waiting.unanswered(self.code, self.tile, waits, self.lines)
         yield waiting.messages(self.code, self.sites, waits)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
@@ -117,12 +120,23 @@ class Part:
         yield lines.alike(self.code, self.sites, self.lines)
         yield lines.targets(self.code, self.sites, self.lines)
         yield words.exchanges(self.code, groups)
+        yield (
+            edit
+            for core in self.code.words
+            for edit in sequences.exchanges(self.code, self.sites, self.lines, core)
+        )
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
+        yield (edit for core in self.code.words for edit in instructions.left_out(self.code, core))
         yield (
             edit
             for core in self.code.words
             for edit in instructions.edits(self.code, core, self.lines)
+        )
+        yield (
+            edit
+            for core in self.code.words
+            for edit in sequences.steps(self.code, self.sites, self.lines, core, self.room)
         )
         yield (
             edit for core in self.code.words for edit in lines.bounds(self.code, core, self.lines)
@@ -140,29 +154,29 @@ class Search:
         self._waits = waits or Waits()
         self.parts = [Part(n, self.trials) for n in range(len(self.trials.bench.parts))]
         self.cures: list[Cure] = []
+        self._began = time.monotonic()
 
-    def run(self, seconds: float = SECONDS) -> list[Cure]:
+    def run(self, work: int = WORK) -> list[Cure]:
         """The changes that cure, the likeliest first; rarer kinds where none is likely."""
-        began, until = time.monotonic(), time.process_time() + seconds
-
-        def late(share: float) -> bool:
-            now = time.process_time()
-            return now > share or time.monotonic() - began > AT_MOST
-
         self._files()
+        done = self.trials.work
+        until = done.done + work
         for tier in zip_longest(*(part.tiers(self._waits) for part in self.parts), fillvalue=()):
-            now = time.process_time()
-            share = now + _SHARE * (until - now)  # so that every kind has its turn
+            share = done.done + int(_SHARE * (until - done.done))  # so that every kind has its turn
             for part, edits in zip(self.parts, tier, strict=True):
                 for edit in edits:
-                    if late(share):
+                    if self._late(share):
                         break
                     if self.trials.is_right(partial(edit.apply, room=part.room), part.number):
                         if self._cured(part, edit) <= SURE:
-                            share = min(share, time.process_time() + _LONGER)
+                            share = min(share, done.done + _LONGER)
             if any(cure.cost <= SURE for cure in self.cures):
                 break
         return self._best()
+
+    def _late(self, until: int) -> bool:
+        """Whether the work that may be done is done."""
+        return self.trials.work.done > until or time.monotonic() - self._began > _AT_MOST
 
     @staticmethod
     def _order(cure: Cure) -> tuple[float, bool, int]:
@@ -174,9 +188,9 @@ class Search:
     def _files(self) -> None:
         if self.trials.program.path is None:
             return
-        until = time.process_time() + _FILES
+        until = self.trials.work.done + _FILES
         for one in FileEdits(self.trials).every():
-            if time.process_time() > until:
+            if self._late(until):
                 break
             if one.cures():
                 where = Where(file="PROGRAM.toml", line=one.line)

@@ -1,6 +1,7 @@
 """Runs of a program with a change in it: does it end as it should, with the right outputs?"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,21 +13,32 @@ from bhemu.tile import Tile
 from bhemu.why.repair.bench import bench_of
 
 _LEAST, _TIMES = 200_000, 3  # clock units that a changed run may take, and times the first run's
+# What a trial costs, as instructions: itself, of a chip, a tile put back, a Tensix word, a launch.
+_TRIAL, _CHIP, _TILE, _WORD, _LAUNCH = 40_000, 400_000, 100_000, 40, 10_000_000
+
+
+@dataclass
+class Work:
+    """What the trials of one search have cost, in instructions: the same on every machine."""
+
+    done: int = 0
 
 
 class Trials:
     """One tile or chip on which a program is run again and again from its launch on.
 
-    `clock`: when the unchanged run ended; `seconds`: after which a run is given up.
+    `clock`: when the unchanged run ended; `work` is counted up.
     """
 
     def __init__(
-        self, program: Program, clock: int, quantum: int = QUANTUM, seconds: float = 2.0
+        self, program: Program, clock: int, quantum: int = QUANTUM, work: Work | None = None
     ) -> None:
-        self.program, self._quantum = program, quantum
+        self.program, self._clock, self._quantum = program, clock, quantum
+        self.work = work or Work()
         self.bench = bench_of(program, quantum)
         self._limit = max(_LEAST, _TIMES * (clock - self.bench.first_clock))
-        self._seconds = seconds
+        self._tiles = [tile for part in self.bench.parts for tile in part]
+        self._before = self._acts()
         self._wrong: set[bytes] = set()
         self._plain: bytes | None = None  # L1 after the unchanged run, of one tile
         self._left: npt.NDArray[np.uint32] | None = None
@@ -40,7 +52,8 @@ class Trials:
 
     def of(self, program: Program) -> "Trials":
         """The same for another program."""
-        return Trials(program, self._limit, self._quantum, self._seconds)
+        self.work.done += _LAUNCH * len(self._tiles)
+        return Trials(program, self._clock, self._quantum, self.work)
 
     def begin(self) -> Tile:
         """As it was launched; the first tile."""
@@ -50,9 +63,20 @@ class Trials:
     def ends(self) -> bool:
         """Run on; whether the program comes to its end."""
         self.count += 1
-        for tile in (tile for part in self.bench.parts for tile in part):
+        for tile in self._tiles:
             tile.state.flush[:] = 1
-        return self.bench.ends(self._limit, self._seconds)
+        try:
+            return self.bench.ends(self._limit)
+        finally:
+            once = _CHIP if self.program.is_chip else _TRIAL
+            self.work.done += once + _TILE * len(self._tiles) + self._acts() - self._before
+
+    def _acts(self) -> int:
+        """Instructions and words that the tiles have executed, as instructions."""
+        return sum(
+            int(tile.state.retired.sum()) + _WORD * int(tile.state.executed.sum())
+            for tile in self._tiles
+        )
 
     def is_right(self, change: Callable[[Tile], None], part: int = 0) -> bool:
         """Whether the program ends and all its outputs are as expected after `change`.
@@ -100,6 +124,7 @@ class Trials:
             self.is_right(lambda tile: None)
             outputs = [spec if i == number else s for i, s in enumerate(self.program.outputs)]
             return self._ended and self._agree(outputs)
+        self.work.done += _TRIAL
         if self._plain is None:
             self.is_right(lambda tile: None)
             self._plain = self.tile.state.l1.tobytes() if self._ended else b""

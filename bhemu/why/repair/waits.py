@@ -8,10 +8,11 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.hang.stores import Stored, code_stores
 from bhemu.memmap import CORE_NAMES, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.asm import addi, li, sw
-from bhemu.riscv.formats import Store
+from bhemu.riscv.formats import Branch, Store
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
-from bhemu.why.repair.edits import Edit, moves, storing
+from bhemu.why.repair.edits import NOP, Edit, moves, storing
+from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code, Site
 
 _NEAR = 64  # bytes: words that belong together
@@ -128,6 +129,27 @@ def messages(code: Code, sites: list[Site], waits: Waits) -> Iterator[Edit]:
             words = (held, *li(free[-1], to), sw(held >> 20 & 31, free[-1]))
             text = f"the same message to {CORE_NAMES[reader]} is missing behind this"
             yield Edit(writer, ((site.pc, words),), text, 1.25 - number / 10_000)
+
+
+_UNANSWERED = 0.95  # that somebody waits for what all others have answered at another word
+
+
+def unanswered(code: Code, tile: Tile, waits: Waits, lines: Lines) -> Iterator[Edit]:
+    """The wait for a word that no core stores, where each other core has a word beside it."""
+    for poller, address, _ in waits.polled:
+        near = set(range(address - _NEAR, address + _NEAR))
+        others = {core: set(code_stores(tile, core).stores) for core in code.words}
+        others.pop(poller, None)
+        if not others or not all(near & stored for stored in others.values()):
+            continue
+        if any(address in stored for stored in others.values()):
+            continue
+        for pc, word in code.words.get(poller, {}).items():
+            cls, where = decode(word), lines.where(poller, pc)
+            waiting = (where.core, where.file, where.line) in waits.lines
+            if waiting and cls is not None and issubclass(cls, Branch):
+                text = f"nobody stores to {address:#x}: this wait is one too many"
+                yield Edit(poller, ((pc, (NOP,)),), text, _UNANSWERED)
 
 
 def flags(code: Code, sites: list[Site], tile: Tile, waits: Waits) -> Iterator[Edit]:
