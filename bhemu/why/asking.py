@@ -7,7 +7,9 @@ from bhemu.errors import BhemuError, Limit
 from bhemu.hang.explore import livelock
 from bhemu.hang.waitgraph import no_progress
 from bhemu.launched import Ended, Launched
-from bhemu.why import checks
+from bhemu.program.outputs import OutputResult
+from bhemu.tile import Tile
+from bhemu.why import checks, elsewhere, explained, senders
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_output, place
@@ -43,8 +45,15 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += overwritten(tile, error)
     found += unreached(asked, error)
     if error is None:
-        found += [of_output(tile, target.program, one) for one in asked.symptom.wrong]
-    return checks.likeliest([*found, *checks.findings(asked, checks.fitting(asked))])
+        found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
+    found = [*found, *checks.findings(asked, checks.fitting(asked))]
+    return checks.likeliest(explained.ranked(asked, found))
+
+
+def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> Finding:
+    """A wrong output, with who wrote it, or wrote elsewhere instead."""
+    found = of_output(tile, asked.program, result)
+    return senders.named(asked, result, elsewhere.named(asked, found))
 
 
 def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:

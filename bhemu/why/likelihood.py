@@ -9,6 +9,7 @@ LIKELY = {
     "jump": 100,
     "limit": 99,  # the program is right and needs more time
     "overwritten": 99,  # what a hang waits for was there
+    "cure of a conflict": 99,  # one value, with which no conflict is left in any schedule
     "race": 98,
     "header": 97,  # an address that is off by the header of 16 bytes
     "slot": 96,

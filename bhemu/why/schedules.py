@@ -69,7 +69,8 @@ def witness(context: Context, *, late: bool = False) -> Witness | None:
             continue
         outcome = context.again(**other.options)
         if not outcome.same(context.symptom):
-            return Witness(Schedule(context.quantum), other, outcome)
+            found = context.facts["witness"] = Witness(Schedule(context.quantum), other, outcome)
+            return found
     return None
 
 

@@ -134,6 +134,9 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
+    if (own := _before_own_word(conflict)) is not None:
+        text = "for a word that its core has pushed before may still need what is there"
+        return own, text, "load TTSync (tensix_sync) before it"
     for event, other in ((second, first), (first, second)):
         if races.has_waited(event):
             continue
@@ -151,6 +154,16 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     text = f"{_COUNT} does not cover the other side's access"
     advice = "count posts and gets, and look whether both sides mean this place"
     return races.poll_for(second, first) or second.step, text, advice
+
+
+def _before_own_word(conflict: Conflict) -> Step | None:
+    """The access of a core to a GPR that a word pushed by itself has yet to use."""
+    sides = (conflict.first.step, conflict.second.step)
+    words = [step for step in sides if isinstance(step, Word)]
+    others = [step for step in sides if not isinstance(step, Word)]
+    if len(words) != 1 or touched.kind(conflict.place) != "GPR":
+        return None
+    return others[0] if others[0].core == words[0].core else None
 
 
 def _ignored(races: Races, first: Event, second: Event) -> bool:

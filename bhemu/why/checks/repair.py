@@ -74,7 +74,8 @@ def _line_of(cure: Cure, sources: Sources) -> Where:
     return where
 
 
-def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
+def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
+    """A cure, the `rank`-th from 0, of a run that ended so."""
     told, victim = _victim(seen)
     outputs = sum(one.report is not None for one in seen.results)
     then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
@@ -107,7 +108,7 @@ def _run(context: Context) -> Sequence[Finding]:
         return [found]
     waits = waits_of(context.symptom.error, context.tile)
     clock = min(int(context.symptom.machine.clock), _LONGER * context.reach)
-    search = Search(context.program, clock, context.quantum, waits)
+    search = context.facts["search"] = Search(context.program, clock, context.quantum, waits)
     return list(_findings(search, context.symptom))
 
 
@@ -131,7 +132,7 @@ def _too_short(context: Context) -> Finding | None:
 
 def _findings(search: Search, seen: Outcome) -> Iterator[Finding]:
     for rank, cure in enumerate(search.run()[:_MOST]):
-        yield _finding(search, cure, rank, seen)
+        yield finding(search, cure, rank, seen)
 
 
 CHECK = Check(
@@ -141,7 +142,7 @@ CHECK = Check(
     " ends and all outputs are as expected; that line is named, with what to write",
     misses="bugs that take more than one change, or a value that nobody would guess; several lines"
     " may cure the same symptom, then the likeliest come first",
-    cost="only where a run went wrong: runs of the program, bounded in their instructions: 5 to 20 s",
+    cost="only where a run went wrong: runs of the program, bounded in what they do: 5 to 20 s",
     applies=_applies,
     run=_run,
 )

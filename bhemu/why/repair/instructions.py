@@ -1,6 +1,7 @@
 """Edits of the cores' own instructions: constants, branches, widths, stores to memory."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from bhemu.riscv.asm import SP, addi, li
 from bhemu.riscv.formats import (
@@ -52,11 +53,12 @@ _SISTERS = (
     (BEQ, BNE), (BLT, BGE), (BLTU, BGEU), (LB, LBU, LH, LHU, LW), (SB, SH, SW), (ADD, SUB),
     (SH1ADD, SH2ADD, SH3ADD, ADD), (DIV, REM), (DIVU, REMU),
 )  # fmt: skip
+_BOUNDS, _LESS = ((BGEU, BLTU), (BGE, BLT)), (BLTU, BLT)  # a >= b and b < a
 _ORDERED = (SUB, SH1ADD, SH2ADD, SH3ADD)  # the order of operands matters
 add = ADD.assemble
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
 _UNROLLED = 16  # stores of one line
-_CONDITION, _STORE = 1.7, 1.8  # costs
+_CONDITION, _STORE, _LOOP = 1.7, 1.8, 1.86  # costs of leaving out: a loop may be a wait
 
 
 def _numbers(value: int, step: int) -> Iterator[int]:
@@ -68,15 +70,26 @@ def _numbers(value: int, step: int) -> Iterator[int]:
             yield one
 
 
+def _sisters(word: int, cls: Any) -> Iterator[tuple[int, str]]:
+    """Another instruction with the same operands; a bound counted in or not."""
+    for one, two in _BOUNDS:
+        if cls in (one, two):
+            bound = two if cls is one else one
+            a, b = word >> 15 & 31, word >> 20 & 31
+            swapped = word & ~(0x3FF << 15) & ~cls.mask | bound.match | b << 15 | a << 20
+            yield swapped, "the bound counted in" if cls in _LESS else "the bound not counted in"
+    for sisters in _SISTERS:
+        for other in sisters if cls in sisters else ():
+            if other is not cls:
+                yield word & ~cls.mask | other.match, f"{other.name} instead of {cls.name}"
+
+
 def changes(word: int) -> Iterator[tuple[int, str]]:
     """(other instruction, what is different)."""
     cls = decode(word)
     if cls is None:
         return
-    for sisters in _SISTERS:
-        for other in sisters if cls in sisters else ():
-            if other is not cls:
-                yield word & ~cls.mask | other.match, f"{other.name} instead of {cls.name}"
+    yield from _sisters(word, cls)
     pushed = decode_word(word & ~0xFFF) if cls is LUI else None
     if cls is LUI and pushed is None and 0 < word >> 24 < _OPCODES:
         for opcode in REGISTRY:
@@ -199,7 +212,8 @@ def left_out(code: Code, core: int) -> Iterator[Edit]:
         cls = decode(word)
         if cls is None or not issubclass(cls, Store | Branch) or word >> 15 & 31 == SP:
             continue
-        cost = _CONDITION if issubclass(cls, Branch) else _STORE
+        ahead = issubclass(cls, Branch) and cls.offset.get(word) > 0
+        cost = _CONDITION if ahead else _STORE if issubclass(cls, Store) else _LOOP
         yield Edit(core, ((pc, (NOP,)),), f"leave out this {cls.name}", cost)
 
 

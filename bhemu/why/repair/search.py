@@ -127,6 +127,11 @@ class Part:
         )
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
+        yield from self._of_cores()
+        yield insertions.repeats(self.code, groups)
+
+    def _of_cores(self) -> Iterator[Iterator[Edit]]:
+        """Edits of what the cores compute."""
         yield (edit for core in self.code.words for edit in instructions.left_out(self.code, core))
         yield (
             edit
@@ -141,7 +146,6 @@ class Part:
         yield (
             edit for core in self.code.words for edit in lines.bounds(self.code, core, self.lines)
         )
-        yield insertions.repeats(self.code, groups)
 
 
 class Search:

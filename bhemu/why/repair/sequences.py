@@ -17,6 +17,7 @@ from bhemu.why.repair.words import is_template
 
 _MOST = 8  # sites of a line that are copies of each other
 _SEQUENCE, _STEP, _BACK, _EXCHANGED = 1.6, 1.66, 0.02, 1.28  # costs
+_GOES_ON = 0.2  # how much less likely a step is missing where values change already
 _COUNTER = 0x3F0  # in the room for added instructions
 add, mul = ADD.assemble, MUL.assemble
 Changed = tuple[int, tuple[int, ...]]
@@ -49,8 +50,9 @@ def steps(code: Code, sites: list[Site], lines: Lines, core: int, room: int) -> 
                 text = f"{name}: {first:#x}, {value:#x} and so on by {by:+#x}"
                 code_of = tuple(_counted(code, site, room, by, first) for site in group)
                 yield Edit(core, code_of, text, _SEQUENCE)
+        more = _GOES_ON * any(len(site.values) > 1 for site in group)
         for bit in range(24 if pushes(group[0]) else 14):
-            for by, cost in ((1 << bit, _STEP), (-1 << bit, _STEP + _BACK)):
+            for by, cost in ((1 << bit, _STEP + more), (-1 << bit, _STEP + more + _BACK)):
                 code_of = tuple(_counted(code, site, room, by, None) for site in group)
                 yield Edit(core, code_of, f"{name} is to go on by {by:+#x} each time", cost)
 

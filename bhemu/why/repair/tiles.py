@@ -18,6 +18,8 @@ from bhemu.why.repair.trial import Trials
 Cures = Callable[[], bool]
 _NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
 _SWAP = 0.6  # of two arguments
+_GENEROUS = 1.9  # of a semaphore that lets somebody go on earlier
+_NEAR, _AGREED = 1.3, 1.95  # of a number next to the argument; where other kernels have that too
 
 
 def exchanges(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
@@ -44,7 +46,8 @@ def semaphores(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, flo
                     held = (*part.semaphores[:k], other, *part.semaphores[k + 1 :])
                     program = _with(trials.program, number, replace(part, semaphores=held))
                     text = f"semaphore {k} is {other} at first instead of {value}"
-                    yield line, text, 0.8, _launches(trials, program)
+                    cost = _GENEROUS if other > value else 0.8
+                    yield line, text, cost, _launches(trials, program)
 
 
 def _unlike(cores: Any, a: str, b: str) -> float:
@@ -108,9 +111,10 @@ def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tup
     for one in dict.fromkeys(likely):
         if one != value:
             yield one, 0.6
+    agreed = now > 1 and sisters.count(value) > 1
     for other in (now + 1, now - 1, 2 * now, now // 2):
         if other >= 0 and other != now:
-            yield f"u32:{other}", 1.3
+            yield f"u32:{other}", _AGREED if agreed else _NEAR
 
 
 def _put(trials: Trials, number: int, core: CoreSpec, changed: tuple[str, ...]) -> Cures:

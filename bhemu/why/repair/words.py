@@ -27,6 +27,7 @@ from bhemu.why.repair.edits import (
 from bhemu.why.repair.sites import Code, Site, pushes
 
 Known = dict[tuple[str, str], frozenset[int]]
+_MODES, _SECTIONS = ("", "addr_mode"), 8  # of all instructions
 
 
 def _by_word(fields: object) -> dict[int, list[tuple[str, Field]]]:
@@ -42,6 +43,7 @@ _CLEARED = 0.02  # how much less likely it is that a size or stride was meant to
 _SAME = 0.01  # how much likelier it is that a field was meant to be as another of its word
 _LATER = 0.05  # of values taken in turn, that the first should be a later one
 _UNUSED = 0.02  # how much less likely it is that a field matters that is 0 all over the program
+_SPARE = 0.02  # how much likelier an address mode is that is set up and that no word names
 _EXCHANGED = 0.04  # how far away it is that two operands were meant the other way round
 _MADE = 0.75  # another instruction is rather chosen where the word is made
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
@@ -97,9 +99,10 @@ def word_changes(word: int, known: Known) -> Iterator[Change]:
         more = _GENEROUS.get((cls.name, field.name), 0.0) + _UNUSED * (kept == {0})
         if field.width < 4:
             kept = frozenset()  # any value is known there
+        spare = known.get(_MODES, frozenset()) if field.name == _MODES[1] else frozenset()
         for other, far in alternatives(now, field.width, kept):
             text = f"{cls.name} {field.name}={other:#x} instead of {now:#x}"
-            yield field.put(word, other), text, far + more
+            yield field.put(word, other), text, far + more - _SPARE * (other in spare)
     for one, two in combinations(cls.fields, 2):
         a, b = one.get(word), two.get(word)
         if a != b and max(a, b) < 1 << min(one.width, two.width) and min(one.width, two.width) > 2:
@@ -167,7 +170,21 @@ def known_values(sites: list[Site]) -> Known:
     written |= {(at - GPR_BASE) // 4 % 64 for at in stored if GPR_BASE <= at < GPR_END}
     for mnemonic, name in (("WRCFG", "gpr_address"),):
         found[mnemonic, name] = found.get((mnemonic, name), set()) | written
+    found[_MODES] = _spare_modes(found)
     return {key: frozenset(sorted(values)[:8]) for key, values in found.items()}
+
+
+def _spare_modes(found: dict[tuple[str, str], set[int]]) -> set[int]:
+    """The address modes of the matrix and vector unit that are set up, and named by no word."""
+    registers = found.get(("SETC16", "setc16_reg"), set())
+    first = thread_fields.ADDR_MOD_DST_SEC0_DestIncr.word
+    named = {
+        value
+        for (mnemonic, field), values in found.items()
+        if field == _MODES[1] and mnemonic not in ("PACR", "UNPACR")
+        for value in values
+    }
+    return {word - first for word in registers if 0 <= word - first < _SECTIONS} - named
 
 
 def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:

@@ -1,0 +1,140 @@
+"""Which conflicts a cure explains: those that are gone from the run once it is in place.
+
+A wrong address or half of Dst is a conflict with who uses that place by right. Whom it blames can
+be wrong then; a change of one value that takes it away and makes the run right is not.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from bhemu.riscv.formats import Branch, Pushed, Store
+from bhemu.riscv.isa import decode
+from bhemu.tensix.insn import decode as decode_word
+from bhemu.why import checks
+from bhemu.why.check import Context
+from bhemu.why.checks import repair
+from bhemu.why.findings import Finding
+from bhemu.why.likelihood import likely
+from bhemu.why.repair.edits import NOP
+from bhemu.why.repair.search import WORK, Cure, Search
+
+_CONFLICTS = ("races", "barriers")
+_LIKELY = 1.1  # cost of a cure of another schedule
+
+
+@dataclass
+class _Cured(Context):
+    """The program with a change in its code."""
+
+    change: Callable[[Any], None] = lambda machine: None
+
+    def launch(self, **options: Any) -> Any:
+        """The changed program once more."""
+        machine = super().launch(**options)
+        self.change(machine)
+        return machine
+
+
+def ranked(context: Context, found: list[Finding]) -> list[Finding]:
+    """The findings; behind a cure the conflicts that it explains."""
+    search: Search | None = context.facts.get("search")
+    if search is None:
+        return _of_schedule(context, found)
+    cures = [one for one in checks.likeliest(found) if one.check == "repair"]
+    known = {one.text: one for one in search.cures}
+    cure = known.get(cures[0].advice) if cures else None
+    if cure is None or not _is_value(search, cure):
+        return found
+    return _behind(context, search, cure, cures[0], found)
+
+
+def _behind(
+    context: Context, search: Search, cure: Cure, first: Finding, found: list[Finding]
+) -> list[Finding]:
+    above = [f for f in found if f.check in _CONFLICTS and f.likelihood > first.likelihood]
+    gone = _gone(context, search, cure, above)
+    told = f"not there any more with the change of {first.text}"
+    return [
+        replace(f, likelihood=first.likelihood - 1, evidence=(*f.evidence, told))
+        if f in gone
+        else f
+        for f in found
+    ]
+
+
+def _gone(context: Context, search: Search, cure: Cure, found: Sequence[Finding]) -> list[Finding]:
+    """Those that the checks do not find any more in the cured program, which must be right."""
+    if not found or cure.edit is None:
+        return []
+    again = _Cured(context.program, context.symptom, context.quantum, context.say)
+    again.change = partial(_change, search, cure)
+    again.symptom = again.again()
+    if not again.symptom.fine:
+        return []
+    names = sorted({one.check for one in found})
+    still = {_key(one) for name in names for one in checks.every()[name].run(again)}
+    return [one for one in found if _key(one) not in still]
+
+
+def _change(search: Search, cure: Cure, machine: Any) -> None:
+    """Put a cure into a launched program."""
+    program, part = search.trials.program, search.parts[cure.part]
+    assert cure.edit is not None
+    tiles = [machine]
+    if program.is_chip:
+        tiles = [machine.tile[xy] for xy in program.placed()[cure.part].at]
+    for tile in tiles:
+        cure.edit.apply(tile, part.room)
+        tile.state.flush[:] = 1
+
+
+def _key(found: Finding) -> tuple[Any, ...]:
+    who = found.culprit
+    return found.check, who.get("core"), who.get("file"), who.get("line")
+
+
+def _is_value(search: Search, cure: Cure) -> bool:
+    """Whether a cure changes values alone, and nothing that waits, orders or adds work."""
+    if cure.edit is None:
+        return False
+    held = search.parts[cure.part].code.words[cure.edit.core]
+    for pc, instead in cure.edit.code:
+        if NOP in instead or _waits(held[pc]) or any(map(_waits, instead)):
+            return False
+        if instead[0] == held[pc] and any(map(_acts, instead[1:])):
+            return False
+    return True
+
+
+def _acts(word: int) -> bool:
+    cls = decode(word)
+    return cls is not None and issubclass(cls, Pushed | Store)
+
+
+def _waits(word: int) -> bool:
+    """Whether it is a branch, or pushes what waits or hands over."""
+    cls = decode(word)
+    if cls is None or issubclass(cls, Branch):
+        return True
+    pushed = decode_word(cls.pushed(word)) if issubclass(cls, Pushed) else None
+    return pushed is not None and pushed.unit == "sync"
+
+
+def _of_schedule(context: Context, found: list[Finding]) -> list[Finding]:
+    """The findings and, of a run that is right by luck, a cure of one that is not."""
+    other = context.facts.get("witness")
+    raced = [one for one in found if one.check in _CONFLICTS]
+    if not context.symptom.fine or context.is_chip or not raced or other is None:
+        return found
+    if not other.outcome.wrong or other.outcome.error is not None or other.other.seed is not None:
+        return found
+    search = Search(context.program, context.end, other.other.quantum)
+    cures = [one for one in search.run(WORK // 4) if one.cost <= _LIKELY]
+    for cure in cures[:1] if all(_is_value(search, one) for one in cures) else ():
+        if len(_gone(context, search, cure, raced)) == len(raced):
+            one = repair.finding(search, cure, 0, other.outcome)
+            told = (*one.evidence, *other.commands(context))
+            return [replace(one, likelihood=likely("cure of a conflict"), evidence=told), *found]
+    return found

@@ -1,0 +1,73 @@
+"""Who wrote an element of an output in DRAM: the last request of a core to that place."""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bhemu.devices import noc_map
+from bhemu.errors import BhemuError, Where
+from bhemu.program import interleave
+from bhemu.program.outputs import OutputResult
+from bhemu.program.tensor import bit_offset
+from bhemu.report import where_core
+from bhemu.tensix.recording import FIRST_CORE
+from bhemu.why.check import Context
+from bhemu.why.findings import Finding, place
+from bhemu.why.moved import log_stores
+from bhemu.why.requests import Request, Requests
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A write to DRAM: who sent it, when, from which L1."""
+
+    where: Where
+    clock: int
+    low: int
+    tile: Any
+
+
+def named(context: Context, result: OutputResult, found: Finding) -> Finding:
+    """What is said of a wrong output in DRAM, with who wrote its first wrong element."""
+    spec, report = result.spec, result.report
+    if spec.dram is None or report is None or report.first is None:
+        return found
+    at = bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
+    pieces = interleave.pieces(spec.dram, spec.size)
+    piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
+    sent = _last(context, piece.bank, piece.address + at - piece.offset)
+    if sent is None:
+        told = f"no request of a core has written it: DRAM bank {piece.bank}, {piece.address:#x}"
+        return replace(found, evidence=(*found.evidence, told))
+    tile = "({},{})".format(*sent.tile.xy)
+    told = f"written at clock {sent.clock} from L1 {sent.low:#x} of tile {tile}"
+    culprit = place(sent.where, sent.clock, sent.tile)
+    return replace(found, culprit=culprit, evidence=(*found.evidence, told))
+
+
+def _last(context: Context, bank: int, address: int) -> Sent | None:
+    machine = context.launch(engine="compiled", **context.alone)
+    tiles = context.tiles(machine)
+    for tile in tiles:
+        log_stores(tile)
+    with suppress(BhemuError):
+        machine.run(limit=context.most)
+    found: Sent | None = None
+    for tile in tiles:
+        tile.drain_log()
+        requests = Requests()
+        for entry in tile.log:
+            for one in requests.stored(entry) if entry[0] >= FIRST_CORE else ():
+                later = found is None or entry[4] >= found.clock
+                if later and _reaches(machine, one, bank, address):
+                    by = where_core(tile, one.core, one.pc)
+                    found = Sent(by, entry[4], one.low + address - one.remote, tile)
+    return found
+
+
+def _reaches(machine: Any, one: Request, bank: int, address: int) -> bool:
+    """Whether a request writes to `address` of a bank."""
+    if one.reads or one.multicast or not one.remote <= address < one.remote + one.high - one.low:
+        return False
+    word = machine.network.endpoint(one.noc, one.box()[:2])
+    return bool(word & 15 == noc_map.DRAM and word >> 4 & 0xFF == bank)
