@@ -19,7 +19,7 @@ from bhemu.why.findings import Finding
 from bhemu.why.walk import MOST, ChipWalk, Walk
 
 _SLICE = 20_000  # clock units
-SECONDS, AT_MOST = 40.0, 200.0  # of the processor, and on the clock, for all checks of one question
+SECONDS, AT_MOST = 40.0, 900.0  # of the processor, and on the clock, for all checks of one question
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Edits of PROGRAM.toml: the values, tensors, ELFs and end that a run is given."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -50,8 +50,10 @@ _FLOATS = (0.0, 0.5, 1.0, 2.0, -1.0)
 class FileEdits:
     """The edits of a program's PROGRAM.toml."""
 
-    def __init__(self, trials: Trials) -> None:
+    def __init__(self, trials: Trials, places: Sequence[int] = ()) -> None:
+        """places: addresses that the code of the program names."""
         self._trials, self._program = trials, trials.program
+        self._places = [*_numbers(self._program), *places]
         assert self._program.path is not None
         self._lines = TomlLines(self._program.path)
 
@@ -90,7 +92,7 @@ class FileEdits:
                 if dtype != spec.dtype:
                     other = replace(spec, dtype=dtype, convert=_CONVERT)
                     yield self._input(i, "dtype", dtype, other)
-            for at in _numbers(self._program):
+            for at in dict.fromkeys(self._places):
                 if at != spec.at and at >= 0x100:
                     yield self._input(i, "at", hex(at), replace(spec, at=at))
             for file in sorted(spec.file.parent.glob("*.npy")):

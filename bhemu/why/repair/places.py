@@ -12,7 +12,8 @@ from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.repair.sites import Code
 
-_AHEAD = 16  # instructions
+_AHEAD, _CLOSE = 16, 6  # instructions
+_OVER_ONE = 8  # bytes that a branch goes on which leaves out one instruction
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
 
 
@@ -49,7 +50,7 @@ class Lines:
             if where.line == 0:
                 where = self._near(where, core, pc)
             else:
-                where = self._accessed(where, core, pc)
+                where = self._chosen(self._accessed(where, core, pc), core, pc)
             self._known[key] = self._outward(where)
         return self._known[key]
 
@@ -102,6 +103,20 @@ class Lines:
             if issubclass(kind, Load | Store) and used.inlined[-1:] != where.inlined[-1:]:
                 if len(used.inlined) > len(where.inlined):
                     return _at(where, used)
+        return where
+
+    def _chosen(self, where: Where, core: int, pc: int) -> Where:
+        """Of one of two values between which a branch chooses, the place of the branch."""
+        words = self._code.words.get(core, {})
+        result = words.get(pc, 0) >> 7 & 31
+        for other in range(pc + 4, pc + 4 * _CLOSE, 4):
+            cls: Any = decode(words.get(other, 0))
+            if cls is None or not issubclass(cls, Branch):
+                continue
+            used = where_core(self.tile, core, other)
+            same = words.get(other + 4, 0) >> 7 & 31 == result and result != 0
+            if same and cls.offset.get(words[other]) == _OVER_ONE and used.line:
+                return _at(where, used) if len(used.inlined) > len(where.inlined) else where
         return where
 
     def _outward(self, where: Where) -> Where:

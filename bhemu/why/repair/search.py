@@ -10,7 +10,14 @@ import numpy as np
 
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.traced import Entry
-from bhemu.memmap import CORE_NAMES
+from bhemu.memmap import (
+    CORE_NAMES,
+    GPR_BASE,
+    GPR_END,
+    L1_SIZE,
+    TENSIX_CFG_BASE,
+    TENSIX_CFG_END,
+)
 from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
@@ -29,8 +36,9 @@ _REACH = 1 << 20
 WORK = 6_000_000_000  # instructions, of some 2 ns
 _FILES = 2_400_000_000  # more for changes of PROGRAM.toml
 _SHARE = 0.6
+_PLACES = 64  # addresses
 _LONGER = 1_500_000_000  # that a kind still has once a cure is likely the one
-_AT_MOST = 180.0  # seconds on the clock, where a machine is that slow
+_AT_MOST = 600.0  # seconds on the clock, where a machine is that slow
 _PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 SURE = 1.3  # a cure that costs no more is likely the one
@@ -79,6 +87,15 @@ class Part:
         """A place in L1 that nobody uses, which code reaches by one jump."""
         used = (self.tile.state.l1 != 0).reshape(-1, _ROOM).any(axis=1)
         return int(np.flatnonzero(~used[: _REACH // _ROOM])[-1]) * _ROOM
+
+    def addresses(self) -> Iterator[int]:
+        """L1 that Config and GPRs name, in units of 16 bytes less one for a header."""
+        for site in self.sites:
+            at = site.address or 0
+            if TENSIX_CFG_BASE <= at < TENSIX_CFG_END or GPR_BASE <= at < GPR_END:
+                for value in site.values:
+                    if _ROOM <= (value + 1) << 4 < L1_SIZE:
+                        yield (value + 1) << 4
 
     def _groups(self) -> list[list[Site]]:
         """Sites that are copies of each other, in the order of their first action."""
@@ -193,7 +210,8 @@ class Search:
         if self.trials.program.path is None:
             return
         until = self.trials.work.done + _FILES
-        for one in FileEdits(self.trials).every():
+        places = {at for part in self.parts for at in part.addresses()}
+        for one in FileEdits(self.trials, sorted(places)[:_PLACES]).every():
             if self._late(until):
                 break
             if one.cures():
