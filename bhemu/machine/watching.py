@@ -12,7 +12,20 @@ from bhemu import names, report
 from bhemu.arguments import did_you_mean
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.errors import InputError, UnknownName, Where
-from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.memmap import (
+    CORE_NAMES,
+    L1_SIZE,
+    LOCAL_BASE,
+    LOCAL_SIZES,
+    NIU_COUNTERS,
+    NIU_COUNTERS_END,
+    NOC0_BASE,
+    NOC_BRCST_EXCLUDE,
+    NOC_CMD_BUF_OFFSET,
+    NOC_SIZE,
+    OVERLAY_BASE,
+    OVERLAY_END,
+)
 from bhemu.noc.grid import tile_at
 from bhemu.parts import TilePart
 from bhemu.tensix import config_fields, thread_fields, watchpoints
@@ -29,6 +42,7 @@ from bhemu.tensix.state import (
     State,
 )
 
+_STREAM_SIZE = 0x1000  # bytes of address space of a stream's registers
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
 _MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
 READS, CHANGES = watchpoints.READS, watchpoints.CHANGES
@@ -126,6 +140,22 @@ def _field_spans(name: str) -> tuple[Span, ...]:
     return ()
 
 
+def _register(address: int) -> tuple[str, list[int]] | None:
+    """The member, and the indices in it, of a register of a stream or NIU; None for others."""
+    if OVERLAY_BASE <= address < OVERLAY_END:
+        number, offset = divmod(address - OVERLAY_BASE, _STREAM_SIZE)
+        return "stream", [number, offset // 4]
+    noc, offset = divmod(address - NOC0_BASE, NOC_SIZE)
+    if noc not in (0, 1):
+        return None
+    initiator, at = divmod(offset, NOC_CMD_BUF_OFFSET)
+    if NIU_COUNTERS <= offset < NIU_COUNTERS_END:
+        return "niu_counter", [noc, (offset - NIU_COUNTERS) // 4]
+    if initiator < 4 and at <= NOC_BRCST_EXCLUDE:
+        return "niu_command", [noc, initiator, at // 4]
+    return None
+
+
 def _address_span(tile: TilePart, text: str, core: str, address: int, length: int) -> Span:
     c = CORE_NAMES.index(core)
     if address >= 0 and address + length <= L1_SIZE:
@@ -135,6 +165,8 @@ def _address_span(tile: TilePart, text: str, core: str, address: int, length: in
     window = find(address)
     if window is not None and window.storage in DTYPE.fields:  # type: ignore[operator]
         return Span(OFFSET[window.storage] + (address - window.low & ~3), 4)
+    if found := _register(address & ~3):
+        return _member_span(text, *found)
     raise InputError(
         f"{text}: {address:#010x} ({block_name(address)}) cannot be watched by its address",
         hint=_FORMS,

@@ -129,3 +129,26 @@ def test_sixteen_places(tile) -> None:
         mine.watch("sem:1")
     mine.delete()
     assert mine.watch("sem:1") == 17
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        (0xFFB48028, "stream:8:10"),
+        (0xFFB20800, "niu_command:0:1:0"),
+        (0xFFB30000, "niu_command:1:0:0"),
+    ],
+)
+def test_registers_of_streams_and_niu_by_address(tile, address: int, place: str) -> None:
+    mine = tile(*li(A1, address), addi(A0, ZERO, 9), sw(A0, A1), PARK)
+    mine.watch(f"{address:#x}:4")
+    change = mine.run().change
+    assert (change.before, change.after, change.where.core) == (0, 9, "trisc0")
+    mine.delete()
+    mine.watch(place)
+    assert mine.run().reason == "idle", "nothing changes it any more"
+
+
+def test_a_register_of_the_niu_that_is_not_kept(tile) -> None:
+    with pytest.raises(InputError, match="cannot be watched by its address"):
+        tile(PARK).watch("0xFFB2037C:4")
