@@ -9,9 +9,11 @@ import planted
 import pytest
 
 from bhemu import Program
-from bhemu.riscv.asm import addi
+from bhemu.riscv.asm import addi, branch
 from bhemu.tensix.insn import assemble
+from bhemu.why.repair import search as search_module
 from bhemu.why.repair.edits import Edit, alternatives, pushing
+from bhemu.why.repair.instructions import changes
 from bhemu.why.repair.lines import bounds
 from bhemu.why.repair.search import Search
 from bhemu.why.repair.sites import pushes
@@ -74,6 +76,28 @@ def test_no_correct_program_is_changed_by_the_search() -> None:
     again = program.launch()
     assert again.run() == end
     assert (again.l1 == tile.l1).all()
+
+
+def test_a_search_is_bounded_by_its_work_and_repeats_exactly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search_module, "_FILES", 5_000_000)
+    found = []
+    for _ in range(2):
+        search = Search(Program.load(ROOT / "elfs" / "add1"), 5000)
+        search.run(20_000_000)
+        cures = [(cure.text, cure.where) for cure in search.cures]
+        found.append((search.trials.count, search.trials.work.done, cures))
+    assert found[0] == found[1]
+    assert (
+        5_000_000 < found[0][1] < 6_000_000
+    )  # the program is right: no cure is looked for further
+
+
+def test_a_bound_is_counted_in_or_not() -> None:
+    less = branch(6, 10, 11, 8)  # bltu a0, a1
+    assert dict(changes(less))[branch(7, 11, 10, 8)] == "the bound counted in"
+    assert dict(changes(branch(7, 11, 10, 8)))[less] == "the bound not counted in"
 
 
 def test_values_near_are_tried_before_values_far_away() -> None:
