@@ -12,6 +12,7 @@ from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
 from bhemu.tile import Tile
 from bhemu.why import touched, unanswered
+from bhemu.why.accesses import Conflict
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
@@ -19,7 +20,7 @@ from bhemu.why.order import NOC
 from bhemu.why.recorder import recorded
 from bhemu.why.repair.sites import firmware_of
 from bhemu.why.schedules import divergence, witness
-from bhemu.why.walk import where
+from bhemu.why.walk import Step, where
 
 _SEEDS = 4
 _SEEN = 3  # findings of a run
@@ -116,34 +117,30 @@ def _unordered(context: Context) -> list[Finding]:
             blamed = races.release_after(first) or blamed
         kind = request.WRITE if not first.write else request.READ
         places.append((context.named(tile), conflict.place))
-        what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
-        text = f"the {what}, {touched.name(conflict.place)}, is used while it may be on its way"
-        evidence = (
-            f"asked for at clock {first.step.clock}: {where(tile, first.step)}",
-            f"used at clock {second.step.clock}: {where(tile, second.step)}",
-            "no load of a counter of the NoC interface unit stands in between",
-        )
-        who = place(in_source(where(tile, blamed, pushed=True)), blamed.clock)
-        victim = place(in_source(where(tile, first.step)), first.step.clock)
-        found.setdefault(
-            first.step.pc,
-            Finding(
-                "barriers",
-                "error",
-                text,
-                who,
-                victim,
-                evidence,
-                _ADVICE[kind],
-                likely("not ordered transfer"),
-            ),
-        )
+        finding = _used(tile, conflict, blamed, kind)
+        found.setdefault(first.step.pc, finding)
     found |= _overwritten(context, set(found))
     listed = list(found.values())[:_SEEN]
     if places and listed and (other := witness(context, late=True)) is not None:
         told = (*other.commands(context), *divergence(context, other, *places[0]))
         listed[0] = replace(listed[0], evidence=(*listed[0].evidence, *told))
     return listed
+
+
+def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
+    """The finding that a place is used by who does not know that the request is through."""
+    first, second = conflict.first, conflict.second
+    what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
+    text = f"the {what}, {touched.name(conflict.place)}, is used while it may be on its way"
+    evidence = (
+        f"asked for at clock {first.step.clock}: {where(tile, first.step)}",
+        f"used at clock {second.step.clock}: {where(tile, second.step)}",
+        "no load of a counter of the NoC interface unit stands in between",
+    )
+    who = place(in_source(where(tile, blamed, pushed=True)), blamed.clock)
+    victim = place(in_source(where(tile, first.step)), first.step.clock)
+    chance = likely("not ordered transfer")
+    return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind], chance)
 
 
 def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
