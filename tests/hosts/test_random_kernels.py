@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from script_module import script
 
-COMPUTE = script("scripts/stock_ttnn/compute_programs.py")
-DATAFLOW = script("scripts/stock_ttnn/dataflow_programs.py")
-PROGRAMS = script("scripts/stock_ttnn/random_programs.py")
+COMPUTE = script("scripts/stock_ttnn/compute_kernels.py")
+DATAFLOW = script("scripts/stock_ttnn/dataflow_kernels.py")
+PROGRAMS = script("scripts/stock_ttnn/random_kernels.py")
 SEEDS = range(300)
 
 

@@ -1,7 +1,7 @@
 """Random programs on tt-metal's kernel API, on the simulator that TT_METAL_SIMULATOR names.
 
-python random_programs.py run KIND FOLDER FIRST LAST  outputs of the seeds from FIRST to before LAST
-python random_programs.py compare FOLDER FOLDER       what two simulators gave
+python random_kernels.py run KIND FOLDER FIRST LAST  outputs of the seeds from FIRST to before LAST
+python random_kernels.py compare FOLDER FOLDER       what two simulators gave
 
 KIND is matrix (compute kernels without the vector unit), vector (with it: needs sfpi's compiler) or
 dataflow. Run by ttnn's own Python, which has no bhemu. A program that fails ends the process with
@@ -131,7 +131,7 @@ def host(ttnn, tensor, kind):
 
 def run_compute(ttnn, device, program):
     """The output of a compute program."""
-    import compute_programs as programs
+    import compute_kernels as programs
 
     types = dtypes(ttnn)
     order = (programs.IN0, programs.IN1, programs.SCALER)
@@ -166,7 +166,7 @@ def run_compute(ttnn, device, program):
 
 def run_dataflow(ttnn, device, program, seed):
     """The areas of all tiles after a data movement program."""
-    import dataflow_programs as programs
+    import dataflow_kernels as programs
 
     rng = np.random.default_rng(seed)
     x, y = (int(i) for i in rng.integers(0, 4, 2))
@@ -205,12 +205,12 @@ def run_dataflow(ttnn, device, program, seed):
 
 def output(ttnn, device, kind, seed):
     """What the program of a seed leaves."""
-    import compute_programs
-    import dataflow_programs
+    import compute_kernels
+    import dataflow_kernels
 
     if kind == "dataflow":
-        return run_dataflow(ttnn, device, dataflow_programs.make(seed), seed)
-    return run_compute(ttnn, device, compute_programs.make(seed, vector=kind == "vector"))
+        return run_dataflow(ttnn, device, dataflow_kernels.make(seed), seed)
+    return run_compute(ttnn, device, compute_kernels.make(seed, vector=kind == "vector"))
 
 
 def run(kind, folder, first, last):
