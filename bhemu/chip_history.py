@@ -56,6 +56,7 @@ class ChipHistory(History):
         self._stepping = ChipMachine(tile, chip)
         self._stepping.end = tile.machine.end
         tile.machine = self._stepping
+        self._stepping.watched.dram = chip.network.dram_watches, self._number
         self._seconds, self._ran, self._since = _SECONDS, 0.0, time.process_time()
         super().__init__(tile, self._stepping)
         self._stepping.observer = chip.runner.observer = self

@@ -347,6 +347,7 @@ class Tile(OneThread, Controls, Tensors):
     def joined(self, network: Network, number: int) -> None:
         """The tile is tile `number` of a chip, which runs it."""
         self._chip = network, number
+        self.machine.watched.dram = network.dram_watches, number
         if self._poison == "random":
             self._scramble_l1()
 

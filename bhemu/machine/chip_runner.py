@@ -8,23 +8,22 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bhemu import arguments, errors, interrupts, report
-from bhemu.devices.niu_request import CORE, PC
+from bhemu import arguments, errors, interrupts
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.runner import Observer, count_to, resolve
+from bhemu.machine.senders import refused, sent_by
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
-from bhemu.memmap import HOST, L1_SIZE
+from bhemu.machine.watching import Change
+from bhemu.memmap import L1_SIZE
 from bhemu.noc import rounds
-from bhemu.noc.describe import describe
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import UNTIL_WORDS
 from bhemu.parts import TilePart
 from bhemu.tensix import stops, watchpoints
 from bhemu.tensix.state import ASSERTED, RUNNING
-from bhemu.tensix.status import CONDITIONS, RULES
 
 if TYPE_CHECKING:
     from bhemu.hang.explore import Loop
@@ -205,6 +204,7 @@ class ChipRunner:
 
     def _leave_breakpoints(self) -> None:
         """Everything may have changed; a core that was seen on a breakpoint leaves it."""
+        self._network.dram_watches.refresh()
         for t, tile in self._chip.handed_out():
             tile.before_run()
             watchpoints.refresh(tile.state)
@@ -288,14 +288,28 @@ class ChipRunner:
             return self._stop(_ENDS[status])
         if status == rounds.CHIP_TILES:
             return self._resolve_tiles()
+        if status == rounds.CHIP_WATCH:
+            return self._watched()
         if status == rounds.CHIP_MAKE:
             wanted = self._network.make_wanted()
             if wanted is not None:
                 self._chip.numbered(wanted)
             return None
         if status == rounds.CHIP_REFUSED:
-            raise self._refused()
+            raise refused(self._chip, self._network.state)
         raise self._no_progress({})
+
+    def _watched(self) -> Stop | None:
+        """The stop at a watchpoint on DRAM; None where its condition does not hold."""
+        hit = self._network.dram_watches.taken()
+        self.catch_up()
+        owner = self._chip.numbered(hit.owner)
+        where = sent_by(self._chip, hit.sender, hit.core, hit.pc)
+        point = owner.machine.watched.points[hit.number]
+        if not owner.machine.conditions.stops(hit.number, owner):
+            return None
+        change = Change(point, hit.before, hit.after, where, hit.read)
+        return replace(self._stop("watchpoint"), where=where, change=change)
 
     def _resolve_tiles(self) -> Stop | None:
         """Look at the tiles that have stopped, in their order, up to one that ends the run."""
@@ -325,30 +339,6 @@ class ChipRunner:
         if news is None or news.reason not in ("breakpoint", "watchpoint"):
             return news
         return replace(news, clock=int(self._network.state.clock[0]))
-
-    def _refused(self) -> BhemuError:
-        """The error of a request that its target refused: the sender's place, the whole request."""
-        t, i, u, status = (int(word) for word in self._network.state.refused)
-        sender, target = self._chip.numbered(t), self._chip.numbered(u)
-        target.backend.surface()
-        row = sender.state.noc_request[i]
-        core = int(row[CORE])
-        where = errors.Where(tile=sender.xy)
-        if core < HOST:
-            where = report.where_core(sender, core, int(row[PC]))
-        if status > 0:
-            text, rule, kind, hint = CONDITIONS[status].text, "NOC-WAITS", errors.NotModelled, ""
-        else:
-            found = RULES[status]
-            text, rule, hint = found.sentence(target.state.detail), found.rule, found.hint
-            kind = report.kind_of(found)
-        x, y = target.xy
-        return kind(
-            f"tile ({x},{y}) refuses a request: {text}; {describe(row)}",
-            rule=rule,
-            where=where,
-            hint=hint,
-        )
 
     def _no_progress(self, loops: "dict[int, tuple[Loop, ...]]") -> NoProgress:
         # Imported here: much code, which most programs do not need.

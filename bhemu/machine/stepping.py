@@ -12,7 +12,7 @@ from bhemu.machine.reading import Reading
 from bhemu.machine.runner import Runner, count_to
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import Entry, Places, TracedWord
-from bhemu.machine.watching import ACCESS, Watchpoint, spans
+from bhemu.machine.watching import ACCESS, Watchpoint, dram_place, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At
@@ -47,6 +47,10 @@ class Machine(Runner):
     def watch(self, core: CorePart, place: str, access: str = "w") -> Watchpoint:
         """Stop after the instruction or Tensix word that changes or reads `place`."""
         arguments.choice("access", access, ACCESS)
+        if (dram := dram_place(place)) is not None:
+            if self.watched.dram is None:
+                raise InputError(f"{place}: this tile is alone", hint="a chip has DRAM")
+            return self.watched.add_dram(place, dram, ACCESS[access])
         point = self.watched.add(place, spans(self.tile, core.name, place), ACCESS[access])
         self._reading.follow()
         return point

@@ -26,7 +26,9 @@ from bhemu.memmap import (
     OVERLAY_BASE,
     OVERLAY_END,
 )
-from bhemu.noc.grid import tile_at
+from bhemu.noc.dram_watch import DramWatches, Place
+from bhemu.noc.grid import BANKS, tile_at
+from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
 from bhemu.parts import TilePart
 from bhemu.tensix import config_fields, thread_fields, watchpoints
 from bhemu.tensix.state import (
@@ -51,8 +53,11 @@ _SHOWN = {READS: " (reads)", CHANGES: "", READS | CHANGES: " (reads and changes)
 _ALIASES = {"local": "", "config": "cfg", "threadconfig": "thread_cfg", "semaphore": "sem"}
 _FORMS = (
     "an L1 address or symbol (0x20000, counter:4), a configuration field, or a part of the state"
-    " with its indices (sem:1, gpr:0:5, lreg:3, dst:12, cfg:0:40)"
+    " with its indices (sem:1, gpr:0:5, lreg:3, dst:12, cfg:0:40), or of a chip"
+    " dram:BANK:ADDRESS:LENGTH"
 )
+_DRAM = "dram"
+_DRAM_SIZE = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Watchpoint:
     text: str
     spans: tuple[Span, ...]
     access: int = CHANGES
+    dram: Place | None = None
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -205,12 +211,28 @@ def _address(tile: TilePart, core: str, name: str) -> int:
         raise UnknownName(str(unknown.message), hint=near or unknown.hint) from None
 
 
+def dram_place(text: str) -> Place | None:
+    """The bytes of DRAM that dram:BANK:ADDRESS[:LENGTH] names; None for another place."""
+    name, *rest = (part.strip() for part in text.split(":"))
+    if name != _DRAM:
+        return None
+    if not 2 <= len(rest) <= 3 or any(_INDEX.fullmatch(part) is None for part in rest):
+        raise InputError(f"{text!r} is no place in DRAM", hint="as in dram:0:0x40:4")
+    bank, at, length = (int(part, 0) for part in (*rest, "4")[:3])
+    if bank >= BANKS or at + length > _DRAM_SIZE:
+        raise InputError(f"{text!r}: there are banks 0 to {BANKS - 1} of 4 GiB")
+    if not 1 <= length <= DRAM_WATCH_BYTES:
+        raise InputError(f"{text!r}: 1 to {DRAM_WATCH_BYTES} bytes can be watched")
+    return Place(bank, at, length)
+
+
 class Watchpoints:
     """The watchpoints of a tile, kept in the record where the compiled loop compares them."""
 
     def __init__(self, s: State, numbers: Iterator[int]) -> None:
         self._s, self._numbers = s, numbers
         self.points: dict[int, Watchpoint] = {}
+        self.dram: tuple[DramWatches, int] | None = None  # of the chip, and the tile's number
 
     def rows(self) -> list[tuple[Watchpoint, Span]]:
         """The places, as the record numbers them."""
@@ -229,6 +251,17 @@ class Watchpoints:
         point = Watchpoint(next(self._numbers), text, found, access)
         self.points[point.number] = point
         self._write()
+        return point
+
+    def add_dram(self, text: str, place: Place, access: int = CHANGES) -> Watchpoint:
+        """Set one on DRAM; InputError when all places are taken."""
+        point = Watchpoint(next(self._numbers), text, (), access, place)
+        self.points[point.number] = point
+        if not self._write():
+            del self.points[point.number]
+            raise InputError(
+                f"{DRAM_WATCHES} places of DRAM can be watched", hint="delete one first"
+            )
         return point
 
     def delete(self, number: int | None) -> None:
@@ -250,7 +283,8 @@ class Watchpoints:
             self.points = kept
             self._write()
 
-    def _write(self) -> None:
+    def _write(self) -> bool:
+        """Put all into the records; False when there are too many on DRAM."""
         s = self._s
         rows = self.rows()
         s.watch_count[0] = len(rows)
@@ -263,6 +297,11 @@ class Watchpoints:
                 mask = span.mask.to_bytes(span.length, "little")
             s.watch_mask[i, : span.length] = np.frombuffer(mask, np.uint8)
         watchpoints.refresh(s)
+        if self.dram is None:
+            return True
+        watches, owner = self.dram
+        wanted = {p.number: (p.dram, p.access) for p in self.points.values() if p.dram}
+        return watches.replace(owner, wanted)
 
     def change(self, tile: TilePart, agent: int) -> Change:
         """What stopped the run, `agent` as the scheduler says whose turn it was."""

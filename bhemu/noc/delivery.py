@@ -16,7 +16,7 @@ from bhemu.jit.address import move
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
-from bhemu.noc import atomics, late, memory, skipped_rounds
+from bhemu.noc import atomics, dram_watch, late, memory, skipped_rounds
 from bhemu.noc.grid import TILES
 from bhemu.noc.tile_records import tile_of
 from bhemu.tensix import code_pages
@@ -24,7 +24,7 @@ from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
 from bhemu.tensix.status import DONE
 
 # Why a request was not delivered; STOPPED: a target that was left out of rounds must go on first
-STAYS, MAKE, REFUSED, STOPPED = 1, 2, 3, 4
+STAYS, MAKE, REFUSED, STOPPED, WATCHED = 1, 2, 3, 4, 5
 _DATA = OFFSET["noc_data"]
 _COLUMNS, _ROWS = (ROUTER_CFG_1 - NIU_CFG_0) >> 2, (ROUTER_CFG_3 - NIU_CFG_0) >> 2
 
@@ -192,7 +192,7 @@ def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
 
 
 @njit
-def _to_memory(chip: Any, s: Any, row: Any) -> None:
+def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
     """Perform the request at memory that is no tile's."""
     control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
     which, n = memory.number(endpoint), request.size(row)
@@ -214,6 +214,8 @@ def _to_memory(chip: Any, s: Any, row: Any) -> None:
         memory.store(chip, endpoint, row[request.REMOTE], row[request.OPERAND])
     else:
         memory.write(chip, which, at, data, n)
+    if chip.dram_watch_count[0]:
+        dram_watch.look(chip, t, row, which, at)
 
 
 @njit
@@ -250,7 +252,7 @@ def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
     else:
         if not memory.reach(chip, row):
             return np.int64(MAKE)
-        _to_memory(chip, s, row)
+        _to_memory(chip, t, s, row)
     _count_answers(s, row, np.int64(1))
     return np.int64(DONE)
 
@@ -294,6 +296,8 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
         chip.delivered[0] += 1
         wake(chip, t, s)
         chip.at[1] += 1
+        if chip.dram_hit[0] != 0:
+            return np.int64(WATCHED)
     _compact(s)
     return np.int64(0)
 
@@ -310,7 +314,7 @@ def begin(chip: Any) -> None:
 
 @njit
 def deliver(chip: Any) -> Any:
-    """Deliver from where it stopped; 0, MAKE, REFUSED or STOPPED."""
+    """Deliver from where it stopped; 0, MAKE, REFUSED, STOPPED or WATCHED."""
     while chip.at[0] < TILES:
         t = chip.at[0]
         if chip.left[t] > 0:

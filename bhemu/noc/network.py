@@ -1,6 +1,7 @@
 """A chip's record with what Python keeps for it: compiled entries, pages of memory, coordinates."""
 
 import ctypes
+import weakref
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
 from bhemu.noc import firmware, memory, rounds, skipped_rounds
+from bhemu.noc.dram_watch import DramWatches
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.record import (
     ARC_MEMORY,
@@ -47,6 +49,7 @@ class Network:
         self.state = ChipState()
         self.pages: Pages = {}
         self.joined: dict[int, State] = {}  # the records of the tiles that are made
+        self.dram_watches = DramWatches(weakref.proxy(self))
         self.state.blank[0] = _FILL[poison]
         grid.fill(self.state.map)
         self.state.column[:] = -1
@@ -138,14 +141,15 @@ class Network:
             self.pages[which, page] if (which, page) in self.pages else self.make_page(which, page)
         )
 
-    def read(self, which: int, at: int, n: int) -> bytes:
-        """Bytes of a memory; pages that nothing has written stay unmade."""
+    def read(self, which: int, at: int, n: int, *, make: bool = False) -> bytes:
+        """Bytes of a memory; pages that nothing has written stay unmade without `make`."""
         parts = []
         blank = int(self.state.blank[0])
         while n > 0:
             page, first = at >> MEMORY_SHIFT, at & (MEMORY_PAGE - 1)
             part = min(n, MEMORY_PAGE - first)
-            if blank >= 0 and which < ARC_MEMORY and (which, page) not in self.pages:
+            unmade = (which, page) not in self.pages and not make
+            if unmade and blank >= 0 and which < ARC_MEMORY:
                 parts.append(bytes([blank]) * part)
             else:
                 parts.append(self._page(which, page)[first : first + part].tobytes())

@@ -11,7 +11,7 @@ from bhemu.jit.record import Member, Record, layout, offsets_of
 from bhemu.jit.subset import signature
 from bhemu.noc.grid import BANKS, ETHERNET_COLUMNS, TILES
 
-_i64, _u32, _u64 = np.int64, np.uint32, np.uint64
+_u8, _i64, _u32, _u64 = np.uint8, np.int64, np.uint32, np.uint64
 
 # Memories behind endpoints, by number: the banks of DRAM, the host behind PCIe, ARC, Ethernet tiles
 PCIE_MEMORY = BANKS
@@ -22,6 +22,7 @@ MEMORY_SHIFT = 18
 MEMORY_PAGE = 1 << MEMORY_SHIFT  # bytes of a page of memory
 MEMORY_PAGES = (1 << 32) >> MEMORY_SHIFT
 UNTIL_WORDS = 1024
+DRAM_WATCHES, DRAM_WATCH_BYTES = 8, 64
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 MEMBERS = (
@@ -62,6 +63,13 @@ MEMBERS = (
     Member("until_value", _u32, (UNTIL_WORDS,), "their values"),
     Member("until_polling", _i64, (1,), "1: stop when every core that runs only polls"),
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
+    # watchpoints on DRAM (noc/dram_watch.py)
+    Member("dram_watch_count", _i64, (1,), "watchpoints on DRAM set"),
+    Member("dram_watch", _i64, (DRAM_WATCHES, 6), "owner, number, bank, address, length, access"),
+    Member("dram_seen", _u8, (DRAM_WATCHES, DRAM_WATCH_BYTES), "what was last seen there"),
+    Member("dram_hit", _i64, (5,), "row + 1 (0 = none), 1 = read, tile, core, pc of the request"),
+    Member("dram_before", _u8, (DRAM_WATCH_BYTES,), "what was there before the hit"),
+    Member("dram_after", _u8, (DRAM_WATCH_BYTES,), "and after it"),
 )
 DTYPE = layout(MEMBERS)
 OFFSET = offsets_of(DTYPE)

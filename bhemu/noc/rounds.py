@@ -27,6 +27,7 @@ CHIP_LIMIT = 2005
 CHIP_IDLE = 2006
 CHIP_DEADLOCK = 2007
 CHIP_POLLING = 2008  # every core that runs only polls, and `until_polling` asks for that
+CHIP_WATCH = 2009  # a request has touched a watchpoint on DRAM: see `dram_hit`
 
 
 @njit
@@ -153,6 +154,8 @@ def _finish(chip: Any) -> Any:
         return np.int64(CHIP_MAKE)
     if status == delivery.STOPPED:
         return np.int64(CHIP_TILES)
+    if status == delivery.WATCHED:
+        return np.int64(CHIP_WATCH)
     return np.int64(CHIP_REFUSED) if status != 0 else _close(chip)
 
 
