@@ -55,8 +55,8 @@ class ChipHistory(History):
         self._chip, self._number = chip, chip.number_of(tile.xy)
         self._stepping = ChipMachine(tile, chip)
         self._stepping.end = tile.machine.end
+        self._stepping.watched.dram = tile.machine.watched.dram
         tile.machine = self._stepping
-        self._stepping.watched.dram = chip.network.dram_watches, self._number
         self._seconds, self._ran, self._since = _SECONDS, 0.0, time.process_time()
         super().__init__(tile, self._stepping)
         self._stepping.observer = chip.runner.observer = self

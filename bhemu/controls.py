@@ -135,8 +135,8 @@ class Controls:
         address of `core`'s local memory; a Config or ThreadConfig field (any bank, any thread); a
         part of the state with its indices, as in "sem:1", "gpr:0:5", "lreg:3", "dst:12"; of a tile
         on a chip, bytes of a DRAM bank, as in "dram:0:0x40:4": the run stops behind the request
-        that reached them. What a host writes is no change. Stop.change tells
-        what was there before, and who did it.
+        that reached them. What a host writes is no change. Stop.change tells what was there
+        before, and who did it.
         condition, ignore: as break_at.
         """
         self._alone("watch")

@@ -27,8 +27,7 @@ def printable_lines(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, printable, its words and itself cut where they are longer than anyone
-    reads."""
+    """`text` on one line, printable; long words are cut, and the whole where nobody reads it."""
     words = (_cut(printable(word), _WORD) for word in text.split())
     return _cut(" ".join(words), _MOST)
 

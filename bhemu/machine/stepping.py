@@ -48,8 +48,6 @@ class Machine(Runner):
         """Stop after the instruction or Tensix word that changes or reads `place`."""
         arguments.choice("access", access, ACCESS)
         if (dram := dram_place(place)) is not None:
-            if self.watched.dram is None:
-                raise InputError(f"{place}: this tile is alone", hint="a chip has DRAM")
             return self.watched.add_dram(place, dram, ACCESS[access])
         point = self.watched.add(place, spans(self.tile, core.name, place), ACCESS[access])
         self._reading.follow()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bhemu import names, report
 from bhemu.arguments import did_you_mean
 from bhemu.devices.bus.address_map import block_name, find
+from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
 from bhemu.memmap import (
     CORE_NAMES,
@@ -25,9 +26,10 @@ from bhemu.memmap import (
     NOC_SIZE,
     OVERLAY_BASE,
     OVERLAY_END,
+    STREAM_SIZE,
 )
 from bhemu.noc.dram_watch import DramWatches, Place
-from bhemu.noc.grid import BANKS, tile_at
+from bhemu.noc.grid import tile_at
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
 from bhemu.parts import TilePart
 from bhemu.tensix import config_fields, thread_fields, watchpoints
@@ -44,7 +46,6 @@ from bhemu.tensix.state import (
     State,
 )
 
-_STREAM_SIZE = 0x1000  # bytes of address space of a stream's registers
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
 _MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
 READS, CHANGES = watchpoints.READS, watchpoints.CHANGES
@@ -57,7 +58,6 @@ _FORMS = (
     " dram:BANK:ADDRESS:LENGTH"
 )
 _DRAM = "dram"
-_DRAM_SIZE = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _field_spans(name: str) -> tuple[Span, ...]:
 def _register(address: int) -> tuple[str, list[int]] | None:
     """The member, and the indices in it, of a register of a stream or NIU; None for others."""
     if OVERLAY_BASE <= address < OVERLAY_END:
-        number, offset = divmod(address - OVERLAY_BASE, _STREAM_SIZE)
+        number, offset = divmod(address - OVERLAY_BASE, STREAM_SIZE)
         return "stream", [number, offset // 4]
     noc, offset = divmod(address - NOC0_BASE, NOC_SIZE)
     if noc not in (0, 1):
@@ -219,8 +219,8 @@ def dram_place(text: str) -> Place | None:
     if not 2 <= len(rest) <= 3 or any(_INDEX.fullmatch(part) is None for part in rest):
         raise InputError(f"{text!r} is no place in DRAM", hint="as in dram:0:0x40:4")
     bank, at, length = (int(part, 0) for part in (*rest, "4")[:3])
-    if bank >= BANKS or at + length > _DRAM_SIZE:
-        raise InputError(f"{text!r}: there are banks 0 to {BANKS - 1} of 4 GiB")
+    if at + length > DRAM_SIZE:
+        raise InputError(f"{text!r}: a bank ends at {DRAM_SIZE:#x}")
     if not 1 <= length <= DRAM_WATCH_BYTES:
         raise InputError(f"{text!r}: 1 to {DRAM_WATCH_BYTES} bytes can be watched")
     return Place(bank, at, length)
@@ -254,7 +254,12 @@ class Watchpoints:
         return point
 
     def add_dram(self, text: str, place: Place, access: int = CHANGES) -> Watchpoint:
-        """Set one on DRAM; InputError when all places are taken."""
+        """Set one on DRAM; InputError for a tile that is alone or when all places are taken."""
+        if self.dram is None:
+            raise InputError(f"{text}: this tile is alone", hint="a chip has DRAM")
+        banks = self.dram[0].banks()
+        if place.bank >= banks:
+            raise InputError(f"{text}: there are banks 0 to {banks - 1}")
         point = Watchpoint(next(self._numbers), text, (), access, place)
         self.points[point.number] = point
         if not self._write():

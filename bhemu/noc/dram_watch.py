@@ -14,6 +14,7 @@ from bhemu.devices import niu_request as request
 from bhemu.jit.address import load_word
 from bhemu.jit.subset import njit
 from bhemu.noc import memory
+from bhemu.noc.grid import Grid
 from bhemu.noc.record import DRAM_WATCHES, ChipState
 from bhemu.tensix.watchpoints import CHANGES, READS
 
@@ -25,6 +26,7 @@ class Memories(Protocol):
     """What is asked of the chip's network."""
 
     state: ChipState
+    grid: Grid
 
     def read(self, which: int, at: int, n: int, *, make: bool = False) -> bytes:
         """Bytes of a memory; `make`: of pages that are there from now on."""
@@ -113,6 +115,10 @@ class DramWatches:
 
     def __init__(self, memories: Memories) -> None:
         self._memories = memories
+
+    def banks(self) -> int:
+        """The banks that the chip has."""
+        return self._memories.grid.banks
 
     def replace(self, owner: int, wanted: dict[int, tuple[Place, int]]) -> bool:
         """Tile `owner` watches these and no others: number -> place, access; False: too many."""

@@ -13,11 +13,8 @@ from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
 _HOSTS = ("until_count", "until_tile", "until_address", "until_value", "limit", "wanted", "refused")
 _MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
-SAVED = tuple(
-    m
-    for m in MEMBERS
-    if m.name not in (*_HOSTS, *_MADE, *_SKIPS) and not m.name.startswith("dram_")
-)
+_WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
+SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_SKIPS, *_WATCHES))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
 _LINE = 16
 _ADDRESSES = 1 << 32

@@ -121,13 +121,20 @@ def test_two_tiles_have_their_own() -> None:
         ("dram:0", "no place in DRAM"),
         ("dram:0:x", "no place in DRAM"),
         ("dram:0:0:65", "1 to 64 bytes"),
-        ("dram:0:0xFFFFFFFE:4", "of 4 GiB"),
+        ("dram:0:0xFEFFFFFE:4", "ends at 0xff000000"),
     ],
 )
 def test_what_is_no_place(place: str, said: str) -> None:
     _, tile = copy_dram()
     with pytest.raises(InputError, match=said):
         tile.watch(place)
+
+
+def test_a_bank_that_the_chip_does_not_have() -> None:
+    tile = Chip(dram_banks=7).tile[1, 2]
+    with pytest.raises(InputError, match="banks 0 to 6"):
+        tile.watch("dram:7:0")
+    assert tile.watchpoints == ()
 
 
 def test_too_many_and_a_tile_alone() -> None:

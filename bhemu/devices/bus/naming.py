@@ -108,7 +108,7 @@ def _gpr(core: int | None, offset: int) -> str:
 
 
 def _stream(offset: int) -> str:
-    n, register = offset >> 12, (offset & 0xFFF) >> 2
+    n, register = offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2
     name = STREAM_REGISTERS.get(register, f"register {register}")
     role = _ROLES.get(name)
     return f"stream {n} {name}" + (f" ({role})" if role else "")
