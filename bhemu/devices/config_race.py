@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import TENSIX_CFG_BASE
-from bhemu.tensix import config
+from bhemu.tensix import config, frontend
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
@@ -42,9 +42,7 @@ _STATE_ID = tf.CFG_STATE_ID_StateID.word
 _CONTEXTS = tf.UNPACK_MISC_CFG_CfgContextOffset_0.word
 _MOP, _PACR, _UNPACR, _SETC16 = MOP.opcode, PACR.opcode, UNPACR.opcode, SETC16.opcode
 _TEMPLATE, _MASK_LOW = MOP.mop_type.lo, MOP.zmask_lo16_or_loop_count.mask
-_COUNT, _COUNT_MAX, _MASK_BITS = MOP.loop_count.lo, MOP.loop_count.max, 32
-_B, _A0, _HALO, _SKIP_A, _SKIP_B = 1 << 2, 1 << 3, 7 << 4, 1 << 7, 1 << 8  # words of template 0
-_ALL = _B | _A0 | _HALO | _SKIP_A | _SKIP_B
+_COUNT, _COUNT_MAX = MOP.loop_count.lo, MOP.loop_count.max
 _REPLAY, _LOAD, _EXECUTE = REPLAY.opcode, REPLAY.load_mode.mask, REPLAY.execute_while_loading.mask
 _LENGTH, _LENGTH_MAX, _SLOTS = REPLAY.len.lo, REPLAY.len.max, 32
 _FLUSH = PACR.flush.mask
@@ -75,28 +73,12 @@ def _reads(word: Any, index: Any, contexts: Any) -> Any:
 
 @njit
 def _of_template(words: Any, given: Any, index: Any, contexts: Any) -> Any:
-    # The first of the words of a MOP configuration that reads the word, or 0; `given`: bit i is set
-    # where the MOP gives word i.
+    # The first of the words of a MOP configuration that reads the word, or 0; `given`: as
+    # frontend.issued.
     for i in range(2, 9):
         if (given >> i) & 1 and _reads(np.int64(words[i]), index, contexts):
             return np.int64(words[i])
     return np.int64(0)
-
-
-@njit
-def _given(template: Any, flags: Any, mask: Any, steps: Any) -> Any:
-    # Which words of its configuration a MOP gives in so many steps of template 0 with this flag
-    # word and zero mask; of template 1 all of them.
-    if template:
-        return _ALL
-    every = (np.int64(1) << min(steps, _MASK_BITS)) - 1
-    skipped = mask & every
-    given = np.int64(0)
-    if steps > _MASK_BITS or skipped != every:
-        given |= _A0 | (_HALO if flags & 2 else 0) | (_B if flags & 1 else 0)
-    if skipped:
-        given |= _SKIP_A | (_SKIP_B if flags & 1 else 0)
-    return given
 
 
 @njit
@@ -114,8 +96,8 @@ def _expanded(s: Any, t: Any, index: Any, contexts: Any) -> Any:
     if s.mop_on[t] == 0:
         return np.int64(0)
     steps = s.mop_count[t] - s.mop_outer[t]
-    flags, mask = np.int64(s.mop_live[t, 1]), np.int64(s.mop_mask[t])
-    given = _given(s.mop_on[t] == 2, flags, mask, steps)
+    mask = np.int64(s.mop_mask[t])
+    given = frontend.issued(s.mop_live[t], s.mop_on[t] == 2, mask, steps)
     return _of_template(s.mop_live[t], given, index, contexts)
 
 
@@ -123,8 +105,8 @@ def _expanded(s: Any, t: Any, index: Any, contexts: Any) -> Any:
 def _of_mop(s: Any, t: Any, word: Any, index: Any, contexts: Any) -> Any:
     # As `_of_template` for a MOP that has not begun.
     mask = (word & _MASK_LOW) | (np.int64(s.mop_zmask_hi[t]) << 16)
-    flags, steps = np.int64(s.mop_cfg[t, 1]), ((word >> _COUNT) & _COUNT_MAX) + 1
-    given = _given((word >> _TEMPLATE) & 1, flags, mask, steps)
+    steps = ((word >> _COUNT) & _COUNT_MAX) + 1
+    given = frontend.issued(s.mop_cfg[t], (word >> _TEMPLATE) & 1, mask, steps)
     return _of_template(s.mop_cfg[t], given, index, contexts)
 
 

@@ -40,6 +40,9 @@ REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wai
 # opcodes
 MOP, NOP, MOP_CFG, REPLAY, RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05
 _BRISC = 0
+# words of a MOP configuration, as bits: of template 0, whose zero mask has 32 bits; of template 1
+_B, _A0, _HALO, _SKIP_A, _SKIP_B, _MASK_BITS = 1 << 2, 1 << 3, 7 << 4, 1 << 7, 1 << 8, 32
+_START, _ENDS, _LOOP, _OTHER, _LAST, _LAST_OF_PASS = 1 << 2, 3 << 3, 1 << 5, 1 << 6, 1 << 7, 1 << 8
 _SLOT = FIFO_DEPTH - 1
 COUNT_MAX, LLK_COUNT_MAX = 127, 1023  # of template 1: in the ISA text, in tt-llk's tests
 FROM_PUSH, FROM_MOP, FROM_REPLAY = 0, 1, 2  # gate_from; REPLAY adds the slot
@@ -87,6 +90,28 @@ def put(s: Any, t: Any, core: Any, word: Any, pc: Any) -> None:
 @njit
 def _is_nop(word: Any) -> Any:
     return np.int64(word) >> 24 == NOP
+
+
+@njit
+def issued(words: Any, loops: Any, mask: Any, steps: Any) -> Any:
+    """Bit i is set where a MOP of the configuration `words`, (9,) uint32, issues word i of it.
+
+    `loops`: by template 1; else `steps` of template 0 with this zero mask.
+    """
+    outer, flags, inner = np.int64(words[0]), np.int64(words[1]), np.int64(words[1])
+    if loops:
+        alternate = not _is_nop(words[6])
+        inner *= 2 if alternate else 1
+        given = np.int64(_START | _ENDS | _LAST | (0 if outer == 1 else _LAST_OF_PASS))
+        return given | (_LOOP if inner > 1 else 0) | (_OTHER if alternate and inner > 2 else 0)
+    every = (np.int64(1) << min(steps, _MASK_BITS)) - 1
+    skipped = mask & every
+    given = np.int64(0)
+    if steps > _MASK_BITS or skipped != every:
+        given |= _A0 | (_HALO if flags & 2 else 0) | (_B if flags & 1 else 0)
+    if skipped:
+        given |= _SKIP_A | (_SKIP_B if flags & 1 else 0)
+    return given
 
 
 @njit

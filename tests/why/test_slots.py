@@ -30,6 +30,8 @@ def kernel(template: dict[int, int], word: int) -> dict[str, list[Line]]:
         ({0: 1, 1: 1, 7: PLAY, 5: UNRECORDED, 8: UNRECORDED}, tt("MOP", mop_type=1), False),
         ({0: 1, 1: 2, 7: PLAY, 5: UNRECORDED}, tt("MOP", mop_type=1), True),
         ({0: 2, 1: 1, 7: PLAY, 8: UNRECORDED}, tt("MOP", mop_type=1), True),
+        ({0: 1, 1: 1, 5: PLAY, 6: UNRECORDED}, tt("MOP", mop_type=1), False),
+        ({0: 1, 1: 2, 5: PLAY, 6: UNRECORDED}, tt("MOP", mop_type=1), True),
     ],
 )
 def test_only_what_a_mop_issues_counts(

@@ -1,21 +1,24 @@
 """The check "slots": replay slots played that nobody recorded, MOP templates changed too early."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END, MOP_CFG_BASE, MOP_CFG_END
 from bhemu.riscv.formats import Pushed
 from bhemu.riscv.isa import decode
-from bhemu.tensix.frontend import MOP, NOP, REPLAY
+from bhemu.tensix.frontend import MOP, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import FIFO_DEPTH
+from bhemu.tensix.units import front
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
 from bhemu.why.walk import Instruction, Walk, where
 
-_SLOTS, _TEMPLATE = 32, range(2, 9)
+_SLOTS = 32
 
 
 @dataclass
@@ -75,8 +78,7 @@ class Slots:
         thread, opcode = self._threads[t], word >> 24
         if opcode == MOP:
             self._queued[t][int(self._tile.state.fifo_write[t]) - 1] = step
-            for k in self._expanded(t, word):
-                held = int(self._tile.state.mop_cfg[t, k])
+            for held in self._issued(t, word):
                 if held >> 24 == REPLAY:
                     self._replay(t, held, step)
         elif thread.left:
@@ -88,20 +90,13 @@ class Slots:
         elif opcode == REPLAY:
             self._replay(t, word, step)
 
-    def _expanded(self, t: int, word: int) -> set[int]:
-        """The words of the template that a MOP issues."""
-        s = self._tile.state
-        first, second = int(s.mop_cfg[t, 0]), int(s.mop_cfg[t, 1])
-        if word >> 23 & 1:  # loops: start, two ends, two in turn, the very last, the last of a pass
-            single = second == 1 and int(s.mop_cfg[t, 6]) >> 24 == NOP
-            used = set(_TEMPLATE) - ({5, 6} if single else set())
-            return used - {8} if first == 1 else used
-        count = (word >> 16 & 0x7F) + 1
-        steps = (word & 0xFFFF | int(s.mop_zmask_hi[t]) << 16) & (1 << count) - 1
-        used = {7, 8} if steps else set()
-        if steps != (1 << count) - 1:
-            used |= {2, 3, 4, 5, 6} if second & 2 else {2, 3}
-        return used if second & 1 else used - {2, 8}  # the words of the other source
+    def _issued(self, t: int, word: int) -> Iterator[int]:
+        """The words of its configuration that a MOP issues."""
+        s, low = self._tile.state, front.MOP.zmask_lo16_or_loop_count.get(word)
+        mask = np.int64(low | int(s.mop_zmask_hi[t]) << 16)
+        steps = front.MOP.loop_count.get(word) + 1
+        given = int(issued(s.mop_cfg[t], front.MOP.mop_type.get(word), mask, steps))
+        return (int(held) for k, held in enumerate(s.mop_cfg[t]) if given >> k & 1)
 
     def _replay(self, t: int, word: int, step: Instruction) -> None:
         cls = decode_word(word)
