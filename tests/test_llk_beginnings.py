@@ -1,18 +1,17 @@
 """Beginnings of kernels that are compiled once: by whom, how often, and what comes out."""
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
+import gxx
 import pytest
+from gxx import GCC
 
 from bhemu.llk import beginnings
 from bhemu.llk.beginnings import Beginnings, cuts
-from bhemu.llk.preprocessed import Text, parsed
+from bhemu.llk.preprocessed import Text
 
 LONG = "\n".join(f"inline int library{i}(int x) {{ return x * {i}; }}" for i in range(3000))
-GCC = shutil.which("g++")
 OPTIONS = ("-O1", "-g", "-Wall", "-Werror")
 
 
@@ -23,20 +22,11 @@ def kernel(folder: Path, name: str, body: str, own: str = "") -> Text:
     (folder / "own.h").write_text(own)
     source = folder / f"{name}.cpp"
     source.write_text(f'#include "library.h"\n#include "own.h"\n\n{body}\n')
-    assert GCC
-    words = [GCC, "-E", "-x", "c++", "-", "-o", "-", f"-I{folder}"]
-    text = f"#include <{name}.cpp>\n"
-    done = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
-    return parsed(done.stdout)
+    return gxx.preprocessed(folder, (), name)[0]
 
 
 def assembly(text: str | Text) -> str:
-    """What g++ makes of a preprocessed text."""
-    assert GCC
-    words = [GCC, *OPTIONS, "-S", "-x", "c++", "-fpreprocessed", "-", "-o", "-"]
-    done = subprocess.run(words, input=str(text), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return gxx.assembly(text, OPTIONS)
 
 
 def unasked(_: str) -> bool:

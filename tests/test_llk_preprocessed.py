@@ -1,16 +1,15 @@
 """Preprocessed texts of kernels: system headers moved to the front, other generated headers."""
 
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import gxx
 import pytest
+from gxx import GCC
 
 from bhemu.llk.beginnings import Beginnings
 from bhemu.llk.preprocessed import Header, Library, Text, parsed
 
-GCC = shutil.which("g++")
 OPTIONS = ("-O2", "-std=c++17", "-g0")
 needs_gcc = pytest.mark.skipif(not GCC, reason="no g++ here")
 
@@ -33,21 +32,13 @@ def preprocessed(folder: Path, source: str, name: str = "kernel") -> Text:
     """What g++ -E makes of a kernel in a folder."""
     folder.mkdir(exist_ok=True, parents=True)
     (folder / f"{name}.cpp").write_text(source)
-    assert GCC
-    words = [GCC, *OPTIONS, "-E", "-x", "c++", "-", "-o", "-", f"-I{folder}"]
-    given = f"#include <{name}.cpp>\n"
-    done = subprocess.run(words, input=given, capture_output=True, text=True, check=True)
-    text = parsed(done.stdout)
-    assert str(text) == done.stdout
+    text, said = gxx.preprocessed(folder, OPTIONS, name)
+    assert str(text) == said
     return text
 
 
 def assembly(text: str | Text) -> str:
-    assert GCC
-    words = [GCC, *OPTIONS, "-S", "-x", "c++", "-fpreprocessed", "-", "-o", "-"]
-    done = subprocess.run(words, input=str(text), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return gxx.assembly(text, OPTIONS)
 
 
 def with_header(folder: Path, header: str) -> tuple[Header, Text]:

@@ -59,7 +59,7 @@ def cuts(text: str) -> Iterator[Cut]:
 class _Beginning(NamedTuple):
     """A text up to one of the cuts, by a name that does not depend on the kernel's own file."""
 
-    library: Library
+    system: Library
     rest: str
     cuts: tuple[Cut, ...]
     name: str
@@ -72,13 +72,13 @@ class _Beginning(NamedTuple):
     @property
     def size(self) -> int:
         """In characters."""
-        return len(self.library.text) + self.cut.at
+        return len(self.system.text) + self.cut.at
 
     @property
     def text(self) -> str:
         """What is to be compiled."""
         pairs = pairwise((Cut(0, "", 0), *self.cuts))
-        return self.library.text + "".join(_part(self.rest, last, cut) for last, cut in pairs)
+        return self.system.text + "".join(_part(self.rest, last, cut) for last, cut in pairs)
 
 
 class Beginnings:
@@ -113,7 +113,7 @@ class Beginnings:
 
     def _library(self, text: Text) -> Library:
         """The most of system headers that `text` and others have; empty when there are too many."""
-        for path in sorted(self._folder.glob("*.library")):
+        for path in sorted(self._folder.glob("*.headers")):
             if path not in self._libraries:
                 self._libraries[path] = Library(**json.loads(path.read_text()))
         fitting = [each for each in self._libraries.values() if each.fits(text)]
@@ -122,7 +122,7 @@ class Beginnings:
         if len(self._libraries) >= _LIBRARIES:
             return Library("", {})
         made = Library.of(text)
-        path = self._folder / f"{_digest(made.text)}.library"
+        path = self._folder / f"{_digest(made.text)}.headers"
         scratch = path.with_suffix(f".{os.urandom(4).hex()}")
         scratch.write_text(json.dumps(made._asdict()))
         os.replace(scratch, path)
