@@ -15,9 +15,10 @@ from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
 from bhemu.metal.kernels import Texts
 from bhemu.names import resolve
 from bhemu.options import ChipOptions, LaunchOptions, TileOptions, of_run
-from bhemu.placing import l1_address, place, place_values, release
-from bhemu.program import coordinates, schema
+from bhemu.placing import check_saved, l1_address, place, place_values, release
+from bhemu.program import coordinates, saved, schema
 from bhemu.program.outputs import check_saves
+from bhemu.snapshot import Snapshot
 from bhemu.tile import Tile
 
 _OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
@@ -30,7 +31,8 @@ class Program(schema.Program):
     def load(cls, path: str | Path, *, allow_outside: bool = False) -> Program:
         """Read a PROGRAM.toml, or the one in a folder; InputError for every mistake in it.
 
-        Its files lie in its folder unless `allow_outside`.
+        Its files lie in its folder unless `allow_outside`. A saved state (.npz) is a program too,
+        which begins there.
         """
         return cls(**vars(schema.load_program(path, allow_outside=allow_outside)))
 
@@ -90,6 +92,8 @@ def launch(
             hint="run, step, trace, dump and check take both",
         )
     check_saves(program)
+    if program.kind == saved.KIND:
+        return _resume(program, prepare, options)
     part, texts = program.placed()[0], texts or Texts()
     texts.read(spec.elf for spec in part.cores.values() if spec.elf)
     given: TileOptions = {**of_run(program.run), **options}
@@ -116,6 +120,28 @@ def launch(
     if firmware is not None and not words:
         words = [(firmware.go, 0)]
     tile.launched(program, End(tuple(words), clock, program.run.timeout_s))
+    return tile
+
+
+def _resume(
+    program: schema.Program, prepare: Callable[[Tile], None] | None, options: TileOptions
+) -> Tile:
+    """A tile as it was saved, which goes on to the end that it was on the way to."""
+    given: TileOptions = {**of_run(program.run), **options}
+    tile = Tile(**given)
+    if prepare is not None:
+        prepare(tile)
+    state = Snapshot.load(check_saved(program))
+    if isinstance(state.error, NoProgress):
+        state.error = None  # it is found anew, with who waits for whom
+    tile.restore(state)
+    _check_addresses(tile, program)
+    end = tile.machine.end
+    clock = end.clock if end.clock and end.clock > tile.clock else None  # a limit that is reached
+    if program.run.limit is not None:
+        clock = tile.clock + program.run.limit
+    words = tuple(_words(tile, program)) or end.words
+    tile.launched(program, End(words, clock, program.run.timeout_s or end.timeout_s))
     return tile
 
 

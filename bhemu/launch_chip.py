@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Unpack
 
 from bhemu.chip import Chip, ChipEnd
+from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.errors import InputError, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
 from bhemu.metal.kernels import Texts
 from bhemu.options import ChipOptions, of_run
-from bhemu.placing import l1_address, place, place_values, release
-from bhemu.program import interleave
+from bhemu.placing import check_saved, l1_address, place, place_values, release
+from bhemu.program import interleave, saved
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import check_saves
 from bhemu.program.specs import ChipSpec, Program
@@ -59,7 +61,13 @@ def launch(
     if prepare is not None:
         for xy in (xy for part in program.placed() for xy in part.at):
             prepare(chip.tile[xy])
-    firmware = _place(chip, program, texts, boot=boot)
+    firmware = None
+    if program.kind == saved.KIND:
+        state = ChipSnapshot.load(check_saved(program))
+        again = isinstance(state.error, NoProgress)  # found anew, with who waits for whom
+        chip.restore(dataclasses.replace(state, error=None) if again else state)
+    else:
+        firmware = _place(chip, program, texts, boot=boot)
     words = _words(chip, program)
     _check_outputs(chip, program)
     for source in program.inputs:
@@ -69,7 +77,8 @@ def launch(
         for xy in source.tiles:
             tile = chip.tile[xy]
             tile.write(l1_address(tile, source.origin, source.at, len(data)), data)
-    _start(chip, program, firmware)
+    if program.kind != saved.KIND:
+        _start(chip, program, firmware)
     if firmware is not None and not words:
         words = [(xy, firmware.go, 0) for part in program.placed() for xy in part.at]
     limit = None if program.run.limit is None else chip.clock + program.run.limit

@@ -12,7 +12,7 @@ from bhemu.names import resolve
 from bhemu.program import coordinates, loader
 from bhemu.program.address import At, check_l1
 from bhemu.program.datafiles import encode_values, read_image
-from bhemu.program.specs import CoreSpec, SetSpec, TileSpec
+from bhemu.program.specs import CoreSpec, Program, SetSpec, TileSpec
 from bhemu.tile import Tile
 
 _JUMP_REACH = 0x100000  # bytes that `jal` reaches forwards
@@ -28,6 +28,16 @@ def place(tile: Tile, part: TileSpec, elfs: Mapping[str, loader.Image]) -> None:
     for name, spec in part.cores.items():
         _set_start(tile, spec, elfs.get(name), from_image=part.image is not None)
     place_values(tile, part)
+
+
+def check_saved(program: Program) -> Path:
+    """The file of a program that is a saved state; InputError where more is to be placed on it."""
+    assert program.image is not None
+    given = {"--core": program.cores, "--set": program.sets, "--in": program.inputs}
+    for flag, what in given.items():
+        if what:
+            raise InputError(f"{flag}: nothing is placed on a saved state", hint="write it by hand")
+    return program.image
 
 
 def place_values(tile: Tile, part: TileSpec) -> None:

@@ -93,7 +93,9 @@ def program_options(command: F) -> F:
     """PROGRAM and the flag form of its parts."""
     for option in reversed(
         (
-            click.argument("program", required=False, metavar="[PROGRAM.toml | FOLDER]"),
+            click.argument(
+                "program", required=False, metavar="[PROGRAM.toml | FOLDER | STATE.npz]"
+            ),
             _many("--core", "cores", "CORE=FILE", "load this ELF on that core"),
             _many(
                 "--in",

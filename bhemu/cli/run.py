@@ -10,7 +10,8 @@ from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.why import context
-from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError
+from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.program import saved
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
@@ -48,6 +49,8 @@ def command(**values: Any) -> int:
             from bhemu.why import checks as known
 
             checks = known.named(values["checks"])
+            if chosen.program.kind == saved.KIND:
+                raise InputError("--check: checks begin at a launch, and a saved state has none")
         target = Target(chosen, progress)
         if checks is not None and target.chip is None:
             target.keep_history()

@@ -12,11 +12,13 @@ import click
 
 from bhemu.cli import failure, output
 from bhemu.cli.progress import Progress
-from bhemu.errors import EXIT_OK, InputError, Internal
+from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
 from bhemu.program import files
 
 if TYPE_CHECKING:
+    from bhemu.chip import Chip
     from bhemu.hosts.connection import Connection
+    from bhemu.hosts.naming import Names
     from bhemu.hosts.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +76,12 @@ def serve_options(command: F) -> F:
             click.option(
                 "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
             ),
+            click.option(
+                "--elfs",
+                multiple=True,
+                metavar="FOLDER",
+                help="look for the ELFs of kernels and firmware here too (may be repeated)",
+            ),
             click.option("--remote", is_flag=True, help="serve a host on another machine too"),
             click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
         )
@@ -87,6 +95,8 @@ def arguments(values: dict[str, Any]) -> list[str]:
     given = [f"--{name}" for name in _FLAGS if values[name]]
     for name in _CHIP:
         given += [] if values[name] is None else [f"--{name}", str(values[name])]
+    for folder in values["elfs"]:
+        given += ["--elfs", str(Path(folder).resolve())]
     if values["keep"] is not None:
         files.check_writable(Path(values["keep"]), "--keep")
         given += ["--keep", str(Path(values["keep"]).resolve())]
@@ -154,6 +164,7 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
     progress = Progress(quiet=False)
     with progress.starting():
         from bhemu.chip import Chip
+        from bhemu.hosts.naming import Names, folders
         from bhemu.hosts.umd import Device
         from bhemu.options import silent
 
@@ -161,10 +172,29 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
         known.setdefault("reference", _REFERENCE)
         chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
     device = Device(chip)
-    if values["keep"] is not None:
-        device.on_failure = lambda error: chip.snapshot().save(values["keep"])
+    given = [Path(folder) for folder in values["elfs"]]
+    names = Names(chip, [*given, *folders(os.environ)])
+    device.look = names.look
+    device.on_failure = functools.partial(_told, chip, names, values["keep"])
     session.serve(device)
     return EXIT_OK if device.failure is None else device.failure.exit_code
+
+
+def _told(
+    chip: "Chip", names: "Names", path: str | None, error: BhemuError, xy: tuple[int, int] | None
+) -> None:
+    """Save the chip that has stopped or waits in vain; the error's hint says how to go on."""
+    if isinstance(error, NoProgress):
+        names.shorten(error)
+    shown = "" if xy is None else f" --tile {xy[0]},{xy[1]}"
+    go = f"bhemu step {path}{shown}"
+    if path is None:
+        go = (
+            "with bhemu simulator FOLDER --keep STATE.npz the chip is kept for bhemu step STATE.npz"
+        )
+    else:
+        chip.snapshot().save(path)
+    error.hint = "; ".join(part for part in (error.hint, go) if part)
 
 
 def _lost(connect: "Callable[[], Connection]", how: str) -> int:

@@ -65,7 +65,8 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper
         target = Target(chosen, progress)
         target.keep_history()
     program = target.of_tile()
-    return target, Stepper(target.tile, program, Sources(program, folders), output.say)
+    sources = Sources(program, folders)
+    return target, Stepper(target.tile, program, sources, output.say, target.chip)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:

@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Callable
 
+from bhemu.chip import Chip
 from bhemu.core import Core
 from bhemu.debug.breaking import Breaking
 from bhemu.debug.completing import candidates, matching
@@ -12,6 +13,7 @@ from bhemu.debug.inspecting import Inspecting
 from bhemu.debug.looking import Looking
 from bhemu.debug.places import Sources, address, number
 from bhemu.debug.position import Pushes, position
+from bhemu.debug.states import States
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.stop import Stop
@@ -26,21 +28,30 @@ _SHORT += ", fin finish, r regs, ts tstep, tn tnext, h help, q quit, exit quit, 
 _SHORT += ", l list, p print, disas dis, disassemble dis, i info, f frame, backtrace bt"
 _SHORT += ", rs reverse-step, rn reverse-next, rc reverse-continue, rts reverse-tstep"
 _WITH_FORMAT = re.compile(r"^\s*(x|mem|p|print)/(\S*)")
-_MOVES = ("step", "next", "until", "finish", "continue", "tstep", "tnext", "core", "goto")
+_MOVES = ("step", "next", "until", "finish", "continue", "tstep", "tnext", "core", "goto", "load")
 _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
-class Stepper(GoingBack, Breaking, Looking):
-    """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
+class Stepper(GoingBack, Breaking, Looking, States):
+    """The commands on a launched tile. `out` takes each line; `core` is the selected core.
+
+    `chip`: the one that the tile is part of, if any.
+    """
 
     def __init__(
-        self, tile: Tile, program: Program, sources: Sources, out: Callable[[str], None]
+        self,
+        tile: Tile,
+        program: Program,
+        sources: Sources,
+        out: Callable[[str], None],
+        chip: Chip | None = None,
     ) -> None:
-        self.tile, self._machine = tile, tile.machine
+        self.tile, self._machine, self._chip = tile, tile.machine, chip
         self._sources, self._out = sources, out
         self._regs = {name: core.regs for name, core in self.tile.core.items()}
         released = [spec.name for spec in program.cores.values() if spec.release]
-        self.core: Core = self.tile.core[released[0]]
+        begun = [core.name for core in tile.core.values() if core.state != "reset"]
+        self.core: Core = self.tile.core[[*released, *begun, "brisc"][0]]
         self.last: Stop | None = None
         self._temporary: set[int] = set()
         self._defining: int | None = None
@@ -141,7 +152,7 @@ class Stepper(GoingBack, Breaking, Looking):
         name = self._machine.stopped_core(stop)
         if name is not None:
             self.core = self.tile.core[name]
-        self._stopped(stop, self.core)
+        self._stopped(stop, self.core, whole=True)
 
     def do_tstep(self, args: list[str]) -> None:
         """tstep [N] [THREAD]: execute N Tensix words of a thread (1, the core's)."""
@@ -169,8 +180,11 @@ class Stepper(GoingBack, Breaking, Looking):
             self._out(f"stopped: {stop.reason}, clock {stop.clock}")
         self._out(status.thread(self.tile, thread))
 
-    def _stopped(self, stop: Stop, core: Core) -> None:
-        """Say why it stopped, unless it is the step that was asked for, and where it stands."""
+    def _stopped(self, stop: Stop, core: Core, *, whole: bool = False) -> None:
+        """Say why it stopped, unless it is the step that was asked for, and where it stands.
+
+        whole: the program was to run, not one core.
+        """
         self.last = stop
         name = self._machine.stopped_core(stop)
         stopped = core if name is None else self.tile.core[name]
@@ -183,7 +197,7 @@ class Stepper(GoingBack, Breaking, Looking):
             self._out(f"  at {stop.where}")
         elif name is not None and point is not None:
             self._hit(point)
-        elif stop.reason == "until" and core.state not in ("running", "blocked"):
+        elif not whole and stop.reason == "until" and core.state not in ("running", "blocked"):
             self._out(f"{core.name} is {core.state}")
         elif stop.change is not None:
             self._out(str(stop.change.watchpoint))
@@ -211,7 +225,7 @@ class Stepper(GoingBack, Breaking, Looking):
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""
         self._need(args, 0, 0, "check")
-        results = self.tile.check()
+        results = self.tile.check() if self._chip is None else self._chip.check()
         self._print([str(result) for result in results] or ["the program names no output"])
 
     def do_help(self, args: list[str]) -> None:
@@ -226,7 +240,7 @@ class Stepper(GoingBack, Breaking, Looking):
 
 COMMANDS = tuple(
     name.removeprefix("do_").replace("_", "-")
-    for part in (Stepper, Breaking, Looking, Inspecting, GoingBack)
+    for part in (Stepper, Breaking, Looking, Inspecting, GoingBack, States)
     for name in vars(part)
     if name.startswith("do_")
 )

@@ -17,6 +17,7 @@ _NOTHING = (
     "found nothing that could release it: no store to a constant address, no word in a program,"
     " queue, MOP or replay buffer"
 )
+_NAMED = 4  # waiters that are named where more do the same
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,17 @@ class WaitGraph:
     cycle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [line for waiter in self.waiters for line in waiter.lines()]
+        lines = [line for alike in self._alike() for line in _shown(alike)]
         return "\n".join(lines + ([f"  cycle: {self.ring()}"] if self.cycle else []))
+
+    def _alike(self) -> list[list[Waiter]]:
+        """The waiters, those together that do the same on different tiles."""
+        groups: dict[object, list[Waiter]] = {}
+        for waiter in self.waiters:
+            tile, _, who = waiter.who.rpartition(") ")
+            same = (who, waiter.where.get("pc"), waiter.reason, waiter.detail)
+            groups.setdefault(same if tile else waiter.who, []).append(waiter)
+        return list(groups.values())
 
     def ring(self) -> str:
         """The cycle in words: who needs what from whom."""
@@ -82,6 +92,15 @@ class WaitGraph:
             "cycle": list(self.cycle),
             "text": str(self).splitlines(),
         }
+
+
+def _shown(alike: list[Waiter]) -> list[str]:
+    """The lines of waiters of which the first stands for all."""
+    lines, others = alike[0].lines(), [waiter.who for waiter in alike[1:]]
+    if not others:
+        return lines
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    return [lines[0], f"      so does {', '.join(others[:_NAMED])}{more}", *lines[1:]]
 
 
 def _waiter(agents: Agents, who: str, core: int, pc: int, wait: Wait) -> Waiter:

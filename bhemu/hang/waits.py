@@ -7,6 +7,7 @@ from typing import Any
 from bhemu import memmap as mm
 from bhemu.devices import mailbox, pcbuf
 from bhemu.devices.bus.address_map import block_name
+from bhemu.devices.bus.naming import STREAM_ROLES
 from bhemu.hang import device_access, release
 from bhemu.hang.explore import Loop, Poll
 from bhemu.hang.release import Agents, Releaser
@@ -329,7 +330,9 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
         releasers += agents.by_words(Effect(Kind.STORES, at))
         numbers |= {"stream": stream, "register": register}
-        name = f"register {register} of stream {stream} to change"
+        role = STREAM_ROLES.get(register)
+        of = f" ({role}; in tt-metal of circular buffer {stream})" if role else ""
+        name = f"register {register} of stream {stream}{of} to change"
         return Resource("stream", numbers), name, releasers, ""
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
         wait = _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")

@@ -1,5 +1,6 @@
 """A chip as UMD's simulation device: reads, writes and resets, in order."""
 
+import copy
 from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
@@ -56,26 +57,29 @@ class Device:
     rounds, and at no other time: what a host sees depends on what it sent and never on when. A host
     waits by reading, so the chip moves on for as long as anybody waits for it.
 
-    `failure` is the error that stopped the chip, `on_failure` is called with it. The chip still
-    answers then, for whoever wants to look, but not a host that waits. An ebreak fails no read, for
-    debuggers look at such a core: it is reported, and with the first use of the tile's debug port
-    the core is halted behind it, as on hardware.
+    `failure` is the error that stopped the chip. The chip still answers then, for whoever wants to
+    look, but not a host that waits. An ebreak fails no read, for debuggers look at such a core: it
+    is reported, and with the first use of the tile's debug port the core is halted behind it, as on
+    hardware. Before something is told, `look` is called with the tile, and the error if there is
+    one already; `on_failure` then with the error and the tile, also of a host that waits in vain.
     """
 
     def __init__(self, chip: ChipPart, rounds: int = ROUNDS) -> None:
         self.chip = chip
         self.failure: BhemuError | None = None
-        self.on_failure: Callable[[BhemuError], object] = lambda error: None
+        self.on_failure: Callable[[BhemuError, XY | None], object] = lambda error, tile: None
+        self.look: Callable[[XY | None, BhemuError | None], object] = lambda tile, error: None
         self.report: Callable[[BhemuError], object] = lambda error: None
         self._rounds = rounds
         self._ended = "idle"  # how the last run did; "" when the host has written since
         self._looks: Counter[tuple[XY, int]] = Counter()
         self._refused: InputError | None = None  # the last write that was
+        self._told: NoProgress | None = None  # what a host that waits in vain has heard
 
     def write(self, core: XY, address: int, data: bytes) -> None:
         """Store `data`; InputError where the host may not."""
         self._looks.clear()
-        self._ended = ""
+        self._ended, self._told = "", None
         try:
             self.chip.write(*core, address, data)
         except InputError as problem:
@@ -105,7 +109,8 @@ class Device:
             stop = self.chip.run("polling", rounds=self._rounds, resume=True)
         except BhemuError as error:
             self.failure = error
-            self.on_failure(error)
+            self.look(_tile(error), error)
+            self.on_failure(error, _tile(error))
             if not isinstance(error, Assert):
                 raise
             self.report(error)
@@ -124,10 +129,18 @@ class Device:
             )
         if self._ended == "polling" and looks > _WAITS:
             self._looks.clear()
-            raise self.chip.standstill(core)
+            raise self._standstill(core)
         if self._refused is not None and looks > _WAITS:
             self._looks.clear()
             raise NoProgress(f"the host waits; {self._refused}", rule="REFUSED")
+
+    def _standstill(self, core: XY) -> NoProgress:
+        """The error of a host that waits in vain, told once until it writes again."""
+        if self._told is None:
+            self.look(core, None)
+            self._told = self.chip.standstill(core)
+            self.on_failure(self._told, core)
+        return copy.copy(self._told)
 
     def deassert_reset(self, core: XY) -> None:
         """UMD says all of Tensix; hosts mean BRISC, whose firmware releases the other cores."""
@@ -158,6 +171,12 @@ class Device:
         else:
             raise InputError(f"{name(command)} is no request for a Blackhole chip")
         return None
+
+
+def _tile(error: BhemuError) -> XY | None:
+    """Whose error it is, where that is known."""
+    xy = None if error.where is None else error.where.tile
+    return xy if isinstance(xy, tuple) else None
 
 
 def name(command: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import comparison, files, tensor, toml
+from bhemu.program import comparison, files, saved, tensor, toml
 from bhemu.program.address import read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
@@ -49,6 +49,7 @@ LOCAL_OF_KIND: dict[str, Local] = {
     "image": "direct",
     "llk": "loader_init",
     "tt-metal": "lma",
+    "state": "direct",
 }
 BUFFERS, SEMAPHORES = 64, 16
 _OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
@@ -60,7 +61,7 @@ ENGINES = ("unicorn", "compiled")
 
 
 def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
-    """Read a PROGRAM.toml (or the one in a directory).
+    """Read a PROGRAM.toml (or the one in a directory), or take a saved state (.npz) as a program.
 
     Its files lie in its folder, and a link that leads out of it is no file of the program, unless
     `allow_outside`.
@@ -69,6 +70,8 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     missing files, shapes that do not match, addresses outside of memory.
     """
     path = arguments.path(path)
+    if path.suffix == ".npz":
+        return saved.program(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"
     data = toml.read(path, "bhemu new writes one")
@@ -219,7 +222,7 @@ def check_cores(program: Program, origin: str) -> None:
     """InputError when nothing would ever run, or no ELF is named where the kind needs one."""
     placed = program.placed()
     cores = [core for part in placed for core in part.cores.values()]
-    if not any(core.release for core in cores):
+    if program.kind != saved.KIND and not any(core.release for core in cores):
         hint = 'for example [cores] trisc0 = { elf = "kernel.elf" }'
         raise InputError(f"{origin}: no core is released, so nothing would run", hint=hint)
     if program.kind == "elf" and not any(core.elf for core in cores):

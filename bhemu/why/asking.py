@@ -7,6 +7,7 @@ from bhemu.errors import BhemuError, Limit
 from bhemu.hang.explore import livelock
 from bhemu.hang.waitgraph import no_progress
 from bhemu.launched import Ended, Launched
+from bhemu.program import saved
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why import checks, elsewhere, explained, senders
@@ -46,7 +47,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found += unreached(asked, error)
     if error is None:
         found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
-    found = [*found, *checks.findings(asked, checks.fitting(asked))]
+    if asked.program.kind != saved.KIND:  # which has no past that a check could look at
+        found += checks.findings(asked, checks.fitting(asked))
     return checks.likeliest(explained.ranked(asked, found))
 
 

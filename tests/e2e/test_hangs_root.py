@@ -6,6 +6,7 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress, from_dict
+from bhemu.hang.waitgraph import Waiter, WaitGraph
 from bhemu.launch import launch
 from bhemu.program.schema import CoreSpec, Program, RunSpec, SetSpec
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
@@ -92,3 +93,20 @@ def test_an_argument_that_changed_is_named_before_a_core_is_said_to_have_ended(
         assert "trisc0 has a store of 0x0 to 0x9000 at trisc0 pc 0x00010010" in hint
     else:
         assert hint == "trisc1 ended too early: count what both sides give and take"
+
+
+def test_waiters_that_do_the_same_on_many_tiles_are_shown_once() -> None:
+    def waiter(x: int, core: str, pc: int) -> Waiter:
+        return Waiter(f"({x},2) {core}", "l1", "a word", f"tile ({x},2)", "", where={"pc": pc})
+
+    alike = [waiter(x, "brisc", 16) for x in range(1, 8)]
+    graph = WaitGraph((*alike, waiter(1, "ncrisc", 16), waiter(2, "brisc", 20)))
+    lines = str(graph).splitlines()
+    assert lines[0] == "  (1,2) brisc waits for a word, tile (1,2)"
+    assert lines[1] == "      so does (2,2) brisc, (3,2) brisc, (4,2) brisc, (5,2) brisc and 2 more"
+    assert [line for line in lines if "waits for" in line][1:] == [
+        "  (1,2) ncrisc waits for a word, tile (1,2)",
+        "  (2,2) brisc waits for a word, tile (2,2)",
+    ]
+    assert len(graph.as_dict()["waiters"]) == 9
+    assert "so does" not in str(WaitGraph((*alike[:1], waiter(1, "ncrisc", 16))))

@@ -53,6 +53,9 @@ class FakeChip:
         self._left -= rounds
         return SimpleNamespace(reason="rounds" if self._left > 0 else self.stands)
 
+    def made(self) -> tuple[object, ...]:
+        return ()
+
     def standstill(self, xy: XY) -> NoProgress:
         return NoProgress(f"tile {xy} waits", rule="LIVELOCK")
 

@@ -88,7 +88,8 @@ def test_a_chip_that_fails_tells_the_user_and_the_host(host: Host, tmp_path: Pat
     host.greeted()
     host.write(BROKEN, b"1234")
     assert host.read(0) == b"", "UMD takes it as a failed read"
-    assert host.said() == ("error: [FAKE] the chip met what it does not know\n  hint: none\n")
+    then = f"  hint: none; bhemu step {state}\n"
+    assert host.said() == f"error: [FAKE] the chip met what it does not know\n{then}"
     assert state.read_text() == "4 bytes"
     assert host.read(BROKEN) == b"1234"
     host.exit()

@@ -85,10 +85,13 @@ def broken() -> tuple[FakeChip, Device]:
 def test_a_failure_is_told_once_and_the_chip_still_answers() -> None:
     chip, at = broken()
     told: list[object] = []
-    at.on_failure = told.append
+    at.look = lambda tile, error: told.append((tile, error))
+    at.on_failure = lambda error, tile: told.append(error)
     with pytest.raises(NotModelled):
         at.read(CORE, 0, 4)
-    assert told == [at.failure] and isinstance(at.failure, NotModelled)
+    where = at.failure.where if at.failure else None
+    assert told == [(where and where.tile, at.failure), at.failure]
+    assert isinstance(at.failure, NotModelled)
     assert at.read(CORE, BROKEN, 4) == b"1234"
     assert len(chip.rounds) == 1, "a chip that failed does not run on"
 
@@ -109,7 +112,8 @@ def test_a_host_that_waits_for_a_stopped_chip_is_told() -> None:
 def test_an_ebreak_is_reported_and_fails_no_read() -> None:
     chip, at = device()
     told: list[object] = []
-    at.report = at.on_failure = told.append
+    at.report = told.append
+    at.on_failure = lambda error, tile: told.append(error)
     at.write(CORE, EBREAK, b"1234")
     assert at.read(CORE, EBREAK, 4) == b"1234"
     assert told == [at.failure] * 2 and isinstance(at.failure, Assert)
@@ -162,6 +166,27 @@ def test_a_host_that_waits_for_cores_that_only_poll_is_told_what_they_wait_for()
         at.read(CORE, 0, 4)
     assert at.failure is None
     assert at.read(CORE, 0, 4) == b"1234"
+
+
+def test_who_keeps_the_chip_hears_of_a_host_that_waits_in_vain_once_until_it_writes() -> None:
+    _, at = device()
+    told: list[object] = []
+    at.look = lambda tile, error: told.append(tile)
+    at.on_failure = lambda error, tile: told.append((str(error), tile))
+
+    def wait() -> None:
+        at.write(CORE, 0, b"1234")
+        at.read(CORE, 0, 4)  # runs the chip
+        for _ in range(2):
+            for _ in range(5000):
+                at.read(CORE, 0, 4)
+            with pytest.raises(NoProgress, match=r"tile \(1, 2\) waits"):
+                at.read(CORE, 0, 4)
+
+    wait()
+    assert told == [CORE, ("[LIVELOCK] tile (1, 2) waits", CORE)]
+    wait()
+    assert len(told) == 4
 
 
 def test_an_idle_chip_may_be_read_for_ever() -> None:

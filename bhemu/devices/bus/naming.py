@@ -14,7 +14,11 @@ _STREAM_NAMES = """REMOTE_SRC REMOTE_SRC_PHASE REMOTE_DEST REMOTE_DEST_BUF_START
 STREAM_REGISTERS: dict[int, str] = {getattr(streams, n): n for n in _STREAM_NAMES.split()}
 """Registers of an overlay stream by number."""
 
-_ROLES = {"REMOTE_DEST_BUF_START": "tiles acked", "REMOTE_DEST_BUF_SIZE": "tiles received"}
+STREAM_ROLES = {
+    streams.REMOTE_DEST_BUF_START: "tiles acked",
+    streams.REMOTE_DEST_BUF_SIZE: "tiles received",
+}
+"""What registers of a stream count for kernels."""
 
 INITIATOR_REGISTERS = {
     mm.NOC_TARG_ADDR_LO: "NOC_TARG_ADDR_LO",
@@ -110,7 +114,7 @@ def _gpr(core: int | None, offset: int) -> str:
 def _stream(offset: int) -> str:
     n, register = offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2
     name = STREAM_REGISTERS.get(register, f"register {register}")
-    role = _ROLES.get(name)
+    role = STREAM_ROLES.get(register)
     return f"stream {n} {name}" + (f" ({role})" if role else "")
 
 

@@ -36,7 +36,8 @@ class Target:
         program = launched.part(tile.xy)
         launched.keep_history()
         self._lines: list[str] = []
-        self._stepper = Stepper(tile, program, Sources(program), self._lines.append)
+        out = self._lines.append
+        self._stepper = Stepper(tile, program, Sources(program), out, launched.chip)
         self._breakpoints: dict[int, list[int]] = {}
         self._watchpoints: dict[tuple[int, int, str], int] = {}
 

@@ -1,0 +1,198 @@
+"""Names and source lines for code that a host has written: its ELFs that lie in L1.
+
+A host sends bytes, no symbols. tt-metal keeps the ELF of every kernel that it has compiled, and of
+its firmware, as .../CORE/CORE.elf; the one whose code stands around the pc of a core names it.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.hang.waitgraph import WaitGraph
+from bhemu.memmap import L1_SIZE
+from bhemu.parts import CorePart, TilePart
+from bhemu.program import elf, files
+from bhemu.program.symbols import Symbols
+from bhemu.report import where_core
+from bhemu.riscv.asm import RA
+
+_HEAD = 4096  # bytes of an ELF that hold the table of its segments
+_CODE = 24  # bytes around a pc that an ELF must hold to be compared as a whole
+_EQUAL = 0.9  # of its code; the host patches some addresses
+_PF_X = 1  # flag of a segment
+_KERNELS = "kernels"  # the folder of the cache that holds no firmware
+XY = tuple[int, int]
+
+
+class ChipPart(Protocol):
+    """What is asked of a chip."""
+
+    def made(self) -> Sequence[TilePart]:
+        """The tiles that are made."""
+
+
+def folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where tt-metal keeps the ELFs of kernels and firmware, as its environment says."""
+    home = environment.get("HOME")
+    cache = environment.get("TT_METAL_CACHE") or (f"{home}/.cache" if home else None)
+    found = [] if cache is None else sorted(Path(cache).glob("tt-metal-cache*"))
+    for name in ("TT_METAL_RUNTIME_ROOT", "TT_METAL_HOME"):
+        if name in environment:
+            found.append(Path(environment[name]) / "tt_metal" / "pre-compiled")
+    return tuple(found)
+
+
+class _Code(NamedTuple):
+    """A segment of an ELF that holds code: where it stands in the file and is linked."""
+
+    path: Path
+    segment: elf.Segment
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Code that was read: its bytes as linked."""
+
+    code: _Code
+    data: bytes
+
+    @classmethod
+    def of(cls, code: _Code) -> "_Read":
+        """Those of a file; none where it is gone."""
+        with contextlib.suppress(OSError), code.path.open("rb") as file:
+            file.seek(code.segment.offset)
+            return cls(code, file.read(code.segment.filesz))
+        return cls(code, b"")
+
+    def moved(self, l1: npt.NDArray[np.uint8], pc: int) -> list[int]:
+        """How far from where it was linked it may lie in L1, a part of it being at `pc`."""
+        sought, found = l1[pc : pc + _CODE].tobytes(), []
+        at = self.data.find(sought)
+        while at >= 0:
+            low, size = pc - at, len(self.data)
+            if 0 <= low <= L1_SIZE - size:
+                there = np.frombuffer(self.data, np.uint8)
+                if (l1[low : low + size] == there).mean() >= _EQUAL:
+                    found.append(low - self.code.segment.vaddr)
+            at = self.data.find(sought, at + 4)
+        return found
+
+    @functools.cached_property
+    def symbols(self) -> Symbols:
+        """Of the whole file, which is there."""
+        path = self.code.path
+        return Symbols(files.read_bytes(path, "ELF_BYTES"), str(Path(*path.parts[-5:])))
+
+
+class Names:
+    """Finds whose code stands in the L1 of a chip, in the ELFs below `folders`."""
+
+    def __init__(self, chip: ChipPart, folders: Sequence[Path]) -> None:
+        self._chip, self._folders = chip, tuple(folders)
+        self._code: dict[str, list[_Code]] | None = None
+        self._seen: dict[tuple[str, bytes], _Read | None] = {}
+        self._given: list[tuple[CorePart, Symbols]] = []
+
+    def look(self, xy: XY | None, error: BhemuError | None = None) -> None:
+        """Name the code of the tile at `xy` and of all that run kernels; an error gets its line."""
+        for core, symbols in self._given:  # the host may have written something else since
+            if symbols in core.images:
+                core.images.remove(symbols)
+        self._given.clear()
+        for tile in self._chip.made():
+            found = [*self._of_tile(tile)]
+            if tile.xy == xy or any(_is_kernel(symbols) for _, symbols in found):
+                for core, symbols in found:
+                    if symbols.path not in [one.path for one in core.images]:
+                        core.images.insert(0, symbols)
+                        self._given.append((core, symbols))
+        if error is not None and error.where is not None:
+            self._place(error)
+
+    def shorten(self, error: NoProgress) -> None:
+        """Cores that wait in firmware come to the hint where others wait in kernels."""
+        graph = error.graph
+        if not isinstance(graph, WaitGraph):
+            return
+        kernels = [waiter for waiter in graph.waiters if self._in_kernel(waiter.where)]
+        idle = [waiter.who for waiter in graph.waiters if waiter not in kernels]
+        if kernels and idle:
+            error.graph = dataclasses.replace(graph, waiters=tuple(kernels))
+            error.hint = f"{error.hint}; in firmware: {', '.join(idle)}"
+
+    def _in_kernel(self, where: Mapping[str, object]) -> bool:
+        """Whether a place is in the code of a kernel, or in nothing that is known."""
+        tile = next((t for t in self._chip.made() if list(t.xy) == where.get("tile")), None)
+        core, pc = where.get("core"), where.get("pc")
+        if tile is None or not isinstance(core, str) or not isinstance(pc, int):
+            return True
+        images = tile.core[core].images
+        return next((_is_kernel(one) for one in images if one.lookup(pc) is not None), True)
+
+    def _of_tile(self, tile: TilePart) -> Iterator[tuple[CorePart, Symbols]]:
+        s = tile.state
+        words = [(int(s.gate_core[t]), int(s.gate_pc[t])) for t in range(3) if s.gate_full[t]]
+        for core in tile.core.values():
+            if core.state == "reset":
+                continue
+            pushed = [pc for c, pc in words if c == core.index]
+            for pc in (core.pc, int(core.regs[RA]) - 4, *pushed):
+                unnamed = 0 <= pc < L1_SIZE - _CODE and core.locate(pc)[0] is None
+                found = self._lying(tile, core.name, pc) if unnamed else None
+                if found is not None:
+                    yield core, found
+
+    def _lying(self, tile: TilePart, core: str, pc: int) -> Symbols | None:
+        """The ELF whose code lies around `pc`."""
+        if self._code is None:
+            self._code = _below(self._folders)
+        key = core, tile.state.l1[pc : pc + _CODE].tobytes()
+        if key not in self._seen:
+            tried = (_Read.of(one) for one in self._code.get(core, ()))
+            self._seen[key] = next((one for one in tried if one.moved(tile.state.l1, pc)), None)
+        known = self._seen[key]
+        moved = [] if known is None else known.moved(tile.state.l1, pc)
+        return known.symbols.moved(moved[0]) if known is not None and moved else None
+
+    def _place(self, error: BhemuError) -> None:
+        """The place of an error, whose code has its name now."""
+        where = error.where
+        assert where is not None
+        tile = next((tile for tile in self._chip.made() if tile.xy == where.tile), None)
+        if tile is None or where.core is None or where.pc is None or where.symbol is not None:
+            return
+        named = where_core(tile, tile.core[where.core].index, where.pc)
+        place = {n: getattr(named, n) for n in ("symbol", "file", "line", "function", "inlined")}
+        error.where = dataclasses.replace(where, **place)
+
+
+def _below(folders: Iterable[Path]) -> dict[str, list[_Code]]:
+    """The code of each core's ELFs, the newest file first."""
+    paths: list[tuple[float, Path]] = []
+    for folder in folders:
+        for at, _, names in os.walk(folder):
+            path = Path(at) / f"{Path(at).name}.elf"
+            if path.name in names:
+                with contextlib.suppress(OSError):
+                    paths.append((path.stat().st_mtime, path))
+    found: dict[str, list[_Code]] = {}
+    for _, path in sorted(paths, reverse=True):
+        with contextlib.suppress(OSError, InputError, elf.DamagedError):
+            with path.open("rb") as file:
+                table = elf.segments(file.read(_HEAD), path.name)
+            code = [s for s in table if s.kind == "PT_LOAD" and s.flags & _PF_X and s.filesz]
+            found.setdefault(path.parent.name, []).extend(_Code(path, s) for s in code)
+    return found
+
+
+def _is_kernel(symbols: Symbols) -> bool:
+    return _KERNELS in Path(symbols.path).parts

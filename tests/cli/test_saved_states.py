@@ -1,0 +1,91 @@
+"""A saved state as a program: run, step and why begin there."""
+
+from pathlib import Path
+
+import bhemu as package
+from bhemu import Program
+
+ELFS = Path(package.__file__).parent.parent / "elfs"
+EXPECTED = f"{ELFS}/add1/expected.npy@0xC0000:bf16"
+
+
+def test_a_run_goes_on_from_where_it_was_saved(bhemu, tmp_path) -> None:
+    state = tmp_path / "half.npz"
+    assert bhemu("run", ELFS / "add1", "--limit", "1500", "--save", state).exit_code == 7
+    result = bhemu("run", state, "--expect", EXPECTED)
+    assert result.exit_code == 0
+    assert "equal (1024 of 1024)" in result.stdout
+    assert "end condition met, clock 2688" in result.stdout
+    assert bhemu("run", state, "--limit", "100").exit_code == 7
+    result = bhemu("step", state, "-x", "continue; reverse-continue; where")
+    assert "stopped: until, clock 2688" in result.stdout
+    assert "the history begins here\nclock 1500\n" in result.stdout
+    assert repr(Program.load(state)).startswith("<Program half: state on ; 0 inputs")
+
+
+def test_a_saved_hang_is_told_again_and_why_finds_it(bhemu, tmp_path) -> None:
+    state = tmp_path / "hang.npz"
+    assert bhemu("run", ELFS / "hang_cycle", "--save", state).exit_code == 3
+    result = bhemu("run", state)
+    assert result.exit_code == 3
+    assert "cycle: thread T1 needs semaphore 2" in result.stderr
+    result = bhemu("why", state)
+    assert result.exit_code == 1
+    assert "[hang] deadlock" in result.stdout and "cycle_math.c:11" in result.stdout
+    assert "checking" not in result.stderr
+    result = bhemu("run", state, "--check", "all")
+    assert result.exit_code == 2 and "a saved state has none" in result.stderr
+
+
+def test_another_error_stays_what_stopped_the_state(bhemu, tmp_path, write) -> None:
+    from bhemu.riscv.asm import EBREAK
+
+    state = tmp_path / "assert.npz"
+    assert bhemu("run", write(EBREAK), "--save", state).exit_code == 6
+    assert bhemu("run", state).exit_code == 6
+
+
+def test_a_chip_goes_on_from_where_it_was_saved(bhemu, tmp_path) -> None:
+    state = tmp_path / "chip.npz"
+    script = f"break main trisc1; continue; save {state}; continue; check; load {state}; regs"
+    result = bhemu("step", ELFS / "add1_chip", "--tile", "2,2", "-x", script)
+    assert result.exit_code == 0, result.output
+    assert f"saved: {state}, clock " in result.stdout and "equal" in result.stdout
+    saved = result.stdout.split(f"saved: {state}, ")[1].splitlines()[0]
+    assert result.stdout.count(f"\n{saved}\n") == 1, "load goes back to it"
+    result = bhemu("step", state, "--tile", "2,2", "-x", "where; step; reverse-step")
+    assert result.exit_code == 0
+    assert "trisc1  running" in result.stdout and " main " in result.stdout
+    program = Program.load(ELFS / "add1_chip")
+    (spec,) = program.outputs
+    chips = program.launch(), Program.load(state).launch()
+    chips[0].run()
+    assert chips[1].output(spec)[1] != chips[0].output(spec)[1]
+    chips[1].run("polling")
+    assert chips[1].output(spec)[1] == chips[0].output(spec)[1]
+
+
+def test_what_is_no_saved_state_or_places_something_is_refused(bhemu, tmp_path) -> None:
+    state = tmp_path / "state.npz"
+    result = bhemu("run", state)
+    assert result.exit_code == 2 and "no such file" in result.stderr
+    state.write_text("text")
+    result = bhemu("step", state)
+    assert result.exit_code == 2 and "not a saved state" in result.stderr
+    assert bhemu("run", ELFS / "hang_cycle", "--save", state).exit_code == 3
+    for flag, value in (("--set", "0x10=u32:1"), ("--core", f"brisc={ELFS}/add1/brisc.elf")):
+        result = bhemu("run", state, flag, value)
+        assert result.exit_code == 2
+        assert f"{flag}: nothing is placed on a saved state" in result.stderr
+
+
+def test_save_and_load_in_a_session(bhemu, tmp_path) -> None:
+    state = tmp_path / "here.npz"
+    script = f"break main trisc1; continue; save {state}; step 3; load {state}; step; continue"
+    result = bhemu("step", ELFS / "add1", "-x", script)
+    assert result.exit_code == 0
+    assert f"saved: {state}, clock 1126" in result.stdout
+    assert result.stdout.count("pc 0x00014040") == 2, "stepped there twice"
+    assert "stopped: until, clock 2688" in result.stdout, "trisc1 is parked then"
+    result = bhemu("step", ELFS / "add1", "-x", "save /nowhere/x.npz")
+    assert result.exit_code == 2 and "cannot be written" in result.stderr
