@@ -1,6 +1,6 @@
 """The accesses of a run to places that agents share, and who made which of them last."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from bhemu.why import touched
 from bhemu.why.order import Clock, Taken
+from bhemu.why.touched import Range
 from bhemu.why.walk import Step, Word
 
 
@@ -61,21 +62,37 @@ class Shadow:
             self.read[agent] = np.zeros(touched.END, np.int32)
         return self.read[agent]
 
-    def before(self, low: int, high: int, write: bool) -> Iterator[tuple[int, Event]]:
-        """(place, event) of the accesses that one to these places may conflict with."""
-        tables = [self.written, *(self.read.values() if write else ())]
-        for table in tables:
-            part = table[low:high]
-            first = int(part[0])
-            if (part == first).all():
-                numbers, at = [first], [0]
-            else:
-                found, index = np.unique(part, return_index=True)
-                numbers, at = found.tolist(), index.tolist()
-            for number, place in zip(numbers, at, strict=True):
+    def before(
+        self, ranges: Sequence[Range], write: bool, ordered: Callable[[Event], bool]
+    ) -> Iterator[tuple[int, Event]]:
+        """(place, event) of the accesses that one to these places conflicts with.
+
+        None of the ranges is empty; `ordered`: whether an event is before this access.
+        """
+        for table in (self.written, *(self.read.values() if write else ())):
+            parts = [table[low:high] for low, high in ranges]
+            numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            for number in _distinct(numbers):
                 event = self.events[number]
-                if event is not None:
-                    yield low + place, event
+                if event is not None and not ordered(event):
+                    yield _place(ranges, int(np.argmax(numbers == number))), event
+
+
+def _distinct(numbers: npt.NDArray[np.int32]) -> Sequence[int]:
+    first = int(numbers[0])
+    if (numbers == first).all():
+        return [first]
+    found: list[int] = np.unique(numbers).tolist()
+    return found
+
+
+def _place(ranges: Sequence[Range], index: int) -> int:
+    """The `index`-th place of some ranges."""
+    for low, high in ranges:
+        if index < high - low:
+            return low + index
+        index -= high - low
+    raise IndexError(index)
 
 
 def thread_of(event: Event) -> int | None:

@@ -50,7 +50,7 @@ class Link:
 
 @dataclass
 class Chain:
-    """Follows causes on a tile that keeps a history; the tile is moved about meanwhile."""
+    """Follows causes on a tile that keeps a history, which is moved about meanwhile."""
 
     tile: Tile
     inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
@@ -62,8 +62,14 @@ class Chain:
         return self.tile.history
 
     def why(self, place: str, found: tuple[Span, ...]) -> list[Link]:
-        """The links behind a place as it is now, causes behind their effects."""
+        """The links behind a place as it is now, causes behind their effects.
+
+        The tile goes back to where it stood: others look at it there.
+        """
+        stood = now(self.tile.state)
         self._follow(place, found, 0)
+        with self._history.replaying():
+            self._history.to(stood)
         return self.links
 
     def _follow(self, place: str, found: tuple[Span, ...], depth: int) -> None:

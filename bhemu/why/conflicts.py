@@ -118,11 +118,12 @@ class Races:
             return
         event = self._event(step, agent, ranges[0][0], write)
         number = self._shadow.add(event)
-        for low, high in ranges:
-            if low < high:
-                self._compare(event, low, high)
-                table = self._shadow.written if write else self._shadow.readers(agent)
-                table[low:high] = number
+        some = [(low, high) for low, high in ranges if low < high]
+        if some:
+            self._compare(event, some)
+        table = self._shadow.written if write else self._shadow.readers(agent)
+        for low, high in some:
+            table[low:high] = number
 
     def _event(self, step: Step, agent: int, place: int, write: bool) -> Event:
         order = self.order
@@ -155,14 +156,19 @@ class Races:
                 place = touched.CONFIG + 32 * word + bit.bit_length() - 1
                 self._keep(Conflict(place, old, event, self.order.units))
 
-    def _compare(self, event: Event, low: int, high: int) -> None:
+    def _compare(self, event: Event, ranges: list[Range]) -> None:
         if len(self.found) >= _MOST:
             return
-        if event.write and touched.kind(low) == "Config":
-            self._foreign(event, low)
-        for place, old in self._shadow.before(low, high, event.write):
-            if old.agent == event.agent or self.order.known(event.agent, old.agent, old.clock):
-                continue
+        if event.write:
+            for low, _ in ranges:
+                if touched.kind(low) == "Config":
+                    self._foreign(event, low)
+        known = self.order.clocks[event.agent]
+        for place, old in self._shadow.before(
+            ranges,
+            event.write,
+            lambda old: old.agent == event.agent or old.clock <= known[old.agent],
+        ):
             self._keep(Conflict(place, old, event, self.order.units))
 
     def _foreign(self, event: Event, place: int) -> None:

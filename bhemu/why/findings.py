@@ -153,7 +153,7 @@ def in_words(who: dict[str, Any]) -> str:
 
 
 def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
-    """The links behind a place; the tile, which keeps a history, is left somewhere in the past."""
+    """The links behind a place of a tile that keeps a history."""
     inputs = []
     for spec in program.inputs:
         if spec.dram is not None or (spec.tiles and tile.xy not in spec.tiles):

@@ -4,6 +4,7 @@ Places are numbers: bytes of L1, then bytes of the GPRs, then bits of Config, th
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -135,11 +136,19 @@ def _config_of(formats: str, unpacker: int, context: int) -> tuple[Range, ...]:
         fields = [f for title, f in known if title.startswith(names)]
     else:
         fields = []
-    return tuple(
-        (first, first + field.mask.bit_length())
-        for field in fields
-        for first in [32 * field.word + field.shift]
-    )
+    found: list[Range] = []
+    for word, mask in sorted(_masks(fields).items()):
+        bits = np.flatnonzero([mask >> bit & 1 for bit in range(32)])
+        found += _runs(bits, 32 * word)
+    return tuple(found)
+
+
+def _masks(fields: Sequence[Any]) -> dict[int, int]:
+    """By Config word, the bits of these fields."""
+    masks: dict[int, int] = {}
+    for field in fields:
+        masks[field.word] = masks.get(field.word, 0) | field.mask << field.shift
+    return masks
 
 
 @cache
@@ -221,7 +230,7 @@ def _dst_rows(s: State, rows: list[int], wide: bool) -> list[Range]:
             found |= {high, high + dest.LOW_HALF}
         else:
             found.add(int(plain(dest.row16)(s, row)))
-    return [(DST + row, DST + row + 1) for row in sorted(found)]
+    return _runs(np.array(sorted(found)), DST)
 
 
 def _is_wide(s: State, t: int) -> bool:
@@ -264,7 +273,13 @@ def _changed(old: npt.NDArray[Any], new: npt.NDArray[Any], base: int) -> list[Ra
     """Runs of places that differ."""
     if old.tobytes() == new.tobytes():
         return []
-    at = np.flatnonzero(old != new)
+    return _runs(np.flatnonzero(old != new), base)
+
+
+def _runs(at: npt.NDArray[np.int64], base: int) -> list[Range]:
+    """Neighbouring places, in rising order and counted from `base`, as ranges."""
+    if not at.size:
+        return []
     cuts = np.flatnonzero(np.diff(at) > 1) + 1
     return [(base + int(run[0]), base + int(run[-1]) + 1) for run in np.split(at, cuts)]
 

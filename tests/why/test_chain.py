@@ -102,6 +102,7 @@ def test_add1_from_the_output_to_the_input() -> None:
     tile.run()
     end = tile.clock
     found = links(tile, program, "y[0,2]")
+    assert tile.clock == end
     mnemonics = [one.where.decoded.split()[0] for one in found if one.where is not None]
     assert mnemonics[:6] == ["PACR", "SFPSTORE", "SFPADD", "SFPLOAD", "MOVA2D", "UNPACR"]
     assert [one.depth for one in found[:7]] == list(range(7))

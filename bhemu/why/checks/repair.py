@@ -107,18 +107,18 @@ def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.hangs and (found := _too_short(context)):
         return [found]
     waits = waits_of(context.symptom.error, context.tile)
-    clock = min(int(context.symptom.machine.clock), _LONGER * context.reach)
+    clock = min(context.end, _LONGER * context.reach)
     search = context.facts["search"] = Search(context.program, clock, context.quantum, waits)
     return list(_findings(search, context.symptom))
 
 
 def _too_short(context: Context) -> Finding | None:
     """The limit of the run, where the unchanged program is right when it may run on."""
-    program, seen = context.program, context.symptom
-    if not isinstance(seen.error, Limit) or program.path is None:
+    program = context.program
+    if not isinstance(context.symptom.error, Limit) or program.path is None:
         return None
-    trials = Trials(program, int(seen.machine.clock), context.quantum)
-    if not trials.is_right(lambda tile: None):
+    trials = Trials(program, context.end, context.quantum)
+    if not trials.is_right():
         return None
     line = TomlLines(program.path).key("run", 0, "limit")
     text = "the program is right and needs more time than its limit"

@@ -35,6 +35,9 @@ class Bench(Protocol):
     def ends(self, limit: int) -> bool:
         """Run on; whether the program comes to its end."""
 
+    def reaches(self, clock: int) -> bool | None:
+        """Run on to a clock: None where it comes so far, otherwise what `ends` would say."""
+
     def read(self, spec: OutputSpec) -> bytes:
         """An output."""
 
@@ -71,17 +74,20 @@ class TileBench:
         """Run on; whether the program comes to its end."""
         words = -1
         for _ in range(_PARTS):
-            status = self._runs(limit // _PARTS)
-            if status != stops.STOP_LIMIT:
-                waits = bool(self.tile.state.until_count[0])
-                return status == (stops.STOP_UNTIL if waits else stops.STOP_IDLE)
+            ended = self._runs(limit // _PARTS)
+            if ended is not None:
+                return ended
             before, words = words, int(self.tile.state.executed.sum())
             if words == before:
                 break
         return False
 
-    def _runs(self, limit: int) -> int:
-        """Run on; why it stopped."""
+    def reaches(self, clock: int) -> bool | None:
+        """Run on to a clock: None where it comes so far, otherwise what `ends` would say."""
+        return self._runs(clock - self.tile.clock) if clock > self.tile.clock else None
+
+    def _runs(self, limit: int) -> bool | None:
+        """Run on: None where it takes longer, otherwise whether the program has ended."""
         tile = self.tile
         tile.machine.set_end(None, limit)
         tile.before_run()
@@ -89,8 +95,11 @@ class TileBench:
             status = tile.backend.rounds(_ROUNDS)
             if status in _GO_ON:
                 resolve(tile, status)
+            elif status == stops.STOP_LIMIT:
+                return None
             elif status not in (0, stops.STOP_TIME):
-                return status
+                waits = bool(tile.state.until_count[0])
+                return status == (stops.STOP_UNTIL if waits else stops.STOP_IDLE)
 
     def read(self, spec: OutputSpec) -> bytes:
         """An output."""
@@ -124,15 +133,20 @@ class ChipBench:
 
     def ends(self, limit: int) -> bool:
         """Run on; whether the program comes to its end."""
-        end = self.chip.clock + limit
+        return bool(self.reaches(self.chip.clock + limit))
+
+    def reaches(self, clock: int) -> bool | None:
+        """Run on to a clock: None where it comes so far, otherwise what `ends` would say."""
         still, moved = 0, -1
-        while still < _STILL and self.chip.clock < end:
-            stop = self.chip.run(limit=end - self.chip.clock, rounds=_SLICE)
+        while self.chip.clock < clock:
+            stop = self.chip.run(limit=clock - self.chip.clock, rounds=_SLICE)
             if stop.reason in ("until", "idle"):
                 return stop.reason == ("until" if self.chip.end.words else "idle")
             before, moved = moved, self._moved()
             still = still + 1 if moved == before else 0
-        return False
+            if still == _STILL:
+                return False
+        return None
 
     def _moved(self) -> int:
         """How much has happened beside what cores compute."""

@@ -219,7 +219,7 @@ class FileEdits:
 
     def _other(self, program: Program) -> bool:
         try:
-            return self._trials.of(program).is_right(lambda tile: None)
+            return self._trials.of(program).is_right()
         except BhemuError:
             return False
 

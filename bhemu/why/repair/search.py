@@ -174,6 +174,7 @@ class Search:
         self.trials = Trials(program, clock, quantum)
         self._waits = waits or Waits()
         self.parts = [Part(n, self.trials) for n in range(len(self.trials.bench.parts))]
+        self.trials.look_early()
         self.cures: list[Cure] = []
         self._began = time.monotonic()
 

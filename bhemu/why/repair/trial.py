@@ -11,6 +11,7 @@ from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 from bhemu.why.repair.bench import bench_of
+from bhemu.why.repair.looks import Looks
 
 _LEAST, _TIMES = 200_000, 3  # clock units that a changed run may take, and times the first run's
 # What a trial costs, as instructions: itself, of a chip, a tile put back, a Tensix word, a launch.
@@ -43,6 +44,7 @@ class Trials:
         self._plain: bytes | None = None  # L1 after the unchanged run, of one tile
         self._left: npt.NDArray[np.uint32] | None = None
         self._ended = False
+        self._looks: Looks | None = None
         self.count = 0
 
     @property
@@ -55,17 +57,27 @@ class Trials:
         self.work.done += _LAUNCH * len(self._tiles)
         return Trials(program, self._clock, self._quantum, self.work)
 
+    def look_early(self) -> None:
+        """From now on give up a changed run as soon as an output shows that it is wrong."""
+        self._looks = Looks(self.program, self.bench, self._clock)
+
     def begin(self) -> Tile:
         """As it was launched; the first tile."""
         self.bench.begin()
         return self.tile
 
-    def ends(self) -> bool:
-        """Run on; whether the program comes to its end."""
+    def ends(self, looks: Looks | None = None) -> bool:
+        """Run on; whether the program comes to its end, and none of `looks` refutes it."""
         self.count += 1
         for tile in self._tiles:
             tile.state.flush[:] = 1
         try:
+            for number, clock in enumerate(looks.clocks if looks else ()):
+                ended = self.bench.reaches(clock)
+                if ended is not None:
+                    return ended
+                if looks and looks.refutes(number):
+                    return False
             return self.bench.ends(self._limit)
         finally:
             once = _CHIP if self.program.is_chip else _TRIAL
@@ -78,16 +90,17 @@ class Trials:
             for tile in self._tiles
         )
 
-    def is_right(self, change: Callable[[Tile], None], part: int = 0) -> bool:
+    def is_right(self, change: Callable[[Tile], None] | None = None, part: int = 0) -> bool:
         """Whether the program ends and all its outputs are as expected after `change`.
 
-        change: of each tile of `part` of the program.
+        change: of each tile of `part` of the program; None: none, and the run goes to its end.
         """
         self.begin()
-        for tile in self.bench.parts[part]:
-            change(tile)
+        if change is not None:
+            for tile in self.bench.parts[part]:
+                change(tile)
         try:
-            self._ended = self.ends()
+            self._ended = self.ends(self._looks if change else None)
         except BhemuError:
             self._ended = False
         return self._ended and self._agrees([self.bench.read(s) for s in self.program.outputs])
@@ -114,19 +127,19 @@ class Trials:
     def left_at(self, address: int) -> int | None:
         """The word of L1 behind the unchanged run, which need not come to its end."""
         if self._left is None:
-            self.is_right(lambda tile: None)
+            self.is_right()
             self._left = self.tile.state.l1.view("<u4").copy()
         return int(self._left[address >> 2]) if address % 4 == 0 else None
 
     def reads_right(self, number: int, spec: OutputSpec) -> bool:
         """Whether the unchanged run is right where output `number` is read as `spec` says."""
         if self.program.is_chip:
-            self.is_right(lambda tile: None)
+            self.is_right()
             outputs = [spec if i == number else s for i, s in enumerate(self.program.outputs)]
             return self._ended and self._agree(outputs)
         self.work.done += _TRIAL
         if self._plain is None:
-            self.is_right(lambda tile: None)
+            self.is_right()
             self._plain = self.tile.state.l1.tobytes() if self._ended else b""
         if not self._plain:
             return False
