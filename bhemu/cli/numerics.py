@@ -36,7 +36,9 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
     "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
 )
 @click.option(
-    "--steps", is_flag=True, help="which step lost how much: unpack, fidelity, sum in Dst, pack"
+    "--steps",
+    is_flag=True,
+    help="which step lost how much: unpack, fidelity, sum in Dst, SFPSTORE, pack",
 )
 @run_options
 def command(**values: Any) -> int:

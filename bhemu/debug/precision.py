@@ -1,4 +1,4 @@
-"""Which step of a computation loses how much: unpacking, fidelity phases, sums in Dst, packing."""
+"""Which step of a computation loses how much: unpack, fidelity phases, sums, SFPSTORE, pack."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.debug import ulps
-from bhemu.debug.shadow import FIDELITY, HELD, STEPS, TRUE, UNPACK, Floats, Shadow
+from bhemu.debug.shadow import FIDELITY, HELD, STEPS, STORE, TRUE, UNPACK, Floats, Shadow
 from bhemu.names import resolve
 from bhemu.program import codecs, tensor
 from bhemu.program.specs import OutputSpec, Program
@@ -20,7 +20,8 @@ _ROUNDING = 12**-0.5  # ULP, root mean square
 class Lost:
     """The error that the steps add in one tile of an output: root mean square, in ULP.
 
-    The unit is that of a value of the tile's typical size; 0.29 is what rounding alone costs.
+    The unit is that of the exact value, or that of the tile's median where this is larger; 0.29 is
+    what rounding alone costs.
     `followed`: the share of its elements that could be followed.
     """
 
@@ -77,14 +78,25 @@ def _rms(values: Floats, known: npt.NDArray[np.bool_]) -> float:
     return float(np.sqrt((values**2).sum() / max(int(known.sum()), 1)))
 
 
+def _units(true: Floats, known: npt.NDArray[np.bool_], fmt: codecs.Format) -> Floats:
+    """The ULP that each error is measured in."""
+    sizes = np.abs(true)
+    some = sizes[known & (sizes > 0)]
+    typical = np.median(some) if len(some) else 0.0
+    least = float(ulps.spacing(np.full((1, codecs.GROUP), typical), fmt)[0, 0])
+    own = ulps.spacing(sizes.reshape(-1, codecs.GROUP), fmt).reshape(sizes.shape)
+    return np.maximum(own, least)
+
+
 def _tile(made: Floats, got: Floats, fmt: codecs.Format, place: tuple[int, int]) -> Lost:
     known = np.isfinite(made).all(axis=0) & np.isfinite(got)
     made, got = np.where(known, made, 0.0), np.where(known, got, 0.0)
     true, held = made[TRUE], made[HELD]
-    summed = held - (true + made[UNPACK] + made[FIDELITY])
-    errors = dict(zip(STEPS, (made[UNPACK], made[FIDELITY], summed, got - held), strict=True))
-    unit = float(ulps.spacing(np.full((1, codecs.GROUP), _rms(true, known)), fmt)[0, 0])
-    ulp = {step: _rms(error, known) / unit for step, error in errors.items()}
+    summed = held - made[TRUE:HELD].sum(axis=0)
+    each = made[UNPACK], made[FIDELITY], summed, made[STORE], got - held
+    errors = dict(zip(STEPS, each, strict=True))
+    unit = _units(true, known, fmt)
+    ulp = {step: _rms(error / unit, known) for step, error in errors.items()}
     names = ("tile_row", "tile_column")
     return Lost(dict(zip(names, place, strict=True)), ulp, float(known.mean()))
 

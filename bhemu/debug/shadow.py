@@ -2,7 +2,8 @@
 
 Followed is what every cell of Src and Dst would hold if nothing were rounded from the words of L1
 on, and what each step has added to the difference. What other words than UNPACR, MOVA2D, products,
-sums and PACR write counts as exact from there on.
+sums and PACR write counts as exact from there on; what the vector unit has computed counts as exact
+until an SFPSTORE narrows it.
 """
 
 from collections import Counter
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from bhemu.jit.plain import plain
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, formats, rwc
+from bhemu.tensix import banks, formats, lanes, rwc
 from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.insn import decode
 from bhemu.tensix.status import DONE
@@ -25,10 +26,12 @@ from bhemu.tensix.units.pack import output_address as pack_output
 from bhemu.tensix.units.pack.word import PackWord
 from bhemu.tensix.units.unpack import input_address, output_address
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
+from bhemu.tensix.units.vector import datums
 from bhemu.tile import Tile
 
-STEPS = ("unpack", "fidelity", "sum", "pack")
-TRUE, UNPACK, FIDELITY, HELD = range(4)  # of a datum in L1: exact, what steps added, Dst's value
+STEPS = ("unpack", "fidelity", "sum", "store", "pack")
+# Of a datum in L1: exact, what steps added, Dst's value.
+TRUE, UNPACK, FIDELITY, STORE, HELD = range(5)
 Floats = npt.NDArray[np.float64]
 _PRODUCTS = {"MVMUL": 8, "DOTPV": 8, "GAPOOL": 4}  # and the rows of each
 _ELEMENTS = ("ELWADD", "ELWSUB", "ELWMUL")
@@ -56,13 +59,13 @@ def _cells(cells: npt.NDArray[np.uint32], five: bool) -> _Cells:
 
 
 class Shadow:
-    """Follows the words of a tile; `l1` holds (TRUE, UNPACK, FIDELITY, HELD) of packed datums."""
+    """Follows the words of a tile; `l1` holds TRUE to HELD of packed datums."""
 
     def __init__(self, tile: Tile) -> None:
         self._s = tile.state
         self._src = np.zeros((2, 2, 64, 16))
-        self._dst = np.zeros((3, 1024, 16))
-        self.l1 = np.full((4, L1_SIZE), np.nan)
+        self._dst = np.zeros((HELD, 1024, 16))
+        self.l1 = np.full((HELD + 1, L1_SIZE), np.nan)
         self.places: dict[str, Counter[tuple[int, int]]] = {step: Counter() for step in STEPS}
         tile.backend.table.observe(self._before, self._finish)
 
@@ -87,6 +90,8 @@ class Shadow:
             found = self._computed(cls, t, word)
             if found is not None:
                 return found
+        if cls.name == "SFPSTORE":
+            return self._stored(t, cls.operands(word))
         if cls.name == "MOVA2D" and not cls.operands(word)["dest_32b_lo"]:
             return self._moved(t, cls.operands(word))
         return self._other(t)
@@ -152,7 +157,30 @@ class Shadow:
         storage = self._storage(int(plain(rwc.dst_row)(s, t, v["dst"])), n, wide)
 
         def after() -> None:
-            self._dst[:, storage] = np.stack([true, held - true, np.zeros_like(true)])
+            none = np.zeros_like(true)
+            self._dst[:, storage] = np.stack([true, held - true, none, none])
+
+        return after
+
+    def _stored(self, t: int, v: dict[str, int]) -> _After:
+        """Lanes to Dst, in a format that may be narrower."""
+        s, row = self._s, int(plain(rwc.dst_row)(self._s, t, v["dest_reg_addr"]))
+        mode = int(plain(datums.concrete_mode)(s, t, v["instr_mod0"]))
+        if mode not in datums.FLOATS:
+            return self._other(t)
+        wide, five = int(mode == datums.FP32), mode == datums.FP16
+        storage = self._storage(row & ~3, 4, wide)
+        lane = np.flatnonzero([plain(lanes.enabled)(s, lane) for lane in range(lanes.LANES)])
+        cells = lane >> 3, 2 * (lane & 7) + (row >> 1 & 1)
+        true = s.lreg[v["lreg_ind"] & 15, lane].view(np.float32).astype(np.float64)
+
+        def after() -> None:
+            at = storage[cells[0]], cells[1]
+            self._dst[(slice(None), *at)] = 0.0
+            self._dst[(TRUE, *at)] = true
+            with np.errstate(invalid="ignore"):  # infinities
+                self._dst[(STORE, *at)] = self._held(storage, wide, five)[cells] - true
+            self._saw("store", t)
 
         return after
 
@@ -257,7 +285,9 @@ class Shadow:
             return None
         storage = np.array([int(self._storage(row, 1, m.wide)[0]) for row in numbers])
         five = bool(formats.FIVE_BIT >> int(m.fmt) & 1)
-        made = np.stack([*self._dst[:, storage], self._held(storage, m.wide, five)]).reshape(4, -1)
+        made = np.stack([*self._dst[:, storage], self._held(storage, m.wide, five)]).reshape(
+            HELD + 1, -1
+        )
         if f.zero_write:
             made[:] = 0.0
         if m.relu == _NEGATIVE_TO_0:
@@ -274,17 +304,19 @@ class Shadow:
 
 
 def _added(name: str, cells: list[_Cells], true: list[Floats], phase: int) -> Floats:
-    """What a word adds to TRUE, UNPACK and FIDELITY of its rows of Dst."""
+    """What a word adds to TRUE, UNPACK, FIDELITY and STORE of its rows of Dst."""
     a, b = cells
     if name in ("ELWADD", "ELWSUB"):
         sign = -1.0 if name == "ELWSUB" else 1.0
         exact, whole = true[1] * sign + true[0], b.value() * sign + a.value()
         if name == "ELWSUB":
             exact, whole = true[0] - true[1], a.value() - b.value()
-        return np.stack([exact, whole - exact, np.zeros_like(exact)])
+        none = np.zeros_like(exact)
+        return np.stack([exact, whole - exact, none, none])
     multiply = np.multiply if name == "ELWMUL" else np.matmul
     part = multiply(b.value(0x00F if phase & 2 else 0x7F0), a.value(0x03E if phase & 1 else 0x7C0))
     if phase:
-        return np.stack([np.zeros_like(part), np.zeros_like(part), part])
+        none = np.zeros_like(part)
+        return np.stack([none, none, part, none])
     exact, whole = multiply(true[1], true[0]), multiply(b.value(), a.value())
-    return np.stack([exact, whole - exact, part - whole])
+    return np.stack([exact, whole - exact, part - whole, np.zeros_like(part)])

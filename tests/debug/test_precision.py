@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from golden_case import load, start
 
 import bhemu as package
-from bhemu import Program
+from bhemu import Program, Tile
 from bhemu.cli import main
-from bhemu.debug.precision import Lost, by_tile
+from bhemu.debug.precision import Lost, Steps, _units, by_tile
 from bhemu.debug.shadow import FIDELITY, HELD, TRUE, UNPACK, Shadow
 from bhemu.program import codecs, tensor
 
@@ -77,13 +77,14 @@ def test_unpacking_to_fewer_bits() -> None:
     shadow = Shadow(tile)
     tile.run()
     known = np.isfinite(shadow.l1).all(axis=0)
-    true, unpack, fidelity, held = shadow.l1[:, known]
+    true, unpack, fidelity, store, held = shadow.l1[:, known]
     assert known.sum() == 1024
     assert 0 < np.abs(unpack).max() < 2**-9 * np.abs(true).max()
     assert 0 < np.abs(fidelity).max() < 2**-9 * np.abs(true).max()
     assert np.abs(held - true - unpack - fidelity).max() < 2**-9 * np.abs(true).max()
-    assert {step for step, seen in shadow.places.items() if seen} == {*shadow.places}
-    assert (TRUE, UNPACK, FIDELITY, HELD) == (0, 1, 2, 3)
+    assert {step for step, seen in shadow.places.items() if seen} == {*shadow.places} - {"store"}
+    assert (TRUE, UNPACK, FIDELITY, HELD) == (0, 1, 2, 4)
+    assert not store.any()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,34 @@ def test_numerics_says_it() -> None:
     assert result.exit_code == 0, result.output
     (output,) = json.loads(result.stdout)["outputs"]
     assert [one["most"] for one in output["steps"]] == ["unpack"] * 4
-    assert {tuple(one["ulp"].values()) for one in output["steps"]} == {(0, 0, 0, 0)}
+    assert {tuple(one["ulp"].values()) for one in output["steps"]} == {(0, 0, 0, 0, 0)}
     assert "matmul_tile.h" in output["places"]["fidelity"]
     text = CliRunner().invoke(main, ["numerics", "-q", str(MATMUL), "--steps"]).stdout
     assert "error that each step adds" in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_store_of_the_vector_unit_that_narrows_is_named() -> None:
+    """fp32 lanes are cut to bf16; a tile with infinities and values of all sizes."""
+    program = Program.load(MATMUL.parent / "add1")
+
+    def launch() -> Tile:
+        tile = program.launch()
+        tile.write32("runtime_args+4", int(np.float32(0.3001).view(np.uint32)))
+        return tile
+
+    steps = Steps(program, launch)
+    (lost,) = steps.lost(program.outputs[0])
+    assert lost.most == "store" and lost.followed > 0.99
+    assert 0.29 < lost.ulp["store"] < 3**-0.5, "cut, not rounded"
+    assert [step for step, ulp in lost.ulp.items() if ulp] == ["store"]
+    assert "math.c:50" in steps.places["store"]
+
+
+def test_one_great_value_does_not_hide_what_the_others_lose() -> None:
+    fmt = codecs.FORMATS["bf16"]
+    true = np.ones((32, 32))
+    true[0, 0] = 1e38
+    units = _units(true, np.full(true.shape, True), fmt)
+    assert units[0, 1] == 2**-7 and units[0, 0] > 1e35
+    assert _units(np.zeros((32, 32)), np.full((32, 32), True), fmt).max() < 1e-30

@@ -45,6 +45,7 @@ _STACK_BASE = error(
 _SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range(10)
 _ZEROS, _INT32_SM, _INT8_COMP, _LO16_ONLY, _HI16_ONLY = 11, 12, 13, 14, 15
 _INT32_ALL = 10
+FP16, BF16, FP32 = FLOATS = _FP16, _BF16, _FP32
 _AS_BF16 = (formats.FP32, formats.TF32, formats.BF16, formats.BFP8, formats.BFP4, formats.BFP2)
 _IMPLY_BF16 = sum(1 << f for f in (*_AS_BF16, formats.INT32, formats.UINT16))
 _NO_FORMAT = 1 << 12 | 1 << 13
