@@ -29,6 +29,9 @@ def section(spec: OutputSpec, data: bytes) -> str:
     head += f", compared by {html.text(spec.compare)}: {int(bad.sum())} of {bad.size} differ</p>"
     flat = bad.reshape(-1, bad.shape[-1])
     grid = _grid(spec, bad)
+    if bad.any():
+        head += '<p class="quiet">a point per element, red where it differs'
+        head += f"{'; beside it its tiles, the redder the more do' if grid else ''}</p>"
     return f'{head}<div class="heat">{_image(spec.name, _shares(flat, _MOST))}{grid}</div>'
 
 

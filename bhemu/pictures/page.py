@@ -22,8 +22,10 @@ svg text { font: 11px system-ui, sans-serif; fill: CanvasText; } .tick { stroke:
 .waits .box rect { fill: Canvas; stroke: CanvasText; } .waits text { text-anchor: middle; }
 .waits .name { font-weight: bold; } .waits .wait { fill: none; stroke: #888; stroke-width: 1.5; }
 .waits .wait.ring, .waits .ring rect { stroke: var(--bad); stroke-width: 2; }
-.key { margin-right: 1rem; } .key i { display: inline-block; width: .8rem; height: .8rem;
-margin-right: .3rem; } .heat { display: flex; gap: 1.5rem; align-items: flex-start;
+.time { width: 100%; min-width: 45rem; height: auto; } .over { overflow-x: auto; }
+.key { margin-right: 1rem; white-space: nowrap; display: inline-block; }
+.key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
+.heat { display: flex; gap: 1.5rem; align-items: flex-start;
 flex-wrap: wrap; }
 .heat img { image-rendering: pixelated; border: 1px solid var(--line); }
 .finding { border-left: 4px solid var(--line); padding-left: .8rem; margin: 1rem 0; }
@@ -45,16 +47,21 @@ def page(
     }
     first = next(iter(sources))
     body = [_summary(launched, recording, error)]
-    body += ["<h2>Findings</h2>", *(_finding(one, sources, first) for one in findings)]
-    if not findings:
-        body.append("<p>Nothing is wrong with this run: it ended, and no output differs.</p>")
     if isinstance(error, NoProgress):
         graph = error.as_dict()["graph"]
         drawn = waits.picture(graph) if isinstance(graph, dict) else ""
-        body += ["<h2>Who waits for whom</h2>", drawn] if drawn else []
+        if drawn:
+            told = "an arrow goes to who could end the wait; a ring is red"
+            body.append(f'<h2>Who waits for whom</h2><p class="quiet">{told}</p>')
+            body.append(f'<div class="over">{drawn}</div>')
+    body += ["<h2>Findings</h2>", *(_finding(one, sources, first) for one in findings)]
+    if not findings:
+        body.append("<p>Nothing is wrong with this run: it ended, and no output differs.</p>")
     body += _timelines(recording)
     if launched.chip is not None:
-        body += ["<h2>Tiles</h2>", _chip(recording)]
+        told = "the bluer, the more instructions and words a tile has executed"
+        body.append(f'<h2>Tiles</h2><p class="quiet">{told}</p><div class="over">')
+        body.append(f"{_chip(recording)}</div>")
     body += ["<h2>Outputs</h2>", *_outputs(launched)]
     return html.page(f"bhemu report: {name}", "".join(body), _STYLE)
 
@@ -127,33 +134,36 @@ def _timelines(recording: Recording) -> Iterator[str]:
     yield "<h2>Over time</h2>"
     steps = [b - a for a, b in itertools.pairwise(recording.clocks) if b > a] or [1]
     step = sorted(steps)[len(steps) // 2]
-    yield f'<p class="quiet">in units of the clock, looked at every {step}</p>'
+    yield f'<p class="quiet">left to right the clock of the tile; a sample every {step}</p>'
     yield f"<p>{timeline.legend()}</p>"
     tiles = list(recording.seen)
     for xy in tiles[:_TILES]:
-        yield f"<h3>tile ({xy[0]},{xy[1]})</h3>{timeline.picture(recording, xy)}"
+        drawn = timeline.picture(recording, xy)
+        yield f'<h3>tile ({xy[0]},{xy[1]})</h3><div class="over">{drawn}</div>'
     if len(tiles) > _TILES:
         yield f"<p>and {len(tiles) - _TILES} tiles more</p>"
 
 
 def _chip(recording: Recording) -> str:
-    """The tiles where they are on the chip, the darker the more they executed."""
+    """The tiles where they are on the chip, the bluer the more they executed."""
     work = {
         xy: sum(looks[-1].retired) + sum(looks[-1].executed) for xy, looks in recording.seen.items()
     }
     most = max([*work.values(), 1])
-    width, height = (max(xy[i] for xy in work) + 1 for i in (0, 1))
+    left, top = (_CELL * min(xy[i] for xy in work) for i in (0, 1))
+    width, height = (_CELL * (max(xy[i] for xy in work) + 1) for i in (0, 1))
     cells = []
     for (x, y), n in work.items():
         sent = recording.seen[x, y][-1].requests
         title = f"tile ({x},{y}): {n} instructions and words, {sent} NoC requests"
         at = f'x="{x * _CELL}" y="{y * _CELL}" width="{_CELL - 2}" height="{_CELL - 2}"'
         cells.append(
-            f'<rect {at} fill="#1565c0" fill-opacity="{0.15 + 0.85 * n / most:.2f}">'
+            f'<rect {at} fill="#1565c0" fill-opacity="{0.1 + 0.4 * n / most:.2f}">'
             f"<title>{title}</title></rect>"
             f'<text x="{x * _CELL + 3}" y="{y * _CELL + 14}">{x},{y}</text>'
         )
-    size = f'width="{width * _CELL}" height="{height * _CELL}"'
+    view = f'viewBox="{left} {top} {width - left} {height - top}"'
+    size = f'{view} width="{width - left}" height="{height - top}"'
     return f'<svg id="chip" {size} role="img" aria-label="tiles of the chip">{"".join(cells)}</svg>'
 
 

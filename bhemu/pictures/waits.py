@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from bhemu import html
 
-_WIDTH, _HEIGHT = 190, 44  # of a box
+_WIDTH, _HEIGHT = 250, 58  # of a box
 _MARGIN = 30
 _MOST = 24  # boxes
-_LETTERS = 32
+_LETTERS = 38
 
 
 class _Edge(NamedTuple):
@@ -38,10 +38,19 @@ def picture(graph: dict[str, Any]) -> str:
     names = [*dict.fromkeys([*ring, *states])][:_MOST]
     if not names:
         return ""
-    return _drawn(names, states, [e for e in edges if {e.waiter, e.giver} <= {*names}], ring)
+    shown = [e for e in edges if {e.waiter, e.giver} <= {*names}]
+    lines = {one["who"]: _line(one.get("where") or {}) for one in waiters}
+    return _drawn({name: (states[name], lines.get(name, "")) for name in names}, shown, ring)
 
 
-def _drawn(names: list[str], states: dict[str, str], edges: list[_Edge], ring: list[str]) -> str:
+def _line(where: dict[str, Any]) -> str:
+    """The line of source where it waits: that of the code which called what was inlined."""
+    at = where["inlined"][-1] if where.get("inlined") else where
+    return f"{at['file']}:{at['line']}" if at.get("file") else ""
+
+
+def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str]) -> str:
+    """`names`: of each box its state and line of source."""
     n = len(names)
     radius = 0.0 if n == 1 else max(1.5 * _WIDTH * n / (2 * math.pi), 150.0)
     width, height = 2 * (radius + _MARGIN) + _WIDTH, 2 * (0.7 * radius + _MARGIN) + _HEIGHT
@@ -54,7 +63,7 @@ def _drawn(names: list[str], states: dict[str, str], edges: list[_Edge], ring: l
         for i, name in enumerate(names)
     }
     parts = [_edge(edge, middle[edge.waiter], middle[edge.giver]) for edge in edges]
-    parts += [_box(name, states[name], middle[name], name in ring) for name in names]
+    parts += [_box(name, said, middle[name], name in ring) for name, said in names.items()]
     view = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return (
         f'<svg id="waits" class="waits" {view} role="img" aria-label="who waits for whom"><defs>'
@@ -68,14 +77,17 @@ def _short(text: str) -> str:
     return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
-def _box(name: str, state: str, at: tuple[float, float], ring: bool) -> str:
+def _box(name: str, said: tuple[str, str], at: tuple[float, float], ring: bool) -> str:
+    (state, line), rows = said, (18, 34, 50)
     x, y = at[0] - _WIDTH / 2, at[1] - _HEIGHT / 2
     lines = "".join(
         f'<text x="{at[0]:.1f}" y="{y + dy:.1f}" class="{kind}">{html.text(_short(text))}</text>'
-        for dy, kind, text in ((18, "name", name), (35, "state", state))
+        for dy, kind, text in zip(rows, ("name", "state", "line"), (name, state, line), strict=True)
+        if text
     )
+    title = html.text(f"{name} {state} {line}".strip())
     return (
-        f'<g class="{"box ring" if ring else "box"}"><title>{html.text(f"{name} {state}")}</title>'
+        f'<g class="{"box ring" if ring else "box"}"><title>{title}</title>'
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>{lines}</g>'
     )
 

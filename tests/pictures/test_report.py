@@ -179,6 +179,32 @@ def test_the_page_is_drawn_in_a_browser(tmp_path) -> None:
     assert said["wide"]
 
 
+_FITS = """
+const boxes = [...document.querySelectorAll(".box")].map(box => {
+  const [rect, ...lines] = [box.querySelector("rect"), ...box.querySelectorAll("text")]
+    .map(one => one.getBoundingClientRect());
+  return lines.every(line => line.left >= rect.left && line.right <= rect.right
+    && line.top >= rect.top && line.bottom <= rect.bottom);
+});
+const wait = [...document.querySelectorAll(".box")].map(box => box.textContent);
+const time = document.querySelector(".time").getBoundingClientRect();
+const root = document.documentElement;
+document.title = JSON.stringify({boxes, wait, page: root.scrollWidth <= root.clientWidth,
+  time: time.right <= root.clientWidth,
+  order: [...document.querySelectorAll("h2")].map(head => head.textContent)});
+"""
+
+
+@needs_browser
+def test_the_page_of_a_hang_fits_and_begins_with_who_waits_for_whom(tmp_path) -> None:
+    _, text = report(tmp_path, str(ROOT / "elfs/hang_cycle"))
+    said = json.loads(title_after(text, _FITS, tmp_path))
+    assert said["boxes"] == [True] * 4
+    assert sum("cycle_math.c:11" in box for box in said["wait"]) == 1
+    assert said["page"] and said["time"]
+    assert said["order"][:2] == ["Who waits for whom", "Findings"]
+
+
 def test_looking_at_a_run_changes_nothing() -> None:
     program = load_program(ROOT / "elfs/matmul")
     plain, seen = Launched(program), Launched(program)
