@@ -101,7 +101,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
         if not before:
             return matching((*COMMANDS, *_ALIASES), text)
         name = _ALIASES.get(before[0], before[0]).partition("/")[0]
-        return matching(candidates(name, len(before), self.core), text)
+        return matching(candidates(name, before[1:], text, self.core), text)
 
     def show(self) -> None:
         """Where the selected core stands."""

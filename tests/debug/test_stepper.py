@@ -374,3 +374,20 @@ def test_tab_completes_commands_and_what_their_arguments_may_be(add1) -> None:
     assert "ALU_FORMAT_SPEC_REG0_SrcA" in complete("cfg reg0_srca", "reg0_srca")
     assert "stream" in complete("dump str", "str")
     assert complete("nonsense x", "x") == []
+
+
+def test_tab_completes_words_their_fields_and_saved_states(add1, tmp_path, monkeypatch) -> None:
+    complete = add1.stepper.completions
+    assert {"PACR", "PACR_SETREG"} <= {*complete("break PACR", "PACR")}
+    assert complete("break PACR las", "las") == ["last="]
+    assert "on" in complete("break PACR last=1 o", "o")
+    assert complete("tbreak PACR on ", "") == ["T0", "T1", "T2"]
+    assert "if" in complete("break main i", "i")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.npz").touch()
+    (tmp_path / "one.txt").touch()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "two.npz").touch()
+    assert complete("load ", "") == ["more/", "one.npz"]
+    assert complete("load more/", "more/") == ["more/two.npz"]
+    assert complete("save more/t", "more/t") == ["more/two.npz"]
