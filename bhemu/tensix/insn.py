@@ -81,7 +81,7 @@ class Instruction(Word):
     simulator can execute it.
     `resources`: what Auto TTSync counts it as using; `formats`: which formats are in force for it
     ("src", "dst", "sfpu", "unpack" or "pack"); `by_chance`: Config fields that make it round by
-    chance; `dst_rows`: how many rows of Dst it reads or fills, from the one that its field names;
+    chance; `dst_rows`: how many rows of Dst it reads or fills, the ones around that of its field;
     `stores`: "L1" or "atomic" when it changes L1 where its registers or Config say;
     `second_entries`: slots of second_entries.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
@@ -126,6 +126,11 @@ class Instruction(Word):
     def gives_gprs(values: Values) -> range:
         """GPRs of its thread that a word with these fields copies to Config or to a register."""
         return range(0)
+
+    @classmethod
+    def dst_rows_of(cls, values: Values) -> int:
+        """How many rows of Dst a word with these fields reads or fills, from an aligned one on."""
+        return cls.dst_rows
 
     @staticmethod
     def loads_from(s: Any, t: int, word: int) -> int | None:

@@ -65,6 +65,7 @@ class Races:
         self._ends: set[int] = set()  # words of L1 that end the program
         self._polls: dict[int, tuple[int, Step]] = {}  # by core, its last load of a polled word
         self._stores: list[tuple[int, int, Instruction]] = []  # to L1: word, clock, which
+        self._macro: Word | None = None  # the last SFPLOADMACRO
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
         """(clock of the owner, step) of all by which a core or thread lets others go on."""
@@ -314,6 +315,8 @@ class Races:
         self._hand_back(cls.unit, t)
         agent = order.word(step, step.index - 1 - int(self._first[t]))
         values = cls.operands(step.word)
+        if cls.name == "SFPLOADMACRO":
+            self._macro = step
         if cls.unit == "sync":
             self._sync(step, agent, cls.name, values)
         atomic = cls.stores == "atomic"
@@ -323,6 +326,9 @@ class Races:
         self._access(step, order.issue(t), early, write=False)
         late = [one for one in found.reads if one not in early]
         self._access(step, agent, late, write=False)
+        if self._macro is not None and found.stored:
+            vector = order.unit(self._macro.thread, "vector")
+            self._access(self._macro, vector, found.stored, write=True)
         self._access(step, agent, found.writes, write=True)
         if atomic:
             order.release(agent, step, "atomic")

@@ -33,6 +33,8 @@ from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.state import State
 from bhemu.tensix.units import pack, unpack
+from bhemu.tensix.units.vector import schedule
+from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.walk import Access
 
 GPRS = L1_SIZE
@@ -44,10 +46,12 @@ _WIDE = config_fields.ALU_ACC_CTRL_Fp32_enabled
 
 
 class Touched(NamedTuple):
-    """Places read and written."""
+    """Places read and written; `stored`: rows of Dst that a macro of the vector unit has written,
+    whatever word was executed then."""
 
     reads: list[Range]
     writes: list[Range]
+    stored: list[Range] = []
 
 
 NOTHING = Touched([], [])
@@ -63,6 +67,7 @@ class Before(NamedTuple):
     dst: npt.NDArray[np.uint16]
     dst_valid: npt.NDArray[np.int64]
     l1: npt.NDArray[np.uint8] | None
+    scheduled: list[Range]  # rows of Dst that macros of the vector unit have yet to store
 
 
 def kind(place: int) -> str:
@@ -243,6 +248,26 @@ def _gpr_reads(t: int, cls: type[Instruction], word: int) -> list[Range]:
     return [(at + 4 * given.start, at + 4 * given.stop)] if given else []
 
 
+def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Range]:
+    values = cls.operands(word)
+    count = cls.dst_rows_of(values)
+    if not count:
+        return []
+    field = values.get("dst", values.get("dest_reg_addr", 0))
+    row = int(plain(rwc.dst_row)(s, t, field)) & -count
+    return _dst_rows(s, list(range(row, row + count)), _is_wide(s, t))
+
+
+def _scheduled(s: State, t: int) -> list[Range]:
+    """The rows of the stores that SFPLOADMACRO has scheduled."""
+    if not s.route[0]:
+        return []
+    slots = s.macro_slot[STORE]
+    firsts = slots[slots[:, schedule.KIND] != schedule.FREE, schedule.ROW] & -4
+    rows = [int(first) + i for first in firsts for i in range(4)]
+    return _dst_rows(s, rows, _is_wide(s, t))
+
+
 def before_word(s: State, t: int, word: int) -> Before | None:
     """What a word that is about to execute reads, and what is needed to see what it writes."""
     cls = decode(word)
@@ -258,15 +283,13 @@ def before_word(s: State, t: int, word: int) -> Before | None:
     if isinstance(moves, Pack):
         reads += _dst_rows(s, moves.rows, bool(moves.mode.wide))
         writes.append((moves.first, min(moves.end, L1_SIZE)))
-    if cls.dst_rows:
-        values = cls.operands(word)
-        row = int(plain(rwc.dst_row)(s, t, values.get("dst", values.get("dest_reg_addr", 0))))
-        reads += _dst_rows(s, list(range(row, row + cls.dst_rows)), _is_wide(s, t))
+    reads += _dst_reads(s, t, cls, word)
     if (at := cls.loads_from(s, t, word)) is not None:
         reads.append((at, at + 16))
     l1 = s.l1.copy() if cls.stores else None
     gpr = s.gpr.view(np.uint8).reshape(-1).copy()
-    return Before(reads, writes, gpr, s.cfg.copy(), s.dst.copy(), s.dst_valid.copy(), l1)
+    old = (s.cfg.copy(), s.dst.copy(), s.dst_valid.copy())
+    return Before(reads, writes, gpr, *old, l1, _scheduled(s, t))
 
 
 def _changed(old: npt.NDArray[Any], new: npt.NDArray[Any], base: int) -> list[Range]:
@@ -286,7 +309,7 @@ def _runs(at: npt.NDArray[np.int64], base: int) -> list[Range]:
 
 def after_word(s: State, before: Before) -> Touched:
     """What the word has read and written."""
-    writes = list(before.writes)
+    writes, stored = list(before.writes), []
     writes += _changed(before.gpr, s.gpr.view(np.uint8).reshape(-1), GPRS)
     writes += _config_writes(before.cfg, s.cfg)
     if (before.dst.tobytes(), before.dst_valid.tobytes()) != (
@@ -294,10 +317,12 @@ def after_word(s: State, before: Before) -> Touched:
         s.dst_valid.tobytes(),
     ):
         rows = (before.dst != s.dst).any(axis=1) | (before.dst_valid != s.dst_valid)
+        stored = [one for one in before.scheduled if rows[one[0] - DST]]
+        rows[[low - DST for low, _ in stored]] = False
         writes += _changed(np.zeros(dest.ROWS, bool), rows, DST)
     if before.l1 is not None:
         writes += _changed(before.l1, s.l1, 0)
-    return Touched(before.reads, writes)
+    return Touched(before.reads, writes, stored)
 
 
 # Instructions of cores

@@ -206,6 +206,26 @@ def config_behind_pack(word: int) -> dict[str, list[Line]]:
     return {"trisc2": [*setup, tt("PACR"), STALL_CFG, change, SYNC]}
 
 
+def behind_macro(wait: bool) -> dict[str, list[Line]]:
+    """A macro stores LReg 0 while SETRWC is executed, which touches no Dst; ZEROACC clears it."""
+    sequence, misc = tt("SFPCONFIG", config_dest=4), tt("SFPCONFIG", config_dest=8, instr_mod1=1)
+    load = tt("SFPLOADI", imm16=0x9300)  # delay 2, stores LReg 0
+    stall = tt("STALLWAIT", wait_res=0x800, stall_res=MATH)
+    words: list[Line] = [load, sequence, misc, tt("SFPLOADMACRO", lreg_ind=1)]
+    words += [tt("SETRWC", bit_mask=4)] * 4
+    return {"trisc1": [*words, stall if wait else 0x13, tt("ZEROACC", clear_mode=3), SYNC]}
+
+
+def next_rows(same: bool) -> dict[str, list[Line]]:
+    """T1 stores to rows 4 to 7; T2 loads odd columns of these, or of the four rows before."""
+    store_4 = tt("SFPSTORE", lreg_ind=1, instr_mod0=3, dest_reg_addr=4)
+    load = tt("SFPLOAD", lreg_ind=2, instr_mod0=3, dest_reg_addr=6 if same else 2)
+    return {
+        "trisc1": [store(FLAG, 1), LOADI, store_4, SYNC],
+        "trisc2": [wait_for(FLAG, 1), *NOPS, load, SYNC],
+    }
+
+
 BUGS = [
     Bug("flag before data", flag_then_data(True), flag_then_data(False), "trisc0", 1),
     Bug("no wait for data", unwaited(False), unwaited(True), "trisc1", 2),
@@ -222,6 +242,8 @@ BUGS = [
     Bug("done too early", done_too_early(False), done_too_early(True), "trisc0", 2, DONE),
     Bug("Config of T2", config_of_another(False), config_of_another(True), "trisc1", 1),
     Bug("loop that passes time", passes_time(False), passes_time(True), "trisc0", 1, DONE),
+    Bug("ZEROACC behind a macro", behind_macro(False), behind_macro(True), "trisc1", 10),
+    Bug("the same rows", next_rows(True), next_rows(False), "trisc2", 62),
     Bug("counted before it is written", released_early(True), released_early(False), "trisc0", 2),
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from bhemu.tensix import banks, config, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.effects import Values
 from bhemu.tensix.formats import (
     FIVE_BIT_DATUMS,
     FP16,
@@ -74,6 +75,10 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_
 
 class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_rows=4):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
+
+    @classmethod
+    def dst_rows_of(cls, values: Values) -> int:
+        return 4 if values["instr_mod"] else 1
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
@@ -167,6 +172,10 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
 class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src", dst_rows=8):
     """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
+    @classmethod
+    def dst_rows_of(cls, values: Values) -> int:
+        return 8 if values["instr_mod"] else 1
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
             return refuse(s, MODE, instr_mod=f.instr_mod)
@@ -241,6 +250,11 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8)
     addr_mode = bits(16, 14)
     src = bits(22, 17)
     dest_32b_lo = bits(23, mode=True)
+
+    @classmethod
+    def dst_rows_of(cls, values: Values) -> int:
+        mode = values["movb2d_instr_mod"]
+        return 8 if mode & 2 else (4 if mode & 4 else 1)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.movb2d_instr_mod > 5:

@@ -1,0 +1,29 @@
+"""Which rows of Dst a word reads or fills."""
+
+import pytest
+
+import bhemu.tensix.units  # noqa: F401  (declares the instructions)
+from bhemu.tensix.insn import assemble
+from bhemu.tensix.state import State
+from bhemu.why import touched
+
+ROWS = {
+    "MOVB2D of 4 rows": (assemble("MOVB2D", dst=12, movb2d_instr_mod=4), range(12, 16)),
+    "MOVB2D of one row": (assemble("MOVB2D", dst=3), range(3, 4)),
+    "MOVB2D to 8 rows": (assemble("MOVB2D", dst=8, movb2d_instr_mod=2), range(8, 16)),
+    "MOVA2D of one row": (assemble("MOVA2D", dst=7), range(7, 8)),
+    "MOVA2D of 8 rows": (assemble("MOVA2D", dst=8, instr_mod=2), range(8, 16)),
+    "MOVD2B of 4 rows": (assemble("MOVD2B", dst=4, instr_mod=2), range(4, 8)),
+    "MOVD2B of one row": (assemble("MOVD2B", dst=4), range(4, 5)),
+    "SFPLOAD of odd columns": (assemble("SFPLOAD", dest_reg_addr=6), range(4, 8)),
+    "SETRWC": (assemble("SETRWC"), range(0)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_dst(name: str) -> None:
+    word, rows = ROWS[name]
+    before = touched.before_word(State(), 1, word)
+    assert before is not None
+    seen = {low - touched.DST for low, _ in before.reads if touched.kind(low) == "Dst"}
+    assert seen == set(rows)
