@@ -12,6 +12,7 @@ from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.launch import Program
 from bhemu.machine.stop import Stop
+from bhemu.noc.grid import XY
 from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
@@ -29,8 +30,15 @@ class Outcome:
     machine: Any  # Tile or Chip
     stop: Stop | None
     error: BhemuError | None
-    results: tuple[OutputResult, ...]
+    program: schema.Program
+    addresses: tuple[int, ...]
     outputs: tuple[bytes, ...]
+
+    @cached_property
+    def results(self) -> tuple[OutputResult, ...]:
+        """The outputs, compared with what is expected of them."""
+        held = zip(self.program.outputs, self.addresses, self.outputs, strict=True)
+        return tuple(OutputResult(spec, at, spec.check(data), None) for spec, at, data in held)
 
     @property
     def wrong(self) -> tuple[OutputResult, ...]:
@@ -163,26 +171,35 @@ class Context:
         return machine, looks
 
     def few(self, machine: Any, most: int) -> list[Tile]:
-        """Tiles that took no more than `most` steps together; of each part one at least."""
-        firsts, others = self._by_part(machine)
-        left = most - sum(map(self._steps, firsts))
-        sums = itertools.accumulate(map(self._steps, others))
+        """Tiles that took no more than `most` steps together; of each kind one at least."""
+        firsts, others = self._by_kind(machine)
+        left = most - sum(map(self.steps, firsts))
+        sums = itertools.accumulate(map(self.steps, others))
         return [*firsts, *(tile for tile, used in zip(others, sums, strict=True) if used <= left)]
 
     def first(self, machine: Any, most: int) -> list[Tile]:
-        """No more than `most` tiles, but of each part one."""
-        firsts, others = self._by_part(machine)
+        """No more than `most` tiles, but of each kind one."""
+        firsts, others = self._by_kind(machine)
         return [*firsts, *others[: max(most - len(firsts), 0)]]
 
-    def _by_part(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
-        """The first tile of each part; the last ones and then all others."""
+    def _by_kind(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
+        """The first tile of each kind; the last ones and then all others."""
         if not self.is_chip:
             return [machine], []
-        parts = [[machine.tile[xy] for xy in part.at] for part in self.program.placed()]
-        lasts = [part[-1] for part in parts if len(part) > 1]
-        return [part[0] for part in parts], lasts + [one for part in parts for one in part[1:-1]]
+        kinds = [[machine.tile[xy] for xy in tiles] for tiles in self.kinds]
+        lasts = [kind[-1] for kind in kinds if len(kind) > 1]
+        return [kind[0] for kind in kinds], lasts + [one for kind in kinds for one in kind[1:-1]]
 
-    def _steps(self, tile: Tile) -> int:
+    @cached_property
+    def kinds(self) -> list[list[XY]]:
+        """The tiles of the program by what their cores execute."""
+        found: dict[Any, list[XY]] = {}
+        for part in self.program.placed():
+            cores = tuple((one.name, one.elf, one.pc) for one in part.cores.values())
+            found.setdefault(cores, []).extend(part.at)
+        return list(found.values())
+
+    def steps(self, tile: Tile) -> int:
         """Instructions and words of a tile in the run that the user saw."""
         seen = next(one for one in self.tiles(self.symptom.machine) if one.xy == tile.xy)
         return int(seen.state.retired.sum()) + int(seen.state.executed.sum())
@@ -236,13 +253,9 @@ def outcome(
         error = Limit("the limit of the run was reached", rule="LIMIT")
     if error is None and stop is not None and stop.reason == "idle" and wanted:
         error = NoProgress("everything is idle or parked before its end", rule="IDLE")
-    kept: list[bytes] = []
-    results: list[OutputResult] = []
-    for spec in program.outputs:
-        address, data = _output(machine, spec)
-        kept.append(data)
-        results.append(OutputResult(spec, address, spec.check(data), None))
-    return Outcome(machine, stop, error, tuple(results), tuple(kept))
+    held = [_output(machine, spec) for spec in program.outputs]
+    addresses, outputs = tuple(at for at, _ in held), tuple(data for _, data in held)
+    return Outcome(machine, stop, error, program, addresses, outputs)
 
 
 def _output(machine: Any, spec: schema.OutputSpec) -> tuple[int, bytes]:

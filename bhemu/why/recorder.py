@@ -1,5 +1,6 @@
 """One walk of a tile that tells both orders what every step touches, and which words are polled."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from bhemu.why.unanswered import Unanswered
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
-_TILES = 4  # of a chip, more where its parts are more
+_TILES = 4  # of a chip, more where more kinds of them are
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK = 8  # instructions within which a polled word is compared
@@ -85,11 +86,11 @@ class Recorder:
 
 
 def recorded(context: Context) -> list[Recorder]:
-    """The walk of a program, on a chip of some tiles of each part of it; checks share it."""
+    """The walk of a program, on a chip of some tiles of each kind; checks share it."""
     if "recorders" not in context.facts:
-        few = context.few(context.symptom.machine, 2 * _CHIPS)
-        parts = len(context.program.placed())
-        chosen = {tile.xy for tile in few[: max(_TILES, parts)]}
+        few = filter(context.steps, context.few(context.symptom.machine, 2 * _CHIPS))
+        most = max(_TILES, len(context.kinds))
+        chosen = {tile.xy for tile in itertools.islice(few, most)}
         context.facts["recorders"] = [_recorded(context, xy) for xy in sorted(chosen)]
     found: list[Recorder] = context.facts["recorders"]
     return found
