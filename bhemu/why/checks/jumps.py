@@ -82,7 +82,8 @@ CHECK = Check(
     " that was overwritten",
     misses="code that another core has written; kernels under firmware; what comes after 150,000"
     " steps, of all tiles of a chip that are looked at",
-    cost="one more run step by step (6 s at most), where a core stands outside its ELFs",
+    cost="one more run step by step (some 6 s for 150,000 steps), where a core stands outside its"
+    " ELFs",
     applies=_applies,
     run=_run,
 )

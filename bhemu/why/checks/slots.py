@@ -174,7 +174,7 @@ CHECK = Check(
     " changed while a MOP waited for it",
     misses="what a MOP records; what comes after 150,000 steps, of all tiles of a chip that"
     " are looked at: the first of each part, and as many others as that allows",
-    cost="one more run step by step (6 s at most), where the run went wrong",
+    cost="one more run step by step (some 6 s for 150,000 steps), where the run went wrong",
     applies=_applies,
     run=_run,
 )
