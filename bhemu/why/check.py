@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from bhemu.chip import Chip
-from bhemu.errors import BhemuError, Limit, NoProgress
+from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled
 from bhemu.launch import Program
 from bhemu.machine.stop import Stop
 from bhemu.noc.grid import XY
@@ -54,6 +54,11 @@ class Outcome:
     def refused(self) -> bool:
         """An instruction, word or access of it was an error."""
         return self.error is not None and not self.hangs
+
+    @property
+    def modelled(self) -> bool:
+        """Whether it has not come to what the emulator does not do."""
+        return not isinstance(self.error, NotModelled)
 
     @property
     def fine(self) -> bool:

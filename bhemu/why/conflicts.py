@@ -37,6 +37,7 @@ from bhemu.why import touched
 from bhemu.why.accesses import Conflict, Event, Shadow, thread_of
 from bhemu.why.order import HOST, Order
 from bhemu.why.touched import Range, Touched
+from bhemu.why.unanswered import OUTSTANDING
 from bhemu.why.walk import Access, Instruction, Step, Word
 
 _COUNTERS = {
@@ -246,6 +247,9 @@ class Races:
             writes = _COUNTERS.get((at - NOC0_BASE) % NOC_SIZE) if at < OVERLAY_BASE else None
             if writes is not None and at >= NOC0_BASE:
                 order.answered(step.core, writes)
+            elif NOC0_BASE <= at < OVERLAY_BASE and (at - NOC0_BASE) % NOC_SIZE in OUTSTANDING:
+                for writes in (0, 1):
+                    order.answered(step.core, writes)
         if access.writes:
             order.flush_stores(step.core)
             order.release(agent, step, name)

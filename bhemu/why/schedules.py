@@ -61,17 +61,22 @@ class Witness:
 
 
 def witness(context: Context, *, late: bool = False) -> Witness | None:
-    """Another schedule with which the program ends otherwise; `late`: only of late deliveries."""
+    """Another schedule with which the program ends otherwise; `late`: only of late deliveries.
+
+    One that comes to what is not modelled is the last choice: it may do so in every order.
+    """
     if context.symptom.hangs:
         return None
+    found: Witness | None = None
     for other in _others(context):
         if late and other.seed is None:
             continue
         outcome = context.again(**other.options)
-        if not outcome.same(context.symptom):
+        if not outcome.same(context.symptom) and (found is None or outcome.modelled):
             found = context.facts["witness"] = Witness(Schedule(context.quantum), other, outcome)
-            return found
-    return None
+            if outcome.modelled:
+                break
+    return found
 
 
 def _others(context: Context) -> Iterator[Schedule]:

@@ -1,9 +1,12 @@
 """Requests to the NoC whose answers nobody looks for before their core is done."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from bhemu import memmap as mm
+from bhemu.devices import niu_issue
 from bhemu.devices import niu_request as request
+from bhemu.devices.niu_issue import OUTGOING
 from bhemu.tensix.state import NOC_ARRIVED
 from bhemu.tile import Tile
 from bhemu.why.walk import Access, Instruction
@@ -11,6 +14,8 @@ from bhemu.why.walk import Access, Instruction
 KINDS = {request.ATOMIC: "atomic", request.WRITE: "write", request.READ: "read"}
 _SENT = 0x228  # the counter of writes that have left
 _COUNTERS = {0x200: request.ATOMIC, 0x204: request.WRITE, 0x208: request.READ}
+OUTSTANDING = range(mm.NIU_COUNTERS + 4 * niu_issue.OUTSTANDING, mm.NIU_COUNTERS + 4 * OUTGOING)
+"""Counters of the requests of each transaction id that have no answer yet."""
 _MOST = 16
 _INITIATORS = 4 * mm.NOC_CMD_BUF_OFFSET
 
@@ -45,6 +50,7 @@ class Unanswered:
     def __init__(self, tile: Tile) -> None:
         self._tile = tile
         self.sent: dict[Key, Instruction] = {}
+        self._ids: dict[Key, int] = {}  # their transaction ids
         self.overwritten: list[Overwritten] = []
         self._leaving: list[Leaving] = []
         self._arrivals = int(tile.state.noc_arrivals[0])
@@ -61,6 +67,11 @@ class Unanswered:
             self._leaving = [one for one in self._leaving if (one.core, one.noc) != mine]
         if access.reads and offset in _COUNTERS:
             self.sent.pop((step.core, noc, _COUNTERS[offset]), None)
+        elif access.reads and offset in OUTSTANDING:
+            seen = (offset - OUTSTANDING.start) >> 2
+            known = {(step.core, noc, kind) for kind in KINDS} & self.sent.keys()
+            for key in (key for key in known if self._ids[key] == seen):
+                del self.sent[key]
         elif access.writes and offset < _INITIATORS:
             initiator, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
             if register == mm.NOC_CMD_CTRL and access.value & 1:
@@ -68,7 +79,8 @@ class Unanswered:
                 control = int(registers[mm.NOC_CTRL >> 2])
                 read = control & 3 == request.READ
                 if read or (control & 3 in KINDS and control & request.ANSWERED):
-                    self.sent[step.core, noc, control & 3] = step
+                    key = step.core, noc, control & 3
+                    self.sent[key], self._ids[key] = step, _transaction(registers)
                 if control & 3 == request.WRITE and not control & request.INLINE:
                     low, length = int(registers[0]), int(registers[mm.NOC_AT_LEN_BE >> 2])
                     self._leaving.append(Leaving(step.core, noc, low, low + length, step))
@@ -83,3 +95,8 @@ class Unanswered:
                 if one.low < at + n and at < one.high and len(self.overwritten) < _MOST:
                     self.overwritten.append(Overwritten(one, t, core, pc, clock))
         self._arrivals = count
+
+
+def _transaction(registers: Any) -> int:
+    """The transaction id that an initiator's registers name."""
+    return int(registers[mm.NOC_PACKET_TAG >> 2]) >> 10 & 15

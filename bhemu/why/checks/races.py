@@ -50,7 +50,9 @@ def run(context: Context) -> list[Finding]:
         and other.other.seed is None
         and context.symptom.error is None
     ):
-        found = _of_witness(context, other) or [_seen_only(context, other)]
+        found = _of_witness(context, other)
+        if not found and other.outcome.modelled:
+            found = [_seen_only(context, other)]
     return found[:_SEEN]
 
 
