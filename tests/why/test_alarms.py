@@ -26,7 +26,7 @@ KNOWN = {
     "cfg_wide": {"races", "leaks"},
     "replay": {"slots"},
 }
-NOC_KNOWN = {"inline_mmio": {"leaks"}}
+NOC_KNOWN = {name: {"leaks"} for name in ("inline_mmio", "random_2", "random_4")}
 ALARMS = script("scripts/check_alarms.py")
 
 
@@ -42,7 +42,7 @@ def test_a_golden_case(name: str, tmp_path: Path) -> None:
     assert checks_of(alarm_programs.golden(name, tmp_path / name)) == KNOWN.get(name, set())
 
 
-@pytest.mark.parametrize("name", golden_noc.names() if LONG else ["both_nocs", "code_over_noc"])
+@pytest.mark.parametrize("name", golden_noc.names() if LONG else ["both_nocs", "code_over_noc", "shared_niu"])
 def test_a_golden_case_of_several_tiles(name: str, tmp_path: Path) -> None:
     assert checks_of(alarm_programs.noc(name, tmp_path / name)) == NOC_KNOWN.get(name, set())
 
