@@ -31,6 +31,12 @@ class Launch:
         self.l1, self.written = np.zeros(L1_SIZE, np.uint8), np.zeros(L1_SIZE, bool)
         self.reads: dict[int, bytes] = {}
         self.starts = 0
+        self.elfs: dict[str, str] = {}  # of the first start, by core
+
+    def started(self) -> None:
+        """The host starts the kernels that it has loaded."""
+        self.elfs = self.elfs or dict(_ELFS)
+        self.starts += 1
 
     def write(self, address: int, data: bytes) -> None:
         """The host writes."""
@@ -47,7 +53,7 @@ class Launch:
         """PROGRAM.toml and its files."""
         folder.mkdir(parents=True, exist_ok=True)
         lines = [f"# {test}", "bhemu = 1", 'kind = "llk"', "[cores]"]
-        for core, path in _ELFS.items():
+        for core, path in self.elfs.items():
             shutil.copy(path, folder / f"{core}.elf")
             lines.append(f'{core} = {{ elf = "{core}.elf" }}')
         edges = np.flatnonzero(np.diff(self.written.astype(np.int8), prepend=0, append=0))
@@ -90,7 +96,7 @@ def pytest_configure() -> None:
     def words_written(device: Device, address: int, values: Any) -> None:
         fresh(device)
         if address in harness.COMMANDS and harness.START_TRISCS in values:
-            _launch[0].starts += 1
+            _launch[0].started()
         _launch[0].write(address, b"".join(int(one).to_bytes(4, "little") for one in values))
         words(device, address, values)
 

@@ -33,7 +33,7 @@ from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.state import State
 from bhemu.tensix.units import pack, unpack
-from bhemu.tensix.units.vector import schedule
+from bhemu.tensix.units.vector import datums, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.walk import Access
 
@@ -255,17 +255,22 @@ def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Rang
         return []
     field = values.get("dst", values.get("dest_reg_addr", 0))
     row = int(plain(rwc.dst_row)(s, t, field)) & -count
+    if cls.unit == "vector":
+        rows = datums.storage_rows(s, t, values["instr_mod0"], row, stores=False)
+        return [(DST + one, DST + one + 1) for one in rows]
     return _dst_rows(s, list(range(row, row + count)), _is_wide(s, t))
 
 
-def _scheduled(s: State, t: int) -> list[Range]:
+def _scheduled(s: State) -> list[Range]:
     """The rows of the stores that SFPLOADMACRO has scheduled."""
     if not s.route[0]:
         return []
-    slots = s.macro_slot[STORE]
-    firsts = slots[slots[:, schedule.KIND] != schedule.FREE, schedule.ROW] & -4
-    rows = [int(first) + i for first in firsts for i in range(4)]
-    return _dst_rows(s, rows, _is_wide(s, t))
+    found, t = set(), int(s.macro_thread[0])
+    for slot in s.macro_slot[STORE]:
+        if slot[schedule.KIND] != schedule.FREE:
+            mod, row = int(slot[schedule.MODE]), int(slot[schedule.ROW])
+            found.update(datums.storage_rows(s, t, mod, row, stores=True))
+    return [(DST + row, DST + row + 1) for row in sorted(found)]
 
 
 def before_word(s: State, t: int, word: int) -> Before | None:
@@ -289,7 +294,7 @@ def before_word(s: State, t: int, word: int) -> Before | None:
     l1 = s.l1.copy() if cls.stores else None
     gpr = s.gpr.view(np.uint8).reshape(-1).copy()
     old = (s.cfg.copy(), s.dst.copy(), s.dst_valid.copy())
-    return Before(reads, writes, gpr, *old, l1, _scheduled(s, t))
+    return Before(reads, writes, gpr, *old, l1, _scheduled(s))
 
 
 def _changed(old: npt.NDArray[Any], new: npt.NDArray[Any], base: int) -> list[Range]:

@@ -42,7 +42,9 @@ def test_a_golden_case(name: str, tmp_path: Path) -> None:
     assert checks_of(alarm_programs.golden(name, tmp_path / name)) == KNOWN.get(name, set())
 
 
-@pytest.mark.parametrize("name", golden_noc.names() if LONG else ["both_nocs", "code_over_noc", "shared_niu"])
+@pytest.mark.parametrize(
+    "name", golden_noc.names() if LONG else ["both_nocs", "code_over_noc", "shared_niu"]
+)
 def test_a_golden_case_of_several_tiles(name: str, tmp_path: Path) -> None:
     assert checks_of(alarm_programs.noc(name, tmp_path / name)) == NOC_KNOWN.get(name, set())
 

@@ -209,9 +209,10 @@ def config_behind_pack(word: int) -> dict[str, list[Line]]:
     return {"trisc2": [*setup, tt("PACR"), STALL_CFG, change, SYNC]}
 
 
-def behind_macro(wait: bool) -> dict[str, list[Line]]:
+def behind_macro(wait: bool, mode: int) -> dict[str, list[Line]]:
     """A macro stores LReg 0 while SETRWC is executed, which touches no Dst; ZEROACC clears it."""
-    sequence, misc = tt("SFPCONFIG", config_dest=4), tt("SFPCONFIG", config_dest=8, instr_mod1=1)
+    sequence = tt("SFPCONFIG", config_dest=4)
+    misc = tt("SFPCONFIG", config_dest=8, instr_mod1=1, imm16_math=mode)
     load = tt("SFPLOADI", imm16=0x9300)  # delay 2, stores LReg 0
     stall = tt("STALLWAIT", wait_res=0x800, stall_res=MATH)
     words: list[Line] = [load, sequence, misc, tt("SFPLOADMACRO", lreg_ind=1)]
@@ -245,7 +246,8 @@ BUGS = [
     Bug("done too early", done_too_early(False), done_too_early(True), "trisc0", 2, DONE),
     Bug("Config of T2", config_of_another(False), config_of_another(True), "trisc1", 1),
     Bug("loop that passes time", passes_time(False), passes_time(True), "trisc0", 1, DONE),
-    Bug("ZEROACC behind a macro", behind_macro(False), behind_macro(True), "trisc1", 10),
+    Bug("ZEROACC behind a macro", behind_macro(False, 0), behind_macro(True, 0), "trisc1", 10),
+    Bug("... of 32 bits", behind_macro(False, 4), behind_macro(True, 4), "trisc1", 10),
     Bug("the same rows", next_rows(True), next_rows(False), "trisc2", 62),
     Bug("counted before it is written", released_early(True), released_early(False), "trisc0", 2),
 ]  # fmt: skip

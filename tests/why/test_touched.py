@@ -16,6 +16,10 @@ ROWS = {
     "MOVD2B of 4 rows": (assemble("MOVD2B", dst=4, instr_mod=2), range(4, 8)),
     "MOVD2B of one row": (assemble("MOVD2B", dst=4), range(4, 5)),
     "SFPLOAD of odd columns": (assemble("SFPLOAD", dest_reg_addr=6), range(4, 8)),
+    "SFPLOAD of 32 bits": (
+        assemble("SFPLOAD", dest_reg_addr=36, instr_mod0=4),
+        [*range(68, 72), *range(76, 80)],
+    ),
     "SETRWC": (assemble("SETRWC"), range(0)),
 }
 

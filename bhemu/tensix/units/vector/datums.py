@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.plain import plain
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats, lane_doubt, lanes, quirks, staging
 from bhemu.tensix import config_fields as cf
@@ -194,6 +195,17 @@ def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     marks = dst_doubt.of_lanes(s, _first_row(s, t, mode, row, wide), row & 2, wide)
     half = mode == _LO16_ONLY or mode == _HI16_ONLY
     return marks | lane_doubt.of(s, reg & 15) if half else marks
+
+
+def storage_rows(s: Any, t: Any, mod: Any, row: Any, *, stores: bool) -> list[int]:
+    """The rows of storage that an SFPLOAD or SFPSTORE with this instr_mod0 reads or writes."""
+    mode = plain(concrete_mode)(s, t, mod)
+    if mode < 0:
+        return []
+    wide = ((_WIDE_STORE if stores else _WIDE_LOAD) >> mode) & 1
+    first = int(plain(_first_row)(s, t, mode, row, wide))
+    halves = (0, dest.LOW_HALF) if wide else (0,)
+    return [first + half + i for half in halves for i in range(4)]
 
 
 @njit
