@@ -257,7 +257,7 @@ def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Rang
     row = int(plain(rwc.dst_row)(s, t, field)) & -count
     if cls.unit == "vector":
         rows = datums.storage_rows(s, t, values["instr_mod0"], row, stores=False)
-        return [(DST + one, DST + one + 1) for one in rows]
+        return _runs(np.array(rows), DST)
     return _dst_rows(s, list(range(row, row + count)), _is_wide(s, t))
 
 
