@@ -28,7 +28,7 @@ class Event:
     again: bool  # the owner has made the same access before, since it last waited
     taken: Taken | None  # the semaphore that it has last waited for
     acquired: int  # the owner's clock when it did
-    poll: tuple[int, Step] | None  # of a core, its last load of a word that it polls
+    poll: tuple[int, Step] | None  # its core's last load of a word that it polls
     vector: Clock
 
 

@@ -53,6 +53,7 @@ class Races:
     def __init__(self, tile: Tile, polled: set[int], *, units: bool) -> None:
         self.tile, self.order, self.polled = tile, Order(units), polled
         self.found: list[Conflict] = []
+        self.given: list[Range] = []  # words of L1 that the program is given: not 0
         self._shadow = Shadow()
         self._written = tile.state.fifo_write.copy()
         self._first = tile.state.fifo_write.copy()
@@ -87,6 +88,17 @@ class Races:
         word, poll = event.poll or (None, None)
         given = any(at == word and step.core == other.step.core for at, _, step in self._stores)
         return poll if given else None
+
+    def counts_for(self, event: Event, other: Event) -> bool:
+        """Whether the core of an access last polled a word that the other side counts in."""
+        word, _ = event.poll or (None, None)
+        core = other.step.core
+        stores = [one for at, _, one in self._stores if at == word and one.core == core]
+        return core != event.step.core and len(stores) > 1
+
+    def is_argument(self, place: int) -> bool:
+        """Whether a place of L1 is in what the program is given."""
+        return any(low <= place < high for low, high in self.given)
 
     def release_after(self, event: Event) -> Step | None:
         """The first by which the owner lets others go on behind an access of it."""
@@ -142,7 +154,7 @@ class Races:
             again,
             order.taken.get(owner),
             int(order.acquired[owner]),
-            self._polls.get(step.core) if isinstance(step, Instruction) else None,
+            self._polls.get(step.core),
             order.clocks[agent].copy(),
         )
 

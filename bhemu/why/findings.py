@@ -133,10 +133,24 @@ def place(where: Where | None, instant: int | None, tile: Tile | None = None) ->
     """
     if where is None:
         return {}
-    known = (where if tile is None else outside_helpers(tile, where)).as_dict()
+    known = (where if tile is None else outside_helpers(tile, _with_line(tile, where))).as_dict()
     function = known.pop("function", None) or known.pop("symbol", None)
     shown = {**known, "function": function, "instant": instant}
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def _with_line(tile: Tile, where: Where) -> Where:
+    """The place; of code that the compiler gives no line, as where a frame is set up, the next."""
+    if where.line != 0 or where.core is None or where.pc is None:
+        return where
+    core = tile.core[where.core]
+    _, low, high = core.function(where.pc)
+    for pc in (*range(where.pc, high, 4), *range(where.pc, low - 4, -4)):
+        _, file, line = core.locate(pc)
+        if line:
+            function, calls = core.inlined(pc)
+            return replace(where, file=file, line=line, function=function, inlined=calls)
+    return where
 
 
 def in_words(who: dict[str, Any]) -> str:

@@ -7,7 +7,9 @@ import numpy as np
 
 from bhemu.chip import Chip
 from bhemu.memmap import L1_SIZE
-from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store
+from bhemu.names import resolve
+from bhemu.placing import data_of
+from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tile import Tile
@@ -22,7 +24,7 @@ _CHIPS = 150_000  # steps of a tile of a chip
 _TILES = 4  # of a chip, more where more kinds of them are
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
-_LOOK = 8  # instructions within which a polled word is compared
+_LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, behind another one
 
 
 class Recorder:
@@ -37,7 +39,13 @@ class Recorder:
         self.ended = False  # the walk has come to the program's end
         self._polls: dict[tuple[int, int], tuple[int, int]] = {}
         self._spins: dict[int, bool] = {}
+        self._counts: dict[int, bool] = {}
+        self._stored: set[int] = set()  # words that cores have stored to
         self._cfg = tile.state.cfg.copy()
+
+    def given(self, words: list[Range]) -> None:
+        """Tell both which words of L1 PROGRAM.toml sets."""
+        self.plain.given = self.units.given = words
 
     def walk(self, most: int, outputs: list[Range]) -> bool:
         """To the end of the program and on for a while; False: `most` steps did not reach it."""
@@ -62,6 +70,8 @@ class Recorder:
             found = touched.of_access(step.core, access, self._cfg, self.tile.state)
             if access.address < L1_SIZE and access.reads and self._polling(step, access):
                 self.polled.add(access.address & ~3)
+            if access.writes:
+                self._stored.add(access.address & ~3)
         for races in (self.plain, self.units):
             races.instruction(step, access, found)
         self._cfg[:] = self.tile.state.cfg
@@ -79,10 +89,12 @@ class Recorder:
         """Whether a load looks at one place until it changes."""
         if step.pc not in self._spins:
             self._spins[step.pc] = is_polled(self.tile, step.pc)
+            self._counts[step.pc] = is_one_of_two(self.tile, step.pc)
         last, times = self._polls.get((step.core, step.pc), (-1, 0))
         times = times + 1 if last == access.address else 1
         self._polls[step.core, step.pc] = access.address, times
-        return self._spins[step.pc] or times > 3
+        counts = self._counts[step.pc] and access.address & ~3 in self._stored
+        return self._spins[step.pc] or counts or times > 3
 
 
 def recorded(context: Context) -> list[Recorder]:
@@ -101,15 +113,52 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     tile = machine.tile[xy] if context.is_chip else machine
     recorder = Recorder(tile, machine if context.is_chip else None)
     specs = () if context.is_chip else context.program.outputs
+    recorder.given(_given(context, tile))
     outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
     most = _CHIPS if context.is_chip else MOST
     recorder.walk(_HANGS if context.symptom.hangs else most, outputs)
     return recorder
 
 
+def _given(context: Context, tile: Tile) -> list[Range]:
+    """The words of L1 that [[set]] of PROGRAM.toml puts something into for a tile."""
+    found = []
+    for part in context.program.placed():
+        for spec in part.sets if not context.is_chip or tile.xy in part.at else ():
+            low = resolve(tile, spec.at)
+            for at in range(low, low + len(data_of(spec, tile, part)), 4):
+                if at < L1_SIZE and tile.state.l1[at : at + 4].any():
+                    found.append((at, at + 4))
+    return found
+
+
 def is_polled(tile: Tile, pc: int) -> bool:
     """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled."""
     return comparison(tile, pc) is not None
+
+
+def is_one_of_two(tile: Tile, pc: int) -> bool:
+    """Whether a branch looks first at what is computed from two words, one of them that of `pc`.
+
+    So cores wait whose queue has a counter of each side.
+    """
+    words = tile.state.l1[pc - 4 * _CLOSE : pc + 4 * _LOOK].view(np.uint32).tolist()
+    loaded: dict[int, set[int]] = {}  # by register, the loads that it is computed from
+    for n, word in enumerate(words):
+        cls: Any = decode(word)
+        if cls is None or issubclass(cls, TTINSN | Store | Jump | IndirectJump):
+            loaded = {}
+            if n >= _CLOSE:
+                return False
+            continue
+        names = [name for name in ("rs1", "rs2") if hasattr(cls, name)]
+        read = [loaded.get(getattr(cls, name).get(word), set()) for name in names]
+        made = {n} if issubclass(cls, Load) else set().union(*read)
+        if issubclass(cls, Branch) and n > _CLOSE:
+            return _CLOSE in made and len(made) > 1
+        if hasattr(cls, "rd"):
+            loaded[cls.rd.get(word)] = made
+    return False
 
 
 def comparison(tile: Tile, pc: int) -> tuple[int, int] | None:

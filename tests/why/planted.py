@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import foreign_programs
 import numpy as np
 import own_programs
 from click.testing import CliRunner
@@ -35,12 +36,13 @@ Change = tuple[str, str, str]
 class Bug:
     """One planted bug.
 
-    `changes`: (file below firmware/, or PROGRAM.toml, text, replacement); the first is the bug.
+    `changes`: (file below firmware/ or foreign/, or PROGRAM.toml, text, replacement); the first is
+    the bug.
     `also`: changes of bug and corrected twin. `points`: 2 where the first finding is to name it, 1
     where another one does. `core`: whose code is wrong, "" for PROGRAM.toml; `line`: text of the
     changed file on the line that is to be named, "" = where the change begins; `accept`: of
     other lines that may be named as well, in this file or the program's; `program`: below elfs/, or
-    one of programs/.
+    one of programs/ or of foreign/.
     """
 
     name: str
@@ -104,6 +106,8 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
 
     twin: the corrected one instead.
     """
+    if foreign_programs.is_foreign(bug.program):
+        return _make_foreign(bug, out, twin=twin)
     programs = build.PROGRAMS
     if (PROGRAMS / bug.program).is_dir():
         programs = own(bug.program, out, build)
@@ -136,8 +140,29 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
     return Made(out, bug.core, frozenset(lines))
 
 
+def _make_foreign(bug: Bug, out: Path, *, twin: bool) -> Made:
+    """The same for a program of foreign/, whose sources stay beside its ELFs."""
+    foreign_programs.sources(bug.program, out)
+    lines: set[Line] = set()
+    for number, (file, text, instead) in enumerate((*bug.also, *(() if twin else bug.changes))):
+        path = out / Path(file).name
+        before = path.read_text()
+        assert text in before, (bug.name, text)
+        after = before.replace(text, instead, 1)
+        path.write_text(after)
+        if number == len(bug.also):
+            at = after.count("\n", 0, after.index(bug.line)) + 1 if bug.line else 0
+            lines.add((path.name, at or _first_line(before, after)))
+    if not twin:
+        lines |= set(_accepted(bug, [out / Path(bug.file).name]))
+    return Made(foreign_programs.built(bug.program, out), bug.core, frozenset(lines))
+
+
 def own(program: str, out: Path, build: ModuleType) -> list[Any]:
     """A program of these tests alone, in its folder and built; its kernels."""
+    if foreign_programs.is_foreign(program):
+        foreign_programs.folder(program, out)
+        return []
     if own_programs.is_own(program):
         own_programs.built(program, out, build)
         return own_programs.elfs(program, build)

@@ -26,7 +26,7 @@ from bhemu.why.walk import Walk, Word, where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
-_FACE = 256  # datums that follow each other in a tile
+_FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a row
 _FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
            "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
 
@@ -68,6 +68,7 @@ class Operands:
         self._stored: dict[tuple[int, int], Where | None] = {}  # by WRCFG and GPR: a core's store
         keeps = not context.is_chip and context.tile.machine.observer is not None
         self._history, self._end = context.tile if keeps else None, context.end
+        self._right: set[tuple[int, str]] = set()  # words that have read a tensor from its begin
         self.found: dict[object, Finding] = {}
 
     def walk(self) -> Walk:
@@ -143,6 +144,8 @@ class Operands:
         verb = "reads" if name == "UNPACR" else "writes"
         shown = f"{name} {verb} {does.first:#x} to {does.end:#x} as {fmt}"
         kind = f"{tensor.name} ({tensor.spec.dtype}, {tensor.at:#x} to {tensor.end:#x})"
+        if does.first == tensor.at:
+            self._right.add((step.pc, tensor.name))
         if not _fits(tensor.spec.dtype, fmt):
             text = f"{shown}, and {kind} is {tensor.spec.dtype}"
             advice = f"set the format to {tensor.spec.dtype}, or the dtype to {fmt}"
@@ -151,13 +154,14 @@ class Operands:
             text = f"{shown}, beyond {kind}"
             advice = "see the address, the strides, the counts"
             unit = _HEADER in (does.end - tensor.end, tensor.at - does.first)
+            unit = unit and (step.pc, tensor.name) not in self._right
             if unit:
                 advice = "the unit adds 16 bytes for a header: give it address / 16 - 1"
             self._report(step, name, "address", text, advice, "header" if unit else "format")
         elif (does.first - tensor.at) % 16:
             text = f"{shown}, not at a multiple of 16 bytes of {kind}"
             self._report(step, name, "address", text, "see the address that was set")
-        elif name == "UNPACR" and tensor.spec.layout == "rows" and self._whole_faces(does):
+        elif name == "UNPACR" and _is_of_rows(tensor.spec) and self._whole_faces(does):
             self._layout(step, shown, tensor)
 
     @staticmethod
@@ -226,6 +230,11 @@ class Operands:
 def _fits(dtype: str, fmt: str) -> bool:
     """Whether a tensor of `dtype` may be read or written as `fmt`."""
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
+
+
+def _is_of_rows(spec: Any) -> bool:
+    """Whether rows lie otherwise in L1 than faces: those of 16 numbers are faces."""
+    return bool(spec.layout == "rows" and spec.shape[-1] != _COLUMNS)
 
 
 def _title(spec: Any) -> str:

@@ -133,6 +133,9 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
             return event.step, text, "wait for every core before the word that ends the program"
+    if (over := _over_argument(races, conflict)) is not None:
+        text = "for it overwrites what PROGRAM.toml has put there for the other side"
+        return over, text, "leave the arguments as they are"
     if _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
@@ -140,7 +143,7 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         text = "for a word that its core has pushed before may still need what is there"
         return own, text, "load TTSync (tensix_sync) before it"
     for event, other in ((second, first), (first, second)):
-        if races.has_waited(event):
+        if races.has_waited(event) or _pushed_behind_poll(races, event, other):
             continue
         if event.wait is not None:
             text = "for its block bits leave out the word that should wait"
@@ -155,7 +158,13 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
     advice = "count posts and gets, and look whether both sides mean this place"
-    return races.poll_for(second, first) or second.step, text, advice
+    poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
+    return poll or second.step, text, advice
+
+
+def _pushed_behind_poll(races: Races, event: Event, other: Event) -> bool:
+    """Whether the core of a word polled what the other side counts, before it pushed the word."""
+    return isinstance(event.step, Word) and races.counts_for(event, other)
 
 
 def _before_own_word(conflict: Conflict) -> Step | None:
@@ -166,6 +175,14 @@ def _before_own_word(conflict: Conflict) -> Step | None:
     if len(words) != 1 or touched.kind(conflict.place) != "GPR":
         return None
     return others[0] if others[0].core == words[0].core else None
+
+
+def _over_argument(races: Races, conflict: Conflict) -> Step | None:
+    """Who writes to a place that the program is given, as an argument, before its reader reads."""
+    first, second = conflict.first, conflict.second
+    if first.write == second.write or not races.is_argument(conflict.place):
+        return None
+    return first.step if first.write else second.step
 
 
 def _ignored(races: Races, first: Event, second: Event) -> bool:

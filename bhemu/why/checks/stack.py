@@ -38,6 +38,7 @@ def _pointer(core: Core) -> Span:
 class _Stack:
     """The stack of a core while it runs."""
 
+    tile: Tile
     core: Core
     end: int  # of the data
     start: int = 0  # where it began, the highest that sp has been; 0 = not known yet
@@ -61,7 +62,7 @@ class _Stack:
             "error",
             f"the stack of {self.core.name} grows to {now:#x}, {self.end - now} bytes into its"
             f" data, which end at {self.end:#x}",
-            place(where, clock),
+            place(where, clock, self.tile),
             {"core": self.core.name},
             (f"it began at {self.start:#x}: {free} bytes are free, {used} used",),
             "use less of it: smaller arrays, no deep recursion; or move data to L1",
@@ -75,7 +76,7 @@ def _stacks(context: Context, tile: Tile) -> dict[str, _Stack]:
         part for part in context.program.placed() if not context.is_chip or tile.xy in part.at
     )
     cores = [tile.core[name] for name in part.cores if tile.core[name].images]
-    return {f"sp of {core.name}": _Stack(core, data_end(core), _held(core)) for core in cores}
+    return {f"sp of {core.name}": _Stack(tile, core, data_end(core), _held(core)) for core in cores}
 
 
 def _held(core: Core) -> int:

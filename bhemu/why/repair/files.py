@@ -1,6 +1,6 @@
 """Edits of PROGRAM.toml: the values, tensors, ELFs and end that a run is given."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -21,6 +21,7 @@ from bhemu.why.repair.trial import Trials
 _CONVERT = "nearest"
 _SAME = 0.7  # how much less likely it is that an input was meant to be the output
 _FEW = 2  # words that show no order
+_GIVEN = 0.8  # how much less likely it is that a word which a core is to write was given wrongly
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -50,9 +51,11 @@ _FLOATS = (0.0, 0.5, 1.0, 2.0, -1.0)
 class FileEdits:
     """The edits of a program's PROGRAM.toml."""
 
-    def __init__(self, trials: Trials, places: Sequence[int] = ()) -> None:
-        """places: addresses that the code of the program names."""
-        self._trials, self._program = trials, trials.program
+    def __init__(
+        self, trials: Trials, places: Sequence[int] = (), waited: Container[int] = ()
+    ) -> None:
+        """places: addresses that the code names; waited: of words that cores wait for in a hang."""
+        self._trials, self._program, self._waited = trials, trials.program, waited
         self._places = [*_numbers(self._program), *places]
         assert self._program.path is not None
         self._lines = TomlLines(self._program.path)
@@ -171,13 +174,14 @@ class FileEdits:
             at = resolve(self._trials.tile, spec.at)
             for k, value in enumerate(int(n) for n in words):
                 line, written = self._lines.written("set", i, "values", k)
+                later = _GIVEN * (at + 4 * k in self._waited)
                 for other, shown, cost in _others(value, self._program, written):
                     text = f"value {k} of set {at:#x}: {shown} instead of {value:#x}"
 
                     def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
                         tile.write(address, word.to_bytes(4, "little"))
 
-                    yield FileEdit(line, text, cost, self._try(put))
+                    yield FileEdit(line, text, cost + later, self._try(put))
             for k, m in combinations(range(len(words)), 2):
                 if words[k] == words[m]:
                     continue

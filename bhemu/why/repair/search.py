@@ -212,7 +212,8 @@ class Search:
             return
         until = self.trials.work.done + _FILES
         places = {at for part in self.parts for at in part.addresses()}
-        for one in FileEdits(self.trials, sorted(places)[:_PLACES]).every():
+        waited = {at for _, at, _ in self._waits.polled}
+        for one in FileEdits(self.trials, sorted(places)[:_PLACES], waited).every():
             if self._late(until):
                 break
             if one.cures():
