@@ -43,9 +43,10 @@ class Buffer:
 
     def state(self) -> str:
         """In words."""
+        announced, back = self.counts["received"], self.counts["acked"]
         return (
-            f"buffer {self.spec.index}: {self.counts['received']} pages announced,"
-            f" {self.counts['acked']} given back, of {self.spec.pages}"
+            f"buffer {self.spec.index} of {self.spec.pages} pages"
+            f" (announced so far: {announced}, given back: {back})"
         )
 
     def counted(self, event: Event) -> Iterator[tuple[str, str]]:
@@ -64,17 +65,18 @@ class Buffer:
             )
         elif self.held > self.spec.pages:
             yield (
-                f"{self.state()}: more than there is room for",
+                f"{event.who} announces more pages than there is room for: {self.state()}",
                 "wait for room, and announce as many pages as were waited for",
             )
         elif kind == "received" and 0 < filled < more:
             yield (
-                f"{self.state()}: {more} announced at once, {filled} of them written",
+                f"{event.who} announces {more} pages at once, {filled} of them written:"
+                f" {self.state()}",
                 "announce as many pages as were filled",
             )
         elif self.held < 0:
             yield (
-                f"{self.state()}: more than were there",
+                f"{event.who} gives back more pages than were there: {self.state()}",
                 "wait for pages, and give back as many as were waited for",
             )
 
@@ -93,7 +95,7 @@ class Buffer:
         verb = event.kind
         if event.low < spec.at or event.high > spec.at + spec.size:
             yield (
-                f"{verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
+                f"{event.who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
                 f" ({spec.at:#x} to {spec.at + spec.size:#x})",
                 "let the pointer wrap at the end of the buffer",
             )
@@ -104,7 +106,7 @@ class Buffer:
             self.filled.add(page)
         if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
             yield (
-                f"writes page {page} of {self.state()}: it is not free",
+                f"{event.who} writes page {page}, which is not free: {self.state()}",
                 "wait for room before the page is written (cb_reserve_back)",
             )
         # A producer may use what it fills.
@@ -114,7 +116,7 @@ class Buffer:
             and event.who not in self.owners.get("received", ())
         ):
             yield (
-                f"reads page {page} of {self.state()}: it is not there",
+                f"{event.who} reads page {page}, which is not there: {self.state()}",
                 "wait for the page, and give it back only after its last use (cb_wait_front)",
             )
 
@@ -178,16 +180,16 @@ class _Look:
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used again and again and never counted."""
-        for verb, kind, missing in (
-            ("reads", "acked", "and never gives one back: cb_pop_front is missing behind this"),
-            ("writes", "received", "and never announces one: cb_push_back is missing behind this"),
+        for verb, kind, missing, advice in (
+            ("reads", "acked", "and gives none back", "cb_pop_front behind this"),
+            ("writes", "received", "and announces none", "cb_push_back behind this"),
         ):
             event = buffer.last.get(verb)
             begun = buffer.begun.get(verb, [])
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
             if event is not None and again and kind not in buffer.counters:
-                text = f"{event.who} {verb} pages of {buffer.state()}, {missing}"
-                yield self._finding(buffer, event, text, missing, outer=True)
+                text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
+                yield self._finding(buffer, event, text, advice, outer=True)
 
     def _finding(
         self, buffer: Buffer, event: Event, text: str, advice: str, *, outer: bool = False

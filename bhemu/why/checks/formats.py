@@ -27,6 +27,7 @@ from bhemu.why.walk import Walk, Word, where
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
 _FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a row
+_AS_TILES = 'layout = "tile32" in PROGRAM.toml'
 _FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
            "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
 
@@ -109,7 +110,7 @@ class Operands:
                 f"{use.name} {verb} {use.first:#x} to {use.end:#x} as {use.fmt}, and what is there"
             )
             text += f" {how} {_title(one)} in DRAM, which is {one.dtype}"
-            advice = f"set the format to {one.dtype}, or the dtype to {use.fmt}"
+            advice = f"set the format to {one.dtype}, or dtype in PROGRAM.toml to {use.fmt}"
             self._tell(use.step, use.name, "format", text, advice, use.setter)
 
     def _follow(self, step: Word, name: str) -> None:
@@ -148,11 +149,11 @@ class Operands:
             self._right.add((step.pc, tensor.name))
         if not _fits(tensor.spec.dtype, fmt):
             text = f"{shown}, and {kind} is {tensor.spec.dtype}"
-            advice = f"set the format to {tensor.spec.dtype}, or the dtype to {fmt}"
+            advice = f"set the format to {tensor.spec.dtype}, or dtype in PROGRAM.toml to {fmt}"
             self._report(step, name, "format", text, advice)
         elif does.first < tensor.at or does.end > tensor.end:
             text = f"{shown}, beyond {kind}"
-            advice = "see the address, the strides, the counts"
+            advice = "look at the L1 address, the strides and the counters that give this range"
             unit = _HEADER in (does.end - tensor.end, tensor.at - does.first)
             unit = unit and (step.pc, tensor.name) not in self._right
             if unit:
@@ -160,7 +161,7 @@ class Operands:
             self._report(step, name, "address", text, advice, "header" if unit else "format")
         elif (does.first - tensor.at) % 16:
             text = f"{shown}, not at a multiple of 16 bytes of {kind}"
-            self._report(step, name, "address", text, "see the address that was set")
+            self._report(step, name, "address", text, "look at the L1 address that was set")
         elif name == "UNPACR" and _is_of_rows(tensor.spec) and self._whole_faces(does):
             self._layout(step, shown, tensor)
 
@@ -176,7 +177,7 @@ class Operands:
         text = f'{shown}: faces of a tile, and {tensor.name} has layout = "rows"'
         self.found["layout", tensor.name] = Finding(
             "formats", "warning", text, place(Where(file="PROGRAM.toml", line=line), None),
-            place(where(self._tile, step), step.clock), (), 'layout = "tile32"', likely("layout"),
+            place(where(self._tile, step), step.clock), (), _AS_TILES, likely("layout"),
         )  # fmt: skip
 
     def _report(

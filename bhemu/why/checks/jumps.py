@@ -71,7 +71,7 @@ def _finding(tile: Tile, step: Instruction, target: int) -> Finding:
     text = f"{at.core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
     return Finding(
         "jumps", "error", text, place(at, step.clock, tile), {"place": f"L1 {target:#x}"},
-        (f"the jump: {at}",), "see the function pointer, or what overwrote a return address",
+        (f"the jump: {at}",), "look at the function pointer, or who overwrote the return address",
         likely("jump"),
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from bhemu.meaning import BLOCKS
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
 from bhemu.report import where_core
 from bhemu.riscv.asm import SP
@@ -21,6 +22,10 @@ from bhemu.why.schedules import Witness, divergence, witness
 from bhemu.why.walk import Step, Word, where
 
 _COUNT, _CHANGES = "for its wait", "and changes"
+_WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
+_RELEASE = (
+    "post, or set the word, after the last access, behind a STALLWAIT for the unit that makes it"
+)
 _CLOSE = 12  # instructions before an access
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
@@ -113,7 +118,10 @@ def _told(tile: Tile, event: Event) -> str:
 
 def _name(step: Step) -> str:
     cls = decode(step.word) if isinstance(step, Word) else None
-    return "an access" if cls is None else cls.name
+    if cls is not None:
+        return cls.name
+    stores = issubclass(decode_riscv(step.word) or object, Store | Atomic)
+    return "a store" if stores else "a load"
 
 
 def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
@@ -151,9 +159,9 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         release = _release_before(races, event, other)
         if release is not None and not event.again:
             text = "for it lets the other side go on too early"
-            return release, text, "release after the last access, and behind a STALLWAIT for it"
+            return release, text, _RELEASE
         text = "for nothing makes it wait for the other side"
-        return event.step, text, "wait (SEMWAIT, TTSync, a word of L1) before this access"
+        return event.step, text, _WAIT
     if (counted := _miscounted(first, second)) is not None:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
@@ -328,11 +336,14 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
     blamed = second.step
     if first.owner != second.owner and unit is not None:
         blamed = races.release_after(first) or blamed
-    busy = f"the {unit} unit" if unit else "a store to Config"
+    place_of = touched.name(conflict.place)
     text = (
-        f"{_name(blamed)} does not wait for {busy}, which may still be at work on"
-        f" {touched.name(conflict.place)} for {_name(first.step)}"
+        f"{_name(blamed)} does not wait for the {unit} unit, which may still be at work on"
+        f" {place_of} for {_name(first.step)}"
     )
+    if unit is None:
+        text = f"{_name(blamed)} does not wait until a store of {_side(first.step)} to {place_of}"
+        text += " has taken place"
     evidence = (
         f"one {_told(tile, first)}",
         f"one {_told(tile, second)}",
@@ -345,9 +356,18 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, blamed, pushed=True), blamed.clock, tile),
         place(where(tile, first.step, pushed=True), first.step.clock, tile),
         evidence,
-        f"STALLWAIT with wait_res {condition} and the block bit of {_name(blamed)} before it",
+        f"before it STALLWAIT with wait_res = {condition}{_stall_res(blamed)}",
         likely("unit at work"),
     )
+
+
+def _stall_res(step: Step) -> str:
+    """The class of a word by which a STALLWAIT holds it back: the narrowest that it is in."""
+    cls = decode(step.word) if isinstance(step, Word) else None
+    if cls is None or not cls.stall.startswith("B"):
+        return ""
+    bit = cls.stall_mask.bit_length() - 1
+    return f", stall_res = {BLOCKS[bit]} ({1 << bit:#x})"
 
 
 def applies(seen: Outcome) -> int:

@@ -107,8 +107,8 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
         f"with data caches the program ends {how}" + (f": {end}" if end else ""),
         f"as in bhemu run {path} --l0 model --seed {seed}",
     )
-    text = f"a load of {at.core} gets what its data cache holds of L1 {load.address:#x}: {at}"
-    advice = "fence (invalidate_l1_cache) before the load: nothing tells a core's cache of others"
+    text = f"a load of {at.core} gets an old L1 {load.address:#x} from its data cache: {at}"
+    advice = "fence (invalidate_l1_cache) before the load: a cache does not see what others write"
     return Finding(
         "stale",
         "error",

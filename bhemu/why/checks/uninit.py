@@ -166,7 +166,7 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         who,
         victim,
         tuple(evidence),
-        f"write {name} before it is read, or read what was meant",
+        f"write {name} before this reads it; if another place was meant, correct what is read",
         likely("unwritten, output wrong" if context.symptom.wrong else "unwritten"),
     )
 
