@@ -251,7 +251,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
     at = where(tile, blamed, pushed=True)
-    if (loop := _delay_before(tile, blamed)) is not None:
+    if (loop := delay_before(tile, blamed)) is not None:
         at = where_core(tile, blamed.core, loop)
         wrong += ", but a loop that lets some time pass"
     who = place(at, blamed.clock, tile)
@@ -279,7 +279,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     )
 
 
-def _delay_before(tile: Tile, step: Step) -> int | None:
+def delay_before(tile: Tile, step: Step) -> int | None:
     """The end of a loop closely before a core's access that does nothing but count."""
     if isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None
