@@ -75,8 +75,8 @@ class Look:
         if cls is None or issubclass(cls, Store | Jump | IndirectJump | Pushed):
             return None
         held = self._held(0)
-        if issubclass(cls, Branch):
-            return bool(_uses(cls, step.word) & set(held))
+        if issubclass(cls, Branch) and _uses(cls, step.word) & set(held):
+            return True
         return None if not held or len(self.behind) >= _CLOSE else False
 
     @property

@@ -100,7 +100,7 @@ class TileRaces(Races):
         number = self._shadow.add(event)
         if event.write:
             self._previous[number] = int(self._shadow.written[low])
-        self._compare(event, low, high)
+        self._compare(event, [(low, high)])
         table = self._shadow.written if event.write else self._shadow.readers(event.agent)
         table[low:high] = number
 
@@ -156,13 +156,17 @@ class TileRaces(Races):
 
     # Conflicts
 
-    def _compare(self, event: Event, low: int, high: int) -> None:
+    def _compare(self, event: Event, ranges: list[Range]) -> None:
         if not isinstance(event, Transfer):
-            super()._compare(event, low, high)
+            super()._compare(event, ranges)
             return
-        for place, old in self._shadow.before(low, high, event.write):
-            if old.agent != event.agent and old.clock > event.vector[old.agent]:
-                self._keep(Conflict(place, old, event, units=False))
+        known = event.vector
+        for place, old in self._shadow.before(
+            ranges,
+            event.write,
+            lambda old: old.agent == event.agent or old.clock <= known[old.agent],
+        ):
+            self._keep(Conflict(place, old, event, units=False))
 
     def _foreign(self, event: Event, place: int) -> None:
         """Config is of one tile: races.py."""
