@@ -363,7 +363,7 @@ CHECK = Check(
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
     " of a chip all"
     " tiles but four, the first of each part and the last among them; what comes after 150,000"
-    " instructions and words of a tile, and an order that only another tile's steps would break",
+    " instructions and words of a tile; an order from tile to tile (see transfers)",
     cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns, on"
     " a chip 4 with late deliveries",
     applies=applies,
