@@ -20,7 +20,7 @@ from bhemu.why.likelihood import likely
 from bhemu.why.repair.edits import NOP
 from bhemu.why.repair.search import WORK, Cure, Search
 
-_CONFLICTS = ("races", "barriers", "transfers")
+_CONFLICTS = ("races", "barriers")
 _LIKELY = 1.1  # cost of a cure of another schedule
 
 
@@ -54,7 +54,6 @@ def _behind(
     context: Context, search: Search, cure: Cure, first: Finding, found: list[Finding]
 ) -> list[Finding]:
     above = [f for f in found if f.check in _CONFLICTS and f.likelihood > first.likelihood]
-    above = [f for f in above if f.likelihood != likely("order of tiles")]
     gone = _gone(context, search, cure, above)
     told = f"not there any more with the change of {first.text}"
     return [

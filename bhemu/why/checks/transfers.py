@@ -12,7 +12,9 @@ from bhemu.why.findings import Finding, place
 from bhemu.why.initial import initial_value
 from bhemu.why.likelihood import likely
 from bhemu.why.network_walk import NetworkWalk, walked
+from bhemu.why.repair.sites import firmware_of
 from bhemu.why.schedules import witness
+from bhemu.why.tile_races import pc_of
 from bhemu.why.too_early import Blame, Disorder, Missed, Side, disorders, missed
 from bhemu.why.walk import Step, Word, where
 
@@ -66,8 +68,23 @@ def _finding(context: Context, one: Disorder) -> Finding:
     return Finding(
         "transfers", "error", said, culprit,
         place(where(other, victim.event.step, pushed=True), victim.event.step.clock),
-        evidence, blame.advice, likely("order of tiles" if blame.sure or given else "too early"),
+        evidence, blame.advice, _likely(context, tile, blame, given=given is not None),
     )  # fmt: skip
+
+
+def _likely(context: Context, tile: Tile, blame: Blame, *, given: bool) -> int:
+    """Less so where a wrong address may be behind it: firmware waits for nobody."""
+    if _is_firmware(context, tile, blame.step):
+        return likely("other")
+    if blame.sure or given:
+        return likely("order of tiles")
+    return likely("too early" if context.symptom.fine else "too early, run wrong")
+
+
+def _is_firmware(context: Context, tile: Tile, step: Step) -> bool:
+    firmware, pc = firmware_of(context.program), pc_of(step)
+    images = tile.core[CORE_NAMES[step.core]].images if step.core < len(CORE_NAMES) else []
+    return any(one.data in firmware and one.lookup(pc) for one in images)
 
 
 def _xy(one: Disorder, side: Side) -> str:
