@@ -12,6 +12,9 @@ LIKELY = {
     "cure of a conflict": 99,  # one value, with which no conflict is left in any schedule
     "race": 98,
     "header": 97,  # an address that is off by the header of 16 bytes
+    "order of tiles": 97,  # a transfer that is announced before it has arrived, or too early
+    "too early": 96,  # one that is used or written over too early
+    "too early, run wrong": 94,  # a value that is wrong explains it as well
     "slot": 96,
     "no instruction": 95,  # an error at a word that is none, with its line
     "cure": 95,  # a change that makes the run right, of few

@@ -89,11 +89,14 @@ def _issued(entry: tuple[int, Clock]) -> int:
 
 
 class Order:
-    """The clocks of all agents of a tile in a run that is walked."""
+    """The clocks of all agents of a tile in a run that is walked.
 
-    def __init__(self, units: bool) -> None:
-        self.units = units
-        self.clocks = np.zeros((AGENTS, AGENTS), np.int64)
+    width: of a clock, where agents of other tiles are known too (network_order.py).
+    """
+
+    def __init__(self, units: bool, width: int = AGENTS) -> None:
+        self.units, self._width = units, width
+        self.clocks = np.zeros((AGENTS, width), np.int64)
         self.waits: list[Wait | None] = [None] * THREADS
         self.taken: dict[int, Taken] = {}  # by agent
         self._previous: list[Step | None] = [None] * THREADS
@@ -104,10 +107,10 @@ class Order:
         self.told: list[list[tuple[int, Any]]] = [[] for _ in range(AGENTS)]  # (clock, name)
         self.looked: list[set[Any]] = [set() for _ in range(AGENTS)]  # names that were acquired
         self._pushes: list[list[Clock]] = [[] for _ in range(THREADS)]
-        self._semaphores = [Semaphore(np.zeros(AGENTS, np.int64)) for _ in range(8)]
+        self._semaphores = [Semaphore(np.zeros(width, np.int64)) for _ in range(8)]
         self._objects: dict[Any, Clock] = {}
         self._stores: list[list[tuple[int, Clock]]] = [[] for _ in range(CORES)]
-        self._done = np.zeros((CORES, AGENTS), np.int64)  # of the words that a core has pushed
+        self._done = np.zeros((CORES, width), np.int64)  # of the words that a core has pushed
         # by unit and thread: (clock of the issue, clocks when that word is complete), in order
         self._units: dict[tuple[str, int], list[tuple[int, Clock]]] = {}
 
@@ -313,7 +316,7 @@ class Order:
 
     def release_quietly(self, agent: int, name: Any) -> None:
         """As release, of what no program states by itself: a Src bank that changes hands."""
-        held = self._objects.setdefault(name, np.zeros(AGENTS, np.int64))
+        held = self._objects.setdefault(name, np.zeros(self._width, np.int64))
         np.maximum(held, self.clocks[agent], out=held)
 
     def acquire_quietly(self, agent: int, name: Any) -> None:

@@ -168,10 +168,15 @@ class Walk:
 
 
 class ChipWalk:
-    """Runs a launched chip to its end; `walks` see each step of their tiles."""
+    """Runs a launched chip to its end; `walks` see each step of their tiles.
 
-    def __init__(self, chip: Chip, walks: Sequence[Walk]) -> None:
-        self._chip, self._walks = chip, walks
+    stepped: called after each step of all tiles.
+    """
+
+    def __init__(
+        self, chip: Chip, walks: Sequence[Walk], stepped: Callable[[], None] | None = None
+    ) -> None:
+        self._chip, self._walks, self._stepped = chip, walks, stepped
         self._numbers = [chip.number_of(walk.tile.xy) for walk in walks]
 
     def run(self, most: int = MOST) -> bool:
@@ -195,6 +200,8 @@ class ChipWalk:
             reason = self._along() if number else self._chip.run("idle").reason
             for walk in stepwise:
                 walk.look()
+            if self._stepped is not None:
+                self._stepped()
             if ends and number % _LOOK == 0:
                 if all(self._chip.read32(*xy, at) == want for xy, at, want in ends):
                     return True
@@ -217,4 +224,9 @@ class ChipWalk:
                 if walk.stepwise and s.agent[0] == 0 and s.turn_open[0] == 0:
                     state.due[number] = 0  # the limit was the end of its round
             return "limit"
-        return "limit" if status == 0 else chip.run("idle").reason
+        if status == 0:
+            return "limit"
+        reason = chip.run(
+            "idle", rounds=1
+        ).reason  # a page is made; what comes next is the next step
+        return "limit" if reason == "rounds" else reason

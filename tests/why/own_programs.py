@@ -64,6 +64,30 @@ def _colsum() -> Tensors:
     return {"data": x, "weights": weights, "sums": _bf16(sums)}
 
 
+def _relay() -> Tensors:
+    words = _random().integers(0, 100_000, (6, 16))
+    result = words
+    for index in range(4):
+        result = 3 * result + index
+    return {"words": words.astype(np.int32), "result": result.astype(np.int32)}
+
+
+def _collect() -> Tensors:
+    words = _random().integers(0, 1000, (4, 16))
+    sums, total = np.zeros(16, int), np.zeros(16, int)
+    for _ in range(3):
+        sums = words.sum(axis=0) + 4 * sums
+        total += sums
+    each = {f"words_{i}": words[i].astype(np.int32) for i in range(4)}
+    return {**each, "total": total.astype(np.int32)}
+
+
+def _pull() -> Tensors:
+    words = _random().integers(0, 100_000, (5, 32))
+    pages = [(words[i] ^ i << 8) * (i + 1) for i in range(5)]
+    return {"words": words.astype(np.int32), "sum": np.sum(pages, axis=0).astype(np.int32)}
+
+
 _DATA: dict[str, Callable[[], Tensors]] = {
     "widen": _widen,
     "poly": _poly,
@@ -71,6 +95,9 @@ _DATA: dict[str, Callable[[], Tensors]] = {
     "mail": _mail,
     "flip": _flip,
     "colsum": _colsum,
+    "relay": _relay,
+    "collect": _collect,
+    "pull": _pull,
 }
 
 

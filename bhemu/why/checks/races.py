@@ -259,7 +259,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
     at = where(tile, blamed, pushed=True)
-    if (loop := _delay_before(tile, blamed)) is not None:
+    if (loop := delay_before(tile, blamed)) is not None:
         at = where_core(tile, blamed.core, loop)
         wrong += ", but a loop that lets some time pass"
     who = place(at, blamed.clock, tile)
@@ -287,7 +287,7 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     )
 
 
-def _delay_before(tile: Tile, step: Step) -> int | None:
+def delay_before(tile: Tile, step: Step) -> int | None:
     """The end of a loop closely before a core's access that does nothing but count."""
     if isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None
@@ -383,7 +383,7 @@ CHECK = Check(
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
     " of a chip all"
     " tiles but four, the first of each part and the last among them; what comes after 150,000"
-    " instructions and words of a tile, and an order that only another tile's steps would break",
+    " instructions and words of a tile; an order from tile to tile (see transfers)",
     cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns, on"
     " a chip 4 with late deliveries",
     applies=applies,

@@ -1,0 +1,148 @@
+"""What tiles send to one another, used or written over without an order from tile to tile."""
+
+from dataclasses import replace
+
+from bhemu.memmap import CORE_NAMES
+from bhemu.report import where_core
+from bhemu.tile import Tile
+from bhemu.why import touched
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.checks.races import delay_before
+from bhemu.why.findings import Finding, place
+from bhemu.why.initial import initial_value
+from bhemu.why.likelihood import likely
+from bhemu.why.network_walk import NetworkWalk, walked
+from bhemu.why.repair.sites import firmware_of
+from bhemu.why.schedules import witness
+from bhemu.why.tile_races import pc_of
+from bhemu.why.too_early import Blame, Disorder, Missed, Side, disorders, missed
+from bhemu.why.walk import Step, Word, where
+
+_SEEN = 3
+
+
+def run(context: Context) -> list[Finding]:
+    """The conflicts between tiles, each culprit once."""
+    walk = walked(context)
+    if walk is None:
+        return []
+    found: dict[object, Finding] = {}
+    for one in disorders(walk):
+        finding = _finding(context, one)
+        who = finding.culprit
+        found.setdefault((who.get("core"), who.get("file"), who.get("line")), finding)
+    listed = list(found.values())[:_SEEN]
+    if context.symptom.hangs and not listed:
+        listed = [_missed(walk, one) for one in missed(walk)[:1]]
+    if listed and (other := witness(context, late=True)) is not None:
+        told = (*listed[0].evidence, *other.commands(context))
+        listed[0] = replace(listed[0], evidence=told)
+    return listed
+
+
+def _finding(context: Context, one: Disorder) -> Finding:
+    blame = one.blamed()
+    tile = one.walk.tiles[blame.home].tile
+    at, text = where(tile, blame.step, pushed=True), blame.text
+    if (loop := delay_before(tile, blame.step)) is not None:
+        at = where_core(tile, blame.step.core, loop)
+        text += ", but a loop that lets some time pass"
+    culprit, given = place(at, blame.step.clock), None
+    if blame.word is not None and (given := initial_value(context, tile.xy, blame.word)):
+        culprit = given
+        text = "for the first value of the word that it looks at lets it go on at once"
+    first, second = one.first, one.second
+    what = touched.name(one.conflict.place)
+    said = (
+        f"nothing orders tile {_xy(one, first)} {_does(one, first)} {what} of tile"
+        f" ({one.races.tile.xy[0]},{one.races.tile.xy[1]}) before tile {_xy(one, second)}"
+        f" {_does(one, second)} it: {_who(blame, tile)} is wrong, {text}"
+    )
+    evidence = (
+        f"should come first, {_told(one, first)}",
+        f"should come then, {_told(one, second)}",
+        "no answer that was waited for and no word that was looked at orders them",
+    )
+    victim = second if blame.home == first.home else first
+    other = one.walk.tiles[victim.home].tile
+    return Finding(
+        "transfers", "error", said, culprit,
+        place(where(other, victim.event.step, pushed=True), victim.event.step.clock),
+        evidence, blame.advice, _likely(context, tile, blame, given=given is not None),
+    )  # fmt: skip
+
+
+def _likely(context: Context, tile: Tile, blame: Blame, *, given: bool) -> int:
+    """Less so where a wrong address may be behind it: firmware waits for nobody."""
+    if _is_firmware(context, tile, blame.step):
+        return likely("other")
+    if blame.sure or given:
+        return likely("order of tiles")
+    return likely("too early" if context.symptom.fine else "too early, run wrong")
+
+
+def _is_firmware(context: Context, tile: Tile, step: Step) -> bool:
+    firmware, pc = firmware_of(context.program), pc_of(step)
+    images = tile.core[CORE_NAMES[step.core]].images if step.core < len(CORE_NAMES) else []
+    return any(one.data in firmware and one.lookup(pc) for one in images)
+
+
+def _xy(one: Disorder, side: Side) -> str:
+    x, y = one.walk.tiles[side.home].tile.xy
+    return f"({x},{y})"
+
+
+def _does(one: Disorder, side: Side) -> str:
+    verb = "writing" if side.event.write else "reading"
+    if side.sent is None:
+        return verb
+    leaves = not side.event.write and not side.sent.reads
+    return "sending" if leaves else f"{verb} over the NoC"
+
+
+def _told(one: Disorder, side: Side) -> str:
+    step = side.event.step
+    return f"at clock {step.clock}: {where(one.walk.tiles[side.home].tile, step)}"
+
+
+def _who(blame: Blame, tile: Tile) -> str:
+    return f"{_name(blame.step)} of tile ({tile.xy[0]},{tile.xy[1]})"
+
+
+def _name(step: Step) -> str:
+    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
+
+
+def _missed(walk: NetworkWalk, one: Missed) -> Finding:
+    """A hang in which a word has gone past what a core waits for."""
+    waits, sender = one.races.tile, walk.tiles[one.over.tile].tile
+    text = (
+        f"{CORE_NAMES[one.core]} of tile ({waits.xy[0]},{waits.xy[1]}) waits for a value that was"
+        f" there: tile ({sender.xy[0]},{sender.xy[1]}) has counted on"
+    )
+    at = where(sender, one.over.step)
+    evidence = (f"it waits at {where(waits, one.step)}", f"counted on at {at}")
+    return Finding(
+        "transfers", "error", text, place(at, one.over.step.clock),
+        place(where(waits, one.step), None), evidence,
+        "wait for the answer of the other tile before the next one is asked for",
+        likely("overwritten"),
+    )  # fmt: skip
+
+
+def applies(seen: Outcome) -> int:
+    """To every run of several tiles: what comes out right may be a matter of luck."""
+    return 65
+
+
+CHECK = Check(
+    "transfers",
+    proves="that a tile uses what another one sends to it before this is known to have arrived, or"
+    " that a tile writes over what another one may still need; named is who does not wait, waits"
+    " for too little, or lets the other side go on too early",
+    misses="DRAM; words of four bytes that are data; what comes after 320,000 steps of all tiles"
+    " together",
+    cost="one run step by step, 0.02 ms per instruction of each tile; 4 with late deliveries",
+    applies=applies,
+    run=run,
+)

@@ -1,0 +1,155 @@
+"""Requests to the NoC as a walk of all tiles sees them: sent, arrived, answered."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bhemu.devices import niu_check, noc_map
+from bhemu.devices import niu_request as request
+from bhemu.devices.niu_issue import (
+    ACKS,
+    ATOMIC_ANSWERS,
+    OUTGOING,
+    OUTSTANDING,
+    READ_ANSWERS,
+    SENT_ATOMIC_ANSWERS,
+    WRITES_SENT,
+)
+from bhemu.jit.plain import plain
+from bhemu.noc.grid import TILES
+from bhemu.why.accesses import Event
+from bhemu.why.order import Clock
+from bhemu.why.walk import Instruction
+
+_ANSWERS = {ATOMIC_ANSWERS: request.ATOMIC, ACKS: request.WRITE, READ_ANSWERS: request.READ}
+_WORD = 4
+
+
+@dataclass
+class Sent:
+    """A request of core `core` of tile `tile` (its number in the walk), as a row of niu_request.
+
+    epoch: the core's clock when it sent it; known: what was before that; value: of four bytes;
+    left: the agent and clock that read its source; arrived: what is before whatever it brings.
+    """
+
+    tile: int
+    core: int
+    epoch: int
+    step: Instruction
+    row: Any
+    sequence: int
+    known: Clock
+    value: int
+    left: tuple[int, Clock] | None = None
+    agent: int = 0
+    arrived: Clock | None = None
+
+    @property
+    def kind(self) -> int:
+        """READ, ATOMIC or WRITE."""
+        return int(self.row[request.CONTROL]) & 3
+
+    @property
+    def reads(self) -> bool:
+        """Whether it brings what it asks for."""
+        return self.kind == request.READ
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """The range of the sender's L1."""
+        low = int(self.row[request.LOCAL])
+        return low, low + int(plain(request.size)(self.row))
+
+    @property
+    def remote(self) -> tuple[int, int]:
+        """The range at the other end."""
+        low = int(self.row[request.REMOTE])
+        return low, low + int(plain(request.size)(self.row))
+
+    @property
+    def takes_data(self) -> bool:
+        """Whether it reads its source in L1."""
+        return bool(plain(request.takes_data)(int(self.row[request.CONTROL])))
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it changes one word: such words tell others something."""
+        return not self.reads and self.remote[1] - self.remote[0] <= _WORD
+
+    @property
+    def is_register(self) -> bool:
+        """Whether it goes to a device of another tile."""
+        return bool(plain(niu_check.is_register)(self.row))
+
+    def counted_by(self, noc: int, counter: int) -> bool:
+        """Whether a counter of answers, or of what has left, is about it."""
+        if noc != int(self.row[request.NOC]):
+            return False
+        tag = int(plain(request.transaction)(self.row))
+        if counter in _ANSWERS:
+            return self.kind == _ANSWERS[counter]
+        if counter in (WRITES_SENT, WRITES_SENT + 1):
+            return self.kind == request.WRITE
+        return counter in (OUTSTANDING + tag, OUTGOING + tag)
+
+
+def proves_arrival(counter: int) -> bool:
+    """Whether a counter tells of answers, not of what has left."""
+    return counter in _ANSWERS or OUTSTANDING <= counter < OUTGOING
+
+
+def of_receiver(counter: int) -> bool:
+    """Whether it counts what has arrived."""
+    return counter >= SENT_ATOMIC_ANSWERS
+
+
+def targets(chip: Any, masks: Any, sent: Sent, number: int) -> list[int]:
+    """The numbers on the chip of the tiles that a request of tile `number` reaches.
+
+    masks: by number the columns and rows that a tile leaves out, of each NoC.
+    """
+    row, state = sent.row, chip.network.state
+    if not int(row[request.CONTROL]) & request.MULTICAST:
+        endpoint = int(row[request.ENDPOINT])
+        is_tile = endpoint & 15 == noc_map.TENSIX
+        return [endpoint >> 4 & 0xFF] if is_tile else []
+    found = []
+    for u in range(TILES):
+        x, y = int(state.column[u]), int(state.row[u])
+        if x < 0 or (u == number and not int(row[request.CONTROL]) & request.SELF):
+            continue
+        if _within(row, x, y) and not (u in masks and _left_out(masks[u], row, x, y)):
+            found.append(u)
+    return found
+
+
+def _within(row: Any, x: int, y: int) -> bool:
+    box, noc = int(row[request.RECTANGLE]), int(row[request.NOC])
+    if noc == 1:
+        x, y = noc_map.WIDTH - 1 - x, noc_map.HEIGHT - 1 - y
+    return _spans(box & 63, box >> 12 & 63, x) and _spans(box >> 6 & 63, box >> 18 & 63, y)
+
+
+def _spans(first: int, last: int, at: int) -> bool:
+    return first <= at <= last if first <= last else at <= last or at >= first
+
+
+def _left_out(masks: Any, row: Any, x: int, y: int) -> bool:
+    columns, rows = masks[int(row[request.NOC])]
+    return bool(int(columns) >> x & 1 or int(rows) >> y & 1)
+
+
+@dataclass(frozen=True)
+class Transfer(Event):
+    """What a request does to L1 of a tile when it arrives, or when it leaves."""
+
+    sent: Sent = field(kw_only=True)
+
+
+def transfer(sent: Sent, agent: int, clock: Clock, *, write: bool) -> Transfer:
+    """The event; `agent` is its number in `clock`."""
+    return Transfer(
+        *(sent.step, agent, int(clock[agent]), sent.core, sent.epoch, write, False),
+        *(None, 0, False, None, 0, None, clock),
+        sent=sent,
+    )

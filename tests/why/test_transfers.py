@@ -1,0 +1,134 @@
+"""The check "transfers": an order that goes from tile to tile with what they send."""
+
+import os
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import planted
+import pytest
+from corpus import checked
+
+from bhemu.devices import niu_request as request
+from bhemu.riscv.asm import addi, branch
+from bhemu.tensix.state import NOC_FIELDS
+from bhemu.why.flag_words import FlagWord, Look, Value
+from bhemu.why.network_order import AGENTS_SHARED, Channels, TileOrder
+from bhemu.why.walk import Instruction
+
+TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")
+NAMES = {
+    one["name"]
+    for one in tomllib.loads((planted.PROGRAMS.parent / "planted/tiles.toml").read_text())["bug"]
+}
+BUGS = [bug for bug in planted.bugs() if bug.name in NAMES and bug.points == 2]
+STATIC = request.STATIC_CHANNEL | 1 << 13
+BLTU = 6
+
+
+@pytest.mark.parametrize(
+    "bug",
+    BUGS if os.environ.get("BHEMU_LONG") else BUGS[::4],
+    ids=lambda bug: bug.name.replace(" ", "-"),
+)
+def test_a_bug_between_tiles(bug: planted.Bug, compiler: ModuleType, tmp_path: Path) -> None:
+    made = planted.make(bug, tmp_path / "bug", compiler)
+    found = checked(made.folder, "transfers")
+    assert planted.rank(made, found) == 1, [one["text"] for one in found]
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_the_twin_is_silent(name: str, compiler: ModuleType, tmp_path: Path) -> None:
+    path = planted.ROOT / "elfs" / name
+    if not path.is_dir():
+        path = tmp_path / "twin"
+        planted.own(name, path, compiler)
+    assert checked(path, "transfers") == []
+
+
+# What a look at a word proves
+
+
+def step(word: int, pc: int = 0, **registers: int) -> Instruction:
+    regs = np.zeros(32, np.uint32)
+    for name, value in registers.items():
+        regs[int(name[1:])] = value
+    return Instruction(0, 0, pc, word, regs)
+
+
+def look(least: int, value: int, *behind: int) -> Look:
+    """lw x5; what is between; bltu x5, x6: below `least` it goes round again."""
+    made = Look(0x100, step(0x00002283), 99)
+    held = value
+    for word in behind:
+        assert made.goes_on(step(word, x5=held, x6=least)) is False
+        held += 2
+    assert made.goes_on(step(branch(BLTU, 5, 6, -8), x5=held, x6=least)) is True
+    return made
+
+
+def test_a_look_ends_as_it_would_with_another_value() -> None:
+    plain = look(3, 7)
+    assert not plain.ended
+    assert [plain.ends(n) for n in (0, 2, 3, 9)] == [True, True, False, False]
+    more = look(3, 7, addi(5, 5, 2))
+    assert [more.ends(n) for n in (0, 1, 2)] == [True, False, False]
+
+
+def test_a_value_that_no_branch_looks_at_decides_nothing() -> None:
+    overwritten = Look(0x100, step(0x00002283), 1)
+    assert overwritten.goes_on(step(addi(5, 0, 1))) is False
+    assert overwritten.goes_on(step(branch(BLTU, 5, 6, -8))) is None
+
+
+def test_increments_are_behind_one_another_and_a_store_begins_anew() -> None:
+    def clock(*known: int) -> np.ndarray:
+        return np.array(known)
+
+    word = FlagWord([Value(0, clock(0, 0))])
+    word.added(Value(1, clock(1, 0), 0, 1))
+    word.added(Value(1, clock(0, 1), 1, 1))
+    assert [one.value for one in word.values] == [0, 1, 2]
+    assert word.values[2].known.tolist() == [1, 1]
+    assert word.floor(clock(1, 0)) == 1
+    word.wrote(Value(0, clock(0, 2), 1, 2))
+    assert word.values[3].known.tolist() == [0, 2]
+
+
+# In which order requests arrive
+
+
+def arrivals(*controls: int, nocs: tuple[int, ...] = (0, 0)) -> list[bool]:
+    """Whether each request but the first is known to arrive behind the one before it."""
+    channels, found, last = Channels(2), [], None
+    for noc, control in zip(nocs, controls, strict=True):
+        row = np.zeros(NOC_FIELDS, np.int64)
+        row[request.NOC], row[request.CONTROL], row[request.GIVEN] = noc, control, 0x82
+        agent, clock = channels.arrival(0, row, np.zeros(2 * AGENTS_SHARED + 96, np.int64))
+        if last is not None:
+            found.append(bool(clock[last[0]] >= last[1][last[0]]))
+        last = agent, clock
+    return found
+
+
+def test_requests_of_one_channel_arrive_in_order_and_an_increment_may_overtake() -> None:
+    write, atomic = request.WRITE | STATIC, request.ATOMIC | STATIC
+    assert arrivals(write, write) == [True]
+    assert arrivals(atomic, atomic) == [True]
+    assert arrivals(write, request.READ | STATIC) == [True]
+    assert arrivals(write, atomic) == [False]
+    assert arrivals(request.WRITE, request.WRITE) == [False]
+    assert arrivals(write, write ^ 3 << 13) == [False]
+    assert arrivals(write, write, nocs=(0, 1)) == [False]
+    assert arrivals(write | request.LINKED, atomic) == [True]
+
+
+def test_a_clock_goes_to_another_tile_and_back() -> None:
+    one, other = TileOrder(0, 2), TileOrder(1, 2)
+    one.core(3)
+    other.learn(2, one.exported(3))
+    assert int(other.exported(2)[3]) == 1
+    one.learn(0, other.exported(2))
+    assert one.known(0, 3, 1)
+    assert not one.known(1, 3, 1)
