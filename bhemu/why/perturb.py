@@ -202,15 +202,18 @@ class Trials:
                 return True
         return False
 
-    def ends(self) -> tuple[Bytes, Bytes]:
-        """Records and pages before and after the plain run."""
+    def left(self, names: Sequence[str]) -> list[dict[str, Fill]]:
+        """By tile and member of its record, what the plain run leaves otherwise than it was."""
         self.begin(NOTHING)
-        before = [one.copy() for one in self.bytes()]
+        records = [tile.state.buffer.view(DTYPE) for tile in self.tiles]
+        before = [{name: one[name].copy() for name in names} for one in records]
         self.result(NOTHING)
         if self.context.is_chip:
             with contextlib.suppress(BhemuError):  # its firmware puts its counters back
                 self.machine.run("polling", limit=AFTER_DONE)
-        return before, [one.copy() for one in self.bytes()]
+        return [
+            _changed(old, tile.state.buffer) for old, tile in zip(before, self.tiles, strict=True)
+        ]
 
     def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
         """As few bytes of `fill`, `size` together, as make the same difference alone."""
@@ -329,15 +332,12 @@ def one_step(tile: Tile, run: Callable[[], Any]) -> Where:
     return Where(tile=tile.xy)
 
 
-def of_record(
-    before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8], names: tuple[str, ...]
-) -> dict[str, Fill]:
+def _changed(before: dict[str, npt.NDArray[Any]], after: npt.NDArray[np.uint8]) -> dict[str, Fill]:
     """By member, what the record of a tile `after` holds otherwise than `before`."""
-    old, new = before.view(DTYPE), after.view(DTYPE)
-    found = {}
-    for name in names:
-        size = np.dtype(old[name].dtype).itemsize
-        differ = np.flatnonzero((old[name] != new[name]).reshape(-1))
+    new, found = after.view(DTYPE), {}
+    for name, old in before.items():
+        size = np.dtype(old.dtype).itemsize
+        differ = np.flatnonzero((old != new[name]).reshape(-1))
         at = (OFFSET[name] + differ[:, None] * size + np.arange(size)).reshape(-1).astype(np.int64)
         if at.size:
             found[name] = Fill(at, after[at].copy())

@@ -19,7 +19,6 @@ from bhemu.why.perturb import (
     Trials,
     field_names,
     member_of,
-    of_record,
     place_name,
     together,
 )
@@ -61,11 +60,10 @@ def run(context: Context) -> list[Finding]:
 
 def _left(trials: Trials) -> dict[tuple[int, str], Fill]:
     """By tile and member, what the program leaves otherwise than it was."""
-    pairs = list(enumerate(zip(*trials.ends(), strict=True)))[: len(trials.tiles)]
     left = {
         (n, name): Fill(n * STRIDE + fill.at, fill.values)
-        for n, (before, after) in pairs
-        for name, fill in of_record(before, after, _KEPT).items()
+        for n, fills in enumerate(trials.left(_KEPT))
+        for name, fill in fills.items()
     }
     for n in {n for n, _ in left}:  # counts of mailboxes mean something together only
         mail = [left.pop((n, name)) for name in _MAIL if (n, name) in left]

@@ -49,14 +49,22 @@ def run(context: Context) -> list[Finding]:
 
 def _unwritten(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
     """Bytes of records and pages that hold nothing yet when the program begins."""
-    plain = trials.bytes(context.launch(engine="compiled", poison="zero", **context.alone))
-    other = trials.bytes(_filled_launch(context))
     chosen = {tile.xy for tile in context.first(trials.machine, _TILES)}
+    pages = range(len(trials.tiles), len(trials.tiles) + len(trials.pages))
+    looked = [n for n, tile in enumerate(trials.tiles) if tile.xy in chosen] + [*pages]
+
+    def bytes_of(machine: Any) -> list[npt.NDArray[np.uint8]]:
+        held = trials.bytes(machine)  # a chip of 140 tiles takes 400 MB
+        return [held[n].copy() for n in looked]
+
+    plain = bytes_of(context.launch(engine="compiled", poison="zero", **context.alone))
+    other = bytes_of(_filled_launch(context))
     at = []
-    for n, (one, two) in enumerate(zip(plain, other, strict=True)):
-        if n >= len(trials.tiles):
+    for n, one, two in zip(looked, plain, other, strict=True):
+        if n in pages:
             at.append(n * STRIDE + np.flatnonzero(one != two))
-        elif (tile := trials.tiles[n]).xy in chosen:
+        else:
+            tile = trials.tiles[n]
             held = np.zeros(len(one), bool)
             for low, high in _places():
                 held[low:high] = one[low:high] != two[low:high]
