@@ -40,14 +40,15 @@ class NetworkWalk:
         self._places = {number: n for n, number in enumerate(self._numbers)}
         self._channels = Channels(len(tiles))
 
-    def walk(self, most: int) -> None:
-        """At most so many steps of each tile."""
+    def walk(self, most: int) -> list[Walk]:
+        """At most so many steps of each tile; how they were seen."""
         walks = [
             Walk(races.tile, instruction=races.executed, before=_before, after=_after)
             for races in self.tiles
             for _before, _after in [_words(races)]
         ]
         ChipWalk(self._chip, walks, self._stepped).run(most)
+        return walks
 
     # Requests
 
@@ -172,5 +173,5 @@ def _walked(context: Context) -> NetworkWalk:
     tiles = context.tiles(chip)
     walk = NetworkWalk(chip, tiles)
     most = _MOST // len(tiles)
-    walk.walk(min(most, _HANGS) if context.symptom.hangs else most)
+    context.work.walked(walk.walk(min(most, _HANGS) if context.symptom.hangs else most))
     return walk

@@ -32,6 +32,8 @@ def run(context: Context) -> list[Finding]:
         who = finding.culprit
         found.setdefault((who.get("core"), who.get("file"), who.get("line")), finding)
     listed = list(found.values())[:_SEEN]
+    most = listed[0].likelihood if listed else 0  # what comes later may be a consequence
+    listed = [replace(one, likelihood=min(one.likelihood, most)) for one in listed]
     if context.symptom.hangs and not listed:
         listed = [_missed(walk, one) for one in missed(walk)[:1]]
     if listed and (other := witness(context, late=True)) is not None:
