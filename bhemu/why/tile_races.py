@@ -225,7 +225,7 @@ class TileRaces(Races):
             if access.reads and self._polling(step, access):
                 self.polled.add(word)
             super()._l1(step, agent, access, found)
-            if access.reads and step.pc not in self._data:
+            if access.reads and not access.writes and step.pc not in self._data:
                 self._begin(Look(word, step, 0), step.core)
             return
         if access.writes:

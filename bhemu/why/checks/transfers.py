@@ -143,7 +143,7 @@ CHECK = Check(
     " that a tile writes over what another one may still need; named is who does not wait, waits"
     " for too little, or lets the other side go on too early",
     misses="DRAM; words of four bytes that are data; what comes after 320,000 steps of all tiles"
-    " together",
+    " together; programs of more than 64 tiles",
     cost="one run step by step, 0.02 ms per instruction of each tile; 4 with late deliveries",
     applies=applies,
     run=run,
