@@ -18,9 +18,11 @@ from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why.findings import Finding
 from bhemu.why.walk import MOST, ChipWalk, Walk
+from bhemu.why.work import Work, executed, tiles_of
 
 _SLICE = 20_000  # clock units
-SECONDS, AT_MOST = 40.0, 900.0  # of the processor, and on the clock, for all checks of one question
+WORK = 20_000_000_000  # of all checks of one question (work.py), some 40 s
+AT_MOST = 900.0  # seconds on the clock, where a machine is that slow
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Context:
     say: Callable[[str], None]
     facts: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
-    used: float = field(default_factory=time.process_time)
+    work: Work = field(default_factory=Work)
     end: int = field(init=False)  # the clock when the run ended
 
     def __post_init__(self) -> None:
@@ -128,12 +130,12 @@ class Context:
 
     @property
     def late(self) -> bool:
-        """Whether the time that checks may take is over."""
-        slow = time.monotonic() - self.began > AT_MOST
-        return slow or time.process_time() - self.used > SECONDS
+        """Whether the work that checks may do is done."""
+        return self.work.done > WORK or time.monotonic() - self.began > AT_MOST
 
     def launch(self, **options: Any) -> Any:
         """The program once more, nothing of it executed yet: a Tile or a Chip."""
+        self.work.launched(len(self.tiles(self.symptom.machine)))
         return Program(**vars(self.program)).launch(**{"quantum": self.quantum, **options})
 
     @property
@@ -148,10 +150,13 @@ class Context:
     def finish(self, machine: Any, *, limit: int | None = None, until: Any = None) -> Outcome:
         """Run a launched program to its end, or to `until`, at most `limit` clock units."""
         stop, error = None, None
+        tiles = tiles_of(machine)
+        before = executed(tiles)
         try:
             stop = machine.run(until, limit=limit)
         except BhemuError as problem:
             error = problem
+        self.work.ran(executed(tiles) - before)
         return outcome(self.program, machine, stop, error)
 
     def again(self, prepare: Callable[[Any], None] | None = None, **options: Any) -> Outcome:
@@ -173,6 +178,7 @@ class Context:
         looks = [look(tile) for tile in tiles]
         walks = [one.walk() for one in looks]
         (ChipWalk(machine, walks) if self.is_chip else walks[0]).run(most)
+        self.work.walked(walks)
         return machine, looks
 
     def few(self, machine: Any, most: int) -> list[Tile]:

@@ -69,7 +69,7 @@ def _gone(context: Context, search: Search, cure: Cure, found: Sequence[Finding]
     if not found or cure.edit is None:
         return []
     again = _Cured(context.program, context.symptom, context.quantum, context.say)
-    again.change = partial(_change, search, cure)
+    again.change, again.work = partial(_change, search, cure), context.work
     again.symptom = again.again()
     if not again.symptom.fine:
         return []

@@ -93,7 +93,9 @@ class Look:
     def _held(self, value: int) -> dict[int, int]:
         """The registers that depend on the value, before the last instruction."""
         cls: Any = decode(self.step.word)
-        held = {cls.rd.get(self.step.word): cls.loaded(value)}
+        access = self.step.access()
+        part = 0 if access is None else 8 * (access.address & 3)
+        held = {cls.rd.get(self.step.word): cls.loaded(value >> part)}
         for one in self.behind[:-1]:
             cls = decode(one.word)
             if cls is None or issubclass(cls, Branch | Store):

@@ -19,6 +19,7 @@ from bhemu.why.tile_races import Counter, TileRaces
 from bhemu.why.walk import ChipWalk, Instruction, Walk, Word
 
 _MOST = 320_000  # steps of all tiles together
+_TILES = 64  # with more of them each has too few steps
 _HANGS = 80_000  # of a tile of a program that goes on for ever
 _COLUMNS, _ROWS = (at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3))
 _COUNTED = (ATOMIC_ANSWERS, ACKS, READ_ANSWERS)
@@ -40,14 +41,15 @@ class NetworkWalk:
         self._places = {number: n for n, number in enumerate(self._numbers)}
         self._channels = Channels(len(tiles))
 
-    def walk(self, most: int) -> None:
-        """At most so many steps of each tile."""
+    def walk(self, most: int) -> list[Walk]:
+        """At most so many steps of each tile; how they were seen."""
         walks = [
             Walk(races.tile, instruction=races.executed, before=_before, after=_after)
             for races in self.tiles
             for _before, _after in [_words(races)]
         ]
         ChipWalk(self._chip, walks, self._stepped).run(most)
+        return walks
 
     # Requests
 
@@ -88,7 +90,8 @@ class NetworkWalk:
     def _arrive(self, one: Sent) -> None:
         one.agent, one.arrived = self._channels.arrival(one.tile, one.row, one.known)
         number = self._numbers[one.tile]
-        for u in targets(self._chip, self._masks(), one, number):
+        masks = self._masks() if int(one.row[request.CONTROL]) & request.MULTICAST else {}
+        for u in targets(self._chip, masks, one, number):
             n = self._places.get(u)
             if n is None:
                 continue
@@ -159,7 +162,7 @@ def walked(context: Context) -> NetworkWalk | None:
 
 def _talk(context: Context) -> bool:
     tiles = context.tiles(context.symptom.machine)
-    return len(tiles) > 1 and any(_received(tile) for tile in tiles)
+    return 1 < len(tiles) <= _TILES and any(_received(tile) for tile in tiles)
 
 
 def _received(tile: Tile) -> bool:
@@ -172,5 +175,5 @@ def _walked(context: Context) -> NetworkWalk:
     tiles = context.tiles(chip)
     walk = NetworkWalk(chip, tiles)
     most = _MOST // len(tiles)
-    walk.walk(min(most, _HANGS) if context.symptom.hangs else most)
+    context.work.walked(walk.walk(min(most, _HANGS) if context.symptom.hangs else most))
     return walk

@@ -37,6 +37,7 @@ class Recorder:
         self.units = Races(tile, self.polled, units=True)
         self.unanswered = Unanswered(tile)
         self.ended = False  # the walk has come to the program's end
+        self.steps: Walk
         self._polls: dict[tuple[int, int], tuple[int, int]] = {}
         self._spins: dict[int, bool] = {}
         self._counts: dict[int, bool] = {}
@@ -49,7 +50,7 @@ class Recorder:
 
     def walk(self, most: int, outputs: list[Range]) -> bool:
         """To the end of the program and on for a while; False: `most` steps did not reach it."""
-        walk = Walk(
+        walk = self.steps = Walk(
             self.tile, instruction=self._instruction, before=self._before, after=self._after
         )
         if self._chip is not None:
@@ -117,6 +118,7 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
     most = _CHIPS if context.is_chip else MOST
     recorder.walk(_HANGS if context.symptom.hangs else most, outputs)
+    context.work.walked([recorder.steps])
     return recorder
 
 

@@ -55,6 +55,12 @@ class Sent:
         return self.kind == request.READ
 
     @property
+    def increments(self) -> bool:
+        """Whether it adds to a word."""
+        opcode = plain(request.atomic_opcode)(int(self.row[request.LENGTH]))
+        return self.kind == request.ATOMIC and opcode == request.INCREMENT
+
+    @property
     def own(self) -> tuple[int, int]:
         """The range of the sender's L1."""
         low = int(self.row[request.LOCAL])
@@ -64,6 +70,10 @@ class Sent:
     def remote(self) -> tuple[int, int]:
         """The range at the other end."""
         low = int(self.row[request.REMOTE])
+        if plain(request.has_enables)(int(self.row[request.CONTROL])):
+            mask, line = int(self.row[request.LENGTH]), low & ~15
+            first = (mask & -mask).bit_length() - 1
+            return line + max(first, 0), line + mask.bit_length()
         return low, low + int(plain(request.size)(self.row))
 
     @property

@@ -135,7 +135,8 @@ class TileRaces(Races):
         if word not in self.flags:
             self.flags[word] = FlagWord([self._first_value(word, clock)])
         value = Value(sent.value, clock, agent, int(clock[agent]), sent)
-        (self.flags[word].added if sent.kind == 1 else self.flags[word].wrote)(value)
+        flag = self.flags[word]
+        (flag.added if sent.increments else flag.wrote)(value)
 
     def _first_value(self, word: int, clock: Clock) -> Value:
         """What a word held before anything arrived in it."""
@@ -225,7 +226,7 @@ class TileRaces(Races):
             if access.reads and self._polling(step, access):
                 self.polled.add(word)
             super()._l1(step, agent, access, found)
-            if access.reads and step.pc not in self._data:
+            if access.reads and not access.writes and step.pc not in self._data:
                 self._begin(Look(word, step, 0), step.core)
             return
         if access.writes:

@@ -180,7 +180,8 @@ class Disorder:
         same = [one for one in sends if one.remote[0] == told.remote[0]]
         epoch = races.firsts.get((first.owner, pc_of(step)), first.epoch)
         if first.sent is not None:
-            epoch = next(one.epoch for one in sends if one.step.pc == step.pc)
+            own = [one for one in self.walk.sent[first.home] if one.core == first.owner]
+            epoch = next(one.epoch for one in own if one.step.pc == step.pc)
         if told.core == first.owner:
             return same[0].epoch < epoch
         return int(same[0].known[races.place_of(first.owner)]) < epoch

@@ -113,6 +113,7 @@ class Walk:
     ) -> None:
         assert tile.engine == "compiled"
         self.tile, self._instruction = tile, instruction
+        self.instructions = self.words = 0  # that were looked at
         self._before, self._after = before, after
         s = tile.state
         self._retired, self._pcs, self._regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
@@ -126,6 +127,7 @@ class Walk:
 
     def _looks(self, t: int, word: int) -> tuple[Word, Any]:
         s = self.tile.state
+        self.words += 1
         index = int(s.fifo_read[t])
         pushed = int(s.fifo_pc[t, (index - 1) % FIFO_DEPTH])
         how = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
@@ -160,6 +162,7 @@ class Walk:
         changed = np.flatnonzero(s.retired != self._retired)
         if not changed.size:
             return
+        self.instructions += changed.size
         for c in changed:
             pc = int(self._pcs[c])
             word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")

@@ -9,7 +9,9 @@ from corpus import ROOT, folder, found, store
 
 from bhemu import InputError
 from bhemu.cli import main
-from bhemu.why import checks
+from bhemu.launched import Launched
+from bhemu.program.schema import load_program
+from bhemu.why import asking, check, checks
 from bhemu.why.check import Check
 from bhemu.why.findings import Finding
 
@@ -22,8 +24,8 @@ def told(likelihood: int) -> Finding:
 @pytest.fixture
 def mine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that finds two things in whatever it is asked about."""
-    check = Check("mine", "p", "m", "c", lambda seen: 1, lambda context: [told(10), told(90)])
-    monkeypatch.setattr(checks, "every", lambda: {"mine": check})
+    one = Check("mine", "p", "m", "c", lambda seen: 1, lambda context: [told(10), told(90)])
+    monkeypatch.setattr(checks, "every", lambda: {"mine": one})
 
 
 @pytest.mark.usefixtures("mine")
@@ -55,9 +57,9 @@ def test_an_unknown_check() -> None:
 
 
 def test_every_check_is_documented_and_has_its_file() -> None:
-    for name, check in checks.every().items():
-        assert name == check.name
-        assert check.proves and check.misses and check.cost
+    for name, one in checks.every().items():
+        assert name == one.name
+        assert one.proves and one.misses and one.cost
 
 
 def test_lines_of_a_kernel_are_those_of_its_list(tmp_path: Path) -> None:
@@ -66,3 +68,24 @@ def test_lines_of_a_kernel_are_those_of_its_list(tmp_path: Path) -> None:
     (finding,) = [one for one in found(path) if one["check"] == "output"]
     assert (finding["culprit"]["file"], finding["culprit"]["line"]) == ("trisc1.s", 2)
     assert finding["culprit"]["core"] == "trisc1"
+
+
+def test_the_checks_are_bounded_by_their_work_and_say_what_they_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launched = Launched(load_program(ROOT / "elfs" / "add1"))
+    ended = launched.finish()
+
+    def asked() -> tuple[int, list[str]]:
+        said: list[str] = []
+        about = asking.context(launched, ended, said.append)
+        assert checks.findings(about, checks.fitting(about)) == []
+        return about.work.done, [text for text in said if text.startswith("no time is left")]
+
+    done, left = asked()
+    assert left == []
+    assert asked() == (done, [])
+    monkeypatch.setattr(check, "WORK", done // 2)
+    half, left = asked()
+    assert half < done
+    assert left

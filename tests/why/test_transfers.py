@@ -15,6 +15,7 @@ from bhemu.riscv.asm import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.flag_words import FlagWord, Look, Value
 from bhemu.why.network_order import AGENTS_SHARED, Channels, TileOrder
+from bhemu.why.sent import Sent
 from bhemu.why.walk import Instruction
 
 TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")
@@ -122,6 +123,15 @@ def test_requests_of_one_channel_arrive_in_order_and_an_increment_may_overtake()
     assert arrivals(write, write ^ 3 << 13) == [False]
     assert arrivals(write, write, nocs=(0, 1)) == [False]
     assert arrivals(write | request.LINKED, atomic) == [True]
+
+
+def test_a_write_with_byte_enables_reaches_from_the_first_to_the_last_of_them() -> None:
+    row = np.zeros(NOC_FIELDS, np.int64)
+    row[request.CONTROL] = request.WRITE | request.BYTE_ENABLES
+    row[request.REMOTE], row[request.LENGTH] = 0x20010, 0xF0
+    sent = Sent(0, 0, 1, step(0), row, 0, np.zeros(1, np.int64), 0)
+    assert sent.remote == (0x20014, 0x20018)
+    assert sent.is_flag
 
 
 def test_a_clock_goes_to_another_tile_and_back() -> None:

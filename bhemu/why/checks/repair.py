@@ -109,7 +109,9 @@ def _run(context: Context) -> Sequence[Finding]:
     waits = waits_of(context.symptom.error, context.tile)
     clock = min(context.end, _LONGER * context.reach)
     search = context.facts["search"] = Search(context.program, clock, context.quantum, waits)
-    return list(_findings(search, context.symptom))
+    listed = list(_findings(search, context.symptom))
+    context.work.done += search.trials.work.done
+    return listed
 
 
 def _too_short(context: Context) -> Finding | None:

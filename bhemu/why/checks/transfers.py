@@ -32,6 +32,8 @@ def run(context: Context) -> list[Finding]:
         who = finding.culprit
         found.setdefault((who.get("core"), who.get("file"), who.get("line")), finding)
     listed = list(found.values())[:_SEEN]
+    most = listed[0].likelihood if listed else 0  # what comes later may be a consequence
+    listed = [replace(one, likelihood=min(one.likelihood, most)) for one in listed]
     if context.symptom.hangs and not listed:
         listed = [_missed(walk, one) for one in missed(walk)[:1]]
     if listed and (other := witness(context, late=True)) is not None:
@@ -141,7 +143,7 @@ CHECK = Check(
     " that a tile writes over what another one may still need; named is who does not wait, waits"
     " for too little, or lets the other side go on too early",
     misses="DRAM; words of four bytes that are data; what comes after 320,000 steps of all tiles"
-    " together",
+    " together; programs of more than 64 tiles",
     cost="one run step by step, 0.02 ms per instruction of each tile; 4 with late deliveries",
     applies=applies,
     run=run,

@@ -1,7 +1,6 @@
 """Runs of a program with a change in it: does it end as it should, with the right outputs?"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +11,11 @@ from bhemu.program.specs import QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 from bhemu.why.repair.bench import bench_of
 from bhemu.why.repair.looks import Looks
+from bhemu.why.work import Work, executed
 
 _LEAST, _TIMES = 200_000, 3  # clock units that a changed run may take, and times the first run's
-# What a trial costs, as instructions: itself, of a chip, a tile put back, a Tensix word, a launch.
-_TRIAL, _CHIP, _TILE, _WORD, _LAUNCH = 40_000, 400_000, 100_000, 40, 10_000_000
-
-
-@dataclass
-class Work:
-    """What the trials of one search have cost, in instructions: the same on every machine."""
-
-    done: int = 0
+# What a trial costs, as instructions: itself, of a chip, a tile put back, a launch.
+_TRIAL, _CHIP, _TILE, _LAUNCH = 40_000, 400_000, 100_000, 10_000_000
 
 
 class Trials:
@@ -84,11 +77,7 @@ class Trials:
             self.work.done += once + _TILE * len(self._tiles) + self._acts() - self._before
 
     def _acts(self) -> int:
-        """Instructions and words that the tiles have executed, as instructions."""
-        return sum(
-            int(tile.state.retired.sum()) + _WORD * int(tile.state.executed.sum())
-            for tile in self._tiles
-        )
+        return executed(self._tiles)
 
     def is_right(self, change: Callable[[Tile], None] | None = None, part: int = 0) -> bool:
         """Whether the program ends and all its outputs are as expected after `change`.
