@@ -63,6 +63,9 @@ def explain(text: str) -> list[Explanation]:
     if _NUMBER.fullmatch(wanted):
         return list(_number(int(wanted, 16 if wanted[:2] in ("0x", "0X") else 10)))
     found = [one for look in _LOOKS for one in look(wanted)]
+    state = wanted.partition(":")[0]
+    if not found and state in (one.name for one in views.NAMED):  # with an index: sem:1
+        found = [one for one in explain(state) if one.kind == "state"]
     if found:
         return found
     raise InputError(f"nothing is called {wanted!r}", hint=_near(wanted))
@@ -76,9 +79,12 @@ def near_names(text: str) -> list[str]:
 
 def _near(text: str) -> str:
     held = near_names(text) if len(text) > 2 else []
+    mean = did_you_mean(text, _all_names())
     if held:
-        return f"there are {', '.join(held)}"
-    return did_you_mean(text, _all_names()) or "an instruction, field, register, rule or number"
+        alike = mean.lower().startswith(f"did you mean {text[0].lower()}")
+        known = f"there are {', '.join(held)}"
+        return f"{mean} {known}" if alike and not any(name in mean for name in held) else known
+    return mean or "an instruction, field, register, rule or number"
 
 
 @cache

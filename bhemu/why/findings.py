@@ -20,6 +20,10 @@ from bhemu.why.places import find
 
 _ACCESSES = 2  # of an accessor
 _TILES = 4  # that are named where several have the same finding
+_UNKNOWN: dict[str, Any] = {
+    "tile": None, "core": "", "thread": None, "pc": None, "function": "", "file": "",
+    "line": None, "inlined": [], "instant": None, "word": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,11 @@ class Finding:
     likelihood: int = LIKELY["other"]  # see likelihood.py
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
+        """JSON-ready values; the culprit has every key, whether its value is known or not."""
         known = {name: value for name, value in vars(self).items() if name != "likelihood"}
-        return {**known, "evidence": list(self.evidence)}
+        function = str(self.culprit.get("symbol") or "").partition("+")[0]
+        culprit = {**_UNKNOWN, "function": function, **self.culprit}
+        return {**known, "culprit": culprit, "evidence": list(self.evidence)}
 
     def lines(self) -> Iterator[str]:
         """As text."""

@@ -72,6 +72,8 @@ def test_every_instruction_field_and_rule_is_known() -> None:
         ("Zstride", "PCK0_ADDR_CTRL_ZW_REG_0_Zstride"),
         ("UNPCR", "did you mean UNPACR?"),
         ("PACR-FORMAT", "there are PACR-FORMATS"),
+        ("PAR", "did you mean PACR? there are SFPARECIP"),
+        ("nosuch:1", "an instruction, field, register, rule or number"),
     ],
 )
 def test_an_unknown_name_has_near_ones(name: str, hint: str) -> None:
@@ -83,3 +85,8 @@ def test_an_unknown_name_has_near_ones(name: str, hint: str) -> None:
 def test_a_number_of_more_than_32_bits_is_refused() -> None:
     with pytest.raises(InputError, match="more than 32 bits"):
         explain("0x123456789")
+
+
+def test_state_with_an_index_is_that_state() -> None:
+    assert explain("sem:1") == explain("sem")
+    assert [one.kind for one in explain("stream:8:10")] == ["state"]

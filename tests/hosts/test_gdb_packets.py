@@ -7,6 +7,8 @@ import pytest
 from hosts.gdb_server import ROOT, Client, server
 
 from bhemu import Program
+from bhemu.hosts.gdb.target import Target
+from bhemu.launched import Launched
 
 ADD1 = "elfs/add1"
 
@@ -164,3 +166,12 @@ def test_a_port_in_use_is_named() -> None:
         assert done.returncode == 2
         assert "Address already in use" in done.stderr
         assert "--port 0" in done.stderr
+
+
+def test_a_core_that_parks_while_it_is_stepped_is_no_end_of_the_run() -> None:
+    target = Target(Launched(Program.load(ROOT / ADD1)))
+    target.tile.run_to("trisc1", target.core(2).address("main"))
+    report = target.step(2, 0, 1 << 20, lambda: False)
+    assert "trisc1 is parked: it steps no further, clock " in report.text
+    assert target.core(0).state == "running" and target.core(0).retired < 2013
+    assert "trisc1 is parked: it does not step" in target.step(2, 0, 4, lambda: False).text

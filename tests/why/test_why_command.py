@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 import bhemu as package
 from bhemu.cli import main
+from bhemu.why.findings import Finding
 
 ROOT = Path(package.__file__).parent.parent
 
@@ -45,6 +47,21 @@ def test_a_wrong_element_and_its_culprit(tmp_path) -> None:
     code, shown = why(str(folder))
     assert code == 1
     assert shown.startswith("[output] y: 1 of 1024 elements differ")
+
+
+_KEYS = "tile core thread pc function file line inlined instant word".split()
+
+
+def test_a_finding_has_every_key_whatever_is_known() -> None:
+    found = Finding("repair", "error", "text", {"file": "PROGRAM.toml", "line": 3}, {}, ("a",), "")
+    shown = found.as_dict()
+    assert list(shown) == "check severity text culprit victim evidence advice".split()
+    assert list(shown["culprit"]) == _KEYS
+    assert shown["culprit"]["core"] == "" and shown["culprit"]["thread"] is None
+    assert (shown["culprit"]["line"], shown["culprit"]["inlined"]) == (3, [])
+    where = {"core": "brisc", "symbol": "main+0x24", "decoded": "lw"}
+    shown = replace(found, culprit=where).as_dict()
+    assert shown["culprit"]["function"] == "main" and {*_KEYS} < {*shown["culprit"]}
 
 
 @pytest.mark.parametrize(("name", "core"), [("hang_flag", "brisc"), ("hang_cycle", None)])

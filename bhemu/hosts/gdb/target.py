@@ -201,7 +201,11 @@ class Target:
         for stop in self._guarded(core, steps()):
             if isinstance(stop, Report):
                 return stop
-            inside = low <= own.pc < high and own.state in ("running", "blocked")
+            goes = own.state in ("running", "blocked")
+            if stop.reason == "until" and not goes:
+                text = f"{own.name} is {own.state}: it steps no further, clock {stop.clock}\n"
+                return Report(SIGNAL_NONE, core, text=text)
+            inside = low <= own.pc < high and goes
             if stop.reason != "step" or not inside:
                 return self._report(stop, core)
             if interrupted():
