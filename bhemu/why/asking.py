@@ -13,7 +13,7 @@ from bhemu.tile import Tile
 from bhemu.why import checks, elsewhere, explained, senders
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
-from bhemu.why.findings import Finding, chain, of_error, of_output, place
+from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.overwritten import overwritten
 
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -42,6 +42,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if isinstance(error, Limit):
         error = asked.symptom.error
     found = [] if error is None else [of_error(error, target.clock, tile)]
+    if error is not None:
+        found += of_other_waits(error, found[0], target.clock)
     if tile is not None:
         found += overwritten(tile, error)
     found += unreached(asked, error)

@@ -50,8 +50,10 @@ _RESETS = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 class Races:
     """Keeps the conflicts that one Order leaves unordered, from what a walk of `tile` tells."""
 
-    def __init__(self, tile: Tile, polled: set[int], *, units: bool) -> None:
+    def __init__(self, tile: Tile, polled: set[int], counters: set[int], *, units: bool) -> None:
+        """counters: words that are read as if polled, before anybody has stored to them."""
         self.tile, self.order, self.polled = tile, Order(units), polled
+        self._counters = counters
         self.found: list[Conflict] = []
         self.given: list[Range] = []  # words of L1 that the program is given: not 0
         self._shadow = Shadow()
@@ -110,7 +112,7 @@ class Races:
         return [
             one
             for one in self.found
-            if one.place & ~3 not in self.polled
+            if one.place & ~3 not in self.polled | self._counters
             and touched.word_of(one.place) not in self._at_issue
         ]
 

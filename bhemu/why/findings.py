@@ -227,6 +227,22 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
     return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, percent)
 
 
+def of_other_waits(error: BhemuError, first: Finding, clock: int) -> list[Finding]:
+    """The other waits of a hang that its cycle is made of: any of them may be one too many."""
+    waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
+    found: list[Finding] = []
+    for rank, waiter in enumerate(waiters):
+        known = {**waiter.where, "instant": clock}
+        symbol = known.pop("symbol", None)
+        who = {"function": symbol, **known}
+        lines = {(one.culprit.get("core"), one.culprit.get("line")) for one in (first, *found)}
+        if known.get("line") and (known.get("core"), known["line"]) not in lines:
+            text = f"{waiter.who} waits as well, in the same hang"
+            percent = likely("other", 5 + rank)
+            found.append(Finding("hang", "note", text, who, {}, (), "", percent))
+    return found
+
+
 def _is_special(link: Link) -> bool:
     """Whether infinity or NaN came into a register of the vector unit or a 16-bit row of Dst."""
     if link.where is None:

@@ -33,8 +33,9 @@ class Recorder:
     def __init__(self, tile: Tile, chip: Chip | None = None) -> None:
         self.tile, self._chip = tile, chip
         self.polled: set[int] = set()  # words of L1 by which cores synchronize
-        self.plain = Races(tile, self.polled, units=False)
-        self.units = Races(tile, self.polled, units=True)
+        self._counters: set[int] = set()  # words that somebody may count in, and has not so far
+        self.plain = Races(tile, self.polled, self._counters, units=False)
+        self.units = Races(tile, self.polled, self._counters, units=True)
         self.unanswered = Unanswered(tile)
         self.ended = False  # the walk has come to the program's end
         self.steps: Walk
@@ -69,8 +70,11 @@ class Recorder:
         self.unanswered.instruction(step, access)
         if access is not None and not access.private:
             found = touched.of_access(step.core, access, self._cfg, self.tile.state)
-            if access.address < L1_SIZE and access.reads and self._polling(step, access):
-                self.polled.add(access.address & ~3)
+            if access.address < L1_SIZE and access.reads:
+                if self._polling(step, access):
+                    self.polled.add(access.address & ~3)
+                elif self._counts[step.pc]:
+                    self._counters.add(access.address & ~3)
             if access.writes:
                 self._stored.add(access.address & ~3)
         for races in (self.plain, self.units):
@@ -153,12 +157,12 @@ def is_one_of_two(tile: Tile, pc: int) -> bool:
             if n >= _CLOSE:
                 return False
             continue
-        names = [name for name in ("rs1", "rs2") if hasattr(cls, name)]
+        names = [name for name in ("rs1", "rs2") if name in (cls.text or "")]
         read = [loaded.get(getattr(cls, name).get(word), set()) for name in names]
         made = {n} if issubclass(cls, Load) else set().union(*read)
         if issubclass(cls, Branch) and n > _CLOSE:
             return _CLOSE in made and len(made) > 1
-        if hasattr(cls, "rd"):
+        if "rd" in (cls.text or ""):
             loaded[cls.rd.get(word)] = made
     return False
 

@@ -53,7 +53,7 @@ class TileRaces(Races):
     def __init__(
         self, tile: Tile, number: int, tiles: int, sends: Callable[..., None], asks: Asks
     ) -> None:
-        super().__init__(tile, set(), units=False)
+        super().__init__(tile, set(), set(), units=False)
         self.order = TileOrder(number, tiles)
         self.number = number
         self.flags: dict[int, FlagWord] = {}

@@ -68,9 +68,13 @@ def test_a_finding_has_every_key_whatever_is_known() -> None:
 def test_a_hang(name, core) -> None:
     code, shown = why(str(ROOT / "elfs" / name), "--json")
     assert code == 1
-    (finding,) = [one for one in json.loads(shown)["findings"] if one["check"] == "hang"]
-    assert finding["evidence"]
-    assert core is None or any(core in line for line in finding["evidence"])
+    first, *others = [one for one in json.loads(shown)["findings"] if one["check"] == "hang"]
+    assert first["evidence"]
+    assert core is None or any(core in line for line in first["evidence"])
+    waits = {(one["culprit"]["core"], one["culprit"]["line"]) for one in (first, *others)}
+    assert len(waits) == 1 + len(others)  # each wait once
+    assert {one["severity"] for one in others} <= {"note"}
+    assert bool(others) == (name == "hang_cycle")
 
 
 def test_a_place_has_exit_code_0_and_bad_input_2() -> None:

@@ -18,7 +18,7 @@ from bhemu.why.likelihood import likely
 from bhemu.why.walk import Walk, Word, where
 
 _FREE, _WRITTEN, _HANDED, _PACKED = range(4)
-_PACK = 2  # thread
+_UNPACK, _MATH, _PACK = range(3)  # threads
 _TILE = 64  # rows
 _TEXT = {
     "unwritten": (
@@ -47,6 +47,7 @@ class Rows:
         self._tile, s = tile, tile.state
         self._state = np.zeros(len(s.dst), np.int8)
         self._writer: dict[int, Word] = {}
+        self._computed = False  # math has written rows since it last handed over
         self._seen = self._rows()
         self.posts = False
         self.found: dict[tuple[str, int], Finding] = {}
@@ -83,6 +84,7 @@ class Rows:
             return
         if name == "SEMPOST" and step.thread != _PACK:
             self.posts = True
+            self._used(step.thread)
             self._state[self._state == _WRITTEN] = _HANDED
             return
         if cls is None or cls.unit not in ("matrix", "vector", "unpack"):
@@ -99,9 +101,25 @@ class Rows:
             self._state[rows] = _FREE
             return
         if step.thread != _PACK:
-            self._report("overwritten", step, rows[self._state[rows] == _HANDED])
+            handed = rows[self._state[rows] == _HANDED]
+            if step.thread == _MATH:  # what unpack hands over is for math to overwrite
+                handed = handed[~self._of_unpack(handed)]
+            self._report("overwritten", step, handed)
+        self._computed |= step.thread == _MATH
         self._state[rows] = _WRITTEN
         self._writer.update(dict.fromkeys(rows.tolist(), step))
+
+    def _of_unpack(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which rows an unpacker has written."""
+        writers = [self._writer.get(row) for row in rows.tolist()]
+        return np.array([one is not None and one.thread == _UNPACK for one in writers], bool)
+
+    def _used(self, thread: int) -> None:
+        """A thread hands over: math, which has computed with them, is done with unpack's rows."""
+        if thread == _MATH and self._computed:
+            handed = np.flatnonzero(self._state == _HANDED)
+            self._state[handed[self._of_unpack(handed)]] = _PACKED
+            self._computed = False
 
     def _packs(self, step: Word, rows: npt.NDArray[Any]) -> None:
         self._report("unwritten", step, self._alone(rows[self._state[rows] == _FREE]))

@@ -137,10 +137,8 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
         return early, text, "load TTSync (tensix_sync) before it"
-    for event in (first, second):
-        if event.owner == HOST:
-            text = "for it ends the program while an output is still to be written"
-            return event.step, text, "wait for every core before the word that ends the program"
+    if (end := _ends_early(first, second)) is not None:
+        return end
     if (over := _over_argument(races, conflict)) is not None:
         text = "for it overwrites what PROGRAM.toml has put there for the other side"
         return over, text, "leave the arguments as they are"
@@ -183,6 +181,15 @@ def _before_own_word(conflict: Conflict) -> Step | None:
     if len(words) != 1 or touched.kind(conflict.place) != "GPR":
         return None
     return others[0] if others[0].core == words[0].core else None
+
+
+def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
+    """The access to a word that ends the program while somebody is still at work."""
+    for event in (first, second):
+        if event.owner == HOST:
+            text = "for it ends the program while an output is still to be written"
+            return event.step, text, "wait for every core before the word that ends the program"
+    return None
 
 
 def _over_argument(races: Races, conflict: Conflict) -> Step | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from bhemu.debug.places import Sources
@@ -17,6 +18,8 @@ from bhemu.why.repair.waits import waits_of
 
 _MOST = 4  # lines that are named
 _LONGER = 4  # times what goes on for ever has reached: what cures goes further
+_NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
+_LARGE = 0x100  # a value that is in a source for one reason alone
 _STATEMENT = 12  # lines of one
 _FEW, _STANDS = 4, 1.2  # lines that cure, cost of what is missing where something stands for it
 
@@ -74,6 +77,26 @@ def _line_of(cure: Cure, sources: Sources) -> Where:
     return where
 
 
+def _line_of_table(search: Search, cure: Cure, where: Where, sources: Sources) -> Where:
+    """The line that has the wrong value in a table of Config words and their values, if one does.
+
+    The loop that stores them is right. Compilers unroll it, so that the source has to be read.
+    """
+    stored = search.config_store(cure)
+    if stored is None or where.core is None or where.file is None or not where.line:
+        return where
+    pairs, alone, number = [], [], 1
+    while (text := sources.line(where.core, where.file, number)) is not None:
+        values = [int(one, 0) for one in _NUMBER.findall(text)]
+        pairs += [number] * (stored in pairwise(values))
+        alone += [number] * (stored[1] in values)
+        number += 1
+    if stored[1] < _LARGE or len(alone) > 1:
+        alone = []
+    found = pairs or alone
+    return replace(where, line=found[0]) if len(found) == 1 else where
+
+
 def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     """A cure, the `rank`-th from 0, of a run that ended so."""
     told, victim = _victim(seen)
@@ -81,7 +104,9 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
     where = Where(file=cure.where.file, line=cure.where.line)
     if cure.edit is not None:
-        where = _line_of(cure, Sources(search.trials.program))
+        sources = Sources(search.trials.program)
+        where = _line_of(cure, sources)
+        where = _line_of_table(search, cure, where, sources)
     evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
     percent = _likelihood(search, cure, rank, judged=outputs > 0)
     return Finding(

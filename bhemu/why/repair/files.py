@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.memmap import L1_SIZE
 from bhemu.names import resolve
 from bhemu.placing import data_of
 from bhemu.program.codecs import DTYPES
@@ -21,7 +22,8 @@ from bhemu.why.repair.trial import Trials
 _CONVERT = "nearest"
 _SAME = 0.7  # how much less likely it is that an input was meant to be the output
 _FEW = 2  # words that show no order
-_GIVEN = 0.8  # how much less likely it is that a word which a core is to write was given wrongly
+_GIVEN = 1.2  # how much less likely it is that a word which a core is to write was given wrongly
+_PAGE, _PAGES = 0x200, 17  # bytes of a face, and how many of them an output may be off
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -125,7 +127,7 @@ class FileEdits:
             ]
             changes += [("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype]
             if spec.dram is None:
-                changes += [("at", at) for at in _numbers(self._program) if at != spec.at]
+                changes += [("at", at) for at in self._near(spec) if at != spec.at]
             for key, value in changes:
                 other: Any = replace(spec, **{key: value})
                 line = self._lines.key("output", i, key)
@@ -135,6 +137,13 @@ class FileEdits:
                 if key == "at" and value in [one.at for one in self._program.inputs]:
                     cost += _SAME  # an input is no result
                 yield FileEdit(line, text, cost, self._reading(i, other))
+
+    def _near(self, spec: OutputSpec) -> list[int]:
+        """Where else an output may lie: where the code puts something, or some pages off."""
+        at = resolve(self._trials.tile, spec.at)
+        pages = [at + sign * n * _PAGE for n in range(1, _PAGES) for sign in (-1, 1)]
+        known = [*_numbers(self._program), *self._places, *pages]
+        return [one for one in dict.fromkeys(known) if 0 <= one <= L1_SIZE - spec.size]
 
     def _reading(self, i: int, spec: OutputSpec) -> Callable[[], bool]:
         return lambda: self._trials.reads_right(i, spec)

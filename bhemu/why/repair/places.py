@@ -6,7 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from bhemu.errors import Where
+from bhemu.memmap import CORE_NAMES
 from bhemu.report import instruction, where_core
+from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
@@ -22,6 +24,11 @@ def _at(where: Where, other: Where) -> Where:
     return replace(
         where, function=other.function, file=other.file, line=other.line, inlined=other.inlined
     )
+
+
+def other_lines(where: Where, used: Where) -> bool:
+    """Whether a place stands at none of the lines from which an inlined one was called."""
+    return all((call.file, call.line) != (where.file, where.line) for call in used.inlined)
 
 
 class Lines:
@@ -97,6 +104,8 @@ class Lines:
         cls: Any = decode(word)
         if cls is None or issubclass(cls, Load | Store | Branch | Jump | IndirectJump | Pushed):
             return where
+        if (inside := self._used_inside(where, core, pc)) is not None:
+            return inside
         for other in self._users(core, pc):
             kind: Any = decode(self._code.words[core][other])
             used = where_core(self.tile, core, other)
@@ -104,6 +113,41 @@ class Lines:
                 if len(used.inlined) > len(where.inlined):
                     return _at(where, used)
         return where
+
+    def store_of(self, core: int, pc: int) -> int | None:
+        """The store that gives away what an instruction close before it computes."""
+        words = self._code.words.get(core, {})
+        for other in self._users(core, pc):
+            cls: Any = decode(words[other])
+            if issubclass(cls, Store):
+                return other
+        return None
+
+    def _used_inside(self, where: Where, core: int, pc: int) -> Where | None:
+        """The line of an inlined call for whose loop a value is computed in front of it.
+
+        The compiler does so with what a loop does not change; the value is used by that line alone.
+        """
+        words = self._code.words.get(core, {})
+        result = words.get(pc, 0) >> 7 & 31
+        _, low, high = self.tile.core[CORE_NAMES[core]].function(pc)
+        found: set[tuple[Any, ...]] = set()
+        used = where
+        for other in range(low, high, 4):
+            cls: Any = decode(words[other]) if other in words else None
+            if cls is None or other == pc:
+                continue
+            names = [name for name in ("rs1", "rs2") if name in (cls.text or "")]
+            reads = [getattr(cls, name).get(words[other]) for name in names]
+            writes = not issubclass(cls, Store | Branch) and words[other] >> 7 & 31 == result
+            if writes and not (issubclass(cls, Load) and cls.rs1.get(words[other]) == SP):
+                return None
+            if result in reads and not (issubclass(cls, Store) and reads[0] == SP):
+                used = where_core(self.tile, core, other)
+                found.add((used.file, used.line, used.inlined))
+        if len(found) != 1 or not used.line or len(used.inlined) <= len(where.inlined):
+            return None
+        return _at(where, used) if other_lines(where, used) else None
 
     def _chosen(self, where: Where, core: int, pc: int) -> Where:
         """Of one of two values between which a branch chooses, the place of the branch."""

@@ -19,6 +19,7 @@ from bhemu.memmap import (
     TENSIX_CFG_END,
 )
 from bhemu.program.specs import QUANTUM, Program
+from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import insertions, instructions, lines, sequences, words
@@ -230,6 +231,19 @@ class Search:
         cost = edit.cost + _VICTIM * waits
         self.cures.append(Cure(where, edit.text, cost, edit, part.number))
         return cost
+
+    def config_store(self, cure: Cure) -> tuple[int, int] | None:
+        """The Config word and its wrong value, where a cure changes what one store puts there."""
+        if cure.edit is None:
+            return None
+        part, pc = self.parts[cure.part], cure.edit.at
+        pc = part.lines.store_of(cure.edit.core, pc) or pc
+        for site in part.sites:
+            at = site.address or 0
+            if (site.core, site.pc) == (cure.edit.core, pc) and len(site.values) == 1:
+                if TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
+                    return (at - TENSIX_CFG_BASE) // 4 % CONFIG_WORDS, site.values[0]
+        return None
 
     def _best(self) -> list[Cure]:
         """The likeliest cure of each line."""

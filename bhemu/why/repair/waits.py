@@ -134,6 +134,9 @@ def messages(code: Code, sites: list[Site], waits: Waits) -> Iterator[Edit]:
 _UNANSWERED = 0.95  # that somebody waits for what all others have answered at another word
 
 
+_STORED = 0.5  # how much less likely another store is of what a core stores already
+
+
 def unanswered(code: Code, tile: Tile, waits: Waits, lines: Lines) -> Iterator[Edit]:
     """The wait for a word that no core stores, where each other core has a word beside it."""
     for poller, address, _ in waits.polled:
@@ -159,14 +162,17 @@ def flags(code: Code, sites: list[Site], tile: Tile, waits: Waits) -> Iterator[E
         if site.core not in last or site.last > last[site.core].last:
             last[site.core] = site
     for poller, address, values in waits.polled:
+        others = [core for core in code.words if core != poller]
+        stored = {at for core in others for at in code_stores(tile, core).stores}
         for core, site in last.items():
             held, free = code.words[core], code.free_registers(core)
             if core == poller or len(free) < 2 or not moves(held[site.pc]):
                 continue
             near = range(address - _NEAR, address + _NEAR)
             has_own = any(at in near for at in code_stores(tile, core).stores)
+            more = 0.0 if address not in stored else _STORED
             for value in values:
                 words = (*li(free[-1], address), *li(free[-2], value), sw(free[-2], free[-1]))
                 text = f"a store of {value:#x} to {address:#x} is missing behind this"
                 code_of = ((site.pc, (held[site.pc], *words)),)
-                yield Edit(core, code_of, text, 1.4 if has_own else 1.2)
+                yield Edit(core, code_of, text, (1.4 if has_own else 1.2) + more)

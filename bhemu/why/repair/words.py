@@ -1,7 +1,7 @@
 """Edits of what a site gives away: fields of Tensix words and of Config words, the whole store."""
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, permutations
 
 from bhemu.devices.bus.naming import device_name
 from bhemu.memmap import (
@@ -47,6 +47,8 @@ _SPARE = 0.02  # how much likelier an address mode is that is set up and that no
 _EXCHANGED = 0.04  # how far away it is that two operands were meant the other way round
 _MADE = 0.75  # another instruction is rather chosen where the word is made
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
+_TWO = 0.06  # how far away two fields are that belong together
+_DST_FORMAT = "ALU_FORMAT_SPEC_REG2_Dstacc", "ALU_ACC_CTRL_Fp32_enabled"
 _CONFIG = _by_word(config_fields)
 _THREAD = _by_word(thread_fields)
 
@@ -66,6 +68,22 @@ def _parts(fields: list[tuple[str, Field]], value: int) -> Iterator[Change]:
             yield changed, f"{name} = {other:#x} instead of {now:#x}", far + cleared
 
 
+def _pairs(fields: list[tuple[str, Field]], value: int) -> Iterator[Change]:
+    """A configuration word with two fields changed that are easily taken for each other."""
+    flags = [(name, field) for name, field in fields if field.mask == 1]
+    for (one, here), (instead, there) in permutations(flags, 2):
+        if value >> here.shift & 1 and not value >> there.shift & 1:
+            changed = value ^ 1 << here.shift ^ 1 << there.shift
+            yield changed, f"{instead} instead of {one}", _TWO
+    named = dict(fields)
+    if all(name in named for name in _DST_FORMAT):
+        fmt, wide = (named[name] for name in _DST_FORMAT)
+        for other in range(fmt.mask + 1):
+            changed = value & ~(fmt.mask << fmt.shift) | other << fmt.shift
+            text = f"{_DST_FORMAT[0]} = {other:#x} and the other {_DST_FORMAT[1]}"
+            yield changed ^ 1 << wide.shift, text, _TWO
+
+
 def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
     """The same fields under the opcode of another instruction of the unit."""
     names = tuple((f.name, f.hi, f.lo) for f in cls.fields)
@@ -77,8 +95,8 @@ def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
 
 _GENEROUS = {("SEMINIT", "init_value"): 1.0, ("SEMINIT", "max_value"): 0.45,
              ("STALLWAIT", "wait_res"): 0.2, ("STALLWAIT", "stall_res"): 0.2,
-             ("PACR", "last"): 1.0}  # fmt: skip
-"""Fields that cure by giving or waiting for more than was meant."""
+             ("PACR", "last"): 1.0, ("UNPACR", "addr_mode"): 0.8}  # fmt: skip
+"""Fields that cure by giving, waiting for or going on by more than was meant."""
 
 
 def word_changes(word: int, known: Known) -> Iterator[Change]:
@@ -88,9 +106,8 @@ def word_changes(word: int, known: Known) -> Iterator[Change]:
         return
     if cls.name == "SETC16":
         values = cls.operands(word)
-        for other, text, far in _parts(
-            _THREAD.get(values["setc16_reg"], []), values["setc16_value"]
-        ):
+        fields, value = _THREAD.get(values["setc16_reg"], []), values["setc16_value"]
+        for other, text, far in (*_parts(fields, value), *_pairs(fields, value)):
             yield word & ~0xFFFF | other & 0xFFFF, text, far
     for field in cls.fields:
         if field.name == "setc16_value" and cls.operands(word)["setc16_reg"] in _THREAD:
@@ -122,6 +139,7 @@ def _stored(address: int, value: int, known: Known) -> Iterator[Change]:
         fields = _CONFIG.get(((address - TENSIX_CFG_BASE) >> 2) % CONFIG_WORDS, [])
     if fields:
         yield from _parts(fields, value)
+        yield from _pairs(fields, value)
         return
     name = device_name(address, 0)
     for other, far in alternatives(value, 32):
@@ -170,6 +188,9 @@ def known_values(sites: list[Site]) -> Known:
     written |= {(at - GPR_BASE) // 4 % 64 for at in stored if GPR_BASE <= at < GPR_END}
     for mnemonic, name in (("WRCFG", "gpr_address"),):
         found[mnemonic, name] = found.get((mnemonic, name), set()) | written
+    semaphores = [key for key in found if key[1] == "sem_sel"]
+    named = set().union(*(found[key] for key in semaphores))  # whatever is done to them
+    found.update(dict.fromkeys(semaphores, named))
     found[_MODES] = _spare_modes(found)
     return {key: frozenset(sorted(values)[:8]) for key, values in found.items()}
 
