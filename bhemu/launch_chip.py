@@ -61,13 +61,7 @@ def launch(
     if prepare is not None:
         for xy in (xy for part in program.placed() for xy in part.at):
             prepare(chip.tile[xy])
-    firmware = None
-    if program.kind == saved.KIND:
-        state = ChipSnapshot.load(check_saved(program))
-        again = isinstance(state.error, NoProgress)  # found anew, with who waits for whom
-        chip.restore(dataclasses.replace(state, error=None) if again else state)
-    else:
-        firmware = _place(chip, program, texts, boot=boot)
+    firmware = _place(chip, program, texts, boot=boot)
     words = _words(chip, program)
     _check_outputs(chip, program)
     for source in program.inputs:
@@ -92,6 +86,11 @@ def _paths(program: Program) -> set[Path]:
 
 def _place(chip: Chip, program: Program, texts: Texts, *, boot: bool) -> Firmware | None:
     """Everything that goes to tiles: firmware, which boots, kernels or plain ELFs, values."""
+    if program.kind == saved.KIND:
+        state = ChipSnapshot.load(check_saved(program))
+        again = isinstance(state.error, NoProgress)  # found anew, with who waits for whom
+        chip.restore(dataclasses.replace(state, error=None) if again else state)
+        return None
     if program.kind == "tt-metal":
         return _place_metal(chip, program, texts, boot=boot)
     for part in program.placed():
