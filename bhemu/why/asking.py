@@ -15,6 +15,7 @@ from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.overwritten import overwritten
+from bhemu.why.untold import untold
 
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
 
@@ -46,7 +47,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += of_other_waits(error, found[0], target.clock)
     if tile is not None:
         found += overwritten(tile, error)
-    found += unreached(asked, error)
+    found += [*unreached(asked, error), *untold(asked, error)]
     if error is None:
         found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
     if asked.program.kind != saved.KIND:  # which has no past that a check could look at

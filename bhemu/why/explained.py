@@ -99,11 +99,12 @@ def _is_value(search: Search, cure: Cure) -> bool:
     """Whether a cure changes values alone, and nothing that waits, orders or adds work."""
     if cure.edit is None:
         return False
-    held = search.parts[cure.part].code.words[cure.edit.core]
+    code = search.parts[cure.part].code
     for pc, instead in cure.edit.code:
-        if NOP in instead or _waits(held[pc]) or any(map(_waits, instead)):
+        held = code.words[code.owner(pc) or 0][pc]  # of a header's line every core that has it
+        if NOP in instead or _waits(held) or any(map(_waits, instead)):
             return False
-        if instead[0] == held[pc] and any(map(_acts, instead[1:])):
+        if instead[0] == held and any(map(_acts, instead[1:])):
             return False
     return True
 

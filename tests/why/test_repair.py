@@ -1,6 +1,7 @@
 """The check "repair": edits of code and of PROGRAM.toml, and the planted bugs that it finds."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -9,14 +10,18 @@ import planted
 import pytest
 
 from bhemu import Program
+from bhemu.program.specs import Until
 from bhemu.riscv.asm import addi, branch
 from bhemu.tensix.insn import assemble
+from bhemu.why.repair import insertions
 from bhemu.why.repair import search as search_module
 from bhemu.why.repair.edits import Edit, alternatives, pushing
+from bhemu.why.repair.files import FileEdits
 from bhemu.why.repair.instructions import changes
-from bhemu.why.repair.lines import bounds
+from bhemu.why.repair.instructions import edits as code_edits
+from bhemu.why.repair.lines import bounds, scaled
 from bhemu.why.repair.search import Search
-from bhemu.why.repair.sites import pushes
+from bhemu.why.repair.sites import Code, Site, pushes
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.words import word_changes
@@ -105,6 +110,66 @@ def test_values_near_are_tried_before_values_far_away() -> None:
     assert found[9] < found[7] == found[5] == found[12] == found[3] < found[0x46]
     assert 6 not in found
     assert max(found) <= 255
+
+
+def test_numbers_of_larger_steps_are_tried() -> None:
+    found = dict(alternatives(48, 8))
+    assert {64, 32, 16} <= set(found)  # a step more or less, powers of two
+
+
+def test_a_semaphore_that_nobody_sets_up_is_set_up_next_to_another() -> None:
+    site = Site(1, 0x100, None, 0, [assemble("SEMINIT", sem_sel=1, max_value=2)])
+    used = Site(1, 0x104, None, 0, [assemble("SEMWAIT", sem_sel=2, wait_sem_cond=1)])
+    code = Code({1: {0x100: 0x13, 0x104: 0x13}})
+    found = list(insertions.set_up(code, [[site], [used]], [site, used]))
+    wanted = pushing(assemble("SEMINIT", sem_sel=2, max_value=2))
+    first = min(found, key=lambda edit: edit.cost)
+    assert first.code == ((0x100, (0x13, wanted)),)
+    both = Site(1, 0x108, None, 0, [assemble("SEMINIT", sem_sel=2, max_value=2)])
+    assert not list(insertions.set_up(code, [[site]], [site, used, both]))
+
+
+def test_a_row_of_end_words_is_likely_right() -> None:
+    program = Program.load(ROOT / "elfs" / "matmul")
+    row = tuple(Until(0x104 + 4 * n, 0xD0E1 + n) for n in range(3))
+    run = replace(program.run, until=row)
+    edits = FileEdits(Trials(Program(**{**vars(program), "run": run}), 5000))
+    assert edits._leaves_row(1, 0x100)
+    assert not edits._leaves_row(1, 0x108)
+    alone = FileEdits(Trials(program, 5000))
+    assert not alone._leaves_row(0, 0x200)
+
+
+def test_stores_of_a_line_take_their_value_in_another_unit(
+    compiler: ModuleType, tmp_path: Path
+) -> None:
+    planted.own("colsum", tmp_path / "colsum", compiler)
+    part = Search(Program.load(tmp_path / "colsum"), 600).parts[0]
+    found = list(scaled(part.code, part.sites, part.lines))
+    several = [edit for edit in found if len(edit.code) > 1]
+    assert several
+    for edit in several:
+        for pc, (*_, stored) in edit.code:
+            word = part.code.words[edit.core][pc]
+            assert stored & ~(31 << 20) == word & ~(31 << 20)  # another register, the same place
+
+
+def test_a_change_of_a_header_is_made_in_all_cores(compiler: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "mail"
+    planted.own("mail", path, compiler)
+    part = Search(Program.load(path), 600).parts[0]
+    every = [
+        edit
+        for core in part.code.words
+        for one in code_edits(part.code, core, part.lines)
+        if (edit := part.lines.in_all_cores(one))
+    ]
+    assert every
+    for edit in every:
+        words = {part.code.words[part.code.owner(pc) or 0][pc] for pc, _ in edit.code}
+        assert len(words) == 1
+        assert len({part.code.owner(pc) for pc, _ in edit.code}) > 1
+        assert str(part.lines.inner(edit.core, edit.at).file).endswith(".h")
 
 
 def test_operands_of_a_word_are_exchanged() -> None:

@@ -137,8 +137,10 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
         f"used at clock {second.step.clock}: {where(tile, second.step)}",
         "no load of a counter of the NoC interface unit stands in between",
     )
-    who = place(in_source(where(tile, blamed, pushed=True)), blamed.clock)
-    victim = place(in_source(where(tile, first.step)), first.step.clock)
+    user = place(in_source(where(tile, blamed, pushed=True)), blamed.clock)
+    asker = place(in_source(where(tile, first.step)), first.step.clock)
+    own = kind == request.READ and first.owner == second.owner  # its barrier stands behind it
+    who, victim = (asker, user) if own else (user, asker)
     chance = likely("not ordered transfer")
     return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind], chance)
 

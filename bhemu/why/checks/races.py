@@ -149,23 +149,25 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         text = "for a word that its core has pushed before may still need what is there"
         return own, text, "load TTSync (tensix_sync) before it"
     for event, other in ((second, first), (first, second)):
-        if races.has_waited(event) or _pushed_behind_poll(races, event, other):
-            continue
-        if event.wait is not None:
-            text = "for its block bits leave out the word that should wait"
-            return event.wait, text, "name the unit of the words that must wait in stall_res"
-        release = _release_before(races, event, other)
-        if release is not None and not event.again:
-            text = "for it lets the other side go on too early"
-            return release, text, _RELEASE
-        text = "for nothing makes it wait for the other side"
-        return event.step, text, _WAIT
+        if not races.has_waited(event) and not _pushed_behind_poll(races, event, other):
+            return _without_wait(races, event, other)
     if (counted := _miscounted(first, second)) is not None:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
     advice = "count posts and gets, and look whether both sides mean this place"
     poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
     return poll or second.step, text, advice
+
+
+def _without_wait(races: Races, event: Event, other: Event) -> tuple[Step, str, str]:
+    """What is wrong on the side of an event whose owner has not waited for the other side."""
+    if event.wait is not None:
+        text = "for its block bits leave out the word that should wait"
+        return event.wait, text, "name the unit of the words that must wait in stall_res"
+    release = _release_before(races, event, other)
+    if release is not None and not event.again:
+        return release, "for it lets the other side go on too early", _RELEASE
+    return event.step, "for nothing makes it wait for the other side", _WAIT
 
 
 def _pushed_behind_poll(races: Races, event: Event, other: Event) -> bool:

@@ -19,7 +19,8 @@ class Edit:
     """At each pc of `code` other instructions stand in place of that one.
 
     `text`: the advice; `cost`: how far it goes, less is likelier; `given`: the value comes from the
-    caller of a helper; `passed`: it may be one of the helper's arguments, however deep the calls.
+    caller of a helper; `passed`: it may be one of the helper's arguments, however deep the calls;
+    `common`: it changes a line of a header in the code of several cores.
     """
 
     core: int
@@ -28,6 +29,7 @@ class Edit:
     cost: float
     given: bool = False
     passed: bool = False
+    common: bool = False
 
     @property
     def at(self) -> int:
@@ -91,7 +93,9 @@ def alternatives(
     seen = {value}
     near = [value + 1, value - 1, 0, 2 * value, value // 2, 1]
     flips = [value ^ 1 << bit for bit in range(width)]
-    some = list(range(most + 1)) if width <= 4 else [4 * value, value // 4, most]
+    low = value & -value  # what a number of such steps is counted in
+    some = [value + low, value - low, 4 * value, value // 4, most, *(1 << n for n in range(3, 11))]
+    some = list(range(most + 1)) if width <= 4 else some
     for far, group in enumerate((known, near, flips, some)):
         for one in group:
             if 0 <= one <= most and one not in seen:

@@ -157,13 +157,21 @@ class FileEdits:
             held = self._trials.left_at(at)
             if held and held != until.equals:
                 text = f"word {at:#x} equals {held:#x} at the end, not {until.equals:#x}"
-                cost = 0.6 if self._regular(i, held) else 1.4
+                others = {one.equals for one in self._program.run.until if one is not until}
+                cost = 0.6 if self._regular(i, held) else 1.9 if held in others else 1.4
                 yield FileEdit(line, text, cost, self._until(i, replace(until, equals=held)))
             for other in range(max(at - 0x80, 0), at + 0x80, 4):
                 if other != at:
                     text = f"the run ends with word {other:#x}, not {at:#x}"
                     change = replace(until, word=other)
-                    yield FileEdit(line, text, 0.6, self._until(i, change))
+                    cost = 2.3 if self._leaves_row(i, other) else 0.6
+                    yield FileEdit(line, text, cost, self._until(i, change))
+
+    def _leaves_row(self, i: int, other: int) -> bool:
+        """Whether the words of the end stand one behind the other now, and not with this one."""
+        places = [resolve(self._trials.tile, until.word) for until in self._program.run.until]
+        changed = [*places[:i], other, *places[i + 1 :]]
+        return len(places) > _FEW and _in_steps(places) and not _in_steps(changed)
 
     def _regular(self, i: int, held: int) -> bool:
         """Whether the words of the end are one apart where this one is `held`, and only then."""

@@ -11,6 +11,7 @@ from bhemu.why.repair.sites import Code, Site, pushes
 _SEMAPHORES = PC_BUF_BASE + 0x20
 _CLEARS, _WHERE = assemble("ZEROACC", clear_mode=3), 0x3FFF
 _FIRST = 3  # lines of a thread
+_SET_UPS = ((2, 0), (1, 0), (2, 2), (1, 1))  # (most, value) of a semaphore
 _SYNC_STALL = 0x02  # STALLWAIT holds back what posts and gets
 _BANKS = tuple(assemble("SETRWC", bit_mask=0, clear_ab_vld=banks) for banks in (1, 2, 3)) + tuple(
     assemble("SETDVALID", setvalid=banks) for banks in (1, 2, 3)
@@ -82,6 +83,28 @@ def edits(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[E
                     ]
                     text = f"{name} of semaphore {k} is missing behind this"
                     yield Edit(core, _after(group, code, *store), text, 2.1 + late)
+
+
+def set_up(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[Edit]:
+    """SEMINIT of a semaphore that is used and that nobody sets up: next to another, or at first."""
+    words = [word for site in sites if pushes(site) for word in site.values]
+    known = [(cls.name, cls.operands(word)) for word in words if (cls := decode(word))]
+    done = sum({values["sem_sel"] for name, values in known if name == "SEMINIT"})
+    for k in _semaphores(sites):
+        if done >> k & 1:
+            continue
+        begun: dict[int, int] = {}
+        for group in groups:
+            core = group[0].core
+            begun[core] = begun.get(core, 0) + 1
+            near = any((cls := decode(v)) and cls.name == "SEMINIT" for v in group[0].values)
+            if not pushes(group[0]) or not (near or begun[core] <= _FIRST):
+                continue
+            for most, value in _SET_UPS:
+                word = assemble("SEMINIT", sem_sel=1 << k, max_value=most, init_value=value)
+                cost = (1.1 if near else 1.4) + (value > 0) / 10 + (most == 1) / 100
+                yield Edit(core, _after(group, code, pushing(word)),
+                           f"{disassemble(word)} is missing here", cost)  # fmt: skip
 
 
 def cleared(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[Edit]:

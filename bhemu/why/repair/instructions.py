@@ -117,8 +117,9 @@ def changes(word: int) -> Iterator[tuple[int, str]]:
     elif issubclass(cls, FromImmediate | Store):
         imm = cls.imm.get(word)
         step = 4 if issubclass(cls, Load | Store) else 1
-        more = [imm ^ 1 << bit for bit in range(11)] if issubclass(cls, RegisterImmediate) else []
-        for value in dict.fromkeys([*_numbers(imm, step), *more]):
+        flips = [imm ^ 1 << bit for bit in range(11)] if issubclass(cls, RegisterImmediate) else []
+        near = [imm + 8, imm - 8, imm + 12, imm - 12] if step > 1 else []
+        for value in dict.fromkeys([*_numbers(imm, step), *near, *flips]):
             if -2048 <= value < 2048:
                 yield cls.imm.put(word, value), f"{cls.name} with {value} instead of {imm}"
 

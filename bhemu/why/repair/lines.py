@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
-from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
+from bhemu.memmap import GPR_BASE, GPR_END, TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.riscv.asm import addi
 from bhemu.riscv.formats import Branch, Store
 from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.rv32i import ADDI
+from bhemu.riscv.isa.rv32i import ADDI, SLLI, SRLI
 from bhemu.tensix.insn import disassemble
 from bhemu.why.repair.edits import Edit, pushing, storing
 from bhemu.why.repair.places import Lines
@@ -17,6 +18,8 @@ from bhemu.why.repair.words import Known, known_values, word_changes
 
 _MOST = 16  # sites of a line that are changed together
 _BOUND, _ALIKE, _LATER = 1.72, 1.02, 0.05  # costs; the last of a first value that is later
+_NEAR, _CONSTANTS = 8, 6  # instructions before a branch, constants of its line
+_UNIT, _SCALED = 16, 1.25  # numbers that may be in a unit, cost of another one
 
 
 def _kind(site: Site) -> object:
@@ -90,30 +93,78 @@ def _edit(code: Code, group: list[Site], values: list[int], how: str) -> Edit:
 
 
 def bounds(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
-    """The constants that the branches of one line compare with, all one more or one less."""
+    """The constants of a line with a branch, and those it compares with, all more or all less."""
     held = code.words[core]
-    set_at: dict[int, list[int]] = {}
-    for pc, word in sorted(held.items()):
-        if decode(word) is ADDI and not word >> 15 & 31:
-            set_at.setdefault(word >> 7 & 31, []).append(pc)
-    found: dict[object, list[int]] = {}
+    found: dict[tuple[str | None, int | None], set[int]] = {}
+    branches: dict[tuple[str | None, int | None], int] = {}
     for pc, word in sorted(held.items()):
         cls = decode(word)
+        where = lines.where(core, pc)
+        line = where.file, where.line
         if cls is not None and issubclass(cls, Branch):
-            where = lines.where(core, pc)
-            found.setdefault((where.file, where.line), []).append(pc)
-    for branches in found.values():
-        used = {held[pc] >> shift & 31 for pc in branches for shift in (15, 20)}
-        constants = [pc for r in sorted(used) if len(set_at.get(r, ())) == 1 for pc in set_at[r]]
-        at = branches[0]
-        for by in (-1, 1) if len(constants) > 1 else ():
-            code_of = [(pc, (_moved(held[pc], by),)) for pc in constants]
-            yield Edit(core, ((at, (held[at],)), *code_of), f"compare with {by:+}", _BOUND)
+            branches.setdefault(line, pc)
+            found.setdefault(line, set()).update(_compared(held, pc))
+        elif _is_constant(word):
+            found.setdefault(line, set()).add(pc)
+    for line, at in branches.items():
+        constants = sorted(found[line])
+        least = min((ADDI.imm.get(held[pc]) for pc in constants), default=0)
+        steps = dict.fromkeys((-1, 1, -least)) if 1 < len(constants) <= _CONSTANTS else {}
+        for by in steps:
+            if by:
+                code_of = [(pc, (_moved(held[pc], by),)) for pc in constants]
+                yield Edit(core, ((at, (held[at],)), *code_of), f"count with {by:+}", _BOUND)
+
+
+def _is_constant(word: int) -> bool:
+    return decode(word) is ADDI and not word >> 15 & 31 and word >> 7 & 31 != 0
+
+
+def _compared(held: dict[int, int], branch: int) -> Iterator[int]:
+    """The constants that a branch compares: each the last that was set before it, or the only."""
+    for register in (held[branch] >> 15 & 31, held[branch] >> 20 & 31):
+        of_it = [pc for pc, word in held.items() if word >> 7 & 31 == register]
+        constants = [pc for pc in of_it if _is_constant(held[pc])]
+        near = [pc for pc in constants if branch - 4 * _NEAR <= pc < branch]
+        yield from near[-1:] if near else constants if len(constants) == 1 else []
 
 
 def _moved(word: int, by: int) -> int:
     value = ADDI.imm.get(word)
     return addi(word >> 7 & 31, 0, value + by if -2048 <= value + by < 2048 else value)
+
+
+def scaled(code: Code, sites: list[Site], lines: Lines) -> Iterator[Edit]:
+    """All that a line stores to Config or GPRs in another unit: twice as much, half, and so on.
+
+    Of addresses in units of 16 bytes less one, as the packer and unpackers take them, too.
+    """
+    found: dict[tuple[int, object, int], set[int]] = {}
+    for site in sites:
+        at, where = site.address or 0, lines.where(site.core, site.pc)
+        counted = GPR_BASE <= at < GPR_END or TENSIX_CFG_BASE <= at < TENSIX_CFG_END
+        if counted and where.line is not None and max(site.values) >= _UNIT:
+            found.setdefault((site.core, (where.file, where.line), at), set()).add(site.pc)
+    for (core, _, _), pcs in found.items():
+        for bits in (1, -1, 2, -2):
+            for less in (0, 1):
+                yield _scaled(code, core, sorted(pcs), bits, less)
+
+
+def _scaled(code: Code, core: int, pcs: list[int], bits: int, less: int) -> Edit:
+    """Stores of a value shifted left by `bits`, or right, `less` added before and taken behind."""
+    register = code.free_registers(core)[-1]
+    shift = (SLLI if bits > 0 else SRLI).assemble(register, register, abs(bits))
+    changed = []
+    for pc in pcs:
+        word = code.words[core][pc]
+        cls: Any = decode(word)
+        stored = cls.assemble(register, cls.rs1.get(word), cls.imm.get(word))
+        taken = addi(register, word >> 20 & 31, less)
+        changed.append((pc, (taken, shift, addi(register, register, -less), stored)))
+    many = f"{1 << abs(bits)} times" if bits > 0 else f"1/{1 << -bits} of"
+    unit = ", counted from one more" if less else ""
+    return Edit(core, tuple(changed), f"{many} what is stored here{unit}", _SCALED, given=True)
 
 
 def targets(code: Code, sites: list[Site], lines: Lines) -> Iterator[Edit]:

@@ -12,10 +12,12 @@ from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
+from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.sites import Code
 
 _AHEAD, _CLOSE = 16, 6  # instructions
 _OVER_ONE = 8  # bytes that a branch goes on which leaves out one instruction
+_SHARED = 0.02  # cost of a change in several cores
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
 
 
@@ -49,17 +51,43 @@ class Lines:
                         users.setdefault(file, set()).add(core)
         return frozenset(file for file, cores in users.items() if len(cores) > 1)
 
+    def in_all_cores(self, edit: Edit) -> Edit | None:
+        """The same change in each core whose code has that line of a header; None: in one only."""
+        places = self._copies(edit.core, edit.at)
+        if not places or len(edit.code) > 1 or min(places) < edit.at:
+            return None
+        ((_, instead),) = edit.code
+        code = (*edit.code, *((pc, instead) for pc in places))
+        return replace(edit, code=code, cost=edit.cost + _SHARED, common=True)
+
+    def _copies(self, core: int, pc: int) -> list[int]:
+        """Where other cores have the same instruction of the same line of a header."""
+        mine = where_core(self.tile, core, pc)
+        if mine.file not in self._library:
+            return []
+        word = self._code.words[core][pc]
+        return [
+            at
+            for other, words in self._code.words.items()
+            for at, held in words.items()
+            if other != core and held == word
+            for one in [where_core(self.tile, other, at)]
+            if (one.file, one.line) == (mine.file, mine.line)
+        ]
+
     def where(self, core: int, pc: int) -> Where:
         """The place of an instruction, the line of the program's own code first."""
         key = core, pc
         if key not in self._known:
-            where = where_core(self.tile, core, pc, **instruction(self.tile, pc))
-            if where.line == 0:
-                where = self._near(where, core, pc)
-            else:
-                where = self._chosen(self._accessed(where, core, pc), core, pc)
-            self._known[key] = self._outward(where)
+            self._known[key] = self._outward(self.inner(core, pc))
         return self._known[key]
+
+    def inner(self, core: int, pc: int) -> Where:
+        """The place of an instruction, in a header too."""
+        where = where_core(self.tile, core, pc, **instruction(self.tile, pc))
+        if where.line == 0:
+            return self._near(where, core, pc)
+        return self._chosen(self._accessed(where, core, pc), core, pc)
 
     def _near(self, where: Where, core: int, pc: int) -> Where:
         """The place of what the compiler names no line for: of who uses its result, or nearby."""

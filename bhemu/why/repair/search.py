@@ -134,9 +134,11 @@ class Part:
         yield waiting.messages(self.code, self.sites, waits)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
+        yield insertions.set_up(self.code, groups, self.sites)
         yield insertions.cleared(self.code, groups, self.sites)
         yield lines.alike(self.code, self.sites, self.lines)
         yield lines.targets(self.code, self.sites, self.lines)
+        yield lines.scaled(self.code, self.sites, self.lines)
         yield words.exchanges(self.code, groups)
         yield (
             edit
@@ -146,6 +148,8 @@ class Part:
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
         yield from self._of_cores()
+        for tier in self._of_cores():
+            yield (both for edit in tier if (both := self.lines.in_all_cores(edit)))
         yield insertions.repeats(self.code, groups)
 
     def _of_cores(self) -> Iterator[Iterator[Edit]]:
@@ -223,7 +227,9 @@ class Search:
 
     def _cured(self, part: Part, edit: Edit) -> float:
         where = part.lines.where(edit.core, edit.at)
-        if edit.given:
+        if edit.common:
+            where = part.lines.inner(edit.core, edit.at)
+        elif edit.given:
             where = outside_helpers(part.tile, replace(where, thread=None))
         if edit.passed and (outer := outside_headers(where)) != where:
             self.cures.append(Cure(outer, edit.text, edit.cost - _PASSED, edit, part.number))
