@@ -115,12 +115,17 @@ def launch(
         release(tile, part)
     elif boot:
         harness.start(tile)
+    tile.launched(program, _end(tile, program, None if firmware is None else firmware.go))
+    return tile
+
+
+def _end(tile: Tile, program: schema.Program, go: int | None) -> End:
+    """When the run of a launched program ends; go: the word that its firmware clears then."""
     clock = None if program.run.limit is None else tile.clock + program.run.limit
     words = _words(tile, program)
-    if firmware is not None and not words:
-        words = [(firmware.go, 0)]
-    tile.launched(program, End(tuple(words), clock, program.run.timeout_s))
-    return tile
+    if go is not None and not words:
+        words = [(go, 0)]
+    return End(tuple(words), clock, program.run.timeout_s)
 
 
 def _resume(

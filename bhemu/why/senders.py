@@ -1,5 +1,6 @@
 """Who wrote an element of an output in DRAM: the last request of a core to that place."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
 from bhemu.report import where_core
 from bhemu.tensix.recording import FIRST_CORE
+from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.moved import log_stores
@@ -46,23 +48,33 @@ def named(context: Context, result: OutputResult, found: Finding) -> Finding:
 
 
 def _last(context: Context, bank: int, address: int) -> Sent | None:
+    machine, sent = requests(context)
+    found: Sent | None = None
+    for tile, one, clock in sent:
+        later = found is None or clock >= found.clock
+        if later and _reaches(machine, one, bank, address):
+            by = where_core(tile, one.core, one.pc)
+            found = Sent(by, clock, one.low + address - one.remote, tile)
+    return found
+
+
+def requests(context: Context) -> tuple[Any, Iterator[tuple[Tile, Request, int]]]:
+    """The chip after one more run, and what its tiles have asked for: tile, request, clock."""
     machine = context.launch(engine="compiled", **context.alone)
     tiles = context.tiles(machine)
     for tile in tiles:
         log_stores(tile)
     with suppress(BhemuError):
         machine.run(limit=context.most)
-    found: Sent | None = None
-    for tile in tiles:
-        tile.drain_log()
-        requests = Requests()
-        for entry in tile.log:
-            for one in requests.stored(entry) if entry[0] >= FIRST_CORE else ():
-                later = found is None or entry[4] >= found.clock
-                if later and _reaches(machine, one, bank, address):
-                    by = where_core(tile, one.core, one.pc)
-                    found = Sent(by, entry[4], one.low + address - one.remote, tile)
-    return found
+    return machine, (one for tile in tiles for one in _of_tile(tile))
+
+
+def _of_tile(tile: Tile) -> Iterator[tuple[Tile, Request, int]]:
+    tile.drain_log()
+    known = Requests()
+    for entry in tile.log:
+        if entry[0] >= FIRST_CORE:
+            yield from ((tile, one, entry[4]) for one in known.stored(entry))
 
 
 def _reaches(machine: Any, one: Request, bank: int, address: int) -> bool:

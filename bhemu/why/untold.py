@@ -1,7 +1,6 @@
 """A hang of a chip in which a core waits for a word that nobody sends: who sent its data last."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,11 @@ from bhemu.errors import BhemuError, NoProgress, Where
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.report import where_core
-from bhemu.tensix.recording import FIRST_CORE
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.moved import log_stores
-from bhemu.why.requests import Request, Requests
+from bhemu.why.requests import Request
+from bhemu.why.senders import requests
 
 _NOTHING = "nothing was ever written there over the NoC"
 
@@ -62,22 +60,13 @@ def _last(context: Context, wanted: set[XY]) -> dict[XY, _Sent]:
     """By tile, of those `wanted`, the last write of data of another tile to it."""
     if not wanted:
         return {}
-    machine = context.launch(engine="compiled", **context.alone)
-    tiles = context.tiles(machine)
-    for tile in tiles:
-        log_stores(tile)
-    with suppress(BhemuError):
-        machine.run(limit=context.most)
+    machine, sent = requests(context)
     found: dict[XY, _Sent] = {}
-    for tile in tiles:
-        tile.drain_log()
-        requests = Requests()
-        for entry in tile.log:
-            for one in requests.stored(entry) if entry[0] >= FIRST_CORE else ():
-                for xy in wanted - {tile.xy}:
-                    old = found.get(xy)
-                    if _goes_to(machine, one, xy) and (old is None or entry[4] >= old.clock):
-                        found[xy] = _Sent(where_core(tile, one.core, one.pc), entry[4], tile)
+    for tile, one, clock in sent:
+        for xy in wanted - {tile.xy}:
+            old = found.get(xy)
+            if _goes_to(machine, one, xy) and (old is None or clock >= old.clock):
+                found[xy] = _Sent(where_core(tile, one.core, one.pc), clock, tile)
     return found
 
 
