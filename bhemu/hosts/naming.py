@@ -73,18 +73,21 @@ class _Read:
             return cls(code, file.read(code.segment.filesz))
         return cls(code, b"")
 
-    def moved(self, l1: npt.NDArray[np.uint8], pc: int) -> list[int]:
-        """How far from where it was linked it may lie in L1, a part of it being at `pc`."""
-        sought, found = l1[pc : pc + _CODE].tobytes(), []
+    def match(self, l1: npt.NDArray[np.uint8], pc: int) -> tuple[float, int] | None:
+        """How much of it stands in L1, a part of it at `pc`, and how far from where it is linked.
+
+        None where that is too little.
+        """
+        sought, best = l1[pc : pc + _CODE].tobytes(), (0.0, 0)
         at = self.data.find(sought)
         while at >= 0:
             low, size = pc - at, len(self.data)
             if 0 <= low <= L1_SIZE - size:
                 there = np.frombuffer(self.data, np.uint8)
-                if (l1[low : low + size] == there).mean() >= _EQUAL:
-                    found.append(low - self.code.segment.vaddr)
+                equal = float((l1[low : low + size] == there).mean())
+                best = max(best, (equal, low - self.code.segment.vaddr))
             at = self.data.find(sought, at + 4)
-        return found
+        return best if best[0] >= _EQUAL else None
 
     @functools.cached_property
     def symbols(self) -> Symbols:
@@ -99,7 +102,7 @@ class Names:
     def __init__(self, chip: ChipPart, folders: Sequence[Path]) -> None:
         self._chip, self._folders = chip, tuple(folders)
         self._code: dict[str, list[_Code]] | None = None
-        self._seen: dict[tuple[str, bytes], _Read | None] = {}
+        self._seen: dict[tuple[str, bytes], list[_Read]] = {}  # by what stands at a pc
         self._given: list[tuple[CorePart, Symbols]] = []
 
     def look(self, xy: XY | None, error: BhemuError | None = None) -> None:
@@ -155,13 +158,17 @@ class Names:
         """The ELF whose code lies around `pc`."""
         if self._code is None:
             self._code = _below(self._folders)
-        key = core, tile.state.l1[pc : pc + _CODE].tobytes()
+        l1 = tile.state.l1
+        key = core, l1[pc : pc + _CODE].tobytes()
         if key not in self._seen:
-            tried = (_Read.of(one) for one in self._code.get(core, ()))
-            self._seen[key] = next((one for one in tried if one.moved(tile.state.l1, pc)), None)
-        known = self._seen[key]
-        moved = [] if known is None else known.moved(tile.state.l1, pc)
-        return known.symbols.moved(moved[0]) if known is not None and moved else None
+            read = map(_Read.of, self._code.get(core, ()))
+            self._seen[key] = [one for one in read if key[1] in one.data]
+        best, chosen = (0.0, 0), None
+        for one in self._seen[key]:  # variants of one kernel differ in a few bytes
+            match = one.match(l1, pc)
+            if match is not None and match[0] > best[0]:
+                best, chosen = match, one
+        return None if chosen is None else chosen.symbols.moved(best[1])
 
     def _place(self, error: BhemuError) -> None:
         """The place of an error, whose code has its name now."""

@@ -72,6 +72,28 @@ def test_code_that_was_moved_is_found_and_other_code_is_not(cache: Path) -> None
     assert not core.images
 
 
+def test_of_variants_of_a_kernel_the_one_that_lies_there_names_it(cache: Path) -> None:
+    kernels = cache / "tt-metal-cache7" / "kernels"
+    own = kernels / "hang_cycle" / "123" / "trisc1" / "trisc1.elf"
+    data = bytearray(own.read_bytes())
+    tile = hanging()
+    at = data.index(tile.read(0x14040, 16))
+    data[at] ^= 0x10
+    other = kernels / "hang_cycle" / "456" / "trisc1"
+    other.mkdir(parents=True)
+    (other / "trisc1.elf").write_bytes(data)  # newer, so that it is read first
+    names(tile, cache).look(None)
+    assert [one.path for one in tile.core["trisc1"].images] == [
+        "kernels/hang_cycle/123/trisc1/trisc1.elf"
+    ]
+    tile.core["trisc1"].images.clear()
+    tile.write(0x14040, bytes(data[at : at + 16]))
+    names(tile, cache).look(None)
+    assert [one.path for one in tile.core["trisc1"].images] == [
+        "kernels/hang_cycle/456/trisc1/trisc1.elf"
+    ]
+
+
 def test_the_core_of_a_word_that_waits_is_named_where_it_has_gone_on(cache: Path) -> None:
     tile = hanging()
     tile.state.pc[2] = 0
