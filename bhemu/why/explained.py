@@ -20,7 +20,7 @@ from bhemu.why.likelihood import likely
 from bhemu.why.repair.edits import NOP
 from bhemu.why.repair.search import WORK, Cure, Search
 
-_CONFLICTS = ("races", "barriers")
+_CONFLICTS = ("races", "barriers", "transfers")
 _LIKELY = 1.1  # cost of a cure of another schedule
 
 

@@ -162,7 +162,7 @@ def is_one_of_two(tile: Tile, pc: int) -> bool:
         made = {n} if issubclass(cls, Load) else set().union(*read)
         if issubclass(cls, Branch) and n > _CLOSE:
             return _CLOSE in made and len(made) > 1
-        if "rd" in (cls.text or ""):
+        if "rd" in (cls.text or "") and cls.rd.get(word):  # x0 keeps nothing
             loaded[cls.rd.get(word)] = made
     return False
 

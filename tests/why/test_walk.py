@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from corpus import ROOT
 
-from bhemu import Program
+from bhemu import Program, Tile
+from bhemu.riscv.asm import branch, code, word
+from bhemu.why.recorder import is_one_of_two
 from bhemu.why.walk import Instruction, Walk, Word, where
 
 
@@ -56,3 +58,15 @@ def test_the_state_before_a_word() -> None:
     assert Walk(tile, before=lambda word: tile.state.dst.copy(), after=compare).run()
     assert len(changed) == tile.state.executed.sum()
     assert any(changed) and not all(changed)
+
+
+def test_a_load_that_only_orders_is_no_poll() -> None:
+    tile = Tile()
+    load, keep = word("lw", 10, 11, 0), word("and", 0, 0, 10)  # what x0 is given is nowhere
+    other, away = word("lw", 12, 13, 0), branch(0, 12, 0, -16)
+    for at, each in ((0x4000, (load, keep, other, away)), (0x5000, (load, other, away))):
+        tile.write(at, code(*each))
+        assert not is_one_of_two(tile, at)
+    both = (load, other, word("sub", 12, 12, 10), branch(0, 12, 0, -16))
+    tile.write(0x6000, code(*both))
+    assert is_one_of_two(tile, 0x6000)

@@ -158,6 +158,8 @@ class Lines:
         """
         words = self._code.words.get(core, {})
         result = words.get(pc, 0) >> 7 & 31
+        if where.symbol is None:
+            return None
         _, low, high = self.tile.core[CORE_NAMES[core]].function(pc)
         found: set[tuple[Any, ...]] = set()
         used = where
