@@ -68,7 +68,7 @@ class WaitGraph:
         groups: dict[object, list[Waiter]] = {}
         for waiter in self.waiters:
             tile, _, who = waiter.who.rpartition(") ")
-            same = (who, waiter.where.get("pc"), waiter.reason, waiter.detail)
+            same = (who, waiter.where.get("pc"), waiter.reason, waiter.detail, waiter.history)
             groups.setdefault(same if tile else waiter.who, []).append(waiter)
         return list(groups.values())
 
@@ -100,7 +100,8 @@ def _shown(alike: list[Waiter]) -> list[str]:
     if not others:
         return lines
     more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    return [lines[0], f"      so does {', '.join(others[:_NAMED])}{more}", *lines[1:]]
+    does = "does" if len(others) == 1 else "do"
+    return [lines[0], f"      so {does} {', '.join(others[:_NAMED])}{more}", *lines[1:]]
 
 
 def _waiter(agents: Agents, who: str, core: int, pc: int, wait: Wait) -> Waiter:

@@ -1,5 +1,6 @@
 """What a report of a hang begins with: the wait that nobody can end; what else it says of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,13 @@ def test_waiters_that_do_the_same_on_many_tiles_are_shown_once() -> None:
     graph = WaitGraph((*alike, waiter(1, "ncrisc", 16), waiter(2, "brisc", 20)))
     lines = str(graph).splitlines()
     assert lines[0] == "  (1,2) brisc waits for a word, tile (1,2)"
-    assert lines[1] == "      so does (2,2) brisc, (3,2) brisc, (4,2) brisc, (5,2) brisc and 2 more"
+    assert lines[1] == "      so do (2,2) brisc, (3,2) brisc, (4,2) brisc, (5,2) brisc and 2 more"
     assert [line for line in lines if "waits for" in line][1:] == [
         "  (1,2) ncrisc waits for a word, tile (1,2)",
         "  (2,2) brisc waits for a word, tile (2,2)",
     ]
     assert len(graph.as_dict()["waiters"]) == 9
-    assert "so does" not in str(WaitGraph((*alike[:1], waiter(1, "ncrisc", 16))))
+    assert "      so does (2,2) brisc" in str(WaitGraph(tuple(alike[:2])))
+    written = replace(alike[1], history="last written by (1,2)")
+    for other in (waiter(1, "ncrisc", 16), written):
+        assert "so do" not in str(WaitGraph((alike[0], other)))
