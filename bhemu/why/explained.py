@@ -53,7 +53,9 @@ def ranked(context: Context, found: list[Finding]) -> list[Finding]:
 def _behind(
     context: Context, search: Search, cure: Cure, first: Finding, found: list[Finding]
 ) -> list[Finding]:
-    above = [f for f in found if f.check in _CONFLICTS and f.likelihood > first.likelihood]
+    # A conflict that blames a value of PROGRAM.toml, and no core, has its own cure.
+    blamed = [f for f in found if f.check in _CONFLICTS and f.culprit.get("core")]
+    above = [f for f in blamed if f.likelihood > first.likelihood]
     gone = _gone(context, search, cure, above)
     told = f"not there any more with the change of {first.text}"
     return [
