@@ -1,16 +1,17 @@
-"""Writes the tables of docs/why.md: the checks from their declarations, the planted bugs."""
+"""Writes the tables of docs/why.md and docs/why-corpus.md: the checks, the planted bugs."""
 
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bhemu.why.checks import every  # noqa: E402
 
-TARGET = ROOT / "docs" / "why.md"
-BEGIN, END = "<!-- checks: scripts/make_checks.py -->\n", "<!-- end of checks -->\n"
+GUIDE, CORPUS = ROOT / "docs" / "why.md", ROOT / "docs" / "why-corpus.md"
 
 BUGS = ROOT / "tests" / "why" / "planted"
 MUTANTS = ROOT / "tests" / "why" / "mutants" / "mutants.toml"
@@ -39,32 +40,57 @@ PAINS = {
     21: "the packer's addresses and counters",
     22: "set-up of the program",
 }
-BUGS_BEGIN, BUGS_END = "<!-- bugs: scripts/make_checks.py -->\n", "<!-- end of bugs -->\n"
-
-
 CHIPS = ROOT / "tests" / "why" / "planted_chips.toml"
-CHIPS_BEGIN, CHIPS_END = "<!-- chips: scripts/make_checks.py -->\n", "<!-- end of chips -->\n"
+
+
+Bug = dict[str, Any]
+
+
+def planted() -> dict[str, list[Bug]]:
+    """The bugs of each file."""
+    files = sorted(BUGS.glob("*.toml"))
+    return {path.name: tomllib.loads(path.read_text(encoding="utf-8"))["bug"] for path in files}
+
+
+def by_pain() -> list[Bug]:
+    """Those and the mutants, by pain."""
+    found = [one for each in planted().values() for one in each]
+    found += tomllib.loads(MUTANTS.read_text(encoding="utf-8"))["mutant"]
+    return sorted(found, key=lambda one: one["pain"])
+
+
+def points(bugs: list[Bug]) -> str:
+    """What they score, of how many points."""
+    return f"{sum(one.get('points', 2) for one in bugs)} of {2 * len(bugs)}"
+
+
+def pains() -> str:
+    """The sum of each pain."""
+    found = by_pain()
+    rows = ["| pain | | bugs | points of |", "|---|---|---|---|"]
+    for pain, what in PAINS.items():
+        here = [one for one in found if one["pain"] == pain]
+        assert len(here) >= LEAST, what
+        rows.append(f"| {pain} | {what} | {len(here)} | {points(here)} |")
+    rows.append(f"| | all | {len(found)} | {points(found)} |")
+    return "\n".join(rows) + "\n"
+
+
+def sets() -> str:
+    """What each file scores now."""
+    rows = ["| `tests/why/planted` | bugs | now |", "|---|---:|---:|"]
+    rows += [f"| `{name}` | {len(bugs)} | {points(bugs)} |" for name, bugs in planted().items()]
+    return "\n".join(rows) + "\n"
 
 
 def bugs() -> str:
-    """The sum of each pain, and one row for each planted bug."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(BUGS.glob("*.toml"))]
-    found = [one for text in texts for one in tomllib.loads(text)["bug"]]
-    found += tomllib.loads(MUTANTS.read_text(encoding="utf-8"))["mutant"]
-    found.sort(key=lambda one: one["pain"])
-    sums = ["| pain | | bugs | points of |", "|---|---|---|---|"]
+    """One row for each planted bug."""
     rows = ["| pain | bug | program | in | points |", "|---|---|---|---|---|"]
-    for pain, what in PAINS.items():
-        points = [one.get("points", 2) for one in found if one["pain"] == pain]
-        assert len(points) >= LEAST, what
-        sums.append(f"| {pain} | {what} | {len(points)} | {sum(points)} of {2 * len(points)} |")
-    total = sum(one.get("points", 2) for one in found)
-    sums.append(f"| | all | {len(found)} | {total} of {2 * len(found)} |")
-    for one in found:
+    for one in by_pain():
         file = one["change"][0][0] if "change" in one else one["source"]
-        name, points = one["name"].replace("_", " "), one.get("points", 2)
-        rows.append(f"| {one['pain']} | {name} | {one['program']} | {file} | {points} |")
-    return "\n".join([*sums, "", *rows]) + "\n"
+        name, scored = one["name"].replace("_", " "), one.get("points", 2)
+        rows.append(f"| {one['pain']} | {name} | {one['program']} | {file} | {scored} |")
+    return "\n".join(rows) + "\n"
 
 
 def chips() -> str:
@@ -85,22 +111,30 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def page() -> str:
-    """The page with the table of now."""
-    text = TARGET.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    text = before + BEGIN + table() + END + rest.partition(END)[2]
-    before, _, rest = text.partition(BUGS_BEGIN)
-    text = before + BUGS_BEGIN + bugs() + BUGS_END + rest.partition(BUGS_END)[2]
-    before, _, rest = text.partition(CHIPS_BEGIN)
-    return before + CHIPS_BEGIN + chips() + CHIPS_END + rest.partition(CHIPS_END)[2]
+def page(path: Path, tables: dict[str, Callable[[], str]]) -> str:
+    """The page with its tables as of now, each between two marks of its name."""
+    text = path.read_text(encoding="utf-8")
+    for name, make in tables.items():
+        begin, end = f"<!-- {name}: scripts/make_checks.py -->\n", f"<!-- end of {name} -->\n"
+        before, found, rest = text.partition(begin)
+        assert found, f"{path.name} has no table {name}"
+        text = before + begin + make() + end + rest.partition(end)[2]
+    return text
+
+
+PAGES: dict[Path, dict[str, Callable[[], str]]] = {
+    GUIDE: {"checks": table, "pains": pains},
+    CORPUS: {"sets": sets, "bugs": bugs, "chips": chips},
+}
 
 
 def main() -> int:
-    """Write the page, or with --check compare it."""
+    """Write the pages, or with --check compare them."""
+    made = {path: page(path, tables) for path, tables in PAGES.items()}
     if "--check" in sys.argv:
-        return int(TARGET.read_text(encoding="utf-8") != page())
-    TARGET.write_text(page(), encoding="utf-8")
+        return int(any(path.read_text(encoding="utf-8") != text for path, text in made.items()))
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 
