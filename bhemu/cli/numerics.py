@@ -38,7 +38,7 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
 @click.option(
     "--steps",
     is_flag=True,
-    help="which step lost how much: unpack, fidelity, sum in Dst, SFPSTORE, pack",
+    help="which step lost how much: unpack, fidelity, sum in Dst, SFPSTORE, vector unit, pack",
 )
 @run_options
 def command(**values: Any) -> int:
@@ -49,7 +49,9 @@ def command(**values: Any) -> int:
     infinity, the program runs again to find where the first one came from: the word that wrote it
     to L1, the word that put it into Dst and, if that is an SFPSTORE, the vector instructions that
     computed it. With --steps the program runs once more beside a computation in float64 from the
-    words of L1 on. Distances do not affect the exit code; otherwise it is that of run.
+    words of L1 on, and the words of the vector unit that lose most are named; with --against as
+    well, "method" is what its constants, tables and formulas are off. Distances do not affect the
+    exit code; otherwise it is that of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
@@ -73,7 +75,7 @@ def command(**values: Any) -> int:
 def _run(
     target: "Target",
     finder: "Finder",
-    exact: dict[str, Any],
+    exact: "Exact",
     steps: "Steps | None",
     rows: int,
     progress: Progress,
@@ -86,9 +88,7 @@ def _run(
         return failure.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
         return EXIT_INTERRUPTED
-    found = [
-        _measure(tile, finder, spec, exact[spec.name], steps) for spec in chosen.program.outputs
-    ]
+    found = [_measure(tile, finder, spec, exact, steps) for spec in chosen.program.outputs]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
         output.say(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
@@ -98,15 +98,23 @@ def _run(
     return EXIT_OK
 
 
-def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
-    """Exact values by name of the output, None where there are none."""
+@dataclass(frozen=True)
+class Exact:
+    """Exact values by name of the output, None where there are none; `given`: by --against."""
+
+    of: dict[str, Any]
+    given: tuple[str, ...]
+
+
+def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
+    """What --against gives, else the expected files."""
     from bhemu.debug.ulps import read_exact
     from bhemu.program.table import suggestion
 
     names = [spec.name for spec in program.outputs]
     if not names:
         raise InputError("the program has no output", hint="add [[output]] or --expect")
-    files = {spec.name: spec.expect for spec in program.outputs}
+    files, given = {spec.name: spec.expect for spec in program.outputs}, []
     for text in against:
         name, equals, path = text.partition("=")
         if not equals or not path:
@@ -116,11 +124,13 @@ def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
                 f"--against {text}: no output is called {name!r}", hint=suggestion(name, names)
             )
         files[name] = Path(path)
-    return {
+        given.append(name)
+    of = {
         spec.name: None if file is None else read_exact(file, spec.shape, spec.name)
         for spec in program.outputs
         for file in [files[spec.name]]
     }
+    return Exact(of, tuple(given))
 
 
 @dataclass(frozen=True)
@@ -135,12 +145,25 @@ class Measured:
     value: float
     origin: "Origin | None"
     lost: "list[Lost] | None" = None
-    places: dict[str, str] | None = None
+    steps: "Steps | None" = None
 
     @property
     def most(self) -> float:
         """Greatest ULP."""
         return max((tile.most for tile in self.tiles or ()), default=0.0)
+
+    @property
+    def not_followed(self) -> list[str]:
+        """What of the steps could not be followed, in words."""
+        from bhemu.debug.precision import refused
+
+        if self.steps is None:
+            return []
+        why = refused(self.spec)
+        if why:
+            return [why]
+        whole = all(one.followed == 1 for one in self.lost or ())
+        return [] if whole else self.steps.unfollowed
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -162,12 +185,18 @@ class Measured:
         shown["tiles"] = tiles
         if self.lost is not None:
             shown["steps"] = [one.as_dict() for one in self.lost]
-            shown["places"] = self.places
+            shown["places"] = self.steps.places if self.steps else None
+            shown["words"] = self.steps.words(self.lost) if self.steps else None
+            shown["not_followed"] = self.not_followed
         return shown
 
 
 def _measure(
-    tile: "Tile", finder: "Finder", spec: "OutputSpec", exact: Any, steps: "Steps | None"
+    tile: "Tile",
+    finder: "Finder",
+    spec: "OutputSpec",
+    values: "Exact",
+    steps: "Steps | None",
 ) -> Measured:
     import numpy as np
 
@@ -175,6 +204,8 @@ def _measure(
     from bhemu.names import resolve
     from bhemu.program import codecs, tensor
 
+    exact = values.of[spec.name]
+    given = exact if spec.name in values.given else None
     data = tile.read(resolve(tile, spec.at), spec.size)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
     first = ulps.first_not_finite(got)
@@ -188,8 +219,8 @@ def _measure(
         first=first,
         value=0.0 if first is None else float(got[first]),
         origin=source,
-        lost=None if steps is None else steps.lost(spec),
-        places=None if steps is None else steps.places,
+        lost=None if steps is None else steps.lost(spec, given),
+        steps=steps,
     )
 
 
@@ -229,30 +260,46 @@ def _table(result: Measured, rows: int) -> None:
 
 
 def _show_steps(result: Measured, rows: int) -> None:
+    from bhemu.debug.precision import refused
+
+    lost, steps = result.lost or [], result.steps
+    assert steps is not None
+    if not lost:
+        output.say(f"no step was followed: {refused(result.spec)}")
+        return
+    output.say("error that each step adds, root mean square in ULP (rounding alone costs 0.29)")
+    _steps_table(lost, rows)
+    for step, place in steps.places.items():
+        if step != "vector" and any(one.ulp.get(step) for one in lost):
+            output.say(f"{step}: {place}")
+    for word in steps.words(lost):
+        text = f"{word['word']} {word['ulp']:.3g} ULP, {word['bits']:.1f} bits: {word['place']}"
+        output.say(f"vector: {text}")
+    if any(one.doubtful for one in lost):
+        output.say(
+            "what was followed is further from the exact values than what came out: words of the "
+            "program mean something else than the numbers that they compute"
+        )
+    for why in result.not_followed:
+        output.say(f"not followed: {why}")
+
+
+def _steps_table(lost: "list[Lost]", rows: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from bhemu.debug.shadow import STEPS
-
-    lost = result.lost or []
-    if not lost:
-        output.say("no step was followed: floats of 8 bits or more in tiles are")
-        return
-    output.say("error that each step adds, root mean square in ULP (rounding alone costs 0.29)")
+    steps = list(lost[0].ulp)
     table = Table(box=None, pad_edge=False)
-    for name in (*STEPS, "bits", "followed"):
+    for name in (*steps, "bits", "followed"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("most", no_wrap=True)
     table.add_column("tile", no_wrap=True)
     for one in sorted(lost, key=lambda one: -one.ulp[one.most])[:rows]:
-        cells = [f"{one.ulp[step]:.3g}" for step in STEPS]
+        cells = [f"{one.ulp[step]:.3g}" for step in steps]
         most = one.most if one.ulp[one.most] else ""
         where = ", ".join(str(n) for n in one.tile.values())
         table.add_row(*cells, f"{one.bits:.1f}", f"{one.followed:.0%}", most, f"({where})")
     Console(width=_WIDTH, highlight=False).print(table)
-    for step, place in (result.places or {}).items():
-        if any(one.ulp[step] for one in lost):
-            output.say(f"{step}: {place}")
 
 
 def _show_first(result: Measured) -> None:

@@ -47,6 +47,9 @@ _SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range
 _ZEROS, _INT32_SM, _INT8_COMP, _LO16_ONLY, _HI16_ONLY = 11, 12, 13, 14, 15
 _INT32_ALL = 10
 FP16, BF16, FP32 = FLOATS = _FP16, _BF16, _FP32
+INT32, INT32_SM = WHOLE = _INT32, _INT32_SM  # all 32 bits
+UINT16 = _UINT16
+HALF_ONLY = _LO16_ONLY, _HI16_ONLY  # the other half of the register stays
 _AS_BF16 = (formats.FP32, formats.TF32, formats.BF16, formats.BFP8, formats.BFP4, formats.BFP2)
 _IMPLY_BF16 = sum(1 << f for f in (*_AS_BF16, formats.INT32, formats.UINT16))
 _NO_FORMAT = 1 << 12 | 1 << 13
