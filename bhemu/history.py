@@ -88,7 +88,12 @@ def mark_of(tile: TilePart, machine: Runner, last: Mark | None, *, changed: bool
 
 
 class History:
-    """The past of a tile since this object was made (Tile.keep_history)."""
+    """The past of a tile since this object was made (Tile.keep_history).
+
+    hint: what to do where something lies before it.
+    """
+
+    hint = "keep a history from the launch on"
 
     def __init__(self, tile: TilePart, machine: Machine, every: int = EVERY) -> None:
         self._own_tile = weakref.ref(tile)
@@ -221,7 +226,7 @@ class History:
         if not found:
             raise InputError(
                 f"{what} lies before the history, which begins at clock {self.first}",
-                hint="keep a history from the launch on",
+                hint=self.hint,
             )
         return found[-1]
 

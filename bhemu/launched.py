@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import BhemuError, Limit, NoProgress
+from bhemu.program import saved
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from bhemu.machine.stop import Stop
     from bhemu.tile import Tile
 
+_NO_PAST = "a saved state has no past: begin with the program, or with a state saved earlier"
 _HINT = "raise it, or look where it is with bhemu step"
 
 
@@ -73,6 +75,8 @@ class Launched:
             from bhemu.chip_history import ChipHistory
 
             ChipHistory(self.tile, self.chip)
+        if self.program.kind == saved.KIND:
+            self.tile.history.hint = _NO_PAST
 
     def check(self) -> list[OutputResult]:
         """The outputs: saved, compared."""

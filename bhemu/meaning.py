@@ -40,8 +40,11 @@ GPRS: tuple[dict[int, str], ...] = (
 )
 """What tt-llk calls the GPRs of the threads (unpack, math, pack)."""
 
-_SEMAPHORES = {0: "FPU_SFPU", 1: "MATH_PACK", 2: "UNPACK_TO_DEST", 3: "UNPACK_OPERAND_SYNC"}
-_SEMAPHORES |= {4: "PACK_DONE", 5: "UNPACK_SYNC", 6: "UNPACK_MATH_DONE", 7: "MATH_DONE"}
+SEMAPHORES = (
+    *("FPU_SFPU", "MATH_PACK", "UNPACK_TO_DEST", "UNPACK_OPERAND_SYNC"),
+    *("PACK_DONE", "UNPACK_SYNC", "UNPACK_MATH_DONE", "MATH_DONE"),
+)
+"""What tt-llk calls the eight semaphores."""
 
 
 def gpr_name(thread: int | None, index: int) -> str:
@@ -63,7 +66,7 @@ def _held(mask: int) -> str:
 
 def _semaphores(mask: int) -> str:
     numbers = [i for i in range(8) if mask >> i & 1]
-    return ", ".join(f"semaphore {i} ({_SEMAPHORES[i]})" for i in numbers) or "no semaphore"
+    return ", ".join(f"semaphore {i} ({SEMAPHORES[i]})" for i in numbers) or "no semaphore"
 
 
 def _fields(names: list[str], otherwise: str) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bhemu.launched import Ended
     from bhemu.why.check import Context
     from bhemu.why.findings import Finding
+    from bhemu.why.saved_state import Told
 
 
 @click.command("why")
@@ -31,12 +32,15 @@ def command(**values: Any) -> int:
     change of a place, who made it, from which line.
     Without a PLACE: the error or hang that ended the run, the first wrong element of each output,
     and what the checks find that fit (docs/why.md lists them; bhemu run --check runs any of them).
+    Of a saved state, which has no past: the error or hang, and what stands in the state.
     Exit code 0 when nothing is wrong, 1 when something is; with a PLACE always 0.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.target import Target
+        from bhemu.program import saved
+        from bhemu.why import saved_state
 
         target = Target(chosen, progress)
         if target.chip is None or values["place"] is not None:
@@ -45,7 +49,10 @@ def command(**values: Any) -> int:
         ended = target.finish()
     if values["place"] is not None:
         return _place(target, values["local"], values["place"])
-    return show(findings(target, progress, ended), chosen.as_json)
+    found = findings(target, progress, ended)
+    if chosen.program.kind != saved.KIND:
+        return show(found, chosen.as_json)
+    return show(found, chosen.as_json, saved_state.told(target, found))
 
 
 def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
@@ -55,16 +62,19 @@ def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
     return asking.context(target, ended, progress.say)
 
 
-def show(found: "list[Finding]", as_json: bool) -> int:
-    """Print findings; the exit code."""
+def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> int:
+    """Print findings, and what a saved state tells besides; the exit code."""
     if as_json:
-        output.say(json.dumps({"findings": [one.as_dict() for one in found]}, indent=2))
+        shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
+        output.say(json.dumps(shown | (told.as_dict() if told else {}), indent=2))
         return EXIT_DIFFERS if found else EXIT_OK
     for one in found:
         for line in one.lines():
             output.say(line)
     if not found:
         output.say("nothing is wrong with this run: it ended, and no output differs")
+    for line in told.lines() if told else ():
+        output.say(line)
     return EXIT_DIFFERS if found else EXIT_OK
 
 

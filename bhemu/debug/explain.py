@@ -24,7 +24,7 @@ from bhemu.devices.bus.naming import (
     thread_fields_at,
 )
 from bhemu.errors import InputError
-from bhemu.meaning import BLOCKS, CONDITIONS, GPRS, meaning
+from bhemu.meaning import BLOCKS, CONDITIONS, GPRS, SEMAPHORES, meaning
 from bhemu.names import registers
 from bhemu.riscv import csr
 from bhemu.riscv.disasm import disassemble as riscv_text
@@ -96,6 +96,7 @@ def _all_names() -> tuple[str, ...]:
     state = [one.name for one in views.NAMED]
     streams = STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
+    known = (*known, *SEMAPHORES)
     return tuple(dict.fromkeys(known))
 
 
@@ -229,6 +230,19 @@ def _state(name: str) -> Iterator[Explanation]:
             yield Explanation("state", one.name, (one.doc, f"shown by {shown}"))
 
 
+def _semaphore(name: str) -> Iterator[Explanation]:
+    """What tt-llk calls a semaphore, also as semaphore::NAME and as SEMAPHORE_NAME."""
+    wanted = name.upper().removeprefix("P_").removeprefix("SEMAPHORE").lstrip(":_")
+    for i, known in enumerate(SEMAPHORES):
+        if wanted == known:
+            lines = (
+                f"semaphore {i} of a tile, as tt-llk uses it; sem_sel = {1 << i:#x} in SEMINIT,"
+                " SEMPOST, SEMGET and SEMWAIT",
+                f"watch sem:{i} in step; bhemu dump PROGRAM sem",
+            )
+            yield Explanation("a semaphore", known, lines)
+
+
 def _other(name: str) -> Iterator[Explanation]:
     wanted = name.upper()
     for code, known in formats.NAMES.items():
@@ -250,7 +264,7 @@ def _other(name: str) -> Iterator[Explanation]:
                 yield Explanation("a Tensix GPR", known, (about,))
 
 
-_LOOKS = (_instruction, _field, _register, _rule, _state, _other)
+_LOOKS = (_instruction, _field, _register, _rule, _state, _semaphore, _other)
 
 
 # Sources

@@ -121,7 +121,7 @@ class Value:
         """A member of a structure."""
         if self.type is None or self.type.kind != "record":
             text = "its type is not known" if self.type is None else f"{self.type} has no members"
-            raise InputError(f".{name}: {text}", hint="info source says what DWARF there is")
+            raise InputError(f".{name}: {text}", hint=self._untyped())
         members = {member.name: member for member in self.type.members}
         if name not in members:
             near = did_you_mean(name, members)
@@ -133,6 +133,15 @@ class Value:
             return Value(self.read(address, readable(one.type) or 4), one.type, address, self.read)
         return Value(slice_of(one, self.raw), one.type, address, self.read)
 
+    def _untyped(self) -> str:
+        """How to look at what has no type."""
+        if self.type is not None or self.address is None:
+            return "info source says what DWARF there is"
+        return (
+            f"x/4x {self.address:#x} shows its words; compilers write no type for a variable that"
+            " is only declared (extern)"
+        )
+
     def element(self, index: int) -> Value:
         """An element of an array, or of what a pointer points to."""
         if self.type is not None and self.type.kind == "array" and self.address is not None:
@@ -140,7 +149,7 @@ class Value:
         if self.type is not None and self.type.kind == "pointer":
             return self._pointed(self.integer, self.type.target, index)
         text = "its type is not known" if self.type is None else f"{self.type} has no elements"
-        raise InputError(text)
+        raise InputError(text, hint=self._untyped())
 
     def pointed(self) -> Value:
         """What it points to; a number points to a word."""

@@ -145,8 +145,8 @@ def _semaphore(agents: Agents, t: int, zero: bool) -> Wait:
     i = (waited or selected)[0]
     shown = ", ".join(f"semaphore {k} = {int(s.sem[k])}, max {int(s.sem_max[k])}" for k in waited)
     reason = f"semaphore {i} to " + ("become non-zero" if zero else "fall below its maximum")
-    releasers = _semaphore_releasers(agents, i, zero)
-    return Wait(_semaphore_resource(s, i), reason, shown, releasers, history=_touched(agents, i))
+    releasers = semaphore_releasers(agents, i, zero)
+    return Wait(_semaphore_resource(s, i), reason, shown, releasers, history=touched(agents, i))
 
 
 def _semaphore_resource(s: Any, i: int) -> Resource:
@@ -154,7 +154,7 @@ def _semaphore_resource(s: Any, i: int) -> Resource:
     return Resource("semaphore", numbers)
 
 
-def _semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
+def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
     """Who posts (zero) or takes; only when nobody does, who initialises it to the same effect."""
     moves, sets = (
         (Kind.POSTS, Kind.SETS_ABOVE_ZERO) if zero else (Kind.TAKES, Kind.SETS_BELOW_MAXIMUM)
@@ -171,7 +171,7 @@ def _semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
     return found or agents.by_words(Effect(sets, i))
 
 
-def _touched(agents: Agents, i: int) -> str:
+def touched(agents: Agents, i: int) -> str:
     """Who posted and took semaphore `i` last."""
     s, parts = agents.s, []
     for taken, verb in enumerate(("posted", "taken")):
@@ -318,10 +318,10 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
     numbers = {"address": at} | ({} if poll.value is None else {"value": poll.value})
     if at in _SEMAPHORES and 1 <= c <= 3:
         i = (at - _SEMAPHORES.start) >> 2
-        both = _semaphore_releasers(agents, i, True) + _semaphore_releasers(agents, i, False)
+        both = semaphore_releasers(agents, i, True) + semaphore_releasers(agents, i, False)
         releasers = list({r.who: r for r in both if r.who != mm.CORE_NAMES[c]}.values())
         resource = _semaphore_resource(agents.s, i)
-        return resource, f"semaphore {i} to change", releasers, _touched(agents, i)
+        return resource, f"semaphore {i} to change", releasers, touched(agents, i)
     releasers = agents.by_stores(at, c, poll.size, poll.value)
     if at < mm.L1_SIZE:
         name = f"L1 {_WIDTHS[poll.size]} {at:#x} to change"

@@ -10,7 +10,7 @@ from bhemu.launched import Ended, Launched
 from bhemu.program import saved
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
-from bhemu.why import checks, elsewhere, explained, senders
+from bhemu.why import checks, elsewhere, explained, saved_state, senders
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
@@ -50,7 +50,9 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found += [*unreached(asked, error), *untold(asked, error)]
     if error is None:
         found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
-    if asked.program.kind != saved.KIND:  # which has no past that a check could look at
+    if asked.program.kind == saved.KIND:  # which has no past that a check could look at
+        found += saved_state.stacks(target)
+    else:
         found += checks.findings(asked, checks.fitting(asked))
     return checks.likeliest(explained.ranked(asked, found))
 

@@ -111,7 +111,9 @@ class Chain:
         for low, high, name in self.inputs:
             if low <= span.at < high:
                 return f"{name}, {span.at - low:#x} bytes from its beginning"
-        return "nothing has written it since power-up"
+        first = self._history.first
+        since = f"clock {first}, where the history begins" if first else "power-up"
+        return f"nothing has written it since {since}"
 
     def _causes(
         self, change: Change, found: tuple[Span, ...]

@@ -1,9 +1,15 @@
 """A saved state as a program: run, step and why begin there."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 import bhemu as package
 from bhemu import Program
+from bhemu.launched import Launched
+from bhemu.why import saved_state
+from bhemu.why.checks.stack import data_end
 
 ELFS = Path(package.__file__).parent.parent / "elfs"
 EXPECTED = f"{ELFS}/add1/expected.npy@0xC0000:bf16"
@@ -35,6 +41,64 @@ def test_a_saved_hang_is_told_again_and_why_finds_it(bhemu, tmp_path) -> None:
     assert "checking" not in result.stderr
     result = bhemu("run", state, "--check", "all")
     assert result.exit_code == 2 and "a saved state has none" in result.stderr
+
+
+def test_a_saved_hang_tells_what_stands_in_it_and_what_it_cannot(bhemu, tmp_path) -> None:
+    state = tmp_path / "hang.npz"
+    assert bhemu("run", ELFS / "hang_cycle", "--save", state).exit_code == 3
+    text = bhemu("why", state).stdout
+    assert "[state] tile (1,2)" in text
+    assert "semaphore 2 (UNPACK_TO_DEST) = 0 of 2; never posted, never taken" in text
+    assert "not known of a saved state: who wrote what, races" in text
+    shown = json.loads(bhemu("why", state, "--json").stdout)
+    assert shown["findings"][0]["check"] == "hang"
+    assert shown["state"][0]["tile"] == [1, 2] and len(shown["state"][0]["lines"]) == 2
+    assert shown["not_known"].startswith("not known of a saved state")
+
+
+def test_what_a_state_held_at_first_is_not_said_to_be_of_power_up(bhemu, tmp_path) -> None:
+    state = tmp_path / "half.npz"
+    assert bhemu("run", ELFS / "add1", "--limit", "1500", "--save", state).exit_code == 7
+    result = bhemu("why", state, "0x40004:4")
+    assert "nothing has written it since clock 1500, where the history begins" in result.stdout
+    result = bhemu("step", state, "-x", "goto 5")
+    assert "a saved state has no past: begin with the program" in result.output
+
+
+def saved(folder: Path, name: str) -> Launched:
+    """A program of elfs/ where it ended, saved and launched again."""
+    state = folder / f"{name}.npz"
+    target = Launched(Program.load(ELFS / name))
+    target.finish()
+    (target.tile if target.chip is None else target.chip).snapshot().save(state)
+    return Launched(Program.load(state))
+
+
+@pytest.mark.parametrize("name", ["add1", "matmul", "add1_chip", "hang_flag"])
+def test_stacks_of_right_programs_are_not_suspected(tmp_path, name) -> None:
+    assert saved_state.stacks(saved(tmp_path, name)) == []
+
+
+def test_a_stack_that_stands_in_data_is_found(tmp_path) -> None:
+    target = saved(tmp_path, "add1")
+    core = target.tile.core["trisc1"]
+    target.tile.state.regs[core.index, 2] = data_end(core) - 4
+    (found,) = saved_state.stacks(target)
+    assert found.check == "stack" and found.culprit["core"] == "trisc1"
+    assert "within its data, which end at 0xffb00004" in found.text
+
+
+def test_buffers_banks_and_semaphores_of_a_state_are_told(tmp_path) -> None:
+    target = saved(tmp_path, "add1")
+    s = target.tile.state
+    target.tile.write32(0xFFB40000 + 0x1000 * 16 + 4 * 10, 3)
+    target.tile.write32(0xFFB40000 + 0x1000 * 16 + 4 * 8, 1)
+    s.src_valid[1, 1], s.sem[4], s.sem_max[4] = 1, 2, 2
+    ((_, lines),) = saved_state.told(target).tiles.items()
+    text = "\n".join(lines)
+    assert "circular buffer 16: 3 pages announced, 1 given back: 2 in it" in text
+    assert "SrcB: bank 1 belongs to the matrix unit" in text
+    assert "semaphore 4 (PACK_DONE) = 2 of 2, nobody can take it any more" in text
 
 
 def test_another_error_stays_what_stopped_the_state(bhemu, tmp_path, write) -> None:

@@ -90,3 +90,16 @@ def test_a_number_of_more_than_32_bits_is_refused() -> None:
 def test_state_with_an_index_is_that_state() -> None:
     assert explain("sem:1") == explain("sem")
     assert [one.kind for one in explain("stream:8:10")] == ["state"]
+
+
+@pytest.mark.parametrize("name", ["MATH_PACK", "semaphore::MATH_PACK", "SEMAPHORE_MATH_PACK"])
+def test_semaphores_have_the_names_that_kernels_give_them(name: str) -> None:
+    (found,) = explain(name)
+    assert (found.kind, found.name) == ("a semaphore", "MATH_PACK")
+    assert "semaphore 1 " in found.lines[0] and "sem_sel = 0x2" in found.lines[0]
+
+
+def test_a_misspelt_semaphore_is_suggested() -> None:
+    with pytest.raises(InputError) as caught:
+        explain("UNPACK_SYNK")
+    assert "UNPACK_SYNC" in caught.value.hint

@@ -1,0 +1,130 @@
+"""What a saved state tells by itself: a state has no past, so that no check can look at a run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bhemu.hang.release import Agents
+from bhemu.hang.waits import semaphore_releasers, touched
+from bhemu.launched import Launched
+from bhemu.meaning import SEMAPHORES
+from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv.asm import SP
+from bhemu.tensix import streams
+from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tile import Tile
+from bhemu.why.checks.stack import data_end
+from bhemu.why.findings import Finding, merged, place
+from bhemu.why.likelihood import likely
+
+_TILES = 8  # whose state is shown
+_COUNT = 0xFFFF  # counters of circular buffers wrap
+_NOT_KNOWN = (
+    "not known of a saved state: who wrote what, races, barriers, what was never written; for these"
+    " run the program itself (bhemu why PROGRAM), or begin with a state saved earlier"
+    " (bhemu step STATE, then reverse-continue, or why PLACE)"
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What stands in a state, by tile, and what cannot be known of it."""
+
+    tiles: dict[tuple[int, int], list[str]]
+    more: int
+    not_known: str = _NOT_KNOWN
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        shown = [{"tile": list(xy), "lines": lines} for xy, lines in self.tiles.items()]
+        return {"state": shown, "not_known": self.not_known}
+
+    def lines(self) -> Iterator[str]:
+        """As text."""
+        for (x, y), lines in self.tiles.items():
+            yield f"[state] tile ({x},{y})"
+            yield from (f"  {line}" for line in lines)
+        if self.more:
+            yield f"[state] {self.more} more tiles (bhemu step STATE --tile x,y; where, dump)"
+        yield self.not_known
+
+
+def told(target: Launched, found: Iterable[Finding] = ()) -> Told:
+    """Semaphores, circular buffers and banks of tiles that have used them, or that are named."""
+    named = {tuple(one.culprit.get("tile") or ()) for one in found}
+    used = [tile for tile in target.tiles if tile.xy in named or _used(tile)]
+    first = sorted(used, key=lambda tile: tile.xy not in named)[:_TILES]
+    return Told({tile.xy: [*_standing(tile)] for tile in first}, len(used) - len(first))
+
+
+def _used(tile: Tile) -> bool:
+    s = tile.state
+    counts = s.stream[:, [streams.REMOTE_DEST_BUF_SIZE, streams.REMOTE_DEST_BUF_START]]
+    return bool(s.sem.any() or s.sem_by.any() or s.src_valid.any() or counts.any())
+
+
+def _standing(tile: Tile) -> Iterator[str]:
+    yield from _semaphores(tile)
+    yield from _buffers(tile)
+    yield from _banks(tile)
+
+
+def _semaphores(tile: Tile) -> Iterator[str]:
+    """Those that somebody has set up or used; who can still change them, where any thread waits."""
+    s, agents = tile.state, Agents(tile, ())
+    for i, name in enumerate(SEMAPHORES):
+        value, most = int(s.sem[i]), int(s.sem_max[i])
+        if not (value or most or s.sem_by[i].any()):
+            continue
+        text = f"semaphore {i} ({name}) = {value} of {most}"
+        for zero, verb in ((True, "post"), (False, "take")):
+            if (value == 0) == zero and not semaphore_releasers(agents, i, zero):
+                text += f", nobody can {verb} it any more"
+        yield f"{text}; {touched(agents, i).partition(' was ')[2]}"
+
+
+def _buffers(tile: Tile) -> Iterator[str]:
+    """Counters of pages that kernels keep in the streams."""
+    s = tile.state
+    for stream in range(streams.STREAMS):
+        received = int(s.stream[stream, streams.REMOTE_DEST_BUF_SIZE])
+        acked = int(s.stream[stream, streams.REMOTE_DEST_BUF_START])
+        if received or acked:
+            left = (received - acked) & _COUNT
+            yield (
+                f"circular buffer {stream}: {received} pages announced, {acked} given back:"
+                f" {left} in it"
+            )
+
+
+def _banks(tile: Tile) -> Iterator[str]:
+    """Banks of SrcA and SrcB that the matrix unit has not given back."""
+    s = tile.state
+    for which, name in ((SRCA, "SrcA"), (SRCB, "SrcB")):
+        held = [bank for bank in range(2) if s.src_valid[which, bank]]
+        if held:
+            banks = " and ".join(str(bank) for bank in held)
+            reads, writes = int(s.matrix_bank[which]) & 1, int(s.unpack_bank[which]) & 1
+            yield (
+                f"{name}: bank {banks} belongs to the matrix unit, which reads bank {reads} next;"
+                f" unpacker {which} writes bank {writes} next"
+            )
+
+
+def stacks(target: Launched) -> list[Finding]:
+    """Cores whose sp stands within the data of their own memory."""
+    return merged([_stack(tile, target.clock) for tile in target.tiles])
+
+
+def _stack(tile: Tile, clock: int) -> Iterator[Finding]:
+    for core in tile.core.values():
+        sp, end = int(core.regs[SP]), data_end(core)
+        top = LOCAL_BASE + LOCAL_SIZES[core.index]
+        if core.state == "reset" or end >= top:  # its ELF counts the stack among the data
+            continue
+        if not LOCAL_BASE <= sp < end:
+            continue
+        text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
+        who, victim = place(core.where(), clock, tile), {"core": core.name}
+        advice = "use less of it: smaller arrays, no deep recursion; or move data to L1"
+        yield Finding("stack", "error", text, who, victim, (), advice, likely("stack"))
