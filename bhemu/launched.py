@@ -9,7 +9,7 @@ from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.program import saved
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.specs import OutputSpec, Program
+from bhemu.program.specs import FirmwareSpec, OutputSpec, Program
 
 if TYPE_CHECKING:
     from bhemu.chip import Chip
@@ -65,7 +65,23 @@ class Launched:
             stop = self.run()
             return Ended(stop, self.unfinished(stop))
         except BhemuError as error:
+            if isinstance(error, NoProgress) and self.program.firmware is not None:
+                self._set_firmware_apart(error, self.program.firmware)
             return Ended(stop, error)
+
+    def _set_firmware_apart(self, error: NoProgress, firmware: FirmwareSpec) -> None:
+        """Cores that wait for the next kernel in firmware explain no hang."""
+        from bhemu.hang.waitgraph import Waiter, set_idle_apart
+
+        paths = {str(path) for path in firmware.elfs.values()}
+        tiles = {str(list(tile.xy)): tile for tile in self.tiles}
+
+        def is_idle(waiter: Waiter) -> bool:
+            tile, pc = tiles.get(str(waiter.where.get("tile"))), waiter.where.get("pc")
+            ranges = () if tile is None or "thread" in waiter.where else tile.ranges
+            return any(low <= int(str(pc)) < high and path in paths for low, high, path in ranges)
+
+        set_idle_apart(error, is_idle)
 
     def keep_history(self) -> None:
         """The tile that is looked at can be stepped, forwards and back; before it runs."""

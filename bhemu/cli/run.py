@@ -93,8 +93,10 @@ def _found(
     if checks is None:
         return None
     from bhemu.why import checks as known
+    from bhemu.why.kernel_lines import of_kernels
 
-    return known.findings(context(target, progress, ended), checks)
+    asked = context(target, progress, ended)
+    return of_kernels(asked, known.findings(asked, checks))
 
 
 def _code(stop: "Stop | None", results: "list[OutputResult]") -> int:

@@ -1,7 +1,7 @@
 """Who waits for whom: blocked cores and threads, cores that poll, and the cycle they form."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 
 from bhemu.errors import NoProgress
 from bhemu.hang import waits
@@ -92,6 +92,18 @@ class WaitGraph:
             "cycle": list(self.cycle),
             "text": str(self).splitlines(),
         }
+
+
+def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None:
+    """Those that wait in firmware come to the hint, where others wait in kernels."""
+    graph = error.graph
+    if not isinstance(graph, WaitGraph):
+        return
+    idle = [waiter.who for waiter in graph.waiters if is_idle(waiter)]
+    at_work = tuple(waiter for waiter in graph.waiters if waiter.who not in idle)
+    if at_work and idle:
+        error.graph = replace(graph, waiters=at_work)
+        error.hint = f"{error.hint}; in firmware: {', '.join(idle)}"
 
 
 def _shown(alike: list[Waiter]) -> list[str]:

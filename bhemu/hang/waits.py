@@ -331,7 +331,8 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         releasers += agents.by_words(Effect(Kind.STORES, at))
         numbers |= {"stream": stream, "register": register}
         role = STREAM_ROLES.get(register)
-        of = f" ({role}; in tt-metal of circular buffer {stream})" if role else ""
+        older = f", in older builds {stream - 8}" if stream >= 8 else ""
+        of = f" ({role}; in tt-metal of circular buffer {stream}{older})" if role else ""
         name = f"register {register} of stream {stream}{of} to change"
         return Resource("stream", numbers), name, releasers, ""
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError, NoProgress
-from bhemu.hang.waitgraph import WaitGraph
+from bhemu.hang.waitgraph import set_idle_apart
 from bhemu.memmap import L1_SIZE
 from bhemu.parts import CorePart, TilePart
 from bhemu.program import elf, files
@@ -123,14 +123,7 @@ class Names:
 
     def shorten(self, error: NoProgress) -> None:
         """Cores that wait in firmware come to the hint where others wait in kernels."""
-        graph = error.graph
-        if not isinstance(graph, WaitGraph):
-            return
-        kernels = [waiter for waiter in graph.waiters if self._in_kernel(waiter.where)]
-        idle = [waiter.who for waiter in graph.waiters if waiter not in kernels]
-        if kernels and idle:
-            error.graph = dataclasses.replace(graph, waiters=tuple(kernels))
-            error.hint = f"{error.hint}; in firmware: {', '.join(idle)}"
+        set_idle_apart(error, lambda waiter: not self._in_kernel(waiter.where))
 
     def _in_kernel(self, where: Mapping[str, object]) -> bool:
         """Whether a place is in the code of a kernel, or in nothing that is known."""

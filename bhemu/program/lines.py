@@ -7,7 +7,7 @@ so an ELF linked with --emit-relocs is read like any other.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from bhemu import limits
@@ -17,7 +17,7 @@ from bhemu.text import printable
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
 _CONST_ADD_PC, _FIXED_ADVANCE_PC = 8, 9
 _END_SEQUENCE, _SET_ADDRESS = 1, 2
-_PATH = 1  # DW_LNCT_path
+_PATH, _FOLDER = 1, 2  # DW_LNCT_path, DW_LNCT_directory_index
 _LONGEST_LEB = 10
 _LONGEST_FILE = 255
 _FIXED = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16}  # DW_FORM_data1 .. data16
@@ -33,6 +33,16 @@ class Row(NamedTuple):
     hi: int
     file: str
     line: int
+
+
+class File(NamedTuple):
+    """A file of source, by its name without folders; `folder` as the compiler was given it."""
+
+    name: str
+    folder: str
+
+
+_UNKNOWN = File("?", "")
 
 
 class _Budget:
@@ -94,13 +104,13 @@ class _Reader:
 
 
 class _Unit(NamedTuple):
-    """What the header of a line program says; `file` gives the name of a file register's value."""
+    """What the header of a line program says; `files`: by the value of the file register."""
 
     step: int
     line_base: int
     line_range: int
     lengths: bytes
-    file: Callable[[int], str]
+    files: list[File]
 
 
 def rows(data: bytes, table: list[Section]) -> list[Row] | None:
@@ -108,6 +118,22 @@ def rows(data: bytes, table: list[Section]) -> list[Row] | None:
 
     InputError beyond a limit.
     """
+    budget = _Budget()
+    found = _units(data, table, budget)
+    return None if found is None else sorted(row for one in found for row in _run(*one, budget))
+
+
+def files(data: bytes, table: list[Section]) -> frozenset[File]:
+    """The files that the line programs name, those without code too; errors as of `rows`."""
+    return frozenset(
+        file for _, unit in _units(data, table, _Budget()) or () for file in unit.files
+    )
+
+
+def _units(
+    data: bytes, table: list[Section], budget: _Budget
+) -> Iterator[tuple[_Reader, _Unit]] | None:
+    """Each line program, to be read from its first opcode on, and what its header says."""
     line = _contents(data, table, "line")
     if line is None:
         return None
@@ -115,14 +141,17 @@ def rows(data: bytes, table: list[Section]) -> list[Row] | None:
         _LINE_STRP: _contents(data, table, "line_str") or b"",
         _STRP: _contents(data, table, "str") or b"",
     }
-    budget = _Budget()
-    found: list[Row] = []
+    return _headers(line, strings, budget)
+
+
+def _headers(
+    line: bytes, strings: dict[int, bytes], budget: _Budget
+) -> Iterator[tuple[_Reader, _Unit]]:
     at = 0
     while at + 4 <= len(line):
         budget.take()
         at, unit = _unit(line, at)
-        found += _unit_rows(unit, strings, budget)
-    return sorted(found)
+        yield _header(unit, strings, budget)
 
 
 def _contents(data: bytes, table: list[Section], name: str) -> bytes | None:
@@ -167,9 +196,9 @@ def _unit(line: bytes, at: int) -> tuple[int, tuple[_Reader, int]]:
     return end, (_Reader(line, reader.at, end), wide)
 
 
-def _unit_rows(
+def _header(
     unit: tuple[_Reader, int], strings: dict[int, bytes], budget: _Budget
-) -> Iterator[Row]:
+) -> tuple[_Reader, _Unit]:
     reader, wide = unit
     version = reader.take(2)
     if not 2 <= version <= 5:
@@ -192,49 +221,52 @@ def _unit_rows(
     if not span:
         raise DamagedError("a line program with a line range of 0")
     reader.at = program
-    return _run(reader, _Unit(step, base, span, lengths, named), budget)
+    return reader, _Unit(step, base, span, lengths, named)
 
 
-def _shown(raw: bytes) -> str:
-    """The name without folders."""
-    return printable(raw.rpartition(b"/")[2][:_LONGEST_FILE].decode(errors="replace")) or "?"
+def _file(folder: bytes, raw: bytes) -> File:
+    path = raw if raw.startswith(b"/") else folder + b"/" + raw
+    above, _, name = path[-LONGEST_NAME:].rpartition(b"/")
+    shown = printable(name[:_LONGEST_FILE].decode(errors="replace")) or "?"
+    return File(shown, above.decode(errors="replace"))
 
 
-def _names_2(reader: _Reader, budget: _Budget) -> Callable[[int], str]:
-    """Names of DWARF 2 to 4: files count from 1."""
-    while reader.string():
+def _names_2(reader: _Reader, budget: _Budget) -> list[File]:
+    """Names of DWARF 2 to 4: files count from 1, folders too; 0 is that of the compiler."""
+    folders = [b""]
+    while folder := reader.string():
         budget.take()
-    names: list[bytes] = []
+        folders.append(folder)
+    found = [_UNKNOWN]
     while name := reader.string():
         budget.take()
-        names.append(name)
-        for _ in range(3):
+        k = reader.uleb()
+        found.append(_file(folders[k] if k < len(folders) else b"", name))
+        for _ in range(2):
             reader.uleb()
-    return lambda i: _shown(names[i - 1]) if 1 <= i <= len(names) else "?"
+    return found
 
 
-def _names_5(
-    reader: _Reader, wide: int, strings: dict[int, bytes], budget: _Budget
-) -> Callable[[int], str]:
+def _names_5(reader: _Reader, wide: int, strings: dict[int, bytes], budget: _Budget) -> list[File]:
     """Names of DWARF 5: files count from 0; a name may lie in another section."""
-    _table_5(reader, wide, budget)  # the folders
+    folders = _table_5(reader, wide, budget)
     places = _table_5(reader, wide, budget)
 
-    def name(i: int) -> str:
-        if not i < len(places):
-            return "?"
-        held, form = places[i]
+    def text(held: bytes | int, form: int) -> bytes:
         if isinstance(held, bytes):
-            return _shown(held)
-        text = strings.get(form, b"")
-        end = text.find(b"\0", held, held + LONGEST_NAME)
-        return _shown(text[held : end if end >= 0 else held + LONGEST_NAME])
+            return held
+        section = strings.get(form, b"")
+        end = section.find(b"\0", held, held + LONGEST_NAME)
+        return section[held : end if end >= 0 else held + LONGEST_NAME]
 
-    return name
+    above = [text(held, form) for held, form, _ in folders]
+    return [
+        _file(above[k] if k < len(above) else b"", text(held, form)) for held, form, k in places
+    ]
 
 
-def _table_5(reader: _Reader, wide: int, budget: _Budget) -> list[tuple[bytes | int, int]]:
-    """(name or its offset, form) of every entry of a table of folders or files."""
+def _table_5(reader: _Reader, wide: int, budget: _Budget) -> list[tuple[bytes | int, int, int]]:
+    """(name or its offset, form, number of its folder) of all in a table of folders or files."""
     formats = [(reader.uleb(), reader.uleb()) for _ in range(reader.take(1))]
     count = reader.uleb()
     if not formats:
@@ -243,11 +275,14 @@ def _table_5(reader: _Reader, wide: int, budget: _Budget) -> list[tuple[bytes | 
     found = []
     for _ in range(count):
         path: tuple[bytes | int, int] = (b"", _STRING)
+        folder = 0
         for content, form in formats:
             value = _value(reader, form, wide)
             if content == _PATH:
                 path = (value, form)
-        found.append(path)
+            elif content == _FOLDER and isinstance(value, int):
+                folder = value
+        found.append((*path, folder))
     return found
 
 
@@ -262,14 +297,12 @@ def _value(reader: _Reader, form: int, wide: int) -> bytes | int:
         reader.skip(reader.uleb())
         return 0
     if form in _FIXED:
-        reader.skip(_FIXED[form])
-        return 0
+        return reader.take(_FIXED[form])
     raise DamagedError(f"a name of form {form:#x}")
 
 
 def _run(reader: _Reader, unit: _Unit, budget: _Budget) -> Iterator[Row]:
     """The rows of a line program: each reaches to the next one of its sequence."""
-    names: dict[int, str] = {}
     first = len(unit.lengths) + 1
     address, file, line = 0, 1, 1
     last: tuple[int, int, int] | None = None
@@ -295,9 +328,8 @@ def _run(reader: _Reader, unit: _Unit, budget: _Budget) -> Iterator[Row]:
             address, file, line = _standard(reader, unit, opcode, (address, file, line))
             continue
         if last is not None and address > last[0]:
-            if last[1] not in names:
-                names[last[1]] = unit.file(last[1])
-            yield Row(last[0], address, names[last[1]], last[2])
+            held = unit.files[last[1]] if last[1] < len(unit.files) else _UNKNOWN
+            yield Row(last[0], address, held.name, last[2])
         last = None if ended else (address, file, line)
         if ended:
             address, file, line = 0, 1, 1

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from bhemu.program.dwarf import Debug, Inlined
 _TYPE_ORDER = {"STT_FUNC": 0, "STT_OBJECT": 1, "STT_NOTYPE": 2}
 # What a compiler adds to the name of a static that it kept apart or specialised.
 _CLONE = re.compile(r"(?:\.(?:lto_priv|constprop|isra|llvm|__uniq)(?:\.[0-9]+)?)+")
+# Folders of tt-metal and tt-llk that kernels include from.
+_LIBRARY = re.compile(r"/tt_metal/(hw|tt-llk|hostdevcommon|api)/|/tt_llk_|/kernel_lib(/|$)|/sfpi/")
 _MOST_SUGGESTED_FROM = 10_000
 
 
@@ -156,6 +159,17 @@ class Symbols:
     def rows(self) -> list[lines.Row]:
         """The line table in the order of addresses, which are those of linking."""
         return self._lines[0]
+
+    @cached_property
+    def library(self) -> frozenset[str]:
+        """Names of the files that tt-metal or tt-llk has and kernels include."""
+        folders: dict[str, list[str]] = defaultdict(list)
+        with suppress(InputError, elf.DamagedError):
+            for file in lines.files(self.data, elf.sections(self.data, self.path)):
+                folders[file.name].append(file.folder)
+        return frozenset(
+            name for name, several in folders.items() if all(map(_LIBRARY.search, several))
+        )
 
     @cached_property
     def _table(self) -> tuple[list[elf.Symbol], list[elf.Section]]:

@@ -14,7 +14,9 @@ from bhemu.why import checks, elsewhere, explained, saved_state, senders
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
+from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.overwritten import overwritten
+from bhemu.why.unreleased import unreleased
 from bhemu.why.untold import untold
 
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -47,14 +49,14 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += of_other_waits(error, found[0], target.clock)
     if tile is not None:
         found += overwritten(tile, error)
-    found += [*unreached(asked, error), *untold(asked, error)]
+    found += [*unreached(asked, error), *untold(asked, error), *unreleased(asked, error)]
     if error is None:
         found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
         found += checks.findings(asked, checks.fitting(asked))
-    return checks.likeliest(explained.ranked(asked, found))
+    return of_kernels(asked, checks.likeliest(explained.ranked(asked, found)))
 
 
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> Finding:

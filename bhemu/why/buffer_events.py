@@ -1,6 +1,6 @@
 """What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,10 @@ from bhemu.tile import Tile
 from bhemu.why.requests import Requests
 from bhemu.why.walk import MOST
 
-_FIRST_STREAM, _STREAM = 8, 0x1000
-_ACKED, _RECEIVED = 4 * REMOTE_DEST_BUF_START, 4 * REMOTE_DEST_BUF_SIZE
+_STREAM = 0x1000  # bytes of the registers of one
+_FIRST_STREAMS = (0, 8)  # which stream counts buffer 0: tt-metal's builds have either
+COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
+COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Event:
     pc: int
     kind: str  # "received", "acked", "writes", "reads"
     low: int  # or the new count
-    high: int = 0
+    high: int = 0  # of a count the stream
     clock: int | None = None
 
     @property
@@ -101,8 +103,16 @@ class Recorder:
 
 
 def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
-    """A store to a counter of a buffer: `high` is the buffer's number."""
+    """A store to a counter of a buffer."""
     stream, offset = divmod(address - mm.OVERLAY_BASE, _STREAM)
-    kinds = {_ACKED: "acked", _RECEIVED: "received"}
-    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and offset in kinds:
-        yield Event(core, thread, pc, kinds[offset], value & 0xFFFF, stream - _FIRST_STREAM)
+    kind = COUNT_REGISTERS.get(offset >> 2)
+    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and kind and not offset & 3:
+        yield Event(core, thread, pc, kind, value & 0xFFFF, stream)
+
+
+def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | None:
+    """The stream that counts buffer 0 of a build, by what is counted; None: it cannot be told."""
+    counted = {one.high for one in events if one.kind in COUNTS and one.low}
+    fits = {first: sum(one - first in buffers for one in counted) for first in _FIRST_STREAMS}
+    best = [first for first, number in fits.items() if number == max(fits.values())]
+    return best[0] if len(best) == 1 or not counted else None

@@ -11,7 +11,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.report import where_core
 from bhemu.tile import Tile
-from bhemu.why.buffer_events import Event, Recorder
+from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
@@ -130,26 +130,42 @@ def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
     for tile, recorder in zip(tiles, recorders, strict=True):
         events = list(recorder.events())
         code = code_of(tile, tile.log, others)
-        look = _Look(context, part, Lines(tile, code), tile.xy)
-        known = code.words
-        yield from look.at([one for one in events if one.pc in known.get(one.core, ())])
+        first = first_stream(events, [spec.index for spec in part.buffers])
+        if first is not None:
+            own = [one for one in events if one.pc in code.words.get(one.core, ())]
+            look = _Look(context, part, Lines(tile, code), tile.xy, first)
+            yield from look.at([_numbered(one, first) for one in own])
+
+
+def _awaited(error: BhemuError | None, first: int) -> Iterator[tuple[int, str]]:
+    """The buffers, and which of their counts, that somebody waits for in a hang."""
+    for waiter in getattr(getattr(error, "graph", None), "waiters", ()):
+        if waiter.kind == "stream" and waiter.resource.get("register") in COUNT_REGISTERS:
+            kind = COUNT_REGISTERS[waiter.resource["register"]]
+            yield waiter.resource["stream"] - first, kind
+
+
+def _numbered(event: Event, first: int) -> Event:
+    """A count with the number of its buffer in place of its stream's."""
+    return replace(event, high=event.high - first) if event.kind in COUNTS else event
 
 
 class _Look:
     """Follows the events of one tile."""
 
-    def __init__(self, context: Context, part: TileSpec, lines: Lines, xy: XY) -> None:
+    def __init__(self, context: Context, part: TileSpec, lines: Lines, xy: XY, first: int) -> None:
         self._context, self._lines, self._xy = context, lines, xy
         self.buffers = {spec.index: Buffer(spec) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
         self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
+        self._awaited = set(_awaited(context.symptom.error, first))
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
     def at(self, events: Sequence[Event]) -> Iterator[Finding]:
         """The first wrong use of each line."""
         for event in events:
-            if event.kind in ("received", "acked") and event.high in self.buffers:
+            if event.kind in COUNTS and event.high in self.buffers:
                 owners = self.buffers[event.high].owners
                 owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
@@ -167,7 +183,7 @@ class _Look:
                 yield from self._never(buffer)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, tuple[str, str]]]:
-        if event.kind in ("received", "acked"):
+        if event.kind in COUNTS:
             buffer = self.buffers.get(event.high)
             for wrong in () if buffer is None else buffer.counted(event):
                 assert buffer is not None
@@ -179,17 +195,25 @@ class _Look:
                 yield buffer, wrong
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
-        """In a hang: pages that are used again and again and never counted."""
+        """In a hang: pages that are used again and again, or waited for, and never counted."""
         for verb, kind, missing, advice in (
             ("reads", "acked", "and gives none back", "cb_pop_front behind this"),
             ("writes", "received", "and announces none", "cb_push_back behind this"),
         ):
             event = buffer.last.get(verb)
-            begun = buffer.begun.get(verb, [])
+            if event is None or kind in buffer.counters:
+                continue
+            begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            if event is not None and again and kind not in buffer.counters:
+            if again or (buffer.spec.index, kind) in self._awaited:
                 text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
-                yield self._finding(buffer, event, text, advice, outer=True)
+                beside = self._beside(event, kind)
+                yield self._finding(buffer, beside or event, text, advice, outer=True)
+
+    def _beside(self, event: Event, kind: str) -> Event | None:
+        """Where the same core counts pages of another buffer: there one count may be missing."""
+        counts = [one.counters.get(kind) for one in self.buffers.values()]
+        return next((one for one in counts if one is not None and one.core == event.core), None)
 
     def _finding(
         self, buffer: Buffer, event: Event, text: str, advice: str, *, outer: bool = False
@@ -322,8 +346,8 @@ CHECK = Check(
     " there are, or by two cores; that two buffers share bytes; in a hang, that pages are used and"
     " never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
-    " (see barriers); buffers that no [[buffer]] describes; what comes after 150,000 words of a"
-    " tile",
+    " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
+    " of two builds (stream 0 or 8 for buffer 0); what comes after 150,000 words of a tile",
     cost="one more run, in which every Tensix word passes through Python (10 us each)",
     applies=_applies,
     run=_run,
