@@ -16,7 +16,7 @@ from bhemu.why.counts import unreached
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.overwritten import overwritten
-from bhemu.why.unreleased import unreleased
+from bhemu.why.semaphores import taken, unreleased
 from bhemu.why.untold import untold
 
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -50,6 +50,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if tile is not None:
         found += overwritten(tile, error)
     found += [*unreached(asked, error), *untold(asked, error), *unreleased(asked, error)]
+    found += taken(asked, error)
     if error is None:
         found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at

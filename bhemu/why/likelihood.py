@@ -16,6 +16,7 @@ LIKELY = {
     "too early": 96,  # one that is used or written over too early
     "too early, run wrong": 94,  # a value that is wrong explains it as well
     "slot": 96,
+    "not waited for": 96,  # a semaphore that is taken at 0
     "no instruction": 95,  # an error at a word that is none, with its line
     "cure": 95,  # a change that makes the run right, of few
     "race, no schedule ends otherwise": 94,  # a cure explains it as well

@@ -10,7 +10,7 @@ import pytest
 from elf_builder import Elf, Raw, Seg
 from elftools.elf.elffile import ELFFile
 
-from bhemu.program import lines
+from bhemu.program import elf, lines
 from bhemu.program.symbols import Symbols
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,10 +40,39 @@ def test_every_row_is_that_of_a_full_reader(path: Path) -> None:
     assert Symbols(data, "k")._lines == (full_reader(data), "")
 
 
-def unit(program: bytes, files: bytes = b"a.c\0\0\0\0\0", version: int = 4) -> bytes:
-    """A line program of DWARF 4; `files` is the table of files."""
+@pytest.mark.parametrize("path", ELFS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_file_is_that_of_a_full_reader(path: Path) -> None:
+    data = path.read_bytes()
+    wanted = set()
+    dwarf = ELFFile(io.BytesIO(data)).get_dwarf_info(relocate_dwarf_sections=False)
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program["version"] >= 5:
+            folders = [entry.name.decode() for entry in program["include_directory"]]
+        else:
+            folders = ["", *(name.decode() for name in program["include_directory"])]
+        for entry in program["file_entry"]:
+            path = PurePosixPath(folders[entry.dir_index], entry.name.decode())
+            wanted.add((path.name, str(path.parent).removeprefix(".")))
+    found = lines.files(data, elf.sections(data, "k"))
+    assert {(f.name, f.folder) for f in found if f.name != "?"} == wanted
+
+
+def test_headers_of_tt_metal_are_a_library() -> None:
+    files = b"/x/tt_metal/hw/inc/api\0/x/tt_llk_blackhole/llk_lib\0src/lib\0\0"
+    for number, name in ((1, b"cb_api.h"), (2, b"llk_pack.h"), (3, b"own.h"), (0, b"k.cpp")):
+        files += name + bytes([0, number, 0, 0])
+    files += b"both.h\0\1\0\0" + b"both.h\0\3\0\0" + b"\0"
+    made = unit(ADDRESS + b"\x01\x02\x04" + END, files, folders=b"")
+    assert symbols(Raw(".debug_line", made)).library == {"cb_api.h", "llk_pack.h"}
+
+
+def unit(
+    program: bytes, files: bytes = b"a.c\0\0\0\0\0", version: int = 4, folders: bytes = b"\0"
+) -> bytes:
+    """A line program of DWARF 4; `files` is the table of files, behind that of the folders."""
     lengths = bytes([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1])
-    header = struct.pack("<BBBbBB", 1, 1, 1, -5, 14, 13) + lengths + b"\0" + files
+    header = struct.pack("<BBBbBB", 1, 1, 1, -5, 14, 13) + lengths + folders + files
     body = struct.pack("<HI", version, len(header)) + header + program
     return struct.pack("<I", len(body)) + body
 

@@ -1,5 +1,7 @@
 """Edits that add what may be missing: a post, a bank given back, a word of another line."""
 
+import functools
+import operator
 from collections.abc import Iterator
 
 from bhemu.memmap import PC_BUF_BASE
@@ -85,13 +87,21 @@ def edits(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[E
                     yield Edit(core, _after(group, code, *store), text, 2.1 + late)
 
 
+def _selected(words: list[tuple[str, dict[str, int]]], *names: str) -> int:
+    """The semaphores that words of some names select, as bits."""
+    return functools.reduce(
+        operator.or_, (values["sem_sel"] for name, values in words if name in names), 0
+    )
+
+
 def set_up(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[Edit]:
     """SEMINIT of a semaphore that is used and that nobody sets up: next to another, or at first."""
     words = [word for site in sites if pushes(site) for word in site.values]
     known = [(cls.name, cls.operands(word)) for word in words if (cls := decode(word))]
-    done = sum({values["sem_sel"] for name, values in known if name == "SEMINIT"})
+    done = _selected(known, "SEMINIT")
+    moved = _selected(known, "SEMPOST", "SEMGET")  # what is only waited for is another's
     for k in _semaphores(sites):
-        if done >> k & 1:
+        if done >> k & 1 or not moved >> k & 1:
             continue
         begun: dict[int, int] = {}
         for group in groups:

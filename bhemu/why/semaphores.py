@@ -1,4 +1,4 @@
-"""A hang in which a thread waits for a semaphore that its other side never posts, or never takes.
+"""Semaphores that one side never posts or takes, in a hang, or takes without a wait, in an error.
 
 Two threads that hand something to each other wait for the two ends of one semaphore. So who should
 have released it is the thread that waits for the other end, behind the last word of its unit.
@@ -14,6 +14,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.tensix.insn import decode
 from bhemu.tensix.status import DONE
+from bhemu.tensix.units.sync import SEMGET
 from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
@@ -21,6 +22,7 @@ from bhemu.why.likelihood import likely
 from bhemu.why.walk import MOST
 
 _ON_ZERO, _ON_MAX = 1, 2  # wait_sem_cond
+_EMPTY = "SEM-GET-EMPTY"
 _WORKS = ("unpack", "matrix", "vector", "pack")
 _RELEASES = {_ON_ZERO: "SEMPOST", _ON_MAX: "SEMGET"}
 _VERBS = {_ON_ZERO: "posts", _ON_MAX: "takes from"}
@@ -67,23 +69,53 @@ def unreleased(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     ]
     if not waiters:
         return
-    machine = context.launch(engine="compiled")
-    tiles = {tile.xy: _Words(tile) for tile in context.tiles(machine)}
-    context.finish(machine, limit=context.most)
+    words = _executed(context)
     for waiter in waiters:
-        tile = _tile(context, waiter)
-        found = _finding(tile, waiter, tiles[tile.xy].done)
+        xy = tuple(waiter.where["tile"])
+        found = _unreleased(_tile(context, xy), waiter, words[xy])
         if found is not None:
             yield found
             return
 
 
-def _tile(context: Context, waiter: Any) -> Tile:
-    xy = tuple(waiter.where["tile"])
+def taken(context: Context, error: BhemuError | None) -> Iterator[Finding]:
+    """A semaphore that is taken at 0 by a thread that has not waited for it."""
+    where = None if error is None else error.where
+    if error is None or error.rule != _EMPTY or where is None or where.thread is None:
+        return
+    tile = _tile(context, where.tile)
+    done = [one for one in _executed(context)[tile.xy] if one.thread == where.thread]
+    selected = SEMGET.operands(where.word or 0)["sem_sel"]
+    index = next(i for i in range(8) if selected >> i & 1 and not tile.state.sem[i])
+    gets = [n for n, one in enumerate(done) if _is(one, "SEMGET", index)]
+    since = done[gets[-1] + 1 if gets else 0 :]
+    if any(_is(one, "SEMWAIT", index, _ON_ZERO) for one in since):
+        return
+    first = next((one for one in since if _unit(one) in _WORKS), None)
+    who = where if first is None else where_core(tile, first.core, first.pc, thread=first.thread)
+    text = f"T{where.thread} takes from semaphore {index} and does not wait for it before"
+    told = f"{error.message}: the unit of T{where.thread} may use what is not handed over yet"
+    yield Finding(
+        "error", "error", text, place(who, first.clock if first else None, tile),
+        place(where, None, tile), (told,),
+        f"SEMWAIT for semaphore {index} to become non-zero in front of this",
+        likely("not waited for"),
+    )  # fmt: skip
+
+
+def _executed(context: Context) -> dict[Any, list[_Word]]:
+    """The words of all tiles in one more run."""
+    machine = context.launch(engine="compiled")
+    tiles = {tile.xy: _Words(tile) for tile in context.tiles(machine)}
+    context.finish(machine, limit=context.most)
+    return {xy: words.done for xy, words in tiles.items()}
+
+
+def _tile(context: Context, xy: Any) -> Tile:
     return next(tile for tile in context.tiles(context.symptom.machine) if tile.xy == xy)
 
 
-def _finding(tile: Tile, waiter: Any, words: Sequence[_Word]) -> Finding | None:
+def _unreleased(tile: Tile, waiter: Any, words: Sequence[_Word]) -> Finding | None:
     """The last word of the unit of the thread that should have released it."""
     thread, index = int(waiter.where["thread"]), int(waiter.resource["index"])
     waits_for = _ON_MAX if waiter.resource["value"] else _ON_ZERO
