@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,7 +12,9 @@ from bhemu import limits
 from bhemu.text import printable
 
 HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
-_SECTION_SIZE, _SEGMENT_SIZE, _SYMBOL_SIZE = 40, 32, 16
+_SYMBOL = struct.Struct("<IIIBBH")  # thousands of them: pyelftools takes 60 us each
+_SECTION_SIZE, _SEGMENT_SIZE = 40, 32
+_LOCAL = 0  # STB_LOCAL
 
 SHF_ALLOC, SHF_COMPRESSED = 2, 0x800
 SHN_UNDEF, SHN_RESERVED, SHN_ABS = 0, 0xFF00, 0xFFF1
@@ -147,13 +149,14 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
         raise DamagedError(f"section .symtab is of type {section.kind}")
     if not section.link < len(table) or table[section.link].kind != "SHT_STRTAB":
         raise DamagedError("the symbols have no names")
-    count = len(section.bytes_of(data)) // _SYMBOL_SIZE
+    count = len(section.bytes_of(data)) // _SYMBOL.size
     limits.check("ELF_SYMBOLS", count, f"{what}: symbols")
     strings = table[section.link].bytes_of(data)
+    kinds, places = _names_of_symbols()
     known: dict[int, str] = {}
     left = limits.limit("ELF_NAMES")
-    for entry in _rows(data, _structs().Elf_Sym, section.offset, _SYMBOL_SIZE, count):
-        at = entry["st_name"]
+    entries = section.bytes_of(data)[: count * _SYMBOL.size]
+    for at, value, size, info, _, place in _SYMBOL.iter_unpack(entries):
         name = known.get(at)
         if name is None:
             name = known[at] = name_at(strings, at)
@@ -161,11 +164,23 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
             if left < 0:
                 most = limits.limit("ELF_NAMES")
                 limits.check("ELF_NAMES", most - left, f"{what}: symbol names")
-        kind, place = entry["st_info"], entry["st_shndx"]
-        if isinstance(place, str):
-            place = _RESERVED.get(place, SHN_RESERVED)
-        local = kind["bind"] == "STB_LOCAL"
-        yield Symbol(name, entry["st_value"], entry["st_size"], _named(kind["type"]), local, place)
+        if place in places:
+            place = _RESERVED.get(places[place], SHN_RESERVED)
+        kind = kinds.get(info & 15, f"{info & 15:#x}")
+        yield Symbol(name, value, size, kind, info >> 4 == _LOCAL, place)
+
+
+@cache
+def _names_of_symbols() -> tuple[dict[int, str], dict[int, str]]:
+    """Names of the types of symbols and of the sections that are none, by number."""
+    from elftools.elf import enums
+
+    kinds, places = enums.ENUM_ST_INFO_TYPE, enums.ENUM_ST_SHNDX
+    return _by_number(kinds), _by_number(places)
+
+
+def _by_number(names: Mapping[str, int]) -> dict[int, str]:
+    return {number: name for name, number in names.items() if isinstance(number, int)}
 
 
 def name_at(strings: bytes, at: int) -> str:

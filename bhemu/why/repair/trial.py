@@ -15,7 +15,7 @@ from bhemu.why.work import Work, executed
 
 _LEAST, _TIMES = 200_000, 3  # clock units that a changed run may take, and times the first run's
 # What a trial costs, as instructions: itself, of a chip, a tile put back, a launch.
-_TRIAL, _CHIP, _TILE, _LAUNCH = 40_000, 400_000, 100_000, 10_000_000
+_TRIAL, _CHIP, _TILE, _LAUNCH = 40_000, 250_000, 100_000, 10_000_000
 
 
 class Trials:
