@@ -7,6 +7,8 @@ import planted
 import pytest
 from corpus import checked
 
+from bhemu.errors import NoProgress
+from bhemu.hang.waitgraph import WaitGraph
 from bhemu.launched import Launched
 from bhemu.program.schema import load_program
 from bhemu.why import asking
@@ -56,3 +58,15 @@ def test_a_run_to_the_limit_has_reached_its_last_transfer(
     again = context.again()
     assert again.ending == context.symptom.ending == "Limit"
     assert again.machine.network.state.delivered == target.chip.network.state.delivered
+
+
+def test_cores_that_idle_in_firmware_are_apart(compiler: ModuleType, tmp_path: Path) -> None:
+    """The writer waits for a page that never comes; the others are done with their kernels."""
+    made = planted.make(BUGS["writes one page too many"], tmp_path / "bug", compiler)
+    error = Launched(load_program(made.folder)).finish().error
+    assert isinstance(error, NoProgress)
+    assert isinstance(error.graph, WaitGraph)
+    waiters = {one.who.rpartition(" ")[2] for one in error.graph.waiters}
+    assert waiters == {"brisc"}
+    assert "in firmware: " in error.hint
+    assert "ncrisc" in error.hint
