@@ -26,7 +26,8 @@ _STATES = {
 class Releaser:
     """One that could end a wait: who, by what, from where, and what it does at present.
 
-    `able` is False for the only one that may, when nothing in its program would.
+    `able` is False for the only one that may, when nothing in its program would; `core` and `pc`:
+    the instruction of `place`, where there is one.
     """
 
     who: str
@@ -34,6 +35,8 @@ class Releaser:
     place: str
     state: str
     able: bool = True
+    core: int | None = None
+    pc: int | None = None
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
@@ -129,7 +132,8 @@ class Agents:
             thread = w.who == thread_name(w.thread)
             state = self.thread_state(w.thread) if thread else self.core_state(w.core)
             how = f"{disassemble(w.word)} {w.how}"
-            found[w.who] = Releaser(w.who, how, self.place(w.core, w.pc), state)
+            place = self.place(w.core, w.pc)
+            found[w.who] = Releaser(w.who, how, place, state, core=int(w.core), pc=int(w.pc))
         return list(found.values())[:_MOST]
 
     # Stores
@@ -153,7 +157,8 @@ class Agents:
         what = "" if store.value is None else f" of {store.value:#x}"
         how = f"{_WIDTHS[store.size]}store{what} to {store.address:#x}"
         place = self.place(core, store.pc)
-        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core))
+        name, state = mm.CORE_NAMES[core], self.core_state(core)
+        return Releaser(name, how, place, state, core=core, pc=int(store.pc))
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""

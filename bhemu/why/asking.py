@@ -13,6 +13,7 @@ from bhemu.tile import Tile
 from bhemu.why import checks, elsewhere, explained, saved_state, senders
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
+from bhemu.why.ended import ended_early, unread
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.overwritten import overwritten
@@ -50,9 +51,9 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if tile is not None:
         found += overwritten(tile, error)
     found += [*unreached(asked, error), *untold(asked, error), *unreleased(asked, error)]
-    found += taken(asked, error)
+    found += [*taken(asked, error), *ended_early(asked, error), *unread(asked, error)]
     if error is None:
-        found += [_of_output(asked, tile, one) for one in asked.symptom.wrong]
+        found += [one for wrong in asked.symptom.wrong for one in _of_output(asked, tile, wrong)]
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
@@ -60,10 +61,10 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     return of_kernels(asked, checks.likeliest(explained.ranked(asked, found)))
 
 
-def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> Finding:
+def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
-    found = of_output(tile, asked.program, result)
-    return senders.named(asked, result, elsewhere.named(asked, found))
+    first, *others = of_output(tile, asked.program, result)
+    return [senders.named(asked, result, elsewhere.named(asked, result, first)), *others]
 
 
 def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:

@@ -1,8 +1,12 @@
-"""What is packed to a place where no output is, while an output is not written."""
+"""Who packs an element of an output that nothing has changed, or packs where no output is."""
 
 from dataclasses import replace
 
+from bhemu.errors import Where
 from bhemu.machine.operands import transfer_of
+from bhemu.names import resolve
+from bhemu.program.outputs import OutputResult
+from bhemu.program.tensor import bit_offset
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Context
@@ -12,11 +16,13 @@ from bhemu.why.walk import Walk, Word, where
 
 
 class _Packs(Operands):
-    """The first PACR that writes to no output, and who set its address."""
+    """The first PACR that writes to no output, who set its address; the last one to `at`."""
 
-    def __init__(self, context: Context, tile: Tile) -> None:
+    def __init__(self, context: Context, tile: Tile, at: int) -> None:
         super().__init__(context, tile)
+        self._at = at
         self.first: Finding | None = None
+        self.last: tuple[Where, int | None] | None = None
 
     def walk(self) -> Walk:
         """Every word."""
@@ -27,11 +33,15 @@ class _Packs(Operands):
         cls = decode(step.word)
         name = "" if cls is None else cls.name
         self._follow(step, name)
-        if name != "PACR" or self.first is not None:
+        if name != "PACR":
             return
         does = transfer_of(self._tile.state, step.thread, step.word)
-        if does is None or any(
-            does.first < one.end and one.at < does.end for one in self._tensors[name]
+        if does is not None and does.first <= self._at < does.end:
+            self.last = where(self._tile, step), step.clock
+        if (
+            does is None
+            or self.first is not None
+            or any(does.first < one.end and one.at < does.end for one in self._tensors[name])
         ):
             return
         word = where(self._tile, step)
@@ -43,12 +53,18 @@ class _Packs(Operands):
         self.first = Finding("output", "error", text, culprit, victim, evidence, "")
 
 
-def named(context: Context, found: Finding) -> Finding:
-    """What is said of an output that nothing has written, with what is packed elsewhere."""
-    if found.culprit or context.is_chip:
+def named(context: Context, result: OutputResult, found: Finding) -> Finding:
+    """An output that nothing has changed, with what is packed there or elsewhere."""
+    spec, report = result.spec, result.report
+    if found.culprit or context.is_chip or report is None or report.first is None:
         return found
-    _, looks = context.walked(lambda tile: _Packs(context, tile))
-    other = looks[0].first
+    at = resolve(context.tile, spec.at)
+    at += bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
+    _, looks = context.walked(lambda tile: _Packs(context, tile, at))
+    other, last = looks[0].first, looks[0].last
+    if last is not None:
+        text = f"{found.text}; it was packed as what was there already"
+        return replace(found, text=text, culprit=place(*last, context.tile))
     if other is None:
         return found
     text = f"{found.text}; nothing has written it, and {other.text}"

@@ -104,6 +104,8 @@ def _is_value(search: Search, cure: Cure) -> bool:
     code = search.parts[cure.part].code
     for pc, instead in cure.edit.code:
         held = code.words[code.owner(pc) or 0][pc]  # of a header's line every core that has it
+        if len(instead) == 1 and _lets_fewer_pass(held, instead[0]):
+            continue
         if NOP in instead or _waits(held) or any(map(_waits, instead)):
             return False
         if instead[0] == held and any(map(_acts, instead[1:])):
@@ -123,6 +125,23 @@ def _waits(word: int) -> bool:
         return True
     pushed = decode_word(cls.pushed(word)) if issubclass(cls, Pushed) else None
     return pushed is not None and pushed.unit == "sync"
+
+
+def _lets_fewer_pass(held: int, instead: int) -> bool:
+    """Whether a SEMINIT gives its semaphores a smaller value at first: nobody waits less."""
+    then, now = (_semaphores(word) for word in (held, instead))
+    if then is None or now is None:
+        return False
+    same = all(then[name] == now[name] for name in ("sem_sel", "max_value"))
+    return same and now["init_value"] < then["init_value"]
+
+
+def _semaphores(word: int) -> dict[str, int] | None:
+    """What a SEMINIT that an instruction pushes gives which semaphores."""
+    cls = decode(word)
+    pushed = cls.pushed(word) if cls is not None and issubclass(cls, Pushed) else 0
+    name = decode_word(pushed)
+    return name.operands(pushed) if name is not None and name.name == "SEMINIT" else None
 
 
 def _of_schedule(context: Context, found: list[Finding]) -> list[Finding]:

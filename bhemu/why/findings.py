@@ -65,7 +65,7 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     for one in (one for found in by_tile for one in found):
         who = one.culprit
         key = one.check, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
-        if key in first:
+        if key in first and who.get("tile") != first[key].culprit.get("tile"):
             others.setdefault(key, []).append("({},{})".format(*who.get("tile", ("?", "?"))))
         first.setdefault(key, one)
     for key, tiles in others.items():
@@ -252,25 +252,53 @@ def _is_special(link: Link) -> bool:
     return link.place.startswith("dst:") and link.after & 0xFF == 0xFF and link.after < 1 << 16
 
 
-def of_output(tile: Tile | None, program: Program, result: OutputResult) -> Finding:
-    """An output that is not what was expected: its first wrong element, back to its causes.
+def of_output(tile: Tile | None, program: Program, result: OutputResult) -> list[Finding]:
+    """An output that is not what was expected: a wrong element, back to its causes.
 
-    tile: None for a program of a chip, of which no causes are followed.
+    Behind it the lines of cores that have stored what that element is made from. tile: None for a
+    program of a chip, of which no causes are followed.
     """
-    assert result.report is not None
-    assert result.report.first is not None
-    index = ",".join(str(n) for n in result.report.first.index)
-    name = f"{result.spec.name}[{index}]"
-    links = [] if tile is None else chain(tile, program, "brisc", name)
+    report = result.report
+    assert report is not None
+    assert report.first is not None
+    links = [] if tile is None else _followed(tile, program, result)
     made = next((link for link in links if link.where is not None), None)
-    text = " ".join(str(result.report).split())
-    first = result.report.first
-    special = math.isfinite(first.expected) and not math.isfinite(first.got)
+    text = " ".join(str(report).split())
+    special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
     born = next((link for link in reversed(links) if special and _is_special(link)), None)
     if born is not None:
         made = born
         text += f"; infinity or NaN is first in {born.place}"
     culprit = {} if made is None else place(made.where, made.clock, tile)
     evidence = tuple("  " * link.depth + str(link) for link in links)
-    victim = {"output": result.spec.name, "index": list(result.report.first.index)}
-    return Finding("output", "error", text, culprit, victim, evidence, "")
+    victim = {"output": result.spec.name, "index": list(report.first.index)}
+    found = Finding("output", "error", text, culprit, victim, evidence, "")
+    return [found, *_sources(tile, links[1:], victim)]
+
+
+def _followed(tile: Tile, program: Program, result: OutputResult) -> list[Link]:
+    """The causes of the first wrong element; of the worst, where nobody has written the first."""
+    links: list[Link] = []
+    for one in (result.report.first, result.report.worst) if result.report else ():
+        if one is not None:
+            index = ",".join(str(n) for n in one.index)
+            links = chain(tile, program, "brisc", f"{result.spec.name}[{index}]")
+            if any(link.where is not None for link in links):
+                break
+    return links
+
+
+def _sources(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) -> Iterator[Finding]:
+    """The stores of cores to L1 that a wrong element comes from: each line once."""
+    lines: set[tuple[Any, ...]] = set()
+    for link in links:
+        if link.where is None or link.where.thread is not None or not link.place.startswith("0x"):
+            continue
+        who = place(link.where, link.clock, tile)
+        line = who.get("core"), who.get("file"), who.get("line")
+        if who.get("line") and line not in lines:
+            lines.add(line)
+            text = f"a wrong element of {victim['output']} comes from what this line has stored"
+            told = (str(link),)
+            percent = likely("source of an output", len(lines))
+            yield Finding("output", "note", text, who, victim, told, "", percent)

@@ -23,9 +23,11 @@ LIKELY = {
     "not ordered transfer": 92,
     "late transfer": 90,
     "stale": 88,
+    "unread": 88,  # a hang waits for an answer of a core that has ended
     "assert": 88,  # the program itself says that something is wrong
     "cure of many": 87,
     "far cure": 86,
+    "format, nobody set": 86,  # and an output is wrong
     "layout": 85,
     "unwritten, output wrong": 85,
     "leak, output wrong": 80,
@@ -42,7 +44,9 @@ LIKELY = {
     "race of two that wait": 60,
     "cure that no output confirms": 60,
     "speed": 55,  # no pair of accesses is known
+    "ended early": 52,  # a hang waits for a core that has ended, with outputs that are not right
     "other": 50,
+    "source of an output": 40,  # what a core has stored goes into a wrong element
 }
 
 

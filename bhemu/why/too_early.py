@@ -109,12 +109,32 @@ class Disorder:
         own = [one for one in looks if one.core == second.owner]
         own = [one for one in own if before <= one.epoch <= second.epoch]
         if own or second.sent is not None:
-            return own[-1] if own else None
+            return own[-1] if own and not self._is_for_another(own[-1]) else None
         others = [one for one in looks if one.epoch <= self._knows(one.core)]
         asked = self._asked()
         if others and (asked is None or others[-1].epoch > asked.epoch):
             return others[-1]
         return None
+
+    def _is_for_another(self, look: Passed) -> bool:
+        """Whether behind a look, and before the second side, its core sends what is in order.
+
+        That is what it has waited for.
+        """
+        sent = self.second.sent
+        unordered = [
+            _sides(races, conflict, before)[1].sent
+            for races in self.walk.tiles
+            for conflict, before in zip(races.found, races.before, strict=True)
+        ]
+        return any(
+            one.core == self.second.owner
+            and look.epoch < one.epoch < self.second.epoch
+            and not one.is_flag
+            and (sent is None or one.step.pc != sent.step.pc)
+            and not any(one is other for other in unordered)
+            for one in self.walk.sent[self.second.home]
+        )
 
     def _knows(self, core: int) -> int:
         """How far a core of its tile had come when the second side made its access."""

@@ -27,6 +27,7 @@ from bhemu.why.walk import Walk, Word, where
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
 _FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a row
+_PC = (1 << config.BY_SHIFT) - 1
 _AS_TILES = 'layout = "tile32" in PROGRAM.toml'
 _FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
            "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
@@ -200,26 +201,49 @@ class Operands:
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
-        setter = by or word
+        beside = None if by or kind != "format" else self._beside(step)
+        setter = by or beside or word
         victim = place(word, step.clock) if setter is not word else {}
+        evidence = f"set by {setter}"
+        if beside is not None:
+            sort, evidence = "format, nobody set", f"nothing has set it; beside it: {beside}"
         self.found[name, kind, step.pc] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
-            (f"set by {setter}",), advice, likely(sort, len(self.found)),
+            (evidence,), advice, likely(sort, len(self.found)),
         )  # fmt: skip
 
     def _setter(self, step: Word, kind: str) -> Where | None:
         """Who set the Config word that the format or address comes from."""
-        s = self._tile.state
+        word = self._word(step, kind)
+        given, made = self._given.get(word, (-1, None))
+        code = self._by(step, word)
+        return made if given == code & _PC else self._storer_of(code)
+
+    def _beside(self, step: Word) -> Where | None:
+        """Who set what lies next to a format that nobody has set."""
+        word = self._word(step, "format")
+        if self._by(step, word):
+            return None
+        near = (self._storer_of(self._by(step, word + by)) for by in (1, -1, 2, -2))
+        return next((one for one in near if one is not None), None)
+
+    @staticmethod
+    def _word(step: Word, kind: str) -> int:
+        """The Config word that the format or address of an UNPACR or PACR comes from."""
         cls = decode(step.word)
         assert cls is not None
         packs = cls.name == "PACR"
         section = 0 if packs else cls.operands(step.word)["unpack_block_selection"]
         field = vars(config_fields)[f"THCON_SEC{section}_{_FIELDS[kind][packs]}"]
-        code = int(s.cfg_by[int(plain(config.bank)(s, step.thread)), field.word])
-        number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
-        given, made = self._given.get(field.word, (-1, None))
-        if given == pc:
-            return made
+        return int(field.word)
+
+    def _by(self, step: Word, word: int) -> int:
+        """Who has changed a Config word of the thread's bank last, as `cfg_by` holds it."""
+        s = self._tile.state
+        return int(s.cfg_by[int(plain(config.bank)(s, step.thread)), word])
+
+    def _storer_of(self, code: int) -> Where | None:
+        number, pc = code >> config.BY_SHIFT, code & _PC
         if not number or pc >= L1_SIZE:
             return None
         core = number - config.FIRST_CORE_BY

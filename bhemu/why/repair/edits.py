@@ -18,6 +18,7 @@ xor = XOR.assemble
 class Edit:
     """At each pc of `code` other instructions stand in place of that one.
 
+    A jump among several is written for that pc: it goes on to the same place from where it is put.
     `text`: the advice; `cost`: how far it goes, less is likelier; `given`: the value comes from the
     caller of a helper; `passed`: it may be one of the helper's arguments, however deep the calls;
     `common`: it changes a line of a header in the code of several cores.
@@ -45,10 +46,18 @@ class Edit:
                 continue
             words[pc >> 2] = jal(0, room - pc)
             for one in instead:
-                words[room >> 2] = one
+                words[room >> 2] = _placed(one, pc, room)
                 room += 4
             words[room >> 2] = jal(0, pc + 4 - room)
             room += 4
+
+
+def _placed(word: int, pc: int, at: int) -> int:
+    """An instruction that was written for `pc`, at another address."""
+    cls = decode(word)
+    if cls is None or not issubclass(cls, Jump):
+        return word
+    return int(cls.offset.put(word, cls.offset.get(word) + pc - at))
 
 
 def moves(word: int) -> bool:

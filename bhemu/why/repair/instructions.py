@@ -45,6 +45,7 @@ from bhemu.riscv.isa.zbb import ZEXT_H
 from bhemu.tensix.insn import REGISTRY, disassemble
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.repair.edits import NOP, Edit
+from bhemu.why.repair.lines import compared
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code
 from bhemu.why.repair.words import sisters as sister_words
@@ -58,6 +59,7 @@ _ORDERED = (SUB, SH1ADD, SH2ADD, SH3ADD)  # the order of operands matters
 add = ADD.assemble
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
 _UNROLLED = 16  # stores of one line
+_CHANGED, _CLOSE = 1.7, 5  # cost of a change, changes of a constant that are likeliest
 _CONDITION, _STORE, _LOOP = 1.7, 1.8, 1.86  # costs of leaving out: a loop may be a wait
 
 
@@ -218,6 +220,22 @@ def left_out(code: Code, core: int) -> Iterator[Edit]:
         yield Edit(core, ((pc, (NOP,)),), f"leave out this {cls.name}", cost)
 
 
+def conditions(code: Code, core: int) -> Iterator[Edit]:
+    """Each branch under another condition, and what it is compared with close before it changed.
+
+    The same as among all changes of instructions, of which a long run allows only some.
+    """
+    held = code.words[core]
+    for pc, word in sorted(held.items()):
+        cls = decode(word)
+        if cls is None or not issubclass(cls, Branch):
+            continue
+        for at in (pc, *compared(held, pc)):
+            tried = list(enumerate(changes(held[at])))
+            for number, (other, text) in tried[: None if at == pc else _CLOSE]:
+                yield Edit(core, ((at, (other,)),), text, _CHANGED + number / 100)
+
+
 def _changed(code: Code, core: int) -> Iterator[Edit]:
     for pc, word in sorted(code.words[core].items()):
         cls = decode(word)
@@ -226,6 +244,6 @@ def _changed(code: Code, core: int) -> Iterator[Edit]:
         if (word >> 7 & 31) == SP or (word >> 15 & 31) == SP:
             continue
         for number, (other, text) in enumerate(changes(word)):
-            yield Edit(core, ((pc, (other,)),), text, 1.7 + number / 100)
+            yield Edit(core, ((pc, (other,)),), text, _CHANGED + number / 100)
         for instead, text in _constant(word):
             yield Edit(core, ((pc, instead),), text, 1.75)

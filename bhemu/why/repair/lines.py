@@ -103,7 +103,7 @@ def bounds(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
         line = where.file, where.line
         if cls is not None and issubclass(cls, Branch):
             branches.setdefault(line, pc)
-            found.setdefault(line, set()).update(_compared(held, pc))
+            found.setdefault(line, set()).update(compared(held, pc))
         elif _is_constant(word):
             found.setdefault(line, set()).add(pc)
     for line, at in branches.items():
@@ -120,7 +120,7 @@ def _is_constant(word: int) -> bool:
     return decode(word) is ADDI and not word >> 15 & 31 and word >> 7 & 31 != 0
 
 
-def _compared(held: dict[int, int], branch: int) -> Iterator[int]:
+def compared(held: dict[int, int], branch: int) -> Iterator[int]:
     """The constants that a branch compares: each the last that was set before it, or the only."""
     for register in (held[branch] >> 15 & 31, held[branch] >> 20 & 31):
         of_it = [pc for pc, word in held.items() if word >> 7 & 31 == register]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
-from bhemu.why.repair import insertions, instructions, lines, sequences, words
+from bhemu.why.repair import insertions, instructions, lines, sections, sequences, turns, words
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.files import FileEdits
@@ -41,6 +41,7 @@ _PLACES = 64  # addresses
 _LONGER = 1_500_000_000  # that a kind still has once a cure is likely the one
 _AT_MOST = 600.0  # seconds on the clock, where a machine is that slow
 _PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
+_DEFAULT = 0.01  # how much likelier a kernel sets too little than a helper that clears too much
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 SURE = 1.3  # a cure that costs no more is likely the one
 
@@ -54,6 +55,10 @@ class Cure:
     cost: float
     edit: Edit | None
     part: int = 0
+
+
+def _is_config(site: Site) -> bool:
+    return TENSIX_CFG_BASE <= (site.address or 0) < TENSIX_CFG_END
 
 
 class Part:
@@ -98,6 +103,26 @@ class Part:
                     if _ROOM <= (value + 1) << 4 < L1_SIZE:
                         yield (value + 1) << 4
 
+    def own_settings(self, edit: Edit, where: Where) -> Where | None:
+        """Where a helper in a header clears a Config word: the caller's last own store to Config.
+
+        The helper sets defaults, and what the kernel needs otherwise it sets itself behind it.
+        """
+        outer = outside_headers(where)
+        stored = [one for one in self.sites if (one.core, one.pc) == (edit.core, edit.at)]
+        cleared = [one for one in stored if one.values == [0] and _is_config(one)]
+        if outer == where or not cleared or outer.line is None:
+            return None
+        own = [
+            place
+            for one in self.sites
+            if one.core == edit.core and _is_config(one) and one.first > cleared[0].first
+            for place in [outside_headers(self.lines.where(one.core, one.pc))]
+            if (place.file, place.function) == (outer.file, outer.function)
+            and (place.line or 0) > outer.line
+        ]
+        return max(own, key=lambda place: place.line or 0, default=None)
+
     def _groups(self) -> list[list[Site]]:
         """Sites that are copies of each other, in the order of their first action."""
         found: dict[object, list[Site]] = {}
@@ -138,15 +163,18 @@ class Part:
         yield insertions.cleared(self.code, groups, self.sites)
         yield lines.alike(self.code, self.sites, self.lines)
         yield lines.targets(self.code, self.sites, self.lines)
+        yield sections.edits(self.code, self.sites, self.lines)
         yield lines.scaled(self.code, self.sites, self.lines)
         yield words.exchanges(self.code, groups)
-        yield (
-            edit
-            for core in self.code.words
-            for edit in sequences.exchanges(self.code, self.sites, self.lines, core)
-        )
+        for kind in (sequences.exchanges, sequences.units):
+            yield chain.from_iterable(
+                kind(self.code, self.sites, self.lines, core) for core in self.code.words
+            )
         if not any(spec.expect for spec in self._trials.program.outputs):
             return  # what only does not wait any more would pass for a cure
+        yield (
+            edit for core in self.code.words for edit in instructions.conditions(self.code, core)
+        )
         yield from self._of_cores()
         for tier in self._of_cores():
             yield (both for edit in tier if (both := self.lines.in_all_cores(edit)))
@@ -168,6 +196,7 @@ class Part:
         yield (
             edit for core in self.code.words for edit in lines.bounds(self.code, core, self.lines)
         )
+        yield (edit for core in self.code.words for edit in turns.begins(self.code, core))
 
 
 class Search:
@@ -236,6 +265,9 @@ class Search:
         waits = (where.core, where.file, where.line) in self._waits.lines
         cost = edit.cost + _VICTIM * waits
         self.cures.append(Cure(where, edit.text, cost, edit, part.number))
+        if (own := part.own_settings(edit, where)) is not None:
+            text = f"{edit.text}: is to be set behind what {where.function} sets"
+            self.cures.append(Cure(own, text, cost - _DEFAULT, edit, part.number))
         return cost
 
     def config_store(self, cure: Cure) -> tuple[int, int] | None:

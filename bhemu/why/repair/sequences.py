@@ -8,7 +8,7 @@ from bhemu.riscv.asm import addi, li, lw, sw
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.m import MUL
-from bhemu.riscv.isa.rv32i import ADD
+from bhemu.riscv.isa.rv32i import ADD, SLLI, SRAI
 from bhemu.tensix.insn import disassemble
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.places import Lines
@@ -17,6 +17,7 @@ from bhemu.why.repair.words import is_template
 
 _MOST = 8  # sites of a line that are copies of each other
 _SEQUENCE, _STEP, _BACK, _EXCHANGED = 1.6, 1.66, 0.02, 1.28  # costs
+_UNITS, _BITS = 1.27, (*range(1, 15), -1, -2, -3, -4)  # cost, shifts
 _GOES_ON = 0.2  # how much less likely a step is missing where values change already
 _COUNTER = 0x3F0  # in the room for added instructions
 add, mul = ADD.assemble, MUL.assemble
@@ -67,6 +68,47 @@ def _counted(code: Code, site: Site, room: int, by: int, first: int | None) -> C
         words += li(one, first)
         own = one
     return site.pc, (*words, add(two, two, own), held & ~(31 << 20) | two << 20)
+
+
+def units(code: Code, sites: list[Site], lines: Lines, core: int) -> Iterator[Edit]:
+    """What the values of a line differ by, in another unit: an index that is not multiplied.
+
+    The first value stays as it is, or without a number that was added to it.
+    """
+    for group in _groups(sites, lines, core):
+        values = list(dict.fromkeys(value for site in group for value in site.values))
+        if len(values) < 2 or not all(_is_store(code.words[core][site.pc]) for site in group):
+            continue
+        stores = _copies(code, lines, group)
+        plain = values[0] & ~0xFFFF if pushes(group[0]) else 0
+        for base in dict.fromkeys((values[0], plain)):
+            for bits in _BITS:
+                code_of = tuple(_in_unit(code, core, pc, values[0], base, bits) for pc in stores)
+                many = f"{1 << bits} times" if bits > 0 else f"1/{1 << -bits} of"
+                text = f"{_name(group[0])}: {base:#x} and {many} what it goes on by"
+                yield Edit(core, code_of, text, _UNITS, given=True)
+
+
+def _copies(code: Code, lines: Lines, group: list[Site]) -> list[int]:
+    """The stores of a line, with copies of them that the run has not come to."""
+    core, held = group[0].core, code.words[group[0].core]
+    found = {site.pc for site in group}
+    for pc, word in held.items():
+        like = any((word ^ held[site.pc]) & ~(31 << 20) == 0 for site in group)
+        if like and pc not in found:
+            mine, other = lines.where(core, pc), lines.where(core, group[0].pc)
+            if (mine.file, mine.line, mine.inlined) == (other.file, other.line, other.inlined):
+                found.add(pc)
+    return sorted(found)
+
+
+def _in_unit(code: Code, core: int, pc: int, first: int, base: int, bits: int) -> Changed:
+    """A store of `base`, and of what its value is more than `first`, shifted left or right."""
+    held, (one, two) = code.words[core][pc], (code.free_registers(core) * 2)[-2:]
+    shift = (SLLI if bits > 0 else SRAI).assemble(two, two, abs(bits))
+    words = (*li(one, -first & 0xFFFFFFFF), add(two, one, held >> 20 & 31), shift)
+    words += (*li(one, base), add(two, two, one))
+    return pc, (*words, held & ~(31 << 20) | two << 20)
 
 
 def exchanges(code: Code, sites: list[Site], lines: Lines, core: int) -> Iterator[Edit]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from bhemu.core import Core
 from bhemu.hang.stores import reachable
 from bhemu.machine.traced import Entry
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
@@ -72,7 +73,7 @@ def code_of(tile: Tile, log: list[Entry], others: frozenset[bytes] = frozenset()
         # A word of T0 may be brisc's; ncrisc stores only.
         core = who - FIRST_CORE if who >= FIRST_CORE else who + 1
         if tile.core[CORE_NAMES[core]].locate(pc)[0] is not None:
-            seen[core].add(pc)
+            seen[core] |= {pc, _start(tile.core[CORE_NAMES[core]], pc)}
         elif who == 0:
             seen[0].add(pc)
     found = {
@@ -84,6 +85,12 @@ def code_of(tile: Tile, log: list[Entry], others: frozenset[bytes] = frozenset()
         for pc in [pc for pc in known if any(one.lookup(pc) for one in foreign)]:
             del known[pc]
     return Code({c: known for c, known in found.items() if known})
+
+
+def _start(core: Core, pc: int) -> int:
+    """Where the function begins that an instruction stands in: kernels are called indirectly."""
+    offsets = (found[1] for image in core.images if (found := image.lookup(pc)))
+    return pc - next(offsets, 0)
 
 
 def firmware_of(program: Program) -> frozenset[bytes]:

@@ -93,7 +93,8 @@ def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
             yield word & 0xFFFFFF | opcode << 24
 
 
-_GENEROUS = {("SEMINIT", "init_value"): 1.0, ("SEMINIT", "max_value"): 0.45,
+_FIRST_VALUE, _FIRST = ("SEMINIT", "init_value"), 1.0  # with a smaller one fewer go on at first
+_GENEROUS = {_FIRST_VALUE: _FIRST, ("SEMINIT", "max_value"): 0.45,
              ("STALLWAIT", "wait_res"): 0.2, ("STALLWAIT", "stall_res"): 0.2,
              ("PACR", "last"): 1.0, ("UNPACR", "addr_mode"): 0.8}  # fmt: skip
 """Fields that cure by giving, waiting for or going on by more than was meant."""
@@ -119,7 +120,8 @@ def word_changes(word: int, known: Known) -> Iterator[Change]:
         spare = known.get(_MODES, frozenset()) if field.name == _MODES[1] else frozenset()
         for other, far in alternatives(now, field.width, kept):
             text = f"{cls.name} {field.name}={other:#x} instead of {now:#x}"
-            yield field.put(word, other), text, far + more - _SPARE * (other in spare)
+            fewer = _FIRST if (cls.name, field.name) == _FIRST_VALUE and other < now else 0.0
+            yield field.put(word, other), text, far + more - fewer - _SPARE * (other in spare)
     for one, two in combinations(cls.fields, 2):
         a, b = one.get(word), two.get(word)
         if a != b and max(a, b) < 1 << min(one.width, two.width) and min(one.width, two.width) > 2:
