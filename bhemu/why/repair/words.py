@@ -96,8 +96,9 @@ def sisters(cls: type[Instruction], word: int) -> Iterator[int]:
 _FIRST_VALUE, _FIRST = ("SEMINIT", "init_value"), 1.0  # with a smaller one fewer go on at first
 _GENEROUS = {_FIRST_VALUE: _FIRST, ("SEMINIT", "max_value"): 0.45,
              ("STALLWAIT", "wait_res"): 0.2, ("STALLWAIT", "stall_res"): 0.2,
-             ("PACR", "last"): 1.0, ("UNPACR", "addr_mode"): 0.8}  # fmt: skip
-"""Fields that cure by giving, waiting for or going on by more than was meant."""
+             ("PACR", "last"): 1.0, ("UNPACR", "addr_mode"): 0.8,
+             ("SETDMAREG", "reg_index_16b"): 0.03}  # fmt: skip
+"""Fields that cure by giving, waiting for or going on by more than was meant, or to another GPR."""
 
 
 def word_changes(word: int, known: Known) -> Iterator[Change]:
