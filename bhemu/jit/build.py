@@ -100,7 +100,7 @@ def generated(signature: Signature, name: str, module: str, text: str) -> Entry:
 
 def is_kept(wanted: Entry) -> bool:
     """Whether an entry need not be compiled."""
-    return _kept(wanted) is not None
+    return wanted in _loaded or _kept(wanted) is not None
 
 
 def _file(wanted: Entry) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from bhemu.errors import InputError
@@ -18,6 +19,7 @@ from bhemu.program import elf, files
 from bhemu.program.loader import Image, Segment
 
 # RISC-V ELF psABI, chapter "Relocations".
+_KEPT = 32  # ELFs: a program that is launched again and again has the same ones
 _R_32 = 1
 _BRANCH, _JAL, _CALL, _CALL_PLT = 16, 17, 18, 19
 _PCREL_HI20, _PCREL_LO12_I, _PCREL_LO12_S = 23, 24, 25
@@ -48,7 +50,7 @@ def relocated(image: Image, offset: int) -> Image:
     """
     if not offset:
         return image
-    found = list(_relocations(image))
+    found = _relocations(files.read_bytes(image.path, "ELF_BYTES"), str(image.path))
     if not found:
         _check_free(image)
         return image
@@ -75,25 +77,29 @@ def _check_free(image: Image) -> None:
         )
 
 
-def _relocations(image: Image) -> Iterator[_Relocation]:
+@lru_cache(maxsize=_KEPT)
+def _relocations(data: bytes, path: str) -> tuple[_Relocation, ...]:
     """Of every section that is loaded; DamagedError as InputError."""
-    data = files.read_bytes(image.path, "ELF_BYTES")
     try:
-        table = elf.sections(data, str(image.path))
-        symbols = list(elf.symbols(data, table, str(image.path)))
-        for number, section in enumerate(table):
-            if section.kind != "SHT_RELA":
-                continue
-            of = _target_section(data, table, number)
-            if of is None or not of.flags & elf.SHF_ALLOC:
-                continue
-            for at, info, addend in _ENTRY.iter_unpack(section.bytes_of(data)[: _whole(section)]):
-                value = symbols[info >> 8].value if info >> 8 < len(symbols) else None
-                if value is None:
-                    raise elf.DamagedError(f"relocation of symbol {info >> 8} of {len(symbols)}")
-                yield _Relocation(at, info & 0xFF, (value + addend) & 0xFFFFFFFF, value)
+        return tuple(_read(data, path))
     except elf.DamagedError as error:
-        raise InputError(f"{image.path}: damaged ELF: {error}", hint="rebuild the file") from error
+        raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
+
+
+def _read(data: bytes, path: str) -> Iterator[_Relocation]:
+    table = elf.sections(data, path)
+    symbols = list(elf.symbols(data, table, path))
+    for number, section in enumerate(table):
+        if section.kind != "SHT_RELA":
+            continue
+        of = _target_section(data, table, number)
+        if of is None or not of.flags & elf.SHF_ALLOC:
+            continue
+        for at, info, addend in _ENTRY.iter_unpack(section.bytes_of(data)[: _whole(section)]):
+            value = symbols[info >> 8].value if info >> 8 < len(symbols) else None
+            if value is None:
+                raise elf.DamagedError(f"relocation of symbol {info >> 8} of {len(symbols)}")
+            yield _Relocation(at, info & 0xFF, (value + addend) & 0xFFFFFFFF, value)
 
 
 def _whole(section: elf.Section) -> int:

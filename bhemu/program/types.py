@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from bhemu.program import dwarf, elf, files
 from bhemu.text import printable
 
 _DEEPEST = 16  # structures inside each other
+_KEPT = 8  # ELFs: a program that is launched again and again has the same firmware
 _TRANSPARENT = {
     *("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type"),
     *("DW_TAG_atomic_type", "DW_TAG_restrict_type"),
@@ -62,11 +64,15 @@ def structure(path: Path, name: str) -> Type | None:
 
     InputError when the debug information contradicts itself or is larger than a limit.
     """
-    data = files.read_bytes(path, "ELF_BYTES")
+    return _structure(files.read_bytes(path, "ELF_BYTES"), str(path), name)
+
+
+@lru_cache(maxsize=_KEPT)
+def _structure(data: bytes, path: str, name: str) -> Type | None:
     try:
-        dwarf.check_sizes(data, elf.sections(data, str(path)), str(path))
+        dwarf.check_sizes(data, elf.sections(data, path), path)
         info = dwarf.reader(data)
-        return None if info is None else _Layouts(str(path)).find(info, name)
+        return None if info is None else _Layouts(path).find(info, name)
     except InputError:
         raise
     except Exception as problem:  # pyelftools raises anything for a damaged file
