@@ -10,7 +10,7 @@ from bhemu.launched import Ended, Launched
 from bhemu.program import saved
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
-from bhemu.why import checks, elsewhere, explained, saved_state, senders
+from bhemu.why import checks, elsewhere, explained, neighbours, saved_state, senders
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.counts import unreached
 from bhemu.why.ended import ended_early, unread
@@ -48,10 +48,11 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found = [] if error is None else [of_error(error, target.clock, tile)]
     if error is not None:
         found += of_other_waits(error, found[0], target.clock)
-    if tile is not None:
+    found += [*ended_early(asked, error), *unread(asked, error)]
+    if tile is not None:  # which is taken back in time by what comes now
         found += overwritten(tile, error)
     found += [*unreached(asked, error), *untold(asked, error), *unreleased(asked, error)]
-    found += [*taken(asked, error), *ended_early(asked, error), *unread(asked, error)]
+    found += taken(asked, error)
     if error is None:
         found += [one for wrong in asked.symptom.wrong for one in _of_output(asked, tile, wrong)]
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
@@ -64,7 +65,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
     first, *others = of_output(tile, asked.program, result)
-    return [senders.named(asked, result, elsewhere.named(asked, result, first)), *others]
+    first = neighbours.named(asked, tile, result, elsewhere.named(asked, result, first))
+    return [senders.named(asked, result, first), *others]
 
 
 def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:
