@@ -1,14 +1,15 @@
 """`bhemu why`: what is wrong with a run, and what made a place what it is, back to its causes."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output
+from bhemu.cli import failure, output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.errors import EXIT_DIFFERS, EXIT_OK
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
@@ -33,8 +34,26 @@ def command(**values: Any) -> int:
     Without a PLACE: the error or hang that ended the run, the first wrong element of each output,
     and what the checks find that fit (docs/why.md lists them; bhemu run --check runs any of them).
     Of a saved state, which has no past: the error or hang, and what stands in the state.
-    Exit code 0 when nothing is wrong, 1 when something is; with a PLACE always 0.
+    Exit code 0 when nothing is wrong, 1 when something is; with a PLACE always 0. A program that
+    cannot be launched ends with exit code 2, and with the line of PROGRAM.toml that is wrong.
     """
+    try:
+        target, progress = _launched(values)
+    except InputError as problem:
+        if values["place"] is not None:
+            raise
+        return _refused(values["program"], problem, as_json=values["as_json"])
+    with progress.running(target):
+        ended = target.finish()
+    if values["place"] is not None:
+        return _place(target, values["local"], values["place"])
+    found = findings(target, progress, ended)
+    if target.chosen.program.kind != saved.KIND:
+        return show(found, values["as_json"])
+    return show(found, values["as_json"], saved_state.told(target, found))
+
+
+def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
@@ -45,14 +64,20 @@ def command(**values: Any) -> int:
         target = Target(chosen, progress)
         if target.chip is None or values["place"] is not None:
             target.keep_history()
-    with progress.running(target):
-        ended = target.finish()
-    if values["place"] is not None:
-        return _place(target, values["local"], values["place"])
-    found = findings(target, progress, ended)
-    if chosen.program.kind != saved.KIND:
-        return show(found, chosen.as_json)
-    return show(found, chosen.as_json, saved_state.told(target, found))
+    return target, progress
+
+
+def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
+    """Show a program that cannot be launched, as an error and with the line that is wrong."""
+    from bhemu.why.refused import refusal
+
+    found = None if path is None else refusal(Path(path), problem)
+    if found is None:
+        raise problem
+    if not as_json:
+        for line in found.lines():
+            output.say(line)
+    return failure.show(problem, as_json=as_json, more={"findings": [found.as_dict()]})
 
 
 def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":

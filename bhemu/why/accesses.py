@@ -34,13 +34,17 @@ class Event:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Two accesses to `place` in the order in which they happened; `units`: see Order."""
+    """Two accesses to `place` in the order in which they happened; `units`: see Order.
+
+    `clears`: of two cores' stores to a Config word the one without the fields that the other sets.
+    """
 
     place: int
     first: Event
     second: Event
     units: bool
     foreign: bool = False  # the second has changed what belongs to the first's thread
+    clears: Event | None = None
 
 
 class Shadow:

@@ -12,6 +12,7 @@ from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why import checks, elsewhere, explained, neighbours, saved_state, senders
 from bhemu.why.check import Context, outcome, unsaved
+from bhemu.why.code_written import code_written
 from bhemu.why.counts import unreached
 from bhemu.why.ended import ended_early, unread
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
@@ -51,6 +52,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found += [*ended_early(asked, error), *unread(asked, error)]
     if tile is not None:  # which is taken back in time by what comes now
         found += overwritten(tile, error)
+        found += code_written(tile, asked.program)
     found += [*unreached(asked, error), *untold(asked, error), *unreleased(asked, error)]
     found += taken(asked, error)
     if error is None:

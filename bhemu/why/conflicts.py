@@ -170,7 +170,9 @@ class Races:
             if not self.order.known(agent, old.agent, old.clock):
                 bit = (value ^ access.value) & -(value ^ access.value)
                 place = touched.CONFIG + 32 * word + bit.bit_length() - 1
-                self._keep(Conflict(place, old, event, self.order.units))
+                both = value & access.value
+                clears = event if both == access.value else old if both == value else None
+                self._keep(Conflict(place, old, event, self.order.units, clears=clears))
 
     def _compare(self, event: Event, ranges: list[Range]) -> None:
         if len(self.found) >= _MOST:

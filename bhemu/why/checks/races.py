@@ -5,8 +5,7 @@ from dataclasses import replace
 from bhemu.meaning import BLOCKS
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
 from bhemu.report import where_core
-from bhemu.riscv.asm import SP
-from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
+from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
@@ -14,6 +13,7 @@ from bhemu.why import touched
 from bhemu.why.accesses import Conflict, Event, thread_of
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.conflicts import Races
+from bhemu.why.delays import delay_before, nops_before
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.order import HOST, NOC, unit_of
@@ -26,7 +26,6 @@ _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of 
 _RELEASE = (
     "post, or set the word, after the last access, behind a STALLWAIT for the unit that makes it"
 )
-_CLOSE = 12  # instructions before an access
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -134,6 +133,12 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if foreign is not None:
         text = f"{_CHANGES} what the unit of another thread reads"
         return foreign, text, "leave it to the thread whose unit reads it"
+    if conflict.clears is not None:
+        text = f"{_CHANGES} fields of that word that the other core sets"
+        return conflict.clears.step, text, "change the own fields alone: RMWCIB"
+    if (own := _before_own_word(conflict)) is not None:
+        text = "for a word that its core has pushed before may still need what is there"
+        return own, text, "load TTSync (tensix_sync) before it"
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
         return early, text, "load TTSync (tensix_sync) before it"
@@ -145,9 +150,6 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
-    if (own := _before_own_word(conflict)) is not None:
-        text = "for a word that its core has pushed before may still need what is there"
-        return own, text, "load TTSync (tensix_sync) before it"
     for event, other in ((second, first), (first, second)):
         if not races.has_waited(event) and not _pushed_behind_poll(races, event, other):
             return _without_wait(races, event, other)
@@ -176,13 +178,14 @@ def _pushed_behind_poll(races: Races, event: Event, other: Event) -> bool:
 
 
 def _before_own_word(conflict: Conflict) -> Step | None:
-    """The access of a core to a GPR that a word pushed by itself has yet to use."""
-    sides = (conflict.first.step, conflict.second.step)
-    words = [step for step in sides if isinstance(step, Word)]
-    others = [step for step in sides if not isinstance(step, Word)]
-    if len(words) != 1 or touched.kind(conflict.place) != "GPR":
+    """The access of a core to a GPR or Config word that a word pushed by itself has yet to use."""
+    sides = (conflict.first, conflict.second)
+    words = [event for event in sides if isinstance(event.step, Word)]
+    others = [event for event in sides if not isinstance(event.step, Word)]
+    if len(words) != 1 or others[0].step.core != words[0].step.core:
         return None
-    return others[0] if others[0].core == words[0].core else None
+    kind, behind = touched.kind(conflict.place), others[0].owner_clock >= words[0].push_clock
+    return others[0].step if kind == "GPR" or (kind == "Config" and behind) else None
 
 
 def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
@@ -296,33 +299,6 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
     )
 
 
-def delay_before(tile: Tile, step: Step) -> int | None:
-    """The end of a loop closely before a core's access that does nothing but count."""
-    if isinstance(step, Word) or step.core >= len(CORE_NAMES):
-        return None
-    core = tile.core[CORE_NAMES[step.core]]
-    known = core.locate(step.pc)[0] is not None
-    low = core.function(step.pc)[1] if known else 0
-    for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
-        word = tile.read32(pc)
-        cls = decode_riscv(word)
-        if cls is not None and issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
-            return pc if all(map(_counts, _words(tile, pc + away, pc))) else None
-    return None
-
-
-def _words(tile: Tile, low: int, high: int) -> list[int]:
-    return [tile.read32(pc) for pc in range(low, high, 4)]
-
-
-def _counts(word: int) -> bool:
-    """Whether an instruction computes, or accesses the stack."""
-    cls = decode_riscv(word)
-    if cls is None or issubclass(cls, Jump | IndirectJump | Pushed | Fence | Atomic):
-        return False
-    return not issubclass(cls, Load | Store) or word >> 15 & 31 == SP
-
-
 def _side(step: Step) -> str:
     return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
 
@@ -353,6 +329,10 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
     if unit is None:
         text = f"{_name(blamed)} does not wait until a store of {_side(first.step)} to {place_of}"
         text += " has taken place"
+    at = where(tile, blamed, pushed=True)
+    if (nops := nops_before(tile, blamed)) is not None:
+        at = where_core(tile, blamed.core, nops)
+        text += "; the NOPs before it let time pass only"
     evidence = (
         f"one {_told(tile, first)}",
         f"one {_told(tile, second)}",
@@ -362,7 +342,7 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
         "races",
         "error",
         text,
-        place(where(tile, blamed, pushed=True), blamed.clock, tile),
+        place(at, blamed.clock, tile),
         place(where(tile, first.step, pushed=True), first.step.clock, tile),
         evidence,
         f"before it STALLWAIT with wait_res = {condition}{_stall_res(blamed)}",

@@ -7,7 +7,7 @@ from bhemu.report import where_core
 from bhemu.tile import Tile
 from bhemu.why import touched
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.checks.races import delay_before
+from bhemu.why.delays import delay_before
 from bhemu.why.findings import Finding, place
 from bhemu.why.initial import initial_value
 from bhemu.why.likelihood import likely

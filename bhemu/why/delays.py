@@ -1,0 +1,59 @@
+"""What stands in front of an access, and only lets time pass: a loop that counts, nops, NOPs."""
+
+from bhemu.memmap import CORE_NAMES
+from bhemu.riscv.asm import SP
+from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix.insn import decode
+from bhemu.tile import Tile
+from bhemu.why.repair.edits import NOP
+from bhemu.why.walk import Step, Word
+
+_CLOSE = 12  # instructions before an access
+_NOPS = 4  # that follow one another let time pass
+
+
+def delay_before(tile: Tile, step: Step) -> int | None:
+    """The end of a loop closely before a core's access that does nothing but count, or nops."""
+    if isinstance(step, Word) or step.core >= len(CORE_NAMES):
+        return None
+    core = tile.core[CORE_NAMES[step.core]]
+    known = core.locate(step.pc)[0] is not None
+    low = core.function(step.pc)[1] if known else 0
+    for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
+        if all(word == NOP for word in _words(tile, pc - 4 * _NOPS, pc)):
+            return pc - 4
+    for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
+        word = tile.read32(pc)
+        cls = decode_riscv(word)
+        if cls is not None and issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
+            return pc if all(map(_counts, _words(tile, pc + away, pc))) else None
+    return None
+
+
+def _words(tile: Tile, low: int, high: int) -> list[int]:
+    return [tile.read32(pc) for pc in range(low, high, 4)]
+
+
+def _counts(word: int) -> bool:
+    """Whether an instruction computes, or accesses the stack."""
+    cls = decode_riscv(word)
+    if cls is None or issubclass(cls, Jump | IndirectJump | Pushed | Fence | Atomic):
+        return False
+    return not issubclass(cls, Load | Store) or word >> 15 & 31 == SP
+
+
+def nops_before(tile: Tile, step: Step) -> int | None:
+    """The first of several NOPs that a core pushes right before a word."""
+    if not isinstance(step, Word) or step.core >= len(CORE_NAMES):
+        return None
+    first = step.pushed
+    while _is_nop(tile.read32(first - 4)):
+        first -= 4
+    return first if step.pushed - first >= 8 else None
+
+
+def _is_nop(word: int) -> bool:
+    cls = decode_riscv(word)
+    pushed = decode(cls.pushed(word)) if cls is not None and issubclass(cls, Pushed) else None
+    return pushed is not None and pushed.name == "NOP"
