@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from bhemu import limits
 from bhemu.errors import Call
 from bhemu.program import elf
-from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, DamagedError
+from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, DamagedError
 from bhemu.text import printable
 
-_EXECUTABLE = 4  # SHF_EXECINSTR
 _DEEPEST = 64  # entries inside each other, and steps to an origin
 _LONGEST = 255
 _INLINED, _FUNCTION, _BLOCK = (
@@ -151,7 +150,7 @@ class Debug:
     def _read_units(self) -> None:
         for unit in self.info.iter_CUs():
             top = unit.get_top_DIE()
-            files = _files(self.info, unit)
+            files = file_names(self.info, unit)
             self._walk(unit, top, None, files, 0)
 
     def _walk(self, unit: Any, die: Any, outer: Block | None, files: list[str], depth: int) -> None:
@@ -193,7 +192,7 @@ class Debug:
                 self.globals.setdefault(name_of(die), die)
 
     def _is_code(self, part: Range) -> bool:
-        wanted = SHF_ALLOC | _EXECUTABLE
+        wanted = SHF_ALLOC | SHF_EXECINSTR
         return any(
             s.flags & wanted == wanted and s.address <= part.lo < part.hi <= s.address + s.size
             for s in self._table
@@ -233,7 +232,7 @@ def reader(data: bytes) -> Any:
     return info if info.debug_info_sec is not None else None
 
 
-def _files(info: Any, unit: Any) -> list[str]:
+def file_names(info: Any, unit: Any) -> list[str]:
     """File names as DW_AT_call_file counts them, without folders."""
     program = info.line_program_for_CU(unit)
     if program is None:

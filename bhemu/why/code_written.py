@@ -38,7 +38,9 @@ def code_written(tile: Tile, program: Program) -> Iterator[Finding]:
             continue
         symbol, file, line = tile.core[core].locate(address)
         what = f"{symbol} ({file}:{line})" if line else str(symbol)
-        text = f"{last.where.core} writes {last.after:#x} over code of {core} at {name[:-2]}, {what}"
+        text = (
+            f"{last.where.core} writes {last.after:#x} over code of {core} at {name[:-2]}, {what}"
+        )
         who = place(last.where, clock, tile)
         yield Finding(
             "error", "error", text, who, {"place": f"L1 {address:#x}"},

@@ -27,6 +27,7 @@ LIKELY = {
     "unread": 88,  # a hang waits for an answer of a core that has ended
     "assert": 88,  # the program itself says that something is wrong
     "cure of many": 87,
+    "unwritten beside stores": 87,  # a loop that ends early, or leaves words out
     "far cure": 86,
     "format, nobody set": 86,  # and an output is wrong
     "layout": 85,

@@ -254,30 +254,28 @@ class Trials:
     # Who writes next to it
 
     def neighbour(self, whole: Fill, at: int) -> tuple[Where, int] | None:
-        """Who fills the bytes of L1 next to those at `at` that stay as `whole` has laid them.
-
-        Of one tile.
-        """
-        if self.context.is_chip or at >= L1_SIZE:
+        """Who fills the bytes of L1 next to those at `at` that stay as `whole` has laid them."""
+        number, at = divmod(at, STRIDE)
+        if number >= len(self.tiles) or at >= L1_SIZE:
             return None
         self.result(whole)
-        laid = whole.at < L1_SIZE
-        places, values = whole.at[laid], whole.values[laid]
-        changed = places[self.tile.state.l1[places] != values]
+        laid = (whole.at // STRIDE == number) & (whole.at % STRIDE < L1_SIZE)
+        places, values = whole.at[laid] % STRIDE, whole.values[laid]
+        changed = places[self.tiles[number].state.l1[places] != values]
         after = changed[(changed > at) & (changed < at + _NEAR)]
         before = changed[(changed < at) & (changed > at - _NEAR)]
         near = [*after[:1], *before[-1:]]
-        return self._first_change(whole, int(near[0]) & ~3) if near else None
+        return self._first_change(whole, self.tiles[number], int(near[0]) & ~3) if near else None
 
-    def _first_change(self, fill: Fill, at: int) -> tuple[Where, int] | None:
+    def _first_change(self, fill: Fill, tile: Tile, at: int) -> tuple[Where, int] | None:
         self.begin(fill)
         text = f"{at:#x}:4"
-        with self.tile.machine.watched.alone(text, spans(self.tile, "brisc", text)):
+        with tile.machine.watched.alone(text, spans(tile, "brisc", text)):
             stop = None
             with contextlib.suppress(BhemuError):
-                stop = self.tile.run(limit=self.context.most)
+                stop = self.machine.run(limit=self.context.most)
         change = None if stop is None else stop.change
-        return None if change is None else (change.where, now(self.tile.state))
+        return None if change is None else (change.where, now(tile.state))
 
     def tile_of(self, where: Where) -> Tile | None:
         """The tile that a place stands on."""

@@ -11,6 +11,7 @@ from bhemu.errors import Limit, Where
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
+from bhemu.why.repair import tables
 from bhemu.why.repair.search import SURE, Cure, Search
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
@@ -107,6 +108,9 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
         sources = Sources(search.trials.program)
         where = _line_of(cure, sources)
         where = _line_of_table(search, cure, where, sources)
+        if cure.edit.datum is not None and cure.where.core is not None:
+            images = search.parts[cure.part].tile.core[cure.where.core].images
+            where = tables.line_of(images, where, cure.edit.datum, sources)
     evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
     percent = _likelihood(search, cure, rank, judged=outputs > 0)
     return Finding(

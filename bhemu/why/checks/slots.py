@@ -1,11 +1,18 @@
-"""The check "slots": replay slots played that nobody recorded, MOP templates changed too early."""
+"""The check "slots": replay slots played that nobody recorded, MOP templates and GPRs set anew."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END, MOP_CFG_BASE, MOP_CFG_END
+from bhemu.memmap import (
+    GPR_BASE,
+    GPR_END,
+    INSTRN_BUF_BASE,
+    INSTRN_BUF_END,
+    MOP_CFG_BASE,
+    MOP_CFG_END,
+)
 from bhemu.riscv.formats import Pushed
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP, REPLAY, issued
@@ -15,6 +22,7 @@ from bhemu.tensix.units import front
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.gprs import Gprs
 from bhemu.why.likelihood import likely
 from bhemu.why.walk import Instruction, Walk, where
 
@@ -30,6 +38,7 @@ class _Thread:
     recording: Instruction | None = None
     at: int = 0
     left: int = 0
+    last: int = 0  # the word recorded last, until another one is pushed
 
 
 class Slots:
@@ -39,6 +48,7 @@ class Slots:
         self._tile = tile
         self._threads = [_Thread() for _ in range(3)]
         self._queued: list[dict[int, Instruction]] = [{} for _ in range(3)]  # MOP words, by place
+        self._gprs = Gprs()
         self.found: dict[tuple[int, int], Finding] = {}
 
     def walk(self) -> Walk:
@@ -53,6 +63,8 @@ class Slots:
                 self._pushed(max(step.core - 1, 0), cls.pushed(step.word), step)
             return
         access = step.access()
+        if access is not None and GPR_BASE <= access.address < GPR_END and 0 < step.core < 4:
+            self._gprs.loaded(step.core - 1)
         if access is None or not access.writes:
             return
         if INSTRN_BUF_BASE <= access.address < INSTRN_BUF_END:
@@ -81,14 +93,39 @@ class Slots:
             for held in self._issued(t, word):
                 if held >> 24 == REPLAY:
                     self._replay(t, held, step)
+                self._gpr(t, held, step)
         elif thread.left:
+            self._gprs.recorded(t, word)
             if thread.slots.get(thread.at) not in (None, thread.recording):
                 thread.under[thread.at] = thread.slots[thread.at]
             assert thread.recording is not None
             thread.slots[thread.at] = thread.recording
-            thread.at, thread.left = (thread.at + 1) % _SLOTS, thread.left - 1
+            thread.at, thread.left, thread.last = (thread.at + 1) % _SLOTS, thread.left - 1, word
+            return
         elif opcode == REPLAY:
             self._replay(t, word, step)
+        else:
+            self._gpr(t, word, step)
+            self._behind(t, word, step)
+        thread.last = 0
+
+    def _behind(self, t: int, word: int, step: Instruction) -> None:
+        """No word like those of a recording may follow it: it would not be recorded."""
+        thread = self._threads[t]
+        if thread.last and thread.last >> 24 == word >> 24 and thread.recording is not None:
+            self._report(
+                step,
+                thread.recording,
+                f"pushes one word more than T{t} records, which is executed at once",
+                "record as many words as are pushed",
+            )
+
+    def _gpr(self, t: int, word: int, step: Instruction) -> None:
+        """A value of a GPR that nobody has read must not be replaced."""
+        lost = self._gprs.pushed(t, word, step)
+        if lost is not None:
+            text = f"sets GPR {lost[1]} of T{t} anew before anything has read it"
+            self._report(step, lost[0], text, "take another GPR, or read the first value before")
 
     def _issued(self, t: int, word: int) -> Iterator[int]:
         """The words of its configuration that a MOP issues."""
@@ -171,9 +208,11 @@ CHECK = Check(
     name="slots",
     proves="that a replay slot is played that nobody recorded, or that was recorded over by another"
     " line while the rest of what was recorded with it is still played; that the MOP template was"
-    " changed while a MOP waited for it",
-    misses="what a MOP records; what comes after 150,000 steps, of all tiles of a chip that"
-    " are looked at: the first of each part, and as many others as that allows",
+    " changed while a MOP waited for it; that a word like those recorded follows them; that a GPR"
+    " was set anew by another line before anything had read it",
+    misses="what a MOP records; GPRs of a thread that records words of them; what comes after"
+    " 150,000 steps, of all tiles of a chip that are looked at: the first of each part, and as many"
+    " others as that allows",
     cost="one more run step by step (some 6 s for 150,000 steps), where the run went wrong",
     applies=_applies,
     run=_run,

@@ -164,9 +164,12 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
     if read is not None:
         evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
+    wrong = "unwritten, output wrong" if context.symptom.wrong else "unwritten"
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
-        who, victim = place(*near, trials.tile), who
+        who, victim = place(*near, trials.tile_of(near[0])), who
+        if context.symptom.wrong and near[0].thread is None:
+            wrong = "unwritten beside stores"
     return Finding(
         "uninit",
         "error",
@@ -175,7 +178,7 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         victim,
         tuple(evidence),
         f"write {name} before this reads it; if another place was meant, correct what is read",
-        likely("unwritten, output wrong" if context.symptom.wrong else "unwritten"),
+        likely(wrong),
     )
 
 

@@ -21,7 +21,8 @@ class Edit:
     A jump among several is written for that pc: it goes on to the same place from where it is put.
     `text`: the advice; `cost`: how far it goes, less is likelier; `given`: the value comes from the
     caller of a helper; `passed`: it may be one of the helper's arguments, however deep the calls;
-    `common`: it changes a line of a header in the code of several cores.
+    `common`: it changes a line of a header in the code of several cores; `datum`: the word of a
+    table that it changes.
     """
 
     core: int
@@ -31,6 +32,7 @@ class Edit:
     given: bool = False
     passed: bool = False
     common: bool = False
+    datum: int | None = None
 
     @property
     def at(self) -> int:

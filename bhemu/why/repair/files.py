@@ -15,7 +15,7 @@ from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS
 from bhemu.tile import Tile
-from bhemu.why.repair.tiles import arguments, exchanges, semaphores
+from bhemu.why.repair.tiles import arguments, exchanges, semaphores, values
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
@@ -66,7 +66,7 @@ class FileEdits:
         """All of them, cheap and likely ones first."""
         if self._program.is_chip:
             yield from self._outputs()
-            for found in (exchanges, semaphores, arguments):
+            for found in (exchanges, semaphores, arguments, values):
                 for line, text, cost, cures in found(self._trials, self._lines):
                     yield FileEdit(line, text, cost, cures)
             return
@@ -270,7 +270,9 @@ def _others(value: int, program: Program, written: str = "") -> Iterator[tuple[i
     for one in () if is_float else (*sizes, value + 1, value - 1, 2 * value, value // 2, *range(5)):
         if 0 <= one < 1 << 32 and one not in seen:
             seen.add(one)
-            yield one, f"{one:#x}", 0.8 if one in sizes else 1.4
+            # A count or choice is no place; what is off is no size.
+            small = value < _SMALL and one > (_PAGE if value > 1 else 1)
+            yield one, f"{one:#x}", 0.8 if one in sizes and not small else 1.4
     now = float(np.array(value, np.uint32).view(np.float32))
     if not is_float and (written or not 1e-6 < abs(now) < 1e6):
         return

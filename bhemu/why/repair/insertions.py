@@ -13,6 +13,8 @@ from bhemu.why.repair.sites import Code, Site, pushes
 _SEMAPHORES = PC_BUF_BASE + 0x20
 _CLEARS, _WHERE = assemble("ZEROACC", clear_mode=3), 0x3FFF
 _FIRST = 3  # lines of a thread
+_MATRIX, _OTHERS = 2, 0.02  # its core; how much less likely others are to clear Dst
+_ROUND = 24  # lines of its loop
 _SET_UPS = ((2, 0), (1, 0), (2, 2), (1, 1))  # (most, value) of a semaphore
 _SYNC_STALL = 0x02  # STALLWAIT holds back what posts and gets
 _BANKS = tuple(assemble("SETRWC", bit_mask=0, clear_ab_vld=banks) for banks in (1, 2, 3)) + tuple(
@@ -118,15 +120,19 @@ def set_up(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[
 
 
 def cleared(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[Edit]:
-    """Dst cleared behind the first words of a thread, where nobody clears all of it."""
+    """Dst cleared behind the first words of a thread, or behind words of each round of its loop,
+    where nobody clears all of it.
+    """
     if any(_CLEARS in (value & ~_WHERE for value in site.values) for site in sites if pushes(site)):
         return
-    for core in (2, 1, 3):
+    for core in (_MATRIX, 1, 3):
         own = [group for group in groups if group[0].core == core and pushes(group[0])]
-        for n, group in enumerate(own[:_FIRST]):
+        rounds = [group for group in own[_FIRST:] if sum(one.count for one in group) > 1]
+        for n, group in enumerate([*own[:_FIRST], *rounds[:_ROUND]]):
+            cost = 1.3 + n / 1000 + _OTHERS * (core != _MATRIX)
             if moves(code.words[core][group[0].pc]):
                 yield Edit(core, _after(group, code, pushing(_CLEARS)),
-                           f"{disassemble(_CLEARS)} is missing here", 1.3 + n / 1000)  # fmt: skip
+                           f"{disassemble(_CLEARS)} is missing here", cost)  # fmt: skip
 
 
 def repeats(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:

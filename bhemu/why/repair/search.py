@@ -22,7 +22,16 @@ from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
-from bhemu.why.repair import insertions, instructions, lines, sections, sequences, turns, words
+from bhemu.why.repair import (
+    insertions,
+    instructions,
+    lines,
+    sections,
+    sequences,
+    tables,
+    turns,
+    words,
+)
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.files import FileEdits
@@ -159,6 +168,7 @@ class Part:
         yield waiting.messages(self.code, self.sites, waits)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
+        yield tables.edits(self.code, groups, known)
         yield insertions.set_up(self.code, groups, self.sites)
         yield insertions.cleared(self.code, groups, self.sites)
         yield lines.alike(self.code, self.sites, self.lines)

@@ -14,6 +14,7 @@ from bhemu.tensix.recording import FIRST_CORE
 from bhemu.tensix.state import CORES
 from bhemu.tile import Tile
 
+_TAKEN = 64
 MOST = 400_000  # entries of the log that are looked at
 
 
@@ -21,7 +22,7 @@ MOST = 400_000  # entries of the log that are looked at
 class Site:
     """An instruction that acts: of core `core`, at `pc`; what it pushed or stored, in order.
 
-    `address` is None for `.ttinsn`; `thread` is that of a pushed word.
+    `address` is None for `.ttinsn`; `thread` is that of a pushed word; `taken`: more of the values.
     """
 
     core: int
@@ -33,6 +34,7 @@ class Site:
     last: int = 0
     count: int = 0
     clock: int | None = None  # of the first action
+    taken: list[int] = field(default_factory=list)
 
     def add(self, value: int, number: int, clock: int | None) -> None:
         """It acted once more."""
@@ -40,6 +42,8 @@ class Site:
             self.first, self.clock = number, clock
         if value not in self.values and len(self.values) < 8:
             self.values.append(value)
+        if len(self.taken) < _TAKEN and value not in self.taken:
+            self.taken.append(value)
         self.last = number
         self.count += 1
 

@@ -6,8 +6,12 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bhemu.errors import BhemuError, InputError
-from bhemu.program.coordinates import values_of
+from bhemu.names import resolve
+from bhemu.program.address import At
+from bhemu.program.coordinates import TILE_VALUES, values_of
 from bhemu.program.datafiles import encode_values
 from bhemu.program.schema import Program
 from bhemu.program.specs import CoreSpec, TileSpec
@@ -18,6 +22,7 @@ from bhemu.why.repair.trial import Trials
 Cures = Callable[[], bool]
 _NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
 _SWAP = 0.6  # of two arguments
+_WORDS = 64  # bytes of a set of numbers
 _GENEROUS = 1.9  # of a semaphore that lets somebody go on earlier
 _NEAR, _AGREED = 1.3, 1.95  # of a number next to the argument; where other kernels have that too
 
@@ -94,6 +99,44 @@ def arguments(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, floa
                     text = f"exchange arguments {k} and {k + 1} of {name}: {pair[1]}, {pair[0]}"
                     changed = (*core.args[:k], *pair[::-1], *core.args[k + 2 :])
                     yield line, text, _SWAP, _put(trials, number, core, changed)
+
+
+def values(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
+    """The same for the values that PROGRAM.toml puts into L1 of the tiles."""
+    before = 0
+    for number, part in enumerate(trials.program.tiles):
+        for n, spec in enumerate(part.sets, before):
+            words = [f"u32:{word:#x}" for word in np.frombuffer(spec.data[:_WORDS], "<u4")]
+            held = spec.values or tuple(words if len(spec.data) % 4 == 0 else ())
+            for k, value in enumerate(held):
+                line, _ = lines.written("tile.set", n, "values", k)
+                for other, cost in _meant(value):
+                    text = f"value {k} of set {spec.at}: {other} instead of {value}"
+                    changed = (*held[:k], other, *held[k + 1 :])
+                    yield line, text, cost, _set(trials, number, spec.at, changed)
+        before += len(part.sets)
+
+
+def _set(trials: Trials, number: int, at: At, changed: tuple[str, ...]) -> Cures:
+    part = trials.program.tiles[number]
+
+    def change(tile: Tile) -> None:
+        place = values_of(tile.xy, part.at)
+        tile.write(resolve(tile, at), encode_values(changed, part.origin, place))
+
+    return lambda: trials.is_right(change, number)
+
+
+def _meant(value: str) -> Iterator[tuple[str, float]]:
+    """What a value may have been meant to be."""
+    kind, _, text = value.partition(":")
+    if kind == "tile":
+        yield from ((f"tile:{name}", _SWAP) for name in TILE_VALUES if name != text)
+    elif kind == "u32":
+        now = int(text, 0)
+        for other in (now + 1, now - 1):
+            if other >= 0:
+                yield f"u32:{other:#x}", _NEAR
 
 
 def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tuple[str, float]]:

@@ -20,6 +20,7 @@ from bhemu.why.repair.edits import (
     NOP,
     Edit,
     alternatives,
+    moves,
     pushing,
     storing,
     xoring,
@@ -44,6 +45,7 @@ _SAME = 0.01  # how much likelier it is that a field was meant to be as another 
 _LATER = 0.05  # of values taken in turn, that the first should be a later one
 _UNUSED = 0.02  # how much less likely it is that a field matters that is 0 all over the program
 _SPARE = 0.02  # how much likelier an address mode is that is set up and that no word names
+_AGAIN = 1.19  # cost of a word once more behind one of the next lines
 _EXCHANGED = 0.04  # how far away it is that two operands were meant the other way round
 _MADE = 0.75  # another instruction is rather chosen where the word is made
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
@@ -255,7 +257,7 @@ def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iter
 
 
 def exchanges(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
-    """Two neighbouring lines of a core that give away each other's value."""
+    """Two neighbouring lines of a core that give away each other's value; the first one's again."""
     for n, group in enumerate(groups):
         near = [other for other in groups[n + 1 : n + 4] if other[0].core == group[0].core]
         for other in near:
@@ -269,6 +271,10 @@ def exchanges(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
                     (b.pc, (held[a.pc],)),
                 )
                 what = f"{disassemble(b.values[0])} and then {disassemble(a.values[0])}"
+                if moves(held[b.pc]):
+                    again = ((b.pc, (held[b.pc], held[a.pc])),)
+                    text = f"{disassemble(a.values[0])} is missing again behind this"
+                    yield Edit(a.core, again, text, _AGAIN)
             elif a.address is not None and b.address is not None and not pushes(a):
                 first, second = held[a.pc], held[b.pc]
                 changed = (
