@@ -1,11 +1,12 @@
 """Code that the program has written over: a null pointer, an address that is another one's."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
-from bhemu.errors import InputError
-from bhemu.machine.watching import spans
+from bhemu.errors import BhemuError
+from bhemu.machine.watching import Change, spans
 from bhemu.memmap import L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
@@ -26,20 +27,15 @@ def code_written(tile: Tile, program: Program) -> Iterator[Finding]:
         address = _changed(tile, core, segment)
         if address is None:
             continue
-        name = f"{address:#x}:4"
-        try:
-            last = Chain(tile).last_change(name, spans(tile, "brisc", name))
-            clock = tile.clock
-        except InputError:
-            continue
-        finally:
-            tile.history.to(end)
+        last, clock = _last_change(tile, f"{address:#x}:4")
+        with suppress(BhemuError), tile.history.replaying():
+            tile.history.to(end)  # where the run may have ended in an error
         if last is None or last.where is None:
             continue
         symbol, file, line = tile.core[core].locate(address)
         what = f"{symbol} ({file}:{line})" if line else str(symbol)
         text = (
-            f"{last.where.core} writes {last.after:#x} over code of {core} at {name[:-2]}, {what}"
+            f"{last.where.core} writes {last.after:#x} over code of {core} at {address:#x}, {what}"
         )
         who = place(last.where, clock, tile)
         yield Finding(
@@ -49,6 +45,14 @@ def code_written(tile: Tile, program: Program) -> Iterator[Finding]:
             likely("code written"),
         )  # fmt: skip
         return
+
+
+def _last_change(tile: Tile, name: str) -> tuple[Change | None, int]:
+    """The last change of a place, and when it was."""
+    try:
+        return Chain(tile).last_change(name, spans(tile, "brisc", name)), tile.clock
+    except BhemuError:
+        return None, 0
 
 
 def _code(program: Program) -> Iterator[tuple[str, Segment]]:

@@ -1,15 +1,18 @@
 """What stands in front of an access, and only lets time pass: a loop that counts, nops, NOPs."""
 
+from bhemu.errors import Where
 from bhemu.memmap import CORE_NAMES
+from bhemu.report import where_core
 from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
+from bhemu.why.findings import outside_headers
 from bhemu.why.repair.edits import NOP
 from bhemu.why.walk import Step, Word
 
-_CLOSE = 12  # instructions before an access
+_CLOSE = 32  # instructions before an access
 _NOPS = 4  # that follow one another let time pass
 
 
@@ -57,3 +60,27 @@ def _is_nop(word: int) -> bool:
     cls = decode_riscv(word)
     pushed = decode(cls.pushed(word)) if cls is not None and issubclass(cls, Pushed) else None
     return pushed is not None and pushed.name == "NOP"
+
+
+def loop_around(tile: Tile, step: Step, apart: int) -> Where | None:
+    """The line at which the loop begins that an access stands in and the one at `apart` does not.
+
+    Of several the outermost: what has to be waited for is waited for in front of it.
+    """
+    if isinstance(step, Word) or step.core >= len(CORE_NAMES):
+        return None
+    core = tile.core[CORE_NAMES[step.core]]
+    if core.locate(step.pc)[0] is None:
+        return None
+    _, _, end = core.function(step.pc)
+    found: range | None = None
+    for pc in range(step.pc, end, 4):
+        word = tile.read32(pc)
+        cls = decode_riscv(word)
+        if cls is not None and issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
+            if pc + away <= step.pc and not pc + away <= apart <= pc:
+                found = range(pc + away, pc + 4, 4)
+    user = outside_headers(where_core(tile, step.core, step.pc))
+    places = [outside_headers(where_core(tile, step.core, pc)) for pc in found or ()]
+    own = [at for at in places if at.line and (at.file, at.inlined) == (user.file, user.inlined)]
+    return min(own, key=lambda at: at.line or 0) if own else None

@@ -7,7 +7,7 @@ LIKELY = {
     "stack": 100,
     "buffer": 100,
     "jump": 100,
-    "code written": 99,
+    "code written": 100,  # explains a jump out of the code as well
     "limit": 99,  # the program is right and needs more time
     "overwritten": 99,  # what a hang waits for was there
     "cure of a conflict": 99,  # one value, with which no conflict is left in any schedule

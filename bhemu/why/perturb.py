@@ -264,6 +264,8 @@ class Trials:
         changed = places[self.tiles[number].state.l1[places] != values]
         after = changed[(changed > at) & (changed < at + _NEAR)]
         before = changed[(changed < at) & (changed > at - _NEAR)]
+        if at % _NEAR == 0:  # what is written before it seems to be complete
+            before = before[:0]
         near = [*after[:1], *before[-1:]]
         return self._first_change(whole, self.tiles[number], int(near[0]) & ~3) if near else None
 

@@ -14,6 +14,7 @@ from bhemu.tile import Tile
 from bhemu.why import touched, unanswered
 from bhemu.why.accesses import Conflict
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.delays import loop_around
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.order import NOC
@@ -137,7 +138,10 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
         f"used at clock {second.step.clock}: {where(tile, second.step)}",
         "no load of a counter of the NoC interface unit stands in between",
     )
-    user = place(in_source(where(tile, blamed, pushed=True)), blamed.clock)
+    at = in_source(where(tile, blamed, pushed=True))
+    if blamed is second.step and (head := loop_around(tile, blamed, first.step.pc)) is not None:
+        at = head
+    user = place(at, blamed.clock)
     asker = place(in_source(where(tile, first.step)), first.step.clock)
     own = kind == request.READ and first.owner == second.owner  # its barrier stands behind it
     who, victim = (asker, user) if own else (user, asker)

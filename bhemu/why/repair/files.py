@@ -24,6 +24,7 @@ _SAME = 0.7  # how much less likely it is that an input was meant to be the outp
 _FEW = 2  # words that show no order
 _GIVEN = 1.2  # how much less likely it is that a word which a core is to write was given wrongly
 _PAGE, _PAGES = 0x200, 17  # bytes of a face, and how many of them an output may be off
+_PLACE, _ALIGNED = 0x1000, 64  # numbers from there on are places; of pages in DRAM
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -137,6 +138,30 @@ class FileEdits:
                 if key == "at" and value in [one.at for one in self._program.inputs]:
                     cost += _SAME  # an input is no result
                 yield FileEdit(line, text, cost, self._reading(i, other))
+
+            if spec.dram is not None:
+                for at in self._given():
+                    other = replace(spec, dram=replace(spec.dram, address=at))
+                    line = self._lines.key("output", i, "dram")
+                    text = f"output {spec.name}: address = {at:#x}"
+                    cost = 0.55 if self._alike(at, spec.dram.address) else 0.9
+                    yield FileEdit(line, text, cost, self._reading(i, other))
+
+    def _given(self) -> list[int]:
+        """Places in DRAM that kernels are told of and where no tensor is."""
+        texts = [text for part in self._program.placed() for core in part.cores.values()
+                 for text in core.args if text.startswith("u32:")]  # fmt: skip
+        known = {spec.dram.address for spec in self._tensors() if spec.dram is not None}
+        numbers = dict.fromkeys(int(text[4:], 0) for text in texts)
+        return [n for n in numbers if n >= _PLACE and n % _ALIGNED == 0 and n not in known]
+
+    def _alike(self, at: int, now: int) -> bool:
+        """Whether all inputs begin as far into a page as `at`, and not as `now`."""
+        offsets = {s.dram.address % _PLACE for s in self._program.inputs if s.dram is not None}
+        return offsets == {at % _PLACE} and now % _PLACE not in offsets
+
+    def _tensors(self) -> list[Any]:
+        return [*self._program.inputs, *self._program.outputs]
 
     def _near(self, spec: OutputSpec) -> list[int]:
         """Where else an output may lie: where the code puts something, or some pages off."""

@@ -23,6 +23,7 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import (
+    constants,
     insertions,
     instructions,
     lines,
@@ -169,6 +170,7 @@ class Part:
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
         yield tables.edits(self.code, groups, known)
+        yield constants.edits(self.code, groups)
         yield insertions.set_up(self.code, groups, self.sites)
         yield insertions.cleared(self.code, groups, self.sites)
         yield lines.alike(self.code, self.sites, self.lines)
