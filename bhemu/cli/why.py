@@ -47,6 +47,9 @@ def command(**values: Any) -> int:
         ended = target.finish()
     if values["place"] is not None:
         return _place(target, values["local"], values["place"])
+    from bhemu.program import saved
+    from bhemu.why import saved_state
+
     found = findings(target, progress, ended)
     if target.chosen.program.kind != saved.KIND:
         return show(found, values["as_json"])
@@ -58,8 +61,6 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.target import Target
-        from bhemu.program import saved
-        from bhemu.why import saved_state
 
         target = Target(chosen, progress)
         if target.chip is None or values["place"] is not None:
