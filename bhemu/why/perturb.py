@@ -16,6 +16,8 @@ from bhemu.memmap import L1_SIZE
 from bhemu.metal.host import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
+from bhemu.riscv.formats import Store
+from bhemu.riscv.isa import decode
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.recording import WORDS
@@ -277,7 +279,9 @@ class Trials:
             with contextlib.suppress(BhemuError):
                 stop = self.machine.run(limit=self.context.most)
         change = None if stop is None else stop.change
-        return None if change is None else (change.where, now(tile.state))
+        if change is None or (self.context.is_chip and not _stored(tile, change.where, at)):
+            return None
+        return change.where, now(tile.state)
 
     def tile_of(self, where: Where) -> Tile | None:
         """The tile that a place stands on."""
@@ -306,6 +310,18 @@ def seen(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     for name in _NO_STATE:
         record[name] = 0
     return buffer
+
+
+def _stored(tile: Tile, where: Where, at: int) -> bool:
+    """Whether a core has just stored to the word at `at`, and no request has brought it."""
+    if where.core is None or where.pc is None or where.tile != tile.xy:
+        return False
+    word = tile.read32(where.pc)
+    cls = decode(word)
+    if cls is None or not issubclass(cls, Store):
+        return False
+    base = int(tile.core[where.core].regs[cls.rs1.get(word)])
+    return (base + cls.imm.get(word)) & 0xFFFFFFFC == at
 
 
 def one_step(tile: Tile, run: Callable[[], Any]) -> Where:
