@@ -39,6 +39,8 @@ class _Thread:
     at: int = 0
     left: int = 0
     last: int = 0  # the word recorded last, until another one is pushed
+    count: int = 0  # words of the recording
+    behind: Instruction | None = None  # who pushed a word like those recorded behind them
 
 
 class Slots:
@@ -112,13 +114,8 @@ class Slots:
     def _behind(self, t: int, word: int, step: Instruction) -> None:
         """No word like those of a recording may follow it: it would not be recorded."""
         thread = self._threads[t]
-        if thread.last and thread.last >> 24 == word >> 24 and thread.recording is not None:
-            self._report(
-                step,
-                thread.recording,
-                f"pushes one word more than T{t} records, which is executed at once",
-                "record as many words as are pushed",
-            )
+        if thread.last and thread.last >> 24 == word >> 24:
+            thread.behind = step
 
     def _gpr(self, t: int, word: int, step: Instruction) -> None:
         """A value of a GPR that nobody has read must not be replaced."""
@@ -142,10 +139,26 @@ class Slots:
         first, count = f["start_idx"], f["len"] or 64
         if f["load_mode"]:
             thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
+            thread.count, thread.behind = count, None
             return
+        if count <= thread.count:
+            self._one_more(t)
+        thread.behind = None
         slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
         self._never_recorded(t, slots, step)
         self._mixed(t, slots, step)
+
+    def ended(self) -> None:
+        """The run is over: of what has been recorded and not been played."""
+        for t in range(len(self._threads)):
+            self._one_more(t)
+
+    def _one_more(self, t: int) -> None:
+        thread = self._threads[t]
+        if thread.behind is not None and thread.recording is not None:
+            text = f"pushes one word more than T{t} records, which is executed at once"
+            advice = "record as many words as are pushed"
+            self._report(thread.behind, thread.recording, text, advice)
 
     def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
         thread = self._threads[t]
@@ -201,6 +214,8 @@ def _applies(seen: Outcome) -> int:
 
 def _run(context: Context) -> Sequence[Finding]:
     _, looks = context.walked(Slots, steps=True)
+    for look in looks:
+        look.ended()
     return merged(look.found.values() for look in looks)
 
 
