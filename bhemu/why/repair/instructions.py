@@ -55,7 +55,6 @@ _SISTERS = (
     (SH1ADD, SH2ADD, SH3ADD, ADD), (DIV, REM), (DIVU, REMU),
 )  # fmt: skip
 _BOUNDS, _LESS = ((BGEU, BLTU), (BGE, BLT)), (BLTU, BLT)  # a >= b and b < a
-_BOUND = "the bound counted in", "the bound not counted in"
 _ORDERED = (SUB, SH1ADD, SH2ADD, SH3ADD)  # the order of operands matters
 add = ADD.assemble
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
@@ -80,7 +79,7 @@ def _sisters(word: int, cls: Any) -> Iterator[tuple[int, str]]:
             bound = two if cls is one else one
             a, b = word >> 15 & 31, word >> 20 & 31
             swapped = word & ~(0x3FF << 15) & ~cls.mask | bound.match | b << 15 | a << 20
-            yield swapped, _BOUND[cls not in _LESS]
+            yield swapped, "the bound counted in" if cls in _LESS else "the bound not counted in"
     for sisters in _SISTERS:
         for other in sisters if cls in sisters else ():
             if other is not cls:
@@ -208,11 +207,6 @@ def _computes(word: int) -> bool:
     """Whether a shift gives a number that others go on with: places in units of 16 bytes."""
     cls = decode(word)
     return cls is not None and issubclass(cls, Shift) and word >> 7 & 31 not in (0, SP)
-
-
-def bounds(code: Code, core: int) -> Iterator[Edit]:
-    """Each bound of a loop or condition counted in or not, as `edits` has it: of these few."""
-    yield from (edit for edit in _changed(code, core) if edit.text in _BOUND)
 
 
 def left_out(code: Code, core: int) -> Iterator[Edit]:
