@@ -9,7 +9,7 @@ import click
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.why import context
+from bhemu.cli.why import context, tell_skipped
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import saved
 
@@ -96,7 +96,9 @@ def _found(
     from bhemu.why.kernel_lines import of_kernels
 
     asked = context(target, progress, ended)
-    return of_kernels(asked, known.findings(asked, checks))
+    found = of_kernels(asked, known.findings(asked, checks))
+    tell_skipped(asked)
+    return found
 
 
 def _code(stop: "Stop | None", results: "list[OutputResult]") -> int:

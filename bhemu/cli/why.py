@@ -122,4 +122,15 @@ def findings(target: "Target", progress: Progress, ended: "Ended") -> "list[Find
     """Everything that is wrong with a run, the likeliest first."""
     from bhemu.why import asking
 
-    return asking.findings(context(target, progress, ended), target, ended.error)
+    asked = context(target, progress, ended)
+    found = asking.findings(asked, target, ended.error)
+    tell_skipped(asked)
+    return found
+
+
+def tell_skipped(asked: "Context") -> None:
+    """Say on stderr, also where little is to be said, which checks were not asked."""
+    if asked.skipped:
+        names = ",".join(asked.skipped)
+        text = f"not asked, all that checks may do is done: bhemu run --check {names}"
+        click.echo(text, err=True)

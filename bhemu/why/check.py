@@ -102,6 +102,7 @@ class Context:
     facts: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     work: Work = field(default_factory=Work)
+    skipped: list[str] = field(default_factory=list)  # checks for which no work was left
     end: int = field(init=False)  # the clock when the run ended
 
     def __post_init__(self) -> None:

@@ -85,3 +85,15 @@ def test_a_place_has_exit_code_0_and_bad_input_2() -> None:
     code, shown = why(str(ROOT / "elfs" / "add1"), "nonsense")
     assert code == 2
     assert "no symbol or register nonsense" in shown
+
+
+@pytest.mark.parametrize("command", [["why"], ["run", "--check", "races,stack"]])
+def test_checks_for_which_no_work_was_left_are_told_also_where_little_is(
+    monkeypatch, command
+) -> None:
+    monkeypatch.setattr("bhemu.why.check.WORK", -1)
+    arguments = [*command, "-q", "--json", str(ROOT / "elfs" / "add1")]
+    done = CliRunner().invoke(main, arguments)
+    assert json.loads(done.stdout)["findings"] == []
+    assert "not asked, all that checks may do is done: bhemu run --check " in done.stderr
+    assert "stack" in done.stderr and "races" in done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 from bhemu import memmap as mm
 from bhemu.errors import BhemuError, Where
 from bhemu.noc.grid import XY
-from bhemu.program.specs import BufferSpec, TileSpec
+from bhemu.program.specs import BufferSpec, Program, TileSpec
 from bhemu.report import where_core
 from bhemu.tile import Tile
 from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
@@ -21,7 +21,8 @@ from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Instruction
 
-_TILES = 2  # of those with the same code are looked at
+_TILES = 2  # of those with the same code and arguments are looked at
+_AT_ONCE = 16  # of those with the same code
 
 
 @dataclass
@@ -121,13 +122,24 @@ class Buffer:
             )
 
 
-def _part(context: Context, chip: Any, part: TileSpec) -> Iterator[Finding]:
-    tiles = [chip if isinstance(chip, Tile) else chip.tile[xy] for xy in part.at[:_TILES]]
+def _kinds(program: Program) -> list[list[tuple[TileSpec, XY]]]:
+    """Tiles to look at, in one run those that have the same code and buffers."""
+    found: dict[Any, list[tuple[TileSpec, XY]]] = {}
+    for part in program.placed():
+        cores = tuple((one.name, one.elf, one.pc) for one in part.cores.values())
+        if part.buffers:
+            chosen = found.setdefault((cores, part.buffers), [])
+            chosen += [(part, xy) for xy in part.at[:_TILES]]
+    return [chosen[:_AT_ONCE] for chosen in found.values()]
+
+
+def _kind(context: Context, chip: Any, kind: list[tuple[TileSpec, XY]]) -> Iterator[Finding]:
+    tiles = [chip if isinstance(chip, Tile) else chip.tile[xy] for _, xy in kind]
     recorders = [Recorder(tile) for tile in tiles]
     with suppress(BhemuError):  # what had happened before is in the log
         chip.run(limit=context.most)
     others = firmware_of(context.program)
-    for tile, recorder in zip(tiles, recorders, strict=True):
+    for (part, _), tile, recorder in zip(kind, tiles, recorders, strict=True):
         events = list(recorder.events())
         code = code_of(tile, tile.log, others)
         first = first_stream(events, [spec.index for spec in part.buffers])
@@ -329,11 +341,9 @@ def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {}
     for one in _overlaps(context):
         found[one.text,] = one
-    for part in context.program.placed():
-        if not part.buffers:
-            continue
+    for kind in _kinds(context.program):
         machine = context.launch(engine="compiled")
-        for one in _part(context, machine, part):
+        for one in _kind(context, machine, kind):
             culprit = one.culprit
             found.setdefault((culprit.get("core"), culprit.get("pc")), one)
     return [replace(one, likelihood=likely("buffer", n)) for n, one in enumerate(found.values())]
@@ -347,7 +357,8 @@ CHECK = Check(
     " never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
-    " of two builds (stream 0 or 8 for buffer 0); what comes after 150,000 words of a tile",
+    " of two builds (stream 0 or 8 for buffer 0); what comes after 150,000 words of a tile; of a"
+    " chip all tiles but two of each part, and but 16 of those with the same code",
     cost="one more run, in which every Tensix word passes through Python (10 us each)",
     applies=_applies,
     run=_run,
