@@ -10,12 +10,13 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.launched import Launched
 from bhemu.noc.grid import XY
 from bhemu.pictures import heat, timeline, waits
-from bhemu.pictures.recording import Recording
+from bhemu.pictures.recording import LANES, Recording
 from bhemu.why.findings import Finding, in_words
 
 _TILES = 16  # timelines
+_NAMED = 4  # tiles that share one
 _AROUND = 4  # lines of source before and after
-_CELL = 34  # of the grid of tiles, in pixels
+_CELL = 42  # of the grid of tiles, in pixels
 _ENDED = {"until": "its end condition held", "idle": "nothing was left to do"}
 _STYLE = """
 svg text { font: 11px system-ui, sans-serif; fill: CanvasText; } .tick { stroke: var(--line); }
@@ -46,7 +47,8 @@ def page(
         tile.xy: Sources(part) for tile in launched.tiles for part in (launched.part(tile.xy),)
     }
     first = next(iter(sources))
-    body = [_summary(launched, recording, error)]
+    shown = _named_first(launched, error, findings)
+    body = [_summary(launched, recording, error, shown[:_TILES])]
     if isinstance(error, NoProgress):
         graph = error.as_dict()["graph"]
         drawn = waits.picture(graph) if isinstance(graph, dict) else ""
@@ -57,7 +59,7 @@ def page(
     body += ["<h2>Findings</h2>", *(_finding(one, sources, first) for one in findings)]
     if not findings:
         body.append("<p>Nothing is wrong with this run: it ended, and no output differs.</p>")
-    body += _timelines(recording)
+    body += _timelines(recording, shown)
     if launched.chip is not None:
         told = "the bluer, the more instructions and words a tile has executed"
         body.append(f'<h2>Tiles</h2><p class="quiet">{told}</p><div class="over">')
@@ -66,28 +68,49 @@ def page(
     return html.page(f"bhemu report: {name}", "".join(body), _STYLE)
 
 
-def _summary(launched: Launched, recording: Recording, error: BhemuError | None) -> str:
+def _named_first(
+    launched: Launched, error: BhemuError | None, findings: Sequence[Finding]
+) -> list[XY]:
+    """The tiles: those that a finding or the hang names, then the others."""
+    graph: Any = getattr(error, "graph", None)
+    places = [*(one.culprit for one in findings), *(one.victim for one in findings)]
+    places += [waiter.where for waiter in getattr(graph, "waiters", ())]
+    named = [tuple(place["tile"]) for place in places if place.get("tile")]
+    there = [tile.xy for tile in launched.tiles]
+    return [
+        *dict.fromkeys(xy for xy in named if xy in there),
+        *(xy for xy in there if xy not in named),
+    ]
+
+
+def _summary(
+    launched: Launched, recording: Recording, error: BhemuError | None, shown: Sequence[XY]
+) -> str:
     stop = recording.stop
     ended = "" if stop is None else _ENDED.get(stop.reason, stop.reason)
     ended = ended if error is None else error.message
+    by_place = {tile.xy: tile for tile in launched.tiles}
+    tiles = [by_place[xy] for xy in shown]
     rows = [
         (f"({tile.xy[0]},{tile.xy[1]})", core.name, core.state, core.retired, core.source(core.pc))
-        for tile in launched.tiles[:_TILES]
+        for tile in tiles
         for core in tile.core.values()
         if core.state != "reset"
     ]
     words = [
         (f"({tile.xy[0]},{tile.xy[1]})", f"T{t}", "", int(n), "")
-        for tile in launched.tiles[:_TILES]
+        for tile in tiles
         for t, n in enumerate(tile.state.executed)
         if n
     ]
     heads = ("tile", "who", "state", "instructions or words", "source")
     table = html.table(heads, [*rows, *words], "counts")
     kind = "bad" if error is not None else ""
+    left = len(by_place) - len(tiles)
+    more = f"<p>and {left} tiles more</p>" if left else ""
     return (
         f'<p id="ended" class="{kind}">ended: {html.text(ended)}</p>'
-        f"{html.quietly(f'clock {launched.clock}')}{html.scrolled(table)}"
+        f"{html.quietly(f'clock {launched.clock}')}{html.scrolled(table)}{more}"
     )
 
 
@@ -130,18 +153,25 @@ def _excerpt(source: Sources, core: str, file: str, line: int) -> Iterator[str]:
             yield f"<b>{shown}</b>" if number == line else shown
 
 
-def _timelines(recording: Recording) -> Iterator[str]:
+def _timelines(recording: Recording, shown: Sequence[XY]) -> Iterator[str]:
+    """A timeline of each tile; tiles that did the same at the same time share one."""
     yield "<h2>Over time</h2>"
     steps = [b - a for a, b in itertools.pairwise(recording.clocks) if b > a] or [1]
     step = sorted(steps)[len(steps) // 2]
     yield f'<p class="quiet">left to right the clock of the tile; a sample every {step}</p>'
     yield f"<p>{timeline.legend()}</p>"
-    tiles = list(recording.seen)
-    for xy in tiles[:_TILES]:
-        drawn = timeline.picture(recording, xy)
-        yield f'<h3>tile ({xy[0]},{xy[1]})</h3><div class="over">{drawn}</div>'
-    if len(tiles) > _TILES:
-        yield f"<p>and {len(tiles) - _TILES} tiles more</p>"
+    alike: dict[Any, list[XY]] = {}
+    for xy in (xy for xy in shown if xy in recording.seen):
+        lanes = tuple(tuple(recording.lane(xy, lane)) for lane in LANES)
+        alike.setdefault(lanes, []).append(xy)
+    groups = list(alike.values())
+    for tiles in groups[:_TILES]:
+        names = ", ".join(f"({x},{y})" for x, y in tiles[:_NAMED])
+        names += f" and {len(tiles) - _NAMED} more that did the same" if tiles[_NAMED:] else ""
+        drawn = timeline.picture(recording, tiles[0])
+        yield f'<h3>tile {names}</h3><div class="over">{drawn}</div>'
+    if groups[_TILES:]:
+        yield f"<p>and {sum(map(len, groups[_TILES:]))} tiles more</p>"
 
 
 def _chip(recording: Recording) -> str:

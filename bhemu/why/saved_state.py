@@ -18,6 +18,7 @@ from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
 
 _TILES = 8  # whose state is shown
+_OLDER = 8  # the stream of buffer 0 in tt-metal's older builds
 _COUNT = 0xFFFF  # counters of circular buffers wrap
 _NOT_KNOWN = (
     "not known of a saved state: who wrote what, races, barriers, what was never written; for these"
@@ -91,8 +92,9 @@ def _buffers(tile: Tile) -> Iterator[str]:
         acked = int(s.stream[stream, streams.REMOTE_DEST_BUF_START])
         if received or acked:
             left = (received - acked) & _COUNT
+            older = f" (in older builds {stream - _OLDER})" if stream >= _OLDER else ""
             yield (
-                f"circular buffer {stream}: {received} pages announced, {acked} given back:"
+                f"circular buffer {stream}{older}: {received} pages announced, {acked} given back:"
                 f" {left} in it"
             )
 

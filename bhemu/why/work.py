@@ -7,8 +7,8 @@ from typing import Any
 from bhemu.tile import Tile
 from bhemu.why.walk import Walk
 
-# What a run costs besides its instructions, and a Tensix word, a launch, of each tile.
-_RUN, _WORD, _LAUNCH = 500_000, 40, 10_000_000
+# What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
+_RUN, _WORD, _LAUNCH, _TILE = 500_000, 40, 10_000_000, 1_500_000
 _LOOK, _LOOK_AT_WORD = 15_000, 50_000  # an instruction or word of a walk
 
 
@@ -20,7 +20,7 @@ class Work:
 
     def launched(self, tiles: int) -> None:
         """A program was launched."""
-        self.done += _LAUNCH * tiles
+        self.done += _LAUNCH + _TILE * (tiles - 1)
 
     def ran(self, instructions: int) -> None:
         """A launched program was run, and executed these."""

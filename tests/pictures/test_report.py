@@ -18,8 +18,10 @@ import bhemu as package
 from bhemu.cli import main
 from bhemu.launched import Launched
 from bhemu.pictures import heat, waits
+from bhemu.pictures.page import _named_first
 from bhemu.pictures.recording import MOST, Recorder
 from bhemu.program.schema import load_program
+from bhemu.why.findings import Finding
 
 ROOT = Path(package.__file__).parent.parent
 EVIL = "</pre><img src=x onerror='document.title=1'><script>document.title=2</script>"
@@ -115,15 +117,29 @@ def test_a_hang_has_a_picture_of_who_waits_for_whom(tmp_path) -> None:
     assert any("which thread T2 can give" in text for text in page.texts)
 
 
-def test_a_chip_has_its_tiles_and_a_timeline_of_each(tmp_path) -> None:
+def test_a_chip_has_its_tiles_and_a_timeline_of_each_that_is_unlike_others(tmp_path) -> None:
     code, text = report(tmp_path, str(ROOT / "elfs/copy_dram"))
     page = Page(text)
     tiles = load_program(ROOT / "elfs/copy_dram").placed()
     assert code == 0
-    assert page.count("svg", **{"class": "time"}) == sum(len(part.at) for part in tiles)
+    heads = re.findall(r"<h3>tile (.*?)</h3>", text)
+    assert page.count("svg", **{"class": "time"}) == len(heads) < sum(len(p.at) for p in tiles)
+    more = [int(n) for head in heads for n in re.findall(r"and (\d+) more", head)]
+    named = [xy for head in heads for xy in re.findall(r"\(\d+,\d+\)", head)]
+    assert len(set(named)) == len(named)
+    assert len(named) + sum(more) == sum(len(part.at) for part in tiles)
     assert page.count("svg", id="chip") == 1
     assert re.search(r"tile \(\d+,\d+\): \d+ instructions and words, [1-9]\d* NoC requests", text)
     assert "NoC works" in text
+
+
+def test_tiles_that_a_finding_names_come_first() -> None:
+    launched = Launched(load_program(ROOT / "elfs/copy_dram"))
+    culprit = {"tile": [4, 5], "core": "brisc"}
+    found = [Finding("races", "error", "", culprit, {"tile": [2, 3]}, (), "")]
+    shown = _named_first(launched, None, found)
+    assert shown[:2] == [(4, 5), (2, 3)]
+    assert sorted(shown) == sorted(tile.xy for tile in launched.tiles)
 
 
 def evil_program(tmp_path: Path) -> Path:
