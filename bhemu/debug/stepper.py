@@ -150,6 +150,8 @@ class Stepper(GoingBack, Breaking, Looking, States):
         self._need(args, 0, 0, "continue")
         stop = self._machine.run()
         name = self._machine.stopped_core(stop)
+        if stop.breakpoint in self._machine.points.words and stop.where is not None:
+            name = f"trisc{stop.where.thread}"  # so that tstep goes on with this thread
         if name is not None:
             self.core = self.tile.core[name]
         self._stopped(stop, self.core, whole=True)

@@ -391,3 +391,10 @@ def test_tab_completes_words_their_fields_and_saved_states(add1, tmp_path, monke
     assert complete("load ", "") == ["more/", "one.npz"]
     assert complete("load more/", "more/") == ["more/two.npz"]
     assert complete("save more/t", "more/t") == ["more/two.npz"]
+
+
+def test_behind_a_breakpoint_on_a_word_tstep_goes_on_with_its_thread() -> None:
+    bench = Bench(load_program(Path(package.__file__).parent.parent / "elfs" / "add1"))
+    bench("break PACR on T2; continue")
+    assert bench.stepper.core.name == "trisc2"
+    assert bench("tstep")[0].startswith("  T2 PACR")
