@@ -103,7 +103,10 @@ def _is_value(search: Search, cure: Cure) -> bool:
         return False
     code = search.parts[cure.part].code
     for pc, instead in cure.edit.code:
-        held = code.words[code.owner(pc) or 0][pc]  # of a header's line every core that has it
+        owner = code.owner(pc)  # of a header's line every core that has it
+        if owner is None:
+            continue  # a word of a table
+        held = code.words[owner][pc]
         if len(instead) == 1 and _lets_fewer_pass(held, instead[0]):
             continue
         if NOP in instead or _waits(held) or any(map(_waits, instead)):

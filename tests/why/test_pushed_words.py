@@ -5,6 +5,7 @@ from typing import Any, cast
 from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv.asm import sw
 from bhemu.tensix.insn import assemble, decode
+from bhemu.tile import Tile
 from bhemu.why.gprs import Gprs
 from bhemu.why.repair import constants, tables
 from bhemu.why.repair.sites import Code, Site
@@ -46,11 +47,15 @@ def test_a_thread_that_records_words_of_gprs_is_not_followed() -> None:
 
 def test_each_word_of_a_table_is_changed_alone() -> None:
     words = [assemble("SFPMOV", lreg_dest=n) for n in (1, 2, 3)]
+    tile = Tile()
+    for n, word in enumerate(words):
+        tile.write(0x4000 + 4 * n, word.to_bytes(4, "little"))
     site = Site(2, 0x100, INSTRN_BUF_BASE, 1, values=words, taken=words)
     code = Code({2: {0x100: sw(5, 6)}})
-    found = list(tables.edits(code, [[site]], {}))
+    found = list(tables.edits(code, [[site]], {}, tile))
     assert {edit.datum for edit in found} == set(words)
-    assert all(edit.code[0][0] == 0x100 and len(edit.code[0][1]) > 4 for edit in found)
+    assert {edit.code[1][0] for edit in found} == {0x4000, 0x4004, 0x4008}
+    assert all(edit.at == 0x100 for edit in found)
 
 
 def test_the_line_of_an_element() -> None:

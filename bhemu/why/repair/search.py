@@ -169,7 +169,7 @@ class Part:
         yield waiting.messages(self.code, self.sites, waits)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
-        yield tables.edits(self.code, groups, known)
+        yield tables.edits(self.code, groups, known, self.tile)
         yield constants.edits(self.code, groups)
         yield insertions.set_up(self.code, groups, self.sites)
         yield insertions.cleared(self.code, groups, self.sites)

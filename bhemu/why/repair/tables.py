@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -10,50 +9,33 @@ from bhemu.debug.places import Sources
 from bhemu.errors import Where
 from bhemu.program import dwarf, elf
 from bhemu.program.symbols import Symbols
-from bhemu.riscv.asm import addi, jal, li
-from bhemu.riscv.formats import Store
-from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.rv32i import BNE
+from bhemu.tile import Tile
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.sites import Code, Site, pushes
 from bhemu.why.repair.words import Known, word_changes
 
 _COST = 1.15  # of a word in a table
 _FEW, _MOST = 2, 48  # words of one
+_COPIES = 2  # of a word in L1
 _LONGEST = 64  # lines of an initializer
 
 
-def edits(code: Code, groups: list[list[Site]], known: Known) -> Iterator[Edit]:
-    """Each field of each word that a store takes in turn."""
+def edits(code: Code, groups: list[list[Site]], known: Known, tile: Tile) -> Iterator[Edit]:
+    """Each field of each word that a store takes in turn, in the table in L1."""
+    memory = tile.state.l1.view("<u4").copy()
     for group in groups:
         site = group[0]
-        held = code.words[site.core][site.pc]
         if not pushes(site) or site.address is None or len(group) > 1:
             continue
         if not _FEW < len(site.taken) <= _MOST:
             continue
-        free = code.free_registers(site.core)[-1]
+        held = code.words[site.core][site.pc]
         for word in site.taken:
-            for other, text, far in word_changes(word, known):
-                instead = _replacing(held, word, other, free)
-                yield Edit(site.core, ((site.pc, instead),), text, _COST + far, datum=word)
-
-
-def _replacing(store: int, word: int, other: int, free: int) -> tuple[int, ...]:
-    """In place of a store: the same, where it stores `word` of another one."""
-    cls: Any = decode(store)
-    assert issubclass(cls, Store)
-    value = store >> 20 & 31
-    first, second = li(free, word), li(free, other)
-    skip = 4 * (len(second) + 2)
-    return (
-        *first,
-        BNE.assemble(value, free, skip),
-        *second,
-        jal(0, 8),
-        addi(free, value, 0),
-        cls.assemble(free, cls.rs1.get(store), cls.imm.get(store)),
-    )
+            places = [4 * int(n) for n in np.flatnonzero(memory == word)]
+            for at in places[:_COPIES]:
+                for other, text, far in word_changes(word, known):
+                    changed = ((site.pc, (held,)), (at, (other,)))
+                    yield Edit(site.core, changed, text, _COST + far, datum=word)
 
 
 def line_of(images: list[Symbols], where: Where, word: int, sources: Sources) -> Where:
