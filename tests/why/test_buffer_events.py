@@ -2,7 +2,9 @@
 
 import pytest
 
+from bhemu.program.specs import BufferSpec
 from bhemu.why.buffer_events import Event, first_stream
+from bhemu.why.checks.buffers import Buffer
 
 
 def counts(*streams: int) -> list[Event]:
@@ -30,3 +32,25 @@ def test_first_stream(
 def test_a_count_of_nothing_says_nothing() -> None:
     reset = [Event(0, None, 0x1000, "acked", 0, stream) for stream in range(64)]
     assert first_stream([*reset, *counts(8, 24)], (0, 16)) == 8
+
+
+def wrong_counts(*, skips: bool) -> list[str]:
+    """A consumer that reads one page and gives back two, of two that are there."""
+    buffer = Buffer(BufferSpec(16, 0x1000, 2, 0x800), skips=skips)
+    events = [
+        Event(3, None, 0x10, "received", 2, 16),
+        Event(0, None, 0x20, "reads", 0x1000, 0x1800),
+        Event(0, None, 0x24, "acked", 2, 16),
+    ]
+    buffer.owners = {"received": {"trisc2"}, "acked": {"brisc"}}
+    found = [*buffer.counted(events[0]), *buffer.accessed(events[1], elsewhere=False)]
+    return [text for text, _ in (*found, *buffer.counted(events[2]))]
+
+
+def test_pages_are_given_back_that_nobody_has_read() -> None:
+    (text,) = wrong_counts(skips=False)
+    assert text.startswith("brisc gives back 2 pages at once, 1 of them read: buffer 16")
+
+
+def test_a_right_program_may_skip_pages() -> None:
+    assert wrong_counts(skips=True) == []

@@ -36,6 +36,8 @@ class Buffer:
     begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     filled: set[int] = field(default_factory=set)  # pages written since the last were announced
+    used: set[int] = field(default_factory=set)  # pages read since the last were given back
+    skips: bool = True  # pages may be given back that nobody has read
 
     @property
     def held(self) -> int:
@@ -52,10 +54,12 @@ class Buffer:
 
     def counted(self, event: Event) -> Iterator[tuple[str, str]]:
         """(what is wrong, what to write) with a change of a count."""
-        kind, filled = event.kind, len(self.filled)
+        kind, filled, used = event.kind, len(self.filled), len(self.used)
         more = event.low - self.counts[kind] & 0xFFFF
         if kind == "received":
             self.filled.clear()
+        else:
+            self.used.clear()
         self.counts[kind] += more
         first = self.counters.setdefault(kind, event)
         if first.who != event.who:
@@ -74,6 +78,11 @@ class Buffer:
                 f"{event.who} announces {more} pages at once, {filled} of them written:"
                 f" {self.state()}",
                 "announce as many pages as were filled",
+            )
+        elif kind == "acked" and 0 < used < more and not self.skips:
+            yield (
+                f"{event.who} gives back {more} pages at once, {used} of them read: {self.state()}",
+                "give back as many pages as were used",
             )
         elif self.held < 0:
             yield (
@@ -105,6 +114,8 @@ class Buffer:
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
         if verb == "writes":
             self.filled.add(page)
+        else:
+            self.used.add(page)
         if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
             yield (
                 f"{event.who} writes page {page}, which is not free: {self.state()}",
@@ -167,7 +178,8 @@ class _Look:
 
     def __init__(self, context: Context, part: TileSpec, lines: Lines, xy: XY, first: int) -> None:
         self._context, self._lines, self._xy = context, lines, xy
-        self.buffers = {spec.index: Buffer(spec) for spec in part.buffers}
+        skips = context.symptom.fine  # what is not needed need not be read
+        self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
         self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
         self._awaited = set(_awaited(context.symptom.error, first))
