@@ -119,7 +119,7 @@ def test_numbers_of_larger_steps_are_tried() -> None:
 
 def test_a_semaphore_that_nobody_sets_up_is_set_up_next_to_another() -> None:
     site = Site(1, 0x100, None, 0, [assemble("SEMINIT", sem_sel=1, max_value=2)])
-    used = Site(1, 0x104, None, 0, [assemble("SEMWAIT", sem_sel=2, wait_sem_cond=1)])
+    used = Site(1, 0x104, None, 0, [assemble("SEMPOST", sem_sel=2)])
     code = Code({1: {0x100: 0x13, 0x104: 0x13}})
     found = list(insertions.set_up(code, [[site], [used]], [site, used]))
     wanted = pushing(assemble("SEMINIT", sem_sel=2, max_value=2))
@@ -127,6 +127,8 @@ def test_a_semaphore_that_nobody_sets_up_is_set_up_next_to_another() -> None:
     assert first.code == ((0x100, (0x13, wanted)),)
     both = Site(1, 0x108, None, 0, [assemble("SEMINIT", sem_sel=2, max_value=2)])
     assert not list(insertions.set_up(code, [[site]], [site, used, both]))
+    waits = Site(1, 0x104, None, 0, [assemble("SEMWAIT", sem_sel=2, wait_sem_cond=1)])
+    assert not list(insertions.set_up(code, [[site], [waits]], [site, waits]))
 
 
 def test_a_row_of_end_words_is_likely_right() -> None:
