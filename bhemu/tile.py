@@ -334,8 +334,10 @@ class Tile(OneThread, Controls, Tensors):
         self._alone("why")
         if self._program is None:
             raise InputError("no program was launched", hint="Program.load(path).launch()")
-        asking = importlib.import_module("bhemu.why.asking")  # above the tile, and much code
-        found: list[Any] = asking.of_program(self._program, place, core, int(self.state.quantum[0]))
+        question = importlib.import_module("bhemu.why.question")  # above the tile, and much code
+        found: list[Any] = question.of_program(
+            self._program, place, core, int(self.state.quantum[0])
+        )
         return found
 
     def _output(self, spec: OutputSpec) -> tuple[int, bytes]:

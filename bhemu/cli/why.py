@@ -70,7 +70,7 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
 
 def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
     """Show a program that cannot be launched, as an error and with the line that is wrong."""
-    from bhemu.why.refused import refusal
+    from bhemu.why.failures.refused import refusal
 
     found = None if path is None else refusal(Path(path), problem)
     if found is None:
@@ -83,9 +83,9 @@ def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
 
 def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
     """What checks of this run work on."""
-    from bhemu.why import asking
+    from bhemu.why import question
 
-    return asking.context(target, ended, progress.say)
+    return question.context(target, ended, progress.say)
 
 
 def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> int:
@@ -120,10 +120,10 @@ def _place(target: "Target", core: str, text: str) -> int:
 
 def findings(target: "Target", progress: Progress, ended: "Ended") -> "list[Finding]":
     """Everything that is wrong with a run, the likeliest first."""
-    from bhemu.why import asking
+    from bhemu.why import question
 
     asked = context(target, progress, ended)
-    found = asking.findings(asked, target, ended.error)
+    found = question.findings(asked, target, ended.error)
     tell_skipped(asked)
     return found
 

@@ -243,10 +243,10 @@ def _place(where: Mapping[str, Any]) -> Record:
 
 def _found(launched: Launched, checks: str, ended: Ended) -> Record:
     """What checks find; a run that was fine without them has the first finding's place."""
-    from bhemu.why import asking
     from bhemu.why import checks as known
+    from bhemu.why import question
 
-    asked = asking.context(launched, ended)
+    asked = question.context(launched, ended)
     findings = known.findings(asked, known.named(checks))
     record: Record = {"findings": [line for one in findings for line in one.lines()]}
     if asked.symptom.fine and findings:

@@ -13,7 +13,7 @@ from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.status import DONE
 from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tile import Tile
-from bhemu.why.requests import Requests
+from bhemu.why.network.requests import Requests
 from bhemu.why.walk import MOST
 
 _STREAM = 0x1000  # bytes of the registers of one

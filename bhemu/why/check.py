@@ -219,10 +219,10 @@ class Context:
     @property
     def most(self) -> int:
         """Clock units that a run may take which is meant to do what the seen one did."""
-        return 4 * self.reach + 100_000
+        return 4 * self.last_activity + 100_000
 
     @cached_property
-    def reach(self) -> int:
+    def last_activity(self) -> int:
         """The clock at the end of the run; of one that went on for ever that, or not long after, at
         which a word was executed or L1 changed, of a chip at which a transfer was delivered."""
         seen = self.symptom.machine

@@ -14,9 +14,9 @@ from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
-from bhemu.why.chain import Chain, Link
+from bhemu.why.causes.chain import Chain, Link
+from bhemu.why.causes.places import find
 from bhemu.why.likelihood import LIKELY, likely
-from bhemu.why.places import find
 
 _ACCESSES = 2  # of an accessor
 _TILES = 4  # that are named where several have the same finding

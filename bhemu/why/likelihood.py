@@ -40,7 +40,7 @@ LIKELY = {
     "far cure of many": 75,
     "unanswered": 72,  # a kernel that ends with requests under way
     "unreleased": 73,  # a hang waits for a semaphore that its other side never releases
-    "untold": 71,  # a hang waits for a word that nobody sends
+    "unsent": 71,  # a hang waits for a word that nobody sends
     "leak": 70,
     "bank": 65,
     "race of two that wait": 60,

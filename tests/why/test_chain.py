@@ -9,9 +9,9 @@ from bhemu import InputError, Program
 from bhemu.program.schema import ENGINES, CoreSpec, RunSpec
 from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, add, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
-from bhemu.why.chain import Chain
+from bhemu.why.causes.chain import Chain
+from bhemu.why.causes.places import find
 from bhemu.why.findings import chain
-from bhemu.why.places import find
 
 ROOT = Path(package.__file__).parent.parent
 START, SECOND = 0x10000, 0x12000

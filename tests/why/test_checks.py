@@ -11,7 +11,7 @@ from bhemu import InputError
 from bhemu.cli import main
 from bhemu.launched import Launched
 from bhemu.program.schema import load_program
-from bhemu.why import asking, check, checks
+from bhemu.why import check, checks, question
 from bhemu.why.check import Check
 from bhemu.why.findings import Finding
 
@@ -77,7 +77,7 @@ def test_the_checks_are_bounded_by_their_work_and_say_what_they_left_out(
     ended = launched.finish()
 
     def asked() -> tuple[int, list[str]]:
-        about = asking.context(launched, ended)
+        about = question.context(launched, ended)
         assert checks.findings(about, checks.fitting(about)) == []
         return about.work.done, about.skipped
 

@@ -11,8 +11,8 @@ from bhemu.errors import NoProgress
 from bhemu.hang.waitgraph import WaitGraph
 from bhemu.launched import Launched
 from bhemu.program.schema import load_program
-from bhemu.why import asking
-from bhemu.why.counts import unreached
+from bhemu.why import question
+from bhemu.why.failures.counts import unreached
 
 BUGS = {bug.name: bug for bug in planted.bugs()}
 
@@ -40,7 +40,7 @@ def test_a_count_that_is_not_reached(compiler: ModuleType, tmp_path: Path) -> No
     made = planted.make(BUGS["counts itself among the receivers"], tmp_path / "bug", compiler)
     target = Launched(load_program(made.folder))
     ended = target.finish()
-    (found, *_) = unreached(asking.context(target, ended), ended.error)
+    (found, *_) = unreached(question.context(target, ended), ended.error)
     assert planted.hit(made, found.as_dict())
     assert found.text.endswith("is 0x2; others have counted to 0x1, and nobody goes on")
 
@@ -52,9 +52,9 @@ def test_a_run_to_the_limit_has_reached_its_last_transfer(
     made = planted.make(BUGS["senders of the operands exchanged"], tmp_path / "bug", compiler)
     target = Launched(load_program(made.folder))
     ended = target.finish()
-    context = asking.context(target, ended)
+    context = question.context(target, ended)
     assert target.clock >= 50_000_000
-    assert context.reach < 1_000_000
+    assert context.last_activity < 1_000_000
     again = context.again()
     assert again.ending == context.symptom.ending == "Limit"
     assert again.machine.network.state.delivered == target.chip.network.state.delivered

@@ -6,7 +6,7 @@ from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv.asm import sw
 from bhemu.tensix.insn import assemble, decode
 from bhemu.tile import Tile
-from bhemu.why.gprs import Gprs
+from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.repair import constants, tables
 from bhemu.why.repair.sites import Code, Site
 

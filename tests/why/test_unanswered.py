@@ -6,7 +6,7 @@ import pytest
 from bhemu import Tile
 from bhemu.devices import niu_request as request
 from bhemu.memmap import NIU_COUNTERS, NOC0_BASE, NOC_CMD_CTRL, NOC_CTRL, NOC_PACKET_TAG
-from bhemu.why.unanswered import Unanswered
+from bhemu.why.network.unanswered import Unanswered
 from bhemu.why.walk import Access, Instruction
 
 ID, KINDS = 3, {"read": request.READ, "write": request.WRITE | request.ANSWERED}

@@ -8,7 +8,7 @@ from corpus import ROOT
 
 from bhemu import Program, Tile
 from bhemu.riscv.asm import branch, code, word
-from bhemu.why.recorder import is_one_of_two
+from bhemu.why.ordering.recorder import is_one_of_two
 from bhemu.why.walk import Instruction, Walk, Word, where
 
 

@@ -11,16 +11,17 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
 from bhemu.tile import Tile
-from bhemu.why import touched, unanswered
-from bhemu.why.accesses import Conflict
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.delays import loop_around
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.order import NOC
-from bhemu.why.recorder import recorded
+from bhemu.why.network import unanswered
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.accesses import Conflict
+from bhemu.why.ordering.delays import loop_around
+from bhemu.why.ordering.recorder import recorded
+from bhemu.why.ordering.schedules import divergence, witness
+from bhemu.why.ordering.vector_clocks import NOC
 from bhemu.why.repair.sites import firmware_of
-from bhemu.why.schedules import divergence, witness
 from bhemu.why.walk import Step, where
 
 _SEEDS = 4
@@ -132,7 +133,7 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
     """The finding that a place is used by who does not know that the request is through."""
     first, second = conflict.first, conflict.second
     what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
-    text = f"the {what}, {touched.name(conflict.place)}, is used while it may be on its way"
+    text = f"the {what}, {effects.name(conflict.place)}, is used while it may be on its way"
     evidence = (
         f"asked for at clock {first.step.clock}: {where(tile, first.step)}",
         f"used at clock {second.step.clock}: {where(tile, second.step)}",

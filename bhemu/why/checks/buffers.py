@@ -12,10 +12,10 @@ from bhemu.program.specs import BufferSpec, Program, TileSpec
 from bhemu.report import where_core
 from bhemu.tile import Tile
 from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
+from bhemu.why.causes.register_values import Makers, makers
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.made import Makers, makers
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines

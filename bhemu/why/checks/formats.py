@@ -16,11 +16,11 @@ from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
-from bhemu.why.chain import Chain
+from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
-from bhemu.why.moved import Moved, log_stores
+from bhemu.why.network.tensors import Moved, log_stores
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
 

@@ -9,11 +9,8 @@ from bhemu.errors import BhemuError
 from bhemu.machine.watching import spans
 from bhemu.tensix.state import MEMBERS
 from bhemu.tile import Tile
-from bhemu.why.chain import Chain
-from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.likelihood import likely
-from bhemu.why.perturb import (
+from bhemu.why.causes.chain import Chain
+from bhemu.why.causes.perturb import (
     STRIDE,
     Fill,
     Trials,
@@ -22,6 +19,9 @@ from bhemu.why.perturb import (
     place_name,
     together,
 )
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.likelihood import likely
 
 _SEEN = 3  # findings of a run
 _KEPT = (

@@ -9,16 +9,16 @@ from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
-from bhemu.why import touched
-from bhemu.why.accesses import Conflict, Event, thread_of
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.conflicts import Races
-from bhemu.why.delays import delay_before, nops_before
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.order import HOST, NOC, unit_of
-from bhemu.why.recorder import Recorder, recorded
-from bhemu.why.schedules import Witness, divergence, witness
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.accesses import Conflict, Event, thread_of
+from bhemu.why.ordering.conflicts import Races
+from bhemu.why.ordering.delays import delay_before, nops_before
+from bhemu.why.ordering.recorder import Recorder, recorded
+from bhemu.why.ordering.schedules import Witness, divergence, witness
+from bhemu.why.ordering.vector_clocks import HOST, NOC, unit_of
 from bhemu.why.walk import Step, Word, where
 
 _COUNT, _CHANGES = "for its wait", "and changes"
@@ -184,7 +184,7 @@ def _before_own_word(conflict: Conflict) -> Step | None:
     others = [event for event in sides if not isinstance(event.step, Word)]
     if len(words) != 1 or others[0].step.core != words[0].step.core:
         return None
-    kind, behind = touched.kind(conflict.place), others[0].owner_clock >= words[0].push_clock
+    kind, behind = effects.kind(conflict.place), others[0].owner_clock >= words[0].push_clock
     return others[0].step if kind == "GPR" or (kind == "Config" and behind) else None
 
 
@@ -236,7 +236,7 @@ def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
 
 def _foreign(conflict: Conflict) -> Step | None:
     """The one of two accesses to Config that changes what another thread's unit reads alone."""
-    owner = touched.thread_of(conflict.place)
+    owner = effects.thread_of(conflict.place)
     sides = [(event, thread_of(event)) for event in (conflict.first, conflict.second)]
     if owner is None or owner not in [thread for _, thread in sides]:
         return None
@@ -276,14 +276,14 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         wrong += ", but a loop that lets some time pass"
     who = place(at, blamed.clock, tile)
     if wrong.startswith(_CHANGES):
-        text = f"{_name(blamed)} of {_side(blamed)} writes {touched.name(conflict.place)}, {wrong}"
+        text = f"{_name(blamed)} of {_side(blamed)} writes {effects.name(conflict.place)}, {wrong}"
     elif HOST in (first.owner, second.owner):
         what = f"{_name(blamed)} of {_side(blamed)}"
-        text = f"{what} is too early, {wrong}: {touched.name(conflict.place)}"
+        text = f"{what} is too early, {wrong}: {effects.name(conflict.place)}"
     else:
         text = (
             f"only their speed decides in which order {_side(first.step)} and {_side(second.step)}"
-            f" reach {touched.name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
+            f" reach {effects.name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
             f" {wrong}"
         )
     owners, both = (first.owner, second.owner), first.waited and second.waited
@@ -321,7 +321,7 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
     blamed = second.step
     if first.owner != second.owner and unit is not None:
         blamed = races.release_after(first) or blamed
-    place_of = touched.name(conflict.place)
+    place_of = effects.name(conflict.place)
     text = (
         f"{_name(blamed)} does not wait for the {unit} unit, which may still be at work on"
         f" {place_of} for {_name(first.step)}"

@@ -136,7 +136,7 @@ def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.hangs and (found := _too_short(context)):
         return [found]
     waits = waits_of(context.symptom.error, context.tile)
-    clock = min(context.end, _LONGER * context.reach)
+    clock = min(context.end, _LONGER * context.last_activity)
     search = context.facts["search"] = Search(context.program, clock, context.quantum, waits)
     listed = list(_findings(search, context.symptom))
     context.work.done += search.trials.work.done

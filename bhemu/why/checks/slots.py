@@ -22,8 +22,8 @@ from bhemu.tensix.units import front
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.gprs import Gprs
 from bhemu.why.likelihood import likely
+from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.walk import Instruction, Walk, where
 
 _SLOTS = 32

@@ -9,7 +9,7 @@ from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.recorder import is_polled
+from bhemu.why.ordering.recorder import is_polled
 from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 
 _SEEDS = 3

@@ -5,17 +5,17 @@ from dataclasses import replace
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.tile import Tile
-from bhemu.why import touched
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.delays import delay_before
 from bhemu.why.findings import Finding, place
-from bhemu.why.initial import initial_value
 from bhemu.why.likelihood import likely
-from bhemu.why.network_walk import NetworkWalk, walked
+from bhemu.why.network.blame import Blame, Disorder, Missed, Side, disorders, missed
+from bhemu.why.network.chip_walk import NetworkWalk, walked
+from bhemu.why.network.conflicts import pc_of
+from bhemu.why.network.initial_values import initial_value
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.delays import delay_before
+from bhemu.why.ordering.schedules import witness
 from bhemu.why.repair.sites import firmware_of
-from bhemu.why.schedules import witness
-from bhemu.why.tile_races import pc_of
-from bhemu.why.too_early import Blame, Disorder, Missed, Side, disorders, missed
 from bhemu.why.walk import Step, Word, where
 
 _SEEN = 3
@@ -54,7 +54,7 @@ def _finding(context: Context, one: Disorder) -> Finding:
         culprit = given
         text = "for the first value of the word that it looks at lets it go on at once"
     first, second = one.first, one.second
-    what = touched.name(one.conflict.place)
+    what = effects.name(one.conflict.place)
     said = (
         f"nothing orders tile {_xy(one, first)} {_does(one, first)} {what} of tile"
         f" ({one.races.tile.xy[0]},{one.races.tile.xy[1]}) before tile {_xy(one, second)}"

@@ -14,11 +14,11 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.tile import Tile
+from bhemu.why.causes.perturb import STRIDE, Fill, Trials, member_of
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.perturb import STRIDE, Fill, Trials, member_of
 
 _SEEN = 3  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")

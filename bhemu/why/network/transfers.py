@@ -16,8 +16,8 @@ from bhemu.devices.niu_issue import (
 )
 from bhemu.jit.plain import plain
 from bhemu.noc.grid import TILES
-from bhemu.why.accesses import Event
-from bhemu.why.order import Clock
+from bhemu.why.ordering.accesses import Event
+from bhemu.why.ordering.vector_clocks import Clock
 from bhemu.why.walk import Instruction
 
 _ANSWERS = {ATOMIC_ANSWERS: request.ATOMIC, ACKS: request.WRITE, READ_ANSWERS: request.READ}

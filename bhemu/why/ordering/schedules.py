@@ -12,9 +12,9 @@ from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.why import touched
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import outside_helpers
+from bhemu.why.ordering import effects
 
 _QUANTA = (1, 2, 3, 7, 20, 50, 100, 333, 5000)
 _SEEDS = (1, 2, 3, 4)
@@ -131,15 +131,15 @@ class _Access:
 
 
 def _text(place: int) -> str:
-    """What watch calls the part of the state around a place (touched.py)."""
-    kind = touched.kind(place)
+    """What watch calls the part of the state around a place (effects.py)."""
+    kind = effects.kind(place)
     if kind == "L1":
         return f"{place & ~3:#x}:{min(_BYTES, L1_SIZE - (place & ~3))}"
     if kind == "GPR":
-        return "gpr:{}:{}".format(*divmod(place - touched.GPRS >> 2, 64))
+        return "gpr:{}:{}".format(*divmod(place - effects.GPRS >> 2, 64))
     if kind == "Config":
-        return "cfg:{}:{}".format(*divmod(place - touched.CONFIG >> 5, CONFIG_WORDS))
-    return f"dst:{place - touched.DST}"
+        return "cfg:{}:{}".format(*divmod(place - effects.CONFIG >> 5, CONFIG_WORDS))
+    return f"dst:{place - effects.DST}"
 
 
 def _accesses(context: Context, schedule: Schedule, xy: XY, place: int) -> list[_Access]:
@@ -174,7 +174,7 @@ def divergence(
         for one, other in sorted(pairs, key=lambda pair: pair[0].clock):
             if one.value != other.value:
                 return (
-                    f"both part at {touched.name(place)}:",
+                    f"both part at {effects.name(place)}:",
                     f"  {found.seen}: {one}",
                     f"  {found.other}: {other}",
                 )

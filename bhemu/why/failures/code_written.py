@@ -11,7 +11,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
 from bhemu.tile import Tile
-from bhemu.why.chain import Chain
+from bhemu.why.causes.chain import Chain
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
 

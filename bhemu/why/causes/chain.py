@@ -11,8 +11,8 @@ from bhemu.machine.stop import now
 from bhemu.machine.watching import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.tile import Tile
-from bhemu.why.instructions import Source, sources, window
-from bhemu.why.words import Words
+from bhemu.why.causes.instructions import Source, sources, window
+from bhemu.why.causes.words import Words
 
 MOST = 24  # links of a chain
 DEPTH = 8

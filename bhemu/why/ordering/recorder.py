@@ -13,11 +13,11 @@ from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tile import Tile
-from bhemu.why import touched
 from bhemu.why.check import Context
-from bhemu.why.conflicts import Races
-from bhemu.why.touched import Range
-from bhemu.why.unanswered import Unanswered
+from bhemu.why.network.unanswered import Unanswered
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.conflicts import Races
+from bhemu.why.ordering.effects import Range
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
@@ -66,10 +66,10 @@ class Recorder:
         return ended
 
     def _instruction(self, step: Instruction) -> None:
-        access, found = step.access(), touched.NOTHING
+        access, found = step.access(), effects.NOTHING
         self.unanswered.instruction(step, access)
         if access is not None and not access.private:
-            found = touched.of_access(step.core, access, self._cfg, self.tile.state)
+            found = effects.of_access(step.core, access, self._cfg, self.tile.state)
             if access.address < L1_SIZE and access.reads:
                 if self._polling(step, access):
                     self.polled.add(access.address & ~3)
@@ -81,11 +81,11 @@ class Recorder:
             races.instruction(step, access, found)
         self._cfg[:] = self.tile.state.cfg
 
-    def _before(self, step: Word) -> touched.Before | None:
-        return touched.before_word(self.tile.state, step.thread, step.word)
+    def _before(self, step: Word) -> effects.Before | None:
+        return effects.before_word(self.tile.state, step.thread, step.word)
 
-    def _after(self, step: Word, before: touched.Before | None) -> None:
-        found = touched.NOTHING if before is None else touched.after_word(self.tile.state, before)
+    def _after(self, step: Word, before: effects.Before | None) -> None:
+        found = effects.NOTHING if before is None else effects.after_word(self.tile.state, before)
         for races in (self.plain, self.units):
             races.word(step, found)
         self._cfg[:] = self.tile.state.cfg

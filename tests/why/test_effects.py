@@ -5,7 +5,7 @@ import pytest
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
-from bhemu.why import touched
+from bhemu.why.ordering import effects
 
 ROWS = {
     "MOVB2D of 4 rows": (assemble("MOVB2D", dst=12, movb2d_instr_mod=4), range(12, 16)),
@@ -27,7 +27,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_of_dst(name: str) -> None:
     word, rows = ROWS[name]
-    before = touched.before_word(State(), 1, word)
+    before = effects.before_word(State(), 1, word)
     assert before is not None
-    seen = [range(low, high) for low, high in before.reads if touched.kind(low) == "Dst"]
-    assert [place - touched.DST for one in seen for place in one] == [*rows]
+    seen = [range(low, high) for low, high in before.reads if effects.kind(low) == "Dst"]
+    assert [place - effects.DST for one in seen for place in one] == [*rows]

@@ -10,7 +10,7 @@ from bhemu.program import interleave
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tile import Tile
-from bhemu.why.requests import Request, Requests
+from bhemu.why.network.requests import Request, Requests
 
 _HOPS = 32  # tiles on the way
 Tensor = InputSpec | OutputSpec

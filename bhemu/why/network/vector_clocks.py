@@ -13,7 +13,7 @@ import numpy as np
 
 from bhemu.devices import niu_request as request
 from bhemu.tensix.state import CORES, THREADS
-from bhemu.why.order import AGENTS, Clock, Order
+from bhemu.why.ordering.vector_clocks import AGENTS, Clock, Order
 
 AGENTS_SHARED = CORES + THREADS  # of a tile, that other tiles know
 _CHANNELS = 96

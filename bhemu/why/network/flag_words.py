@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Pushed, Store
 from bhemu.riscv.isa import decode
-from bhemu.why.order import Clock
+from bhemu.why.ordering.vector_clocks import Clock
 from bhemu.why.walk import Instruction
 
 _CLOSE = 12  # instructions between a load and the branch that looks at its value

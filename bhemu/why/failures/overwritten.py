@@ -6,7 +6,7 @@ from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.tile import Tile
-from bhemu.why.chain import Chain
+from bhemu.why.causes.chain import Chain
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
 from bhemu.why.repair.waits import waits_of

@@ -10,16 +10,18 @@ from bhemu.launched import Ended, Launched
 from bhemu.program import saved
 from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
-from bhemu.why import checks, elsewhere, explained, neighbours, saved_state, senders
+from bhemu.why import checks, explained, saved_state
 from bhemu.why.check import Context, outcome, unsaved
-from bhemu.why.code_written import code_written
-from bhemu.why.counts import unreached
-from bhemu.why.ended import ended_early, unread
+from bhemu.why.failures.code_written import code_written
+from bhemu.why.failures.counts import unreached
+from bhemu.why.failures.ended_cores import ended_early, unread
+from bhemu.why.failures.overwritten import overwritten
+from bhemu.why.failures.semaphores import taken, unreleased
+from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.kernel_lines import of_kernels
-from bhemu.why.overwritten import overwritten
-from bhemu.why.semaphores import taken, unreleased
-from bhemu.why.untold import untold
+from bhemu.why.network import senders
+from bhemu.why.outputs import misplaced, neighbours
 
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
 
@@ -53,7 +55,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if tile is not None:  # which is taken back in time by what comes now
         found += overwritten(tile, error)
         found += code_written(tile, asked.program)
-    found += [*unreached(asked, error), *untold(asked, error), *unreleased(asked, error)]
+    found += [*unreached(asked, error), *unsent(asked, error), *unreleased(asked, error)]
     found += taken(asked, error)
     if error is None:
         found += [one for wrong in asked.symptom.wrong for one in _of_output(asked, tile, wrong)]
@@ -67,7 +69,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
     first, *others = of_output(tile, asked.program, result)
-    first = neighbours.named(asked, tile, result, elsewhere.named(asked, result, first))
+    first = neighbours.named(asked, tile, result, misplaced.named(asked, result, first))
     return [senders.named(asked, result, first), *others]
 
 

@@ -7,15 +7,15 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.tile import Tile
-from bhemu.why import touched
-from bhemu.why.accesses import Conflict, Event
-from bhemu.why.conflicts import Races
-from bhemu.why.flag_words import FlagWord, Look, Value
-from bhemu.why.network_order import AGENTS_SHARED, TileOrder
-from bhemu.why.order import AGENTS, Clock
-from bhemu.why.recorder import is_polled
-from bhemu.why.sent import Sent, Transfer, transfer
-from bhemu.why.touched import Range, Touched
+from bhemu.why.network.flag_words import FlagWord, Look, Value
+from bhemu.why.network.transfers import Sent, Transfer, transfer
+from bhemu.why.network.vector_clocks import AGENTS_SHARED, TileOrder
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.accesses import Conflict, Event
+from bhemu.why.ordering.conflicts import Races
+from bhemu.why.ordering.effects import Range, Touched
+from bhemu.why.ordering.recorder import is_polled
+from bhemu.why.ordering.vector_clocks import AGENTS, Clock
 from bhemu.why.walk import Access, Instruction, Step, Word
 
 _MEMORY = (0x03, 0x23, 0x2F)  # opcodes of loads, stores, atomics
@@ -75,12 +75,12 @@ class TileRaces(Races):
             self._look_on(step)
         if step.word & 3 == 3 and step.word & 0x7F not in _MEMORY:
             return
-        access, found = step.access(), touched.NOTHING
+        access, found = step.access(), effects.NOTHING
         if access is not None:
             if access.private:
                 return
             if not mm.NOC0_BASE <= access.address < mm.OVERLAY_BASE:
-                found = touched.of_access(step.core, access, self.tile.state.cfg, self.tile.state)
+                found = effects.of_access(step.core, access, self.tile.state.cfg, self.tile.state)
         self.instruction(step, access, found)
 
     def place_of(self, agent: int) -> int:
@@ -196,7 +196,7 @@ class TileRaces(Races):
     # What cores do
 
     def _access(self, step: Step, agent: int, ranges: list[Range], write: bool) -> None:
-        if ranges and ranges[0][0] < touched.GPRS:
+        if ranges and ranges[0][0] < effects.GPRS:
             epoch = int(self.order.clocks[agent, agent])
             self.firsts.setdefault((agent, pc_of(step)), epoch)
             old = int(self._shadow.written[ranges[0][0]])

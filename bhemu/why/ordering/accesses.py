@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.why import touched
-from bhemu.why.order import Clock, Taken
-from bhemu.why.touched import Range
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.effects import Range
+from bhemu.why.ordering.vector_clocks import Clock, Taken
 from bhemu.why.walk import Step, Word
 
 
@@ -52,7 +52,7 @@ class Shadow:
 
     def __init__(self) -> None:
         self.events: list[Event | None] = [None]
-        self.written = np.zeros(touched.END, np.int32)
+        self.written = np.zeros(effects.END, np.int32)
         self.read: dict[int, npt.NDArray[np.int32]] = {}
 
     def add(self, event: Event) -> int:
@@ -63,7 +63,7 @@ class Shadow:
     def readers(self, agent: int) -> npt.NDArray[np.int32]:
         """The last read of an agent, by place."""
         if agent not in self.read:
-            self.read[agent] = np.zeros(touched.END, np.int32)
+            self.read[agent] = np.zeros(effects.END, np.int32)
         return self.read[agent]
 
     def before(

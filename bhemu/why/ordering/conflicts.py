@@ -33,11 +33,11 @@ from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.tile import Tile
-from bhemu.why import touched
-from bhemu.why.accesses import Conflict, Event, Shadow, thread_of
-from bhemu.why.order import HOST, Order
-from bhemu.why.touched import Range, Touched
-from bhemu.why.unanswered import OUTSTANDING
+from bhemu.why.network.unanswered import OUTSTANDING
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.accesses import Conflict, Event, Shadow, thread_of
+from bhemu.why.ordering.effects import Range, Touched
+from bhemu.why.ordering.vector_clocks import HOST, Order
 from bhemu.why.walk import Access, Instruction, Step, Word
 
 _COUNTERS = {
@@ -113,7 +113,7 @@ class Races:
             one
             for one in self.found
             if one.place & ~3 not in self.polled | self._counters
-            and touched.word_of(one.place) not in self._at_issue
+            and effects.word_of(one.place) not in self._at_issue
         ]
 
     def ended(self, words: list[int], outputs: list[Range]) -> None:
@@ -145,7 +145,7 @@ class Races:
         order = self.order
         owner = order.owner(agent)
         wait = order.waits[step.thread] if isinstance(step, Word) else None
-        now, key = int(order.clocks[owner, owner]), (owner, write, touched.word_of(place))
+        now, key = int(order.clocks[owner, owner]), (owner, write, effects.word_of(place))
         again = self._last.get(key, -1) >= int(order.acquired[owner])
         self._last[key] = now
         return Event(
@@ -163,13 +163,13 @@ class Races:
     def _stored_config(self, step: Instruction, agent: int, access: Access) -> None:
         """Two cores store other values to one word: the last of them holds, whoever that is."""
         word = (access.address - TENSIX_CFG_BASE) // 4
-        event = self._event(step, agent, touched.CONFIG + 32 * word, write=True)
+        event = self._event(step, agent, effects.CONFIG + 32 * word, write=True)
         old, value = self._config.get(word, (event, access.value))
         self._config[word] = event, access.value
         if old.step.core != step.core and value != access.value:
             if not self.order.known(agent, old.agent, old.clock):
                 bit = (value ^ access.value) & -(value ^ access.value)
-                place = touched.CONFIG + 32 * word + bit.bit_length() - 1
+                place = effects.CONFIG + 32 * word + bit.bit_length() - 1
                 both = value & access.value
                 clears = event if both == access.value else old if both == value else None
                 self._keep(Conflict(place, old, event, self.order.units, clears=clears))
@@ -179,7 +179,7 @@ class Races:
             return
         if event.write:
             for low, _ in ranges:
-                if touched.kind(low) == "Config":
+                if effects.kind(low) == "Config":
                     self._foreign(event, low)
         known = self.order.clocks[event.agent]
         for place, old in self._shadow.before(
@@ -191,7 +191,7 @@ class Races:
 
     def _foreign(self, event: Event, place: int) -> None:
         """A thread or its core changes what the thread whose unit reads it has set."""
-        owner, old = touched.thread_of(place), self._shadow.events[self._shadow.written[place]]
+        owner, old = effects.thread_of(place), self._shadow.events[self._shadow.written[place]]
         if owner is None or old is None or thread_of(old) != owner:
             return
         if thread_of(event) not in (None, owner):
@@ -202,10 +202,10 @@ class Races:
         if isinstance(first, Word) and isinstance(second, Word) and conflict.units:
             units = [cls.unit for cls in (decode(first.word), decode(second.word)) if cls]
             if units == ["unpack", "cfg"] and first.thread == second.thread:
-                self._at_issue.add(touched.word_of(conflict.place))
+                self._at_issue.add(effects.word_of(conflict.place))
                 return
         pair = (_pushed(conflict.first.step), _pushed(conflict.second.step))
-        key = (*pair, touched.kind(conflict.place))
+        key = (*pair, effects.kind(conflict.place))
         if key not in self._pairs and conflict.place & ~3 not in self.polled:
             self._pairs.add(key)
             self.found.append(conflict)
@@ -342,7 +342,7 @@ class Races:
         atomic = cls.stores == "atomic"
         if atomic:
             order.acquire(agent, "atomic")
-        early = [one for one in found.reads if touched.is_address(one[0])]
+        early = [one for one in found.reads if effects.is_address(one[0])]
         self._access(step, order.issue(t), early, write=False)
         late = [one for one in found.reads if one not in early]
         self._access(step, agent, late, write=False)

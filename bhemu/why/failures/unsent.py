@@ -12,8 +12,8 @@ from bhemu.report import where_core
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.requests import Request
-from bhemu.why.senders import requests
+from bhemu.why.network.requests import Request
+from bhemu.why.network.senders import requests
 
 _NOTHING = "nothing was ever written there over the NoC"
 
@@ -27,7 +27,7 @@ class _Sent:
     tile: Any
 
 
-def untold(context: Context, error: BhemuError | None) -> Iterator[Finding]:
+def unsent(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     """The line behind which a word is not sent: the last that brings a waiting tile its data."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     if graph is None or not context.is_chip:
@@ -52,7 +52,7 @@ def _finding(context: Context, waiter: Any, sent: _Sent) -> Finding:
     victim = where_core(tile, CORE_NAMES.index(core), int(waiter.where["pc"]))
     return Finding(
         "hang", "error", text, place(sent.where, sent.clock, sent.tile), place(victim, None), (),
-        "send the word, or the increment, behind the data", likely("untold"),
+        "send the word, or the increment, behind the data", likely("unsent"),
     )  # fmt: skip
 
 

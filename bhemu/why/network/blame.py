@@ -8,10 +8,10 @@ it sends that too early, or the other side does not wait for it, or for too litt
 from dataclasses import dataclass
 
 from bhemu.devices import niu_request as request
-from bhemu.why.accesses import Conflict, Event
-from bhemu.why.network_walk import NetworkWalk
-from bhemu.why.sent import Sent, Transfer
-from bhemu.why.tile_races import Passed, TileRaces, is_set, pc_of
+from bhemu.why.network.chip_walk import NetworkWalk
+from bhemu.why.network.conflicts import Passed, TileRaces, is_set, pc_of
+from bhemu.why.network.transfers import Sent, Transfer
+from bhemu.why.ordering.accesses import Conflict, Event
 from bhemu.why.walk import Instruction, Step
 
 

@@ -10,12 +10,12 @@ from bhemu.chip import Chip
 from bhemu.devices import niu_request as request
 from bhemu.devices.niu_issue import ACKS, ATOMIC_ANSWERS, OUTGOING, OUTSTANDING, READ_ANSWERS
 from bhemu.tile import Tile
-from bhemu.why import touched
 from bhemu.why.check import Context
-from bhemu.why.flag_words import Look
-from bhemu.why.network_order import Channels
-from bhemu.why.sent import Sent, of_receiver, proves_arrival, targets
-from bhemu.why.tile_races import Counter, TileRaces
+from bhemu.why.network.conflicts import Counter, TileRaces
+from bhemu.why.network.flag_words import Look
+from bhemu.why.network.transfers import Sent, of_receiver, proves_arrival, targets
+from bhemu.why.network.vector_clocks import Channels
+from bhemu.why.ordering import effects
 from bhemu.why.walk import ChipWalk, Instruction, Walk, Word
 
 _MOST = 320_000  # steps of all tiles together
@@ -143,11 +143,11 @@ def _is_proof(races: TileRaces, counter: Counter, look: Look) -> bool:
 def _words(races: TileRaces) -> tuple[Any, Any]:
     state = races.tile.state
 
-    def before(step: Word) -> touched.Before | None:
-        return touched.before_word(state, step.thread, step.word)
+    def before(step: Word) -> effects.Before | None:
+        return effects.before_word(state, step.thread, step.word)
 
-    def after(step: Word, seen: touched.Before | None) -> None:
-        races.word(step, touched.NOTHING if seen is None else touched.after_word(state, seen))
+    def after(step: Word, seen: effects.Before | None) -> None:
+        races.word(step, effects.NOTHING if seen is None else effects.after_word(state, seen))
 
     return before, after
 

@@ -9,11 +9,11 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
 from bhemu.tile import Tile
+from bhemu.why.causes.register_values import makers
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.made import makers
-from bhemu.why.recorder import comparison
+from bhemu.why.ordering.recorder import comparison
 from bhemu.why.walk import Instruction
 
 _SEEN = 2  # waits that are followed

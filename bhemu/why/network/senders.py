@@ -15,8 +15,8 @@ from bhemu.tensix.recording import FIRST_CORE
 from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.moved import log_stores
-from bhemu.why.requests import Request, Requests
+from bhemu.why.network.requests import Request, Requests
+from bhemu.why.network.tensors import log_stores
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What goes over the NoC: who sent it, what orders it, what it changes."""

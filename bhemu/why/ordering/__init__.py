@@ -1,0 +1,1 @@
+"""What orders the accesses of a run on one tile, and which accesses nothing orders."""
