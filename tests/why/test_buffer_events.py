@@ -34,12 +34,12 @@ def test_a_count_of_nothing_says_nothing() -> None:
     assert first_stream([*reset, *counts(8, 24)], (0, 16)) == 8
 
 
-def wrong_counts(*, skips: bool) -> list[str]:
-    """A consumer that reads one page and gives back two, of two that are there."""
+def wrong_counts(*, skips: bool, pages: int = 1) -> list[str]:
+    """A consumer that reads `pages` in one request and gives back two, of two that are there."""
     buffer = Buffer(BufferSpec(16, 0x1000, 2, 0x800), skips=skips)
     events = [
         Event(3, None, 0x10, "received", 2, 16),
-        Event(0, None, 0x20, "reads", 0x1000, 0x1800),
+        Event(0, None, 0x20, "reads", 0x1000, 0x1000 + 0x800 * pages),
         Event(0, None, 0x24, "acked", 2, 16),
     ]
     buffer.owners = {"received": {"trisc2"}, "acked": {"brisc"}}
@@ -54,3 +54,7 @@ def test_pages_are_given_back_that_nobody_has_read() -> None:
 
 def test_a_right_program_may_skip_pages() -> None:
     assert wrong_counts(skips=True) == []
+
+
+def test_a_request_may_read_several_pages() -> None:
+    assert wrong_counts(skips=False, pages=2) == []

@@ -44,6 +44,11 @@ class Buffer:
         """Pages announced and not given back."""
         return self.counts["received"] - self.counts["acked"]
 
+    @property
+    def producers(self) -> set[str]:
+        """Who announces pages."""
+        return self.owners.get("received", set())
+
     def state(self) -> str:
         """In words."""
         announced, back = self.counts["received"], self.counts["acked"]
@@ -112,21 +117,15 @@ class Buffer:
             return
         page = (event.low - spec.at) // spec.page
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
-        if verb == "writes":
-            self.filled.add(page)
-        else:
-            self.used.add(page)
+        touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
+        (self.filled if verb == "writes" else self.used).update(touched)
         if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
             yield (
                 f"{event.who} writes page {page}, which is not free: {self.state()}",
                 "wait for room before the page is written (cb_reserve_back)",
             )
         # A producer may use what it fills.
-        elif (
-            verb == "reads"
-            and page not in there
-            and event.who not in self.owners.get("received", ())
-        ):
+        elif verb == "reads" and page not in there and event.who not in self.producers:
             yield (
                 f"{event.who} reads page {page}, which is not there: {self.state()}",
                 "wait for the page, and give it back only after its last use (cb_wait_front)",
