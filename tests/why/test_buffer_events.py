@@ -34,8 +34,12 @@ def test_a_count_of_nothing_says_nothing() -> None:
     assert first_stream([*reset, *counts(8, 24)], (0, 16)) == 8
 
 
-def wrong_counts(*, skips: bool, pages: int = 1) -> list[str]:
+def wrong_counts(*, skips: bool, pages: int = 1, times: int = 1) -> list[str]:
     """A consumer that reads `pages` in one request and gives back two, of two that are there."""
+    return counted(skips=skips, pages=pages, times=times)[1]
+
+
+def counted(*, skips: bool, pages: int, times: int) -> tuple[Buffer, list[str]]:
     buffer = Buffer(BufferSpec(16, 0x1000, 2, 0x800), skips=skips)
     events = [
         Event(3, None, 0x10, "received", 2, 16),
@@ -43,8 +47,10 @@ def wrong_counts(*, skips: bool, pages: int = 1) -> list[str]:
         Event(0, None, 0x24, "acked", 2, 16),
     ]
     buffer.owners = {"received": {"trisc2"}, "acked": {"brisc"}}
-    found = [*buffer.counted(events[0]), *buffer.accessed(events[1], elsewhere=False)]
-    return [text for text, _ in (*found, *buffer.counted(events[2]))]
+    found = list(buffer.counted(events[0]))
+    for _ in range(times):
+        found += buffer.accessed(events[1], elsewhere=False)
+    return buffer, [text for text, _ in (*found, *buffer.counted(events[2]))]
 
 
 def test_pages_are_given_back_that_nobody_has_read() -> None:
@@ -58,3 +64,10 @@ def test_a_right_program_may_skip_pages() -> None:
 
 def test_a_request_may_read_several_pages() -> None:
     assert wrong_counts(skips=False, pages=2) == []
+
+
+def test_who_reads_one_page_again_is_to_blame() -> None:
+    buffer, (text,) = counted(skips=False, pages=1, times=2)
+    assert "1 of them read, and that again: " in text
+    assert buffer.suspect is not None
+    assert buffer.suspect.kind == "reads"

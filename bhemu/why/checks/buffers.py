@@ -37,7 +37,9 @@ class Buffer:
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     filled: set[int] = field(default_factory=set)  # pages written since the last were announced
     used: set[int] = field(default_factory=set)  # pages read since the last were given back
+    begins: list[Event] = field(default_factory=list)  # those reads
     skips: bool = True  # pages may be given back that nobody has read
+    suspect: Event | None = None  # who is to blame for what was found last, if another event
 
     @property
     def held(self) -> int:
@@ -59,13 +61,8 @@ class Buffer:
 
     def counted(self, event: Event) -> Iterator[tuple[str, str]]:
         """(what is wrong, what to write) with a change of a count."""
-        kind, filled, used = event.kind, len(self.filled), len(self.used)
-        more = event.low - self.counts[kind] & 0xFFFF
-        if kind == "received":
-            self.filled.clear()
-        else:
-            self.used.clear()
-        self.counts[kind] += more
+        kind = event.kind
+        more, done, again = self._moved(event)
         first = self.counters.setdefault(kind, event)
         if first.who != event.who:
             does = "announces pages of" if kind == "received" else "gives back pages of"
@@ -78,22 +75,42 @@ class Buffer:
                 f"{event.who} announces more pages than there is room for: {self.state()}",
                 "wait for room, and announce as many pages as were waited for",
             )
-        elif kind == "received" and 0 < filled < more:
+        elif kind == "received" and 0 < done < more:
             yield (
-                f"{event.who} announces {more} pages at once, {filled} of them written:"
+                f"{event.who} announces {more} pages at once, {done} of them written:"
                 f" {self.state()}",
                 "announce as many pages as were filled",
-            )
-        elif kind == "acked" and 0 < used < more and not self.skips:
-            yield (
-                f"{event.who} gives back {more} pages at once, {used} of them read: {self.state()}",
-                "give back as many pages as were used",
             )
         elif self.held < 0:
             yield (
                 f"{event.who} gives back more pages than were there: {self.state()}",
                 "wait for pages, and give back as many as were waited for",
             )
+        elif kind == "acked" and 0 < done < more and not self.skips:
+            self.suspect = again
+            yield (
+                f"{event.who} gives back {more} pages at once, {done} of them read"
+                f"{', and that again' if again else ''}: {self.state()}",
+                "read the others too, or give back as many pages as were used",
+            )
+
+    def _moved(self, event: Event) -> tuple[int, int, Event | None]:
+        """Change a count: by how much, the pages written or read before, who read one again."""
+        more = event.low - self.counts[event.kind] & 0xFFFF
+        self.counts[event.kind] += more
+        self.suspect, again = None, None
+        pages = self.filled if event.kind == "received" else self.used
+        if event.kind == "acked":
+            again, self.begins = self._again(more), []
+        done = len(pages)
+        pages.clear()
+        return more, done, again
+
+    def _again(self, times: int) -> Event | None:
+        """The last of the reads of one place, of which there are as many as pages given back."""
+        lows = [one.low for one in self.begins]
+        found = [one for one in self.begins if lows.count(one.low) >= times > 1]
+        return found[-1] if found else None
 
     def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[tuple[str, str]]:
         """(what is wrong, what to write) with an access to its bytes, or right behind them.
@@ -105,7 +122,7 @@ class Buffer:
         behind = owner and end <= event.low < end + spec.page and not elsewhere
         if (event.high <= spec.at or event.low >= end) and not behind:
             return
-        self.last[event.kind] = event
+        self.suspect, self.last[event.kind] = None, event
         self.begun.setdefault(event.kind, []).append(event.low)
         verb = event.kind
         if event.low < spec.at or event.high > spec.at + spec.size:
@@ -119,6 +136,7 @@ class Buffer:
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
         (self.filled if verb == "writes" else self.used).update(touched)
+        self.begins += [event] * (verb == "reads")
         if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
             yield (
                 f"{event.who} writes page {page}, which is not free: {self.state()}",
@@ -199,7 +217,7 @@ class _Look:
             for buffer, (text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    found = self._finding(buffer, event, text, advice)
+                    found = self._finding(buffer, buffer.suspect or event, text, advice)
                     yield self._from_origin(buffer, event, found)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
