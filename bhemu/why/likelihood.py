@@ -21,6 +21,7 @@ LIKELY = {
     "no instruction": 95,  # an error at a word that is none, with its line
     "cure": 95,  # a change that makes the run right, of few
     "race, no schedule ends otherwise": 94,  # a cure explains it as well
+    "one word more": 86,  # than is recorded: a cure says which of both is wrong
     "not ordered transfer": 92,
     "late transfer": 90,
     "stale": 88,

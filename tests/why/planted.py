@@ -213,7 +213,7 @@ def why(path: Path) -> list[dict[str, Any]]:
     """The findings of `bhemu why`."""
     done = CliRunner().invoke(main, ["why", "-q", "--json", str(path)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
-    found: list[dict[str, Any]] = json.loads(done.output)["findings"]
+    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
     assert done.exit_code in (int(bool(found)), EXIT_INPUT)
     return found
 

@@ -177,9 +177,9 @@ def _kind(context: Context, chip: Any, kind: list[tuple[TileSpec, XY]]) -> Itera
             yield from look.at([_numbered(one, first) for one in own])
 
 
-def _awaited(error: BhemuError | None, first: int) -> Iterator[tuple[int, str]]:
-    """The buffers, and which of their counts, that somebody waits for in a hang."""
-    for waiter in getattr(getattr(error, "graph", None), "waiters", ()):
+def _awaited(waiters: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
+    """The buffers, and which of their counts, that somebody waits for."""
+    for waiter in waiters:
         if waiter.kind == "stream" and waiter.resource.get("register") in COUNT_REGISTERS:
             kind = COUNT_REGISTERS[waiter.resource["register"]]
             yield waiter.resource["stream"] - first, kind
@@ -199,7 +199,9 @@ class _Look:
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
         self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
-        self._awaited = set(_awaited(context.symptom.error, first))
+        waiters = getattr(getattr(context.symptom.error, "graph", None), "waiters", ())
+        self._awaited = set(_awaited(waiters, first))
+        self._waiting = {w.where.get("core") for w in waiters if w.where.get("tile") == list(xy)}
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
@@ -246,9 +248,10 @@ class _Look:
                 continue
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            if again or (buffer.spec.index, kind) in self._awaited:
+            beside = self._beside(event, kind)
+            stuck = event.who in self._waiting and beside is None  # it may count when it goes on
+            if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
                 text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
-                beside = self._beside(event, kind)
                 yield self._finding(buffer, beside or event, text, advice, outer=True)
 
     def _beside(self, event: Event, kind: str) -> Event | None:
@@ -367,9 +370,7 @@ def _applies(seen: Outcome) -> int:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    found: dict[tuple[Any, ...], Finding] = {}
-    for one in _overlaps(context):
-        found[one.text,] = one
+    found: dict[tuple[Any, ...], Finding] = {(one.text,): one for one in _overlaps(context)}
     for kind in _kinds(context.program):
         machine = context.launch(engine="compiled")
         for one in _kind(context, machine, kind):

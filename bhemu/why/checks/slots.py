@@ -158,7 +158,7 @@ class Slots:
         if thread.behind is not None and thread.recording is not None:
             text = f"pushes one word more than T{t} records, which is executed at once"
             advice = "record as many words as are pushed"
-            self._report(thread.behind, thread.recording, text, advice)
+            self._report(thread.behind, thread.recording, text, advice, "one word more")
 
     def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
         thread = self._threads[t]
@@ -192,7 +192,9 @@ class Slots:
                 )
                 return
 
-    def _report(self, by: Instruction, victim: Instruction, text: str, advice: str) -> None:
+    def _report(
+        self, by: Instruction, victim: Instruction, text: str, advice: str, kind: str = "slot"
+    ) -> None:
         if (by.core, by.pc) in self.found:
             return
         who, other = where(self._tile, by), where(self._tile, victim)
@@ -204,7 +206,7 @@ class Slots:
             place(other, victim.clock, self._tile),
             (),
             advice,
-            likely("slot", len(self.found)),
+            likely(kind, len(self.found)),
         )
 
 

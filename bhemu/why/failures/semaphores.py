@@ -92,6 +92,8 @@ def taken(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     if any(_is(one, "SEMWAIT", index, _ON_ZERO) for one in since):
         return
     first = next((one for one in since if _unit(one) in _WORKS), None)
+    if any(_waits_elsewhere(one, index) for one in since):  # it takes from another one than that
+        first = None
     who = where if first is None else where_core(tile, first.core, first.pc, thread=first.thread)
     text = f"T{where.thread} takes from semaphore {index} and does not wait for it before"
     told = f"{error.message}: the unit of T{where.thread} may use what is not handed over yet"
@@ -147,6 +149,11 @@ def _is(one: _Word, name: str, index: int, condition: int | None = None) -> bool
     if condition is not None and values["wait_sem_cond"] != condition:
         return False
     return bool(values["sem_sel"] >> index & 1)
+
+
+def _waits_elsewhere(one: _Word, index: int) -> bool:
+    """Whether it waits for another semaphore than that to become non-zero."""
+    return any(_is(one, "SEMWAIT", i, _ON_ZERO) for i in range(8) if i != index)
 
 
 def _unit(one: _Word) -> str | None:

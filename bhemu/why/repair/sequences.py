@@ -17,7 +17,7 @@ from bhemu.why.repair.words import is_template
 
 _MOST = 8  # sites of a line that are copies of each other
 _SEQUENCE, _STEP, _BACK, _EXCHANGED = 1.6, 1.66, 0.02, 1.28  # costs
-_UNITS, _BITS = 1.27, (*range(1, 15), -1, -2, -3, -4)  # cost, shifts
+_UNITS, _BITS = 1.8, (*range(1, 15), -1, -2, -3, -4)  # cost, shifts
 _GOES_ON = 0.2  # how much less likely a step is missing where values change already
 _COUNTER = 0x3F0  # in the room for added instructions
 add, mul = ADD.assemble, MUL.assemble
