@@ -100,7 +100,12 @@ def generated(signature: Signature, name: str, module: str, text: str) -> Entry:
 
 def is_kept(wanted: Entry) -> bool:
     """Whether an entry need not be compiled."""
-    return wanted in _loaded or _kept(wanted) is not None
+    return _kept(wanted) is not None
+
+
+def is_loaded(wanted: Entry) -> bool:
+    """Whether this process has it."""
+    return wanted in _loaded
 
 
 def _file(wanted: Entry) -> str:
