@@ -23,7 +23,7 @@ DUMPS += [f"sfpu_{name}" for name in "basic cc fields fma int loadstore lut move
 KNOWN = {
     **{name: {"races"} for name in (*CONFIG_AT_ONCE, *GPR_AT_ONCE)},
     **{name: {"uninit"} for name in DUMPS},
-    "cfg_wide": {"races", "leaks"},
+    "cfg_wide": {"races", "leaks", "slots"},
     "replay": {"slots"},
 }
 NOC_KNOWN = {name: {"leaks"} for name in ("inline_mmio", "random_2", "random_4")}
