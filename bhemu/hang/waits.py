@@ -7,7 +7,7 @@ from typing import Any
 from bhemu import memmap as mm
 from bhemu.devices import mailbox, pcbuf
 from bhemu.devices.bus.address_map import block_name
-from bhemu.devices.bus.naming import STREAM_ROLES
+from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS, STREAM_ROLES
 from bhemu.hang import device_access, release
 from bhemu.hang.explore import Loop, Poll
 from bhemu.hang.release import Agents, Releaser
@@ -331,7 +331,8 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         releasers += agents.by_words(Effect(Kind.STORES, at))
         numbers |= {"stream": stream, "register": register}
         role = STREAM_ROLES.get(register)
-        older = f", in older builds {stream - 8}" if stream >= 8 else ""
+        then = stream - FIRST_BUFFER_STREAMS[1]
+        older = f", in older builds {then}" if then >= 0 else ""
         of = f" ({role}; in tt-metal of circular buffer {stream}{older})" if role else ""
         name = f"register {register} of stream {stream}{of} to change"
         return Resource("stream", numbers), name, releasers, ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bhemu import memmap as mm
+from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
 from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.stop import now
 from bhemu.machine.traced import Entry
@@ -17,7 +18,6 @@ from bhemu.why.network.requests import Requests
 from bhemu.why.walk import MOST
 
 _STREAM = 0x1000  # bytes of the registers of one
-_FIRST_STREAMS = (0, 8)  # which stream counts buffer 0: tt-metal's builds have either
 COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
 COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
 
@@ -113,6 +113,6 @@ def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -
 def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | None:
     """The stream that counts buffer 0 of a build, by what is counted; None: it cannot be told."""
     counted = {one.high for one in events if one.kind in COUNTS and one.low}
-    fits = {first: sum(one - first in buffers for one in counted) for first in _FIRST_STREAMS}
+    fits = {first: sum(one - first in buffers for one in counted) for first in FIRST_BUFFER_STREAMS}
     best = [first for first, number in fits.items() if number == max(fits.values())]
     return best[0] if len(best) == 1 or not counted else None

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
 from bhemu.hang.release import Agents
 from bhemu.hang.waits import semaphore_releasers, touched
 from bhemu.launched import Launched
@@ -18,7 +19,6 @@ from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
 
 _TILES = 8  # whose state is shown
-_OLDER = 8  # the stream of buffer 0 in tt-metal's older builds
 _COUNT = 0xFFFF  # counters of circular buffers wrap
 _NOT_KNOWN = (
     "not known of a saved state: who wrote what, races, barriers, what was never written; for these"
@@ -92,7 +92,8 @@ def _buffers(tile: Tile) -> Iterator[str]:
         acked = int(s.stream[stream, streams.REMOTE_DEST_BUF_START])
         if received or acked:
             left = (received - acked) & _COUNT
-            older = f" (in older builds {stream - _OLDER})" if stream >= _OLDER else ""
+            then = stream - FIRST_BUFFER_STREAMS[1]
+            older = f" (in older builds {then})" if then >= 0 else ""
             yield (
                 f"circular buffer {stream}{older}: {received} pages announced, {acked} given back:"
                 f" {left} in it"

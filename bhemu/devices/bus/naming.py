@@ -20,6 +20,9 @@ STREAM_ROLES = {
 }
 """What registers of a stream count for kernels."""
 
+FIRST_BUFFER_STREAMS = (0, 8)
+"""Which stream counts circular buffer 0: in builds of tt-metal now, and in older ones."""
+
 INITIATOR_REGISTERS = {
     mm.NOC_TARG_ADDR_LO: "NOC_TARG_ADDR_LO",
     mm.NOC_TARG_ADDR_LO + 4: "NOC_TARG_ADDR_MID",
