@@ -218,13 +218,17 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
     culprit = place(where, clock, tile)
     waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
     if not culprit and waiters:
-        known = {**waiters[0].where, "instant": clock}
-        symbol = known.pop("symbol", None)
-        culprit = {"function": symbol, **known}
+        culprit = {**who_waits(waiters[0]), "instant": clock}
     none = error.rule == _NO_WORD and culprit.get("line")
     fails = error.rule == _ASSERT
     percent = likely("no instruction" if none else "assert" if fails else "other")
     return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, percent)
+
+
+def who_waits(waiter: Any) -> dict[str, Any]:
+    """A waiter of a hang as findings name who and where."""
+    known = dict(waiter.where)
+    return {"function": known.pop("symbol", None), **known}
 
 
 def of_other_waits(error: BhemuError, first: Finding, clock: int) -> list[Finding]:
@@ -232,11 +236,9 @@ def of_other_waits(error: BhemuError, first: Finding, clock: int) -> list[Findin
     waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
     found: list[Finding] = []
     for rank, waiter in enumerate(waiters):
-        known = {**waiter.where, "instant": clock}
-        symbol = known.pop("symbol", None)
-        who = {"function": symbol, **known}
+        who = {**who_waits(waiter), "instant": clock}
         lines = {(one.culprit.get("core"), one.culprit.get("line")) for one in (first, *found)}
-        if known.get("line") and (known.get("core"), known["line"]) not in lines:
+        if who.get("line") and (who.get("core"), who["line"]) not in lines:
             text = f"{waiter.who} waits as well, in the same hang"
             percent = likely("other", 5 + rank)
             found.append(Finding("hang", "note", text, who, {}, (), "", percent))

@@ -11,7 +11,7 @@ from bhemu.report import where_core
 from bhemu.tensix.state import PARKED
 from bhemu.tile import Tile
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, place, who_waits
 from bhemu.why.likelihood import likely
 
 _ADVICE = "count what both sides give and take: a loop that begins later or ends earlier"
@@ -55,7 +55,7 @@ def unread(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         text = f"{name} has ended with {left} unread in its mailbox from {waiter.who}, which waits"
         where = where_core(tile, core, _says_done(tile, core))
         yield Finding(
-            "hang", "error", f"{text} for its answer", place(where, None, tile), _place(waiter), (),
+            "hang", "error", f"{text} for its answer", place(where, None, tile), who_waits(waiter), (),
             "take what is sent, and answer, before the end", likely("unread"),
         )  # fmt: skip
 
@@ -90,14 +90,8 @@ def _finding(context: Context, graph: Any, waiter: Any, one: Releaser) -> Findin
         "error",
         text,
         place(where, None, context.tile),
-        _place(waiter),
+        who_waits(waiter),
         (),
         _ADVICE,
         percent,
     )
-
-
-def _place(waiter: Any) -> dict[str, Any]:
-    known = {**waiter.where}
-    known["function"] = known.pop("symbol", None)
-    return {key: value for key, value in known.items() if value is not None}
