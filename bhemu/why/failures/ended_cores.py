@@ -55,7 +55,8 @@ def unread(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         text = f"{name} has ended with {left} unread in its mailbox from {waiter.who}, which waits"
         where = where_core(tile, core, _says_done(tile, core))
         yield Finding(
-            "hang", "error", f"{text} for its answer", place(where, None, tile), who_waits(waiter), (),
+            "hang", "error", f"{text} for its answer", place(where, None, tile),
+            who_waits(waiter), (),
             "take what is sent, and answer, before the end", likely("unread"),
         )  # fmt: skip
 
