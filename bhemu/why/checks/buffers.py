@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.errors import BhemuError, Where
 from bhemu.noc.grid import XY
-from bhemu.program.specs import BufferSpec, Program, TileSpec
+from bhemu.program.specs import Program, TileSpec
 from bhemu.report import where_core
 from bhemu.tile import Tile
+from bhemu.why.buffer_counts import Buffer, Wrong
 from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
 from bhemu.why.causes.register_values import Makers, makers
 from bhemu.why.check import Check, Context, Outcome
@@ -23,131 +24,6 @@ from bhemu.why.walk import Instruction
 
 _TILES = 2  # of those with the same code and arguments are looked at
 _AT_ONCE = 16  # of those with the same code
-
-
-@dataclass
-class Buffer:
-    """One circular buffer: its counts, who counts, which pages hold something."""
-
-    spec: BufferSpec
-    counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
-    counters: dict[str, Event] = field(default_factory=dict)
-    last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
-    begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
-    owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
-    filled: set[int] = field(default_factory=set)  # pages written since the last were announced
-    used: set[int] = field(default_factory=set)  # pages read since the last were given back
-    begins: list[Event] = field(default_factory=list)  # those reads
-    skips: bool = True  # pages may be given back that nobody has read
-    suspect: Event | None = None  # who is to blame for what was found last, if another event
-
-    @property
-    def held(self) -> int:
-        """Pages announced and not given back."""
-        return self.counts["received"] - self.counts["acked"]
-
-    @property
-    def producers(self) -> set[str]:
-        """Who announces pages."""
-        return self.owners.get("received", set())
-
-    def state(self) -> str:
-        """In words."""
-        announced, back = self.counts["received"], self.counts["acked"]
-        return (
-            f"buffer {self.spec.index} of {self.spec.pages} pages"
-            f" (announced so far: {announced}, given back: {back})"
-        )
-
-    def counted(self, event: Event) -> Iterator[tuple[str, str]]:
-        """(what is wrong, what to write) with a change of a count."""
-        kind = event.kind
-        more, done, again = self._moved(event)
-        first = self.counters.setdefault(kind, event)
-        if first.who != event.who:
-            does = "announces pages of" if kind == "received" else "gives back pages of"
-            yield (
-                f"{event.who} {does} buffer {self.spec.index}, as {first.who} does",
-                "a buffer has one producer and one consumer: open another buffer here",
-            )
-        elif self.held > self.spec.pages:
-            yield (
-                f"{event.who} announces more pages than there is room for: {self.state()}",
-                "wait for room, and announce as many pages as were waited for",
-            )
-        elif kind == "received" and 0 < done < more:
-            yield (
-                f"{event.who} announces {more} pages at once, {done} of them written:"
-                f" {self.state()}",
-                "announce as many pages as were filled",
-            )
-        elif self.held < 0:
-            yield (
-                f"{event.who} gives back more pages than were there: {self.state()}",
-                "wait for pages, and give back as many as were waited for",
-            )
-        elif kind == "acked" and 0 < done < more and not self.skips:
-            self.suspect = again
-            yield (
-                f"{event.who} gives back {more} pages at once, {done} of them read"
-                f"{', and that again' if again else ''}: {self.state()}",
-                "read the others too, or give back as many pages as were used",
-            )
-
-    def _moved(self, event: Event) -> tuple[int, int, Event | None]:
-        """Change a count: by how much, the pages written or read before, who read one again."""
-        more = event.low - self.counts[event.kind] & 0xFFFF
-        self.counts[event.kind] += more
-        self.suspect, again = None, None
-        pages = self.filled if event.kind == "received" else self.used
-        if event.kind == "acked":
-            again, self.begins = self._again(more), []
-        done = len(pages)
-        pages.clear()
-        return more, done, again
-
-    def _again(self, times: int) -> Event | None:
-        """The last of the reads of one place, of which there are as many as pages given back."""
-        lows = [one.low for one in self.begins]
-        found = [one for one in self.begins if lows.count(one.low) >= times > 1]
-        return found[-1] if found else None
-
-    def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[tuple[str, str]]:
-        """(what is wrong, what to write) with an access to its bytes, or right behind them.
-
-        elsewhere: another buffer or tensor holds them.
-        """
-        spec, end = self.spec, self.spec.at + self.spec.size
-        owner = any(event.who in who for who in self.owners.values())
-        behind = owner and end <= event.low < end + spec.page and not elsewhere
-        if (event.high <= spec.at or event.low >= end) and not behind:
-            return
-        self.suspect, self.last[event.kind] = None, event
-        self.begun.setdefault(event.kind, []).append(event.low)
-        verb = event.kind
-        if event.low < spec.at or event.high > spec.at + spec.size:
-            yield (
-                f"{event.who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
-                f" ({spec.at:#x} to {spec.at + spec.size:#x})",
-                "let the pointer wrap at the end of the buffer",
-            )
-            return
-        page = (event.low - spec.at) // spec.page
-        there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
-        touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
-        (self.filled if verb == "writes" else self.used).update(touched)
-        self.begins += [event] * (verb == "reads")
-        if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
-            yield (
-                f"{event.who} writes page {page}, which is not free: {self.state()}",
-                "wait for room before the page is written (cb_reserve_back)",
-            )
-        # A producer may use what it fills.
-        elif verb == "reads" and page not in there and event.who not in self.producers:
-            yield (
-                f"{event.who} reads page {page}, which is not there: {self.state()}",
-                "wait for the page, and give it back only after its last use (cb_wait_front)",
-            )
 
 
 def _kinds(program: Program) -> list[list[tuple[TileSpec, XY]]]:
@@ -216,16 +92,16 @@ class _Look:
             if event.kind in ("reads", "writes") and event.thread is None:
                 self._lengths.setdefault(self._index(event), set()).add(event.high - event.low)
         for event in events:
-            for buffer, (text, advice) in self._wrong(event):
+            for buffer, (by, text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    found = self._finding(buffer, buffer.suspect or event, text, advice)
+                    found = self._finding(buffer, by, text, advice)
                     yield self._from_origin(buffer, event, found)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
 
-    def _wrong(self, event: Event) -> Iterator[tuple[Buffer, tuple[str, str]]]:
+    def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
             buffer = self.buffers.get(event.high)
             for wrong in () if buffer is None else buffer.counted(event):
