@@ -21,7 +21,8 @@ from bhemu.why.repair.edits import NOP
 from bhemu.why.repair.search import WORK, Cure, Search
 
 _CONFLICTS = ("races", "barriers", "transfers")
-_LIKELY = 1.1  # cost of a cure of another schedule
+_TWO_SIDED = ("races", "slots")  # say that two lines do not fit, and blame one of them
+_LIKELY = 1.1  # cost of a cure of another schedule, or that says who of two is wrong
 
 
 @dataclass
@@ -45,9 +46,32 @@ def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     cures = [one for one in checks.likeliest(found) if one.check == "repair"]
     known = {one.text: one for one in search.cures}
     cure = known.get(cures[0].advice) if cures else None
-    if cure is None or not _is_value(search, cure):
+    if cure is None:
         return found
-    return _behind(context, search, cure, cures[0], found)
+    if not _is_value(search, cure):
+        return _of_other_sides(cure, cures, found)
+    return _of_other_sides(cure, cures, _behind(context, search, cure, cures[0], found))
+
+
+def _of_other_sides(cure: Cure, cures: list[Finding], found: list[Finding]) -> list[Finding]:
+    """The findings; behind a likely cure those whose other side it changes: that one is wrong."""
+    first, lines = cures[0], {_line(one.culprit) for one in cures}
+    if cure.cost > _LIKELY:
+        return found
+    told = f"the other side is wrong: see {first.text}"
+    return [
+        replace(f, likelihood=first.likelihood - 1, evidence=(*f.evidence, told))
+        if f.check in _TWO_SIDED
+        and f.likelihood >= first.likelihood
+        and _line(f.victim) == _line(first.culprit)
+        and _line(f.culprit) not in lines
+        else f
+        for f in found
+    ]
+
+
+def _line(who: dict[str, Any]) -> tuple[Any, ...]:
+    return who.get("core"), who.get("file"), who.get("line")
 
 
 def _behind(
@@ -93,8 +117,7 @@ def _change(search: Search, cure: Cure, machine: Any) -> None:
 
 
 def _key(found: Finding) -> tuple[Any, ...]:
-    who = found.culprit
-    return found.check, who.get("core"), who.get("file"), who.get("line")
+    return found.check, *_line(found.culprit)
 
 
 def _is_value(search: Search, cure: Cure) -> bool:

@@ -124,7 +124,8 @@ class Reader:
 class Trials:
     """A launched program that is run again and again from its beginning.
 
-    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches.
+    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches;
+    `ground`: bytes that every run begins with.
     """
 
     def __init__(self, context: Context) -> None:
@@ -137,6 +138,7 @@ class Trials:
             self.tiles = self.machine.made()
             self._make_pages()
         self.runs = 0
+        self.ground = NOTHING
         self.begin(NOTHING)
         self._laid = context.outputs(self.machine)
         self.plain = self.result(NOTHING)
@@ -179,8 +181,8 @@ class Trials:
         """To the launch, these bytes changed."""
         self.runs += 1
         self.machine.restore(self._start)
-        held = self.bytes() if fill.at.size else []
-        for number, at, values in fill.parts():
+        held = self.bytes() if fill.at.size or self.ground.at.size else []
+        for number, at, values in (*self.ground.parts(), *fill.parts()):
             held[number][at] = values
 
     def result(self, fill: Fill) -> Outcome:
@@ -203,6 +205,12 @@ class Trials:
             if ((got != was) & ((got != held) | (held == first))).any():
                 return True
         return False
+
+    def stand(self, ground: Fill) -> bool:
+        """Let every further run begin with these bytes; whether the plain run is as before."""
+        before, self.ground = self.plain, ground
+        self.plain = self.result(NOTHING)
+        return self.plain.same(before)
 
     def left(self, names: Sequence[str]) -> list[dict[str, Fill]]:
         """By tile and member of its record, what the plain run leaves otherwise than it was."""

@@ -7,10 +7,12 @@ import numpy as np
 from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError
 from bhemu.machine.watching import spans
-from bhemu.tensix.state import MEMBERS
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.perturb import (
+    NOTHING,
     STRIDE,
     Fill,
     Trials,
@@ -44,6 +46,14 @@ def run(context: Context) -> list[Finding]:
         return []
     trials = Trials(context)
     left = _left(trials)
+    found = _leaks(context, trials, left)
+    if not found and left and not context.is_chip and trials.stand(_results(context)):
+        found = _leaks(context, trials, left)
+    return found
+
+
+def _leaks(context: Context, trials: Trials, left: dict[tuple[int, str], Fill]) -> list[Finding]:
+    """What of `left` another launch uses, the likeliest decided alone."""
     found: list[Finding] = []
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
         name = next((n for n in left if trials.differs(left[n])), None)
@@ -56,6 +66,18 @@ def run(context: Context) -> list[Finding]:
             break
         left = {n: part for n, part in left.items() if n[1] != name[1]}
     return found
+
+
+def _results(context: Context) -> Fill:
+    """The outputs as a launch leaves them in L1, where the host writes nothing before the next."""
+    zeros, ones = (context.launch(poison=kind).state.l1 for kind in ("zero", "ff"))
+    places, values = [NOTHING.at], [NOTHING.values]
+    for at, data in zip(context.symptom.addresses, context.symptom.outputs, strict=True):
+        where = np.arange(at, min(at + len(data), L1_SIZE), dtype=np.int64)
+        free = zeros[where] != ones[where]
+        places.append(OFFSET["l1"] + where[free])
+        values.append(np.frombuffer(data, np.uint8)[: len(where)][free])
+    return Fill(np.concatenate(places), np.concatenate(values))
 
 
 def _left(trials: Trials) -> dict[tuple[int, str], Fill]:
@@ -150,9 +172,9 @@ CHECK = Check(
     " same program end otherwise: Config, ThreadConfig, GPRs, counters, banks, Dst, LRegs, lane"
     " flags, MOP and replay slots, the packer's position, semaphores, mutexes, mailboxes, credits"
     " of circular buffers; on a chip of every tile",
-    misses="what only another program leaves; words of L1, which the host writes anew (see uninit);"
+    misses="what only another program leaves; words of L1 but for the outputs (see uninit);"
     " requests that are under way at the end (see barriers)",
-    cost="3 runs, and some 40 for each finding",
+    cost="5 runs, and some 40 for each finding",
     applies=applies,
     run=run,
 )

@@ -167,6 +167,9 @@ class Part:
         yield waiting.stores(self.code, self.tile, waits)
         yield waiting.unanswered(self.code, self.tile, waits, self.lines)
         yield waiting.messages(self.code, self.sites, waits)
+        judged = any(spec.expect for spec in self._trials.program.outputs)
+        if judged:
+            yield waiting.thresholds(self.code, waits, self.lines)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
         yield tables.edits(self.code, groups, known, self.tile)
@@ -182,7 +185,7 @@ class Part:
             yield chain.from_iterable(
                 kind(self.code, self.sites, self.lines, core) for core in self.code.words
             )
-        if not any(spec.expect for spec in self._trials.program.outputs):
+        if not judged:
             return  # what only does not wait any more would pass for a cure
         yield (
             edit for core in self.code.words for edit in instructions.conditions(self.code, core)

@@ -4,6 +4,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from bhemu.devices.bus.naming import device_name
+from bhemu.memmap import (
+    DEBUG_BASE,
+    RISCV_DEBUG_REG_NCRISC_RESET_PC,
+    RISCV_DEBUG_REG_TRISC0_RESET_PC,
+)
 from bhemu.riscv.asm import addi, li, lw, sw
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
@@ -17,8 +22,13 @@ from bhemu.why.repair.words import is_template
 
 _MOST = 8  # sites of a line that are copies of each other
 _SEQUENCE, _STEP, _BACK, _EXCHANGED = 1.6, 1.66, 0.02, 1.28  # costs
+_STARTED = 1.5  # of which cores start where: an exchange of their ELFs
 _UNITS, _BITS = 1.8, (*range(1, 15), -1, -2, -3, -4)  # cost, shifts
 _GOES_ON = 0.2  # how much less likely a step is missing where values change already
+_STARTS = range(
+    DEBUG_BASE + RISCV_DEBUG_REG_TRISC0_RESET_PC,
+    DEBUG_BASE + RISCV_DEBUG_REG_NCRISC_RESET_PC + 4,
+)
 _COUNTER = 0x3F0  # in the room for added instructions
 add, mul = ADD.assemble, MUL.assemble
 Changed = tuple[int, tuple[int, ...]]
@@ -126,7 +136,8 @@ def exchanges(code: Code, sites: list[Site], lines: Lines, core: int) -> Iterato
             else:
                 continue
             text = f"{name}: {b.values[0]:#x} before {a.values[0]:#x}"
-            yield Edit(core, changed, text, _EXCHANGED, given=True)
+            cost = _STARTED if a.address in _STARTS else _EXCHANGED
+            yield Edit(core, changed, text, cost, given=True)
 
 
 def _moved(code: Code, site: Site, by: int) -> Changed:

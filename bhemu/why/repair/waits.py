@@ -8,7 +8,7 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.hang.stores import Stored, code_stores
 from bhemu.memmap import CORE_NAMES, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.asm import addi, li, sw
-from bhemu.riscv.formats import Branch, Store
+from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.repair.edits import NOP, Edit, moves, storing
@@ -153,6 +153,36 @@ def unanswered(code: Code, tile: Tile, waits: Waits, lines: Lines) -> Iterator[E
             if waiting and cls is not None and issubclass(cls, Branch):
                 text = f"nobody stores to {address:#x}: this wait is one too many"
                 yield Edit(poller, ((pc, (NOP,)),), text, _UNANSWERED)
+
+
+_FEWER = 0.95  # and more, as of each change of a line that waits
+_POLL = 16  # instructions of a loop that waits
+
+
+def thresholds(code: Code, waits: Waits, lines: Lines) -> Iterator[Edit]:
+    """What a core polls in a loop taken for some more or less: it waits for too many or too few."""
+    waiting = {core for core, _, _ in waits.lines}
+    for core, held in code.words.items():
+        if CORE_NAMES[core] not in waiting:
+            continue
+        for pc, word in sorted(held.items()):
+            where, cls = lines.where(core, pc), decode(word)
+            if (where.core, where.file, where.line) not in waits.lines or not _polls(held, pc):
+                continue
+            if cls is not None and issubclass(cls, Load) and (rd := word >> 7 & 31):
+                for by in (1, -1, 2, -2):
+                    text = f"wait for {abs(by)} {'less' if by > 0 else 'more'}"
+                    cost = _FEWER + abs(by) / 100
+                    yield Edit(core, ((pc, (word, addi(rd, rd, by))),), text, cost)
+
+
+def _polls(held: dict[int, int], pc: int) -> bool:
+    """Whether an instruction is in a short loop."""
+    for end in range(pc, pc + 4 * _POLL, 4):
+        cls: Any = decode(held.get(end, 0))
+        if cls is not None and issubclass(cls, Branch):
+            return end - 4 * _POLL < end + int(cls.offset.get(held[end])) <= pc
+    return False
 
 
 def flags(code: Code, sites: list[Site], tile: Tile, waits: Waits) -> Iterator[Edit]:

@@ -42,6 +42,7 @@ def _by_word(fields: object) -> dict[int, list[tuple[str, Field]]]:
 _RS2 = 31 << 20
 _CLEARED = 0.02  # how much less likely it is that a size or stride was meant to be 0
 _SAME = 0.01  # how much likelier it is that a field was meant to be as another of its word
+_COUNTS = 0.4  # how much less likely values are exchanged that a count takes
 _LATER = 0.05  # of values taken in turn, that the first should be a later one
 _UNUSED = 0.02  # how much less likely it is that a field matters that is 0 all over the program
 _SPARE = 0.02  # how much likelier an address mode is that is set up and that no word names
@@ -224,7 +225,9 @@ def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
             yield other ^ first, text, far + (_MADE if (other ^ first) >> 24 else 0.01)
     for mask in dict.fromkeys(value ^ first for value in values[1:]):
         text = f"another of the values that it takes in turn: xor {mask:#x}"
-        yield mask, text, 0.0 if first ^ mask < first else _LATER
+        far = 0.0 if first ^ mask < first else _LATER
+        alternates = all(value ^ mask in values for value in values)
+        yield mask, text, far if alternates else _COUNTS
 
 
 def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iterator[Edit]:
