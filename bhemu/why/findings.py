@@ -17,6 +17,7 @@ from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain, Link
 from bhemu.why.causes.places import find
 from bhemu.why.likelihood import LIKELY, likely
+from bhemu.why.outputs import special_values
 
 _ACCESSES = 2  # of an accessor
 _TILES = 4  # that are named where several have the same finding
@@ -272,6 +273,9 @@ def of_output(tile: Tile | None, program: Program, result: OutputResult) -> list
         made = born
         text += f"; infinity or NaN is first in {born.place}"
     culprit = {} if made is None else place(made.where, made.clock, tile)
+    if born is not None and (value := special_values.given(program, born.after)) is not None:
+        culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
+        text += f", which is {value[1]} of [[set]] read as a float"
     evidence = tuple("  " * link.depth + str(link) for link in links)
     victim = {"output": result.spec.name, "index": list(report.first.index)}
     found = Finding("output", "error", text, culprit, victim, evidence, "")

@@ -169,6 +169,7 @@ class Part:
         yield waiting.messages(self.code, self.sites, waits)
         judged = any(spec.expect for spec in self._trials.program.outputs)
         if judged:
+            yield waiting.last_messages(self.code, self.tile, waits)
             yield waiting.thresholds(self.code, waits, self.lines)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)

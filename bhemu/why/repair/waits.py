@@ -10,6 +10,7 @@ from bhemu.memmap import CORE_NAMES, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.asm import addi, li, sw
 from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import JALR
 from bhemu.tile import Tile
 from bhemu.why.repair.edits import NOP, Edit, moves, storing
 from bhemu.why.repair.places import Lines
@@ -131,6 +132,32 @@ def messages(code: Code, sites: list[Site], waits: Waits) -> Iterator[Edit]:
             yield Edit(writer, ((site.pc, words),), text, 1.25 - number / 10_000)
 
 
+_STOPS = (0, 0xFFFFFFFF, 1)  # what a message may say that is the last one
+_STOP = 1.3
+
+
+def last_messages(code: Code, tile: Tile, waits: Waits) -> Iterator[Edit]:
+    """A last message to all that wait for one, where the code of a core that has ended returns."""
+    for writer in sorted({writer for writer, _ in waits.mail} & set(code.words)):
+        held, core = code.words[writer], tile.core[CORE_NAMES[writer]]
+        readers = [reader for one, reader in waits.mail if one == writer]
+        returns = [
+            pc for pc, word in held.items() if word == _RETURN and core.function(pc)[0] == "main"
+        ]
+        free = code.free_registers(writer)
+        if not returns or len(free) < 2:
+            continue
+        for number, value in enumerate(_STOPS):
+            sends = [*li(free[-2], value)]
+            for reader in readers:
+                to = MAILBOX_BASE + (MAILBOX_END - MAILBOX_BASE) // 4 * reader
+                sends += [*li(free[-1], to), sw(free[-2], free[-1])]
+            names = ", ".join(CORE_NAMES[reader] for reader in readers)
+            text = f"a last message of {value:#x} to {names} is missing before this"
+            changed = tuple((pc, (*sends, held[pc])) for pc in returns)
+            yield Edit(writer, changed, text, _STOP + number / 100)
+
+
 _UNANSWERED = 0.95  # that somebody waits for what all others have answered at another word
 
 
@@ -155,6 +182,7 @@ def unanswered(code: Code, tile: Tile, waits: Waits, lines: Lines) -> Iterator[E
                 yield Edit(poller, ((pc, (NOP,)),), text, _UNANSWERED)
 
 
+_RETURN = JALR.assemble(0, 1, 0)
 _FEWER = 0.95  # and more, as of each change of a line that waits
 _POLL = 16  # instructions of a loop that waits
 
