@@ -40,7 +40,8 @@ class Bug:
     `changes`: (file below firmware/ or foreign/, or PROGRAM.toml, text, replacement); the first is
     the bug.
     `also`: changes of bug and corrected twin. `points`: 2 where the first finding is to name it, 1
-    where another one does. `core`: whose code is wrong, "" for PROGRAM.toml; `line`: text of the
+    where another one does. `core`: whose code is wrong, "" for PROGRAM.toml; of a header that
+    several use any of them, "brisc, ncrisc"; `line`: text of the
     changed file on the line that is to be named, "" = where the change begins; `accept`: of
     other lines that may be named as well, in this file or the program's; `program`: below elfs/, or
     one of programs/ or of foreign/.
@@ -221,7 +222,7 @@ def why(path: Path) -> list[dict[str, Any]]:
 def hit(made: Made, finding: dict[str, Any]) -> bool:
     """Whether the culprit of a finding is the bug."""
     culprit = finding["culprit"]
-    if culprit.get("core", "") != made.core:
+    if culprit.get("core", "") not in made.core.split(", "):
         return False
     places = [culprit, *culprit.get("inlined", ())]
     return any(
