@@ -136,10 +136,19 @@ def make(bug: Bug, out: Path, build: ModuleType, *, twin: bool = False) -> Made:
         for each in programs if originals else ():
             if each.elf.startswith(f"elfs/{bug.program}/") and _uses(build, each, originals):
                 build.build(each, out / Path(each.elf).relative_to(f"elfs/{bug.program}"), folder)
+        if any(path.is_relative_to(folder) for path in originals):
+            _keep_sources(bug.program, folder, out / "src")
     finally:
         for path, before in originals.items():
             path.write_text(before)
     return Made(out, bug.core, frozenset(lines))
+
+
+def _keep_sources(program: str, folder: Path, out: Path) -> None:
+    """What the ELFs are built from, beside them, as a user has it."""
+    for name in (program, "lib", "dataflow"):
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, out / name, dirs_exist_ok=True)
 
 
 def _make_foreign(bug: Bug, out: Path, *, twin: bool) -> Made:
