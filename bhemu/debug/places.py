@@ -2,18 +2,20 @@
 
 import glob
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from bhemu.core import Core
 from bhemu.errors import InputError
 from bhemu.names import code_address
-from bhemu.program import files
+from bhemu.program import elf, files, lines
 from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.text import printable
 from bhemu.tile import Tile
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_SOURCE = re.compile(r"\.(c|cc|cpp|cxx|h|hh|hpp|inc|s|S)$")  # what a debugger shows
 _MOST_DIGITS = 40
 _FOLDERS_UP = 2  # how far above an ELF its sources are looked for
 
@@ -57,10 +59,14 @@ def register(name: str) -> int:
 
 
 class Sources:
-    """Source files by the names DWARF gives, looked for near the ELFs, and in `folders`."""
+    """Source files by the names DWARF gives; of a chip those of the `part`-th of its tiles.
 
-    def __init__(self, program: Program, folders: tuple[Path, ...] = ()) -> None:
-        self._program, self._folders = program, folders
+    They are looked for in `folders`, where the compiler had them if that is an absolute path, and
+    near the ELFs.
+    """
+
+    def __init__(self, program: Program, folders: tuple[Path, ...] = (), part: int = 0) -> None:
+        self._cores, self._folders = program.placed()[part].cores, folders
         self._files: dict[tuple[str, str], list[str]] = {}
 
     def line(self, core: str, file: str, number: int) -> str | None:
@@ -76,9 +82,13 @@ class Sources:
         for folder in self._folders:
             if files.is_file(folder / file):
                 return folder / file
-        spec = self._program.cores.get(core)
+        spec = self._cores.get(core)
         if spec is None or spec.elf is None:
             return None
+        built = [Path(folder) for folder in _folders(spec.elf, file)]
+        for folder in built:
+            if folder.is_absolute() and _SOURCE.search(file) and files.is_file(folder / file):
+                return folder / file
         home = spec.elf.resolve().parent
         for folder in (home, *home.parents[:_FOLDERS_UP]):
             if folder == folder.parent or folder == Path.home():
@@ -86,10 +96,24 @@ class Sources:
             depths = ("", "*/", "*/*/")
             named = [p for depth in depths for p in folder.glob(depth + glob.escape(file))]
             found = [p for p in named if files.is_file(p) and files.is_inside(p, folder)]
-            named = [p for p in found if p.parent.name == home.name]
-            if len(found) == 1 or len(named) == 1:
-                return (named or found)[0]
+            for names in ({folder.name for folder in built}, {home.name}):
+                named = [p for p in found if p.parent.name in names]
+                if len(named) == 1:
+                    return named[0]
+            if len(found) == 1:
+                return found[0]
         return None
+
+
+@lru_cache(maxsize=64)
+def _folders(elf_file: Path, name: str) -> tuple[str, ...]:
+    """The folders of the files of this name that an ELF is made from, as the compiler had them."""
+    try:
+        data = files.read_bytes(elf_file, "ELF_BYTES")
+        found = lines.files(data, elf.sections(data, elf_file.name))
+    except (InputError, elf.DamagedError):
+        return ()
+    return tuple(sorted({one.folder for one in found if one.name == name}))
 
 
 def _source(path: Path) -> list[str]:

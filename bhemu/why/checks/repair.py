@@ -105,7 +105,7 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
     where = Where(file=cure.where.file, line=cure.where.line)
     if cure.edit is not None:
-        sources = Sources(search.trials.program)
+        sources = Sources(search.trials.program, part=cure.part)
         where = _line_of(cure, sources)
         where = _line_of_table(search, cure, where, sources)
         if cure.edit.datum is not None and cure.where.core is not None:

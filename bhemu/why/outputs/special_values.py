@@ -1,4 +1,4 @@
-"""Infinity or NaN that PROGRAM.toml gives: a value of [[set]] of another type than it is read as."""
+"""Infinity or NaN that PROGRAM.toml gives: a value of [[set]] of another type than is read."""
 
 import numpy as np
 
