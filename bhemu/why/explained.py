@@ -15,6 +15,7 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.why import checks
 from bhemu.why.check import Context
 from bhemu.why.checks import repair
+from bhemu.why.failures.end_words import wrong_end
 from bhemu.why.findings import Finding
 from bhemu.why.likelihood import likely
 from bhemu.why.repair.edits import NOP
@@ -41,6 +42,7 @@ class _Cured(Context):
 def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     """The findings; behind a cure the conflicts that it explains."""
     search: Search | None = context.facts.get("search")
+    found = wrong_end(context, found)
     if search is None:
         return _of_schedule(context, found)
     cures = [one for one in checks.likeliest(found) if one.check == "repair"]

@@ -152,12 +152,16 @@ def _with_line(tile: Tile, where: Where) -> Where:
         return where
     core = tile.core[where.core]
     _, low, high = core.function(where.pc)
+    first: Where | None = None
     for pc in (*range(where.pc, high, 4), *range(where.pc, low - 4, -4)):
         _, file, line = core.locate(pc)
         if line:
             function, calls = core.inlined(pc)
-            return replace(where, file=file, line=line, function=function, inlined=calls)
-    return where
+            found = replace(where, file=file, line=line, function=function, inlined=calls)
+            first = first or found
+            if function == where.function:  # what was merged from copies is of the same one
+                return found
+    return first or where
 
 
 def in_words(who: dict[str, Any]) -> str:

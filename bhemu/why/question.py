@@ -12,11 +12,13 @@ from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why import checks, explained, saved_state
 from bhemu.why.check import Context, outcome, unsaved
+from bhemu.why.failures.bad_addresses import overwritten_address
 from bhemu.why.failures.code_written import code_written
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
 from bhemu.why.failures.overwritten import overwritten
 from bhemu.why.failures.semaphores import taken, unreleased
+from bhemu.why.failures.set_fields import setter
 from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.kernel_lines import of_kernels
@@ -53,7 +55,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += of_other_waits(error, found[0], target.clock)
     found += [*ended_early(asked, error), *unread(asked, error)]
     if tile is not None:  # which is taken back in time by what comes now
-        found += overwritten(tile, error)
+        found += [*overwritten(tile, error), *overwritten_address(asked, error)]
+        found += setter(asked, error)
         found += code_written(tile, asked.program)
     found += [*unreached(asked, error), *unsent(asked, error), *unreleased(asked, error)]
     found += taken(asked, error)

@@ -88,6 +88,15 @@ def _pull() -> Tensors:
     return {"words": words.astype(np.int32), "sum": np.sum(pages, axis=0).astype(np.int32)}
 
 
+def _rectify() -> Tensors:
+    random = _random()
+    a, b = (random.integers(-24, 25, (128, 32)).astype(np.float32) / 8 for _ in range(2))
+    each = np.where(a - b > 0.5, a - b, 0).reshape(4, 32, 32)
+    total = each.sum(axis=0)
+    ranks = np.argsort(-(total != 0).sum(axis=1), kind="stable")
+    return {"a": a, "b": b, "sum": total, "ranks": ranks.astype(np.int32)}
+
+
 _DATA: dict[str, Callable[[], Tensors]] = {
     "widen": _widen,
     "poly": _poly,
@@ -98,6 +107,7 @@ _DATA: dict[str, Callable[[], Tensors]] = {
     "relay": _relay,
     "collect": _collect,
     "pull": _pull,
+    "rectify": _rectify,
 }
 
 

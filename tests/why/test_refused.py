@@ -31,6 +31,15 @@ WRONG = [
     ("add1_chip", "address = 0x200080", "address = 0x200084"),
     ("add1_chip", '"tile:index"', '"tile:indx"'),
     ("add1_chip", "at = 0x32080", "at = 0x1932080"),
+    ("eltwise", 'trisc1 = { elf = "trisc1.elf"', 'trisc1 = { elf = "trisc2.elf"'),
+    ("eltwise", "word = 0x100", 'word = "x"'),
+    ("eltwise", "bhemu = 1\n", ""),
+    ("add1_chip", "pages = 2\n", ""),
+    ("add1_chip", "[firmware]", "[firmwares]"),
+    ("add1_chip", "[[tile]]", "[tile]"),
+    ("add1_chip", 'trisc2 = "firmware/trisc2.elf"\n', ""),
+    ("add1_chip", 'brisc = "firmware/brisc.elf"', 'brisc = ""'),
+    ("add1_chip", '"tile:count", "u32:16", "u32:16"', '"tile:count", "u32:16", "u32:"'),
 ]
 
 

@@ -10,6 +10,7 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.failures import end_words
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.ordering import effects
@@ -193,7 +194,7 @@ def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
     for event in (first, second):
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
-            return event.step, text, "wait for every core before the word that ends the program"
+            return event.step, text, end_words.ADVICE
     return None
 
 

@@ -84,7 +84,13 @@ def _line_of_table(search: Search, cure: Cure, where: Where, sources: Sources) -
     The loop that stores them is right. Compilers unroll it, so that the source has to be read.
     """
     stored = search.config_store(cure)
-    if stored is None or where.core is None or where.file is None or not where.line:
+    if (
+        stored is None
+        or not search.stores_table(cure)
+        or where.core is None
+        or where.file is None
+        or not where.line
+    ):
         return where
     pairs, alone, number = [], [], 1
     while (text := sources.line(where.core, where.file, number)) is not None:

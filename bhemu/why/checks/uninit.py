@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine.watching import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
+from bhemu.tensix.insn import decode
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.tile import Tile
-from bhemu.why.causes.perturb import STRIDE, Fill, Trials, member_of
+from bhemu.why.causes.chain import Chain
+from bhemu.why.causes.perturb import STRIDE, Fill, Reader, Trials, member_of
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, place
@@ -26,6 +29,7 @@ _LREGS = 8  # those that a program writes
 _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
 _FILLS = 2
 _GAP = 16  # bytes between two areas of memory
+_ADDS = "THCON_SEC0_REG1_Pack_L1_Acc"
 _TILES = 12  # of a chip
 _FROM = (0, 0x10000, 0x20000, 0x40000)  # L1 below: production firmware relies on zeros there
 
@@ -170,6 +174,9 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         who, victim = place(*near, trials.tile_of(near[0])), who
         if context.symptom.wrong and near[0].thread is None:
             wrong = "unwritten beside stores"
+    if read is not None and (by := _adds(context, read)) is not None:
+        evidence.append("PACR reads L1 because what it packs is added to what is there")
+        who, victim = place(by.where, None, tile), place(read.where, read.clock, tile)
     return Finding(
         "uninit",
         "error",
@@ -180,6 +187,24 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         f"write {name} before this reads it; if another place was meant, correct what is read",
         likely(wrong),
     )
+
+
+def _adds(context: Context, read: Reader) -> Change | None:
+    """Who has told the packer to add to what is in L1, where it reads that."""
+    cls = None if read.where.word is None else decode(read.where.word)
+    if context.is_chip or cls is None or cls.name != "PACR":
+        return None
+    tile = context.tile
+    if tile.machine.observer is None:
+        return None
+    end = tile.clock
+    try:
+        tile.history.to(min(read.clock, end))
+        return Chain(tile).last_change(_ADDS, spans(tile, "brisc", _ADDS))
+    except InputError:
+        return None
+    finally:
+        tile.history.to(end)
 
 
 def _values(fill: Fill) -> str:

@@ -7,24 +7,38 @@ from bhemu.errors import InputError, Where
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 
-_GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?: ")
+_GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w-]+)\s*=")
 _SAYS_LINE = re.compile(r"\(at line (\d+)")
-_TOKEN = re.compile(r"'([^']+)'|\"([^\"]+)\"|([\w.:/-]+)")
+_SEGMENT = " segment "  # of an ELF
+_FILE = re.compile(r"[\w./+-]+\.(?:elf|npy|bin)\b")
+_TOKEN = re.compile(r"'([^']*)'|\"([^\"]*)\"|([\w.:/-]+)")
+_MISSING = re.compile(r"missing key ([\w-]+)")
+_NO_TABLE = re.compile(r"(?:unknown key )?([\w-]+)(?: must be an array, not a table)?$")
+_ORDER = (
+    "bhemu", "name", "kind", "brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "index", "tile", "at",
+    "pages", "page", "core", "values", "file", "dtype", "layout", "shape", "dram", "convert",
+    "expect", "compare", "until", "limit", "timeout_s",
+)  # fmt: skip
+"""Keys as they usually follow each other in a table."""
 
 
 def refusal(path: Path, error: InputError) -> Finding | None:
     """What is wrong with the file, where the error is about it."""
     path = path / "PROGRAM.toml" if path.is_dir() else path
-    if not error.message.startswith(f"{path}: "):
+    about = error.message.startswith((f"{path}: ", "["))
+    if not about and path.suffix != ".toml":
         return None
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return None
     said = error.message.removeprefix(f"{path}: ")
-    where = Where(file=path.name, line=line_of(lines, said))
+    line = line_of(lines, said) if about else line_of_file(lines, said)
+    if line is None:
+        return None
+    where = Where(file=path.name, line=line)
     text = f"{path.name}:{where.line}: {said}"
     return Finding("error", "error", text, place(where, None), {}, (), error.hint, likely("assert"))
 
@@ -43,7 +57,51 @@ def line_of(lines: list[str], said: str) -> int:
         if found is not None:
             low, high = found
             prefix += f"{group[1]}."
+    if (missing := _MISSING.match(said)) is not None:
+        return _place_for(lines, low, high if prefix else _first_table(lines), missing[1])
+    if (table := _NO_TABLE.match(said)) is not None:
+        headers = [n for n in range(low, high) if _is_header_of(lines[n], table[1])]
+        if headers:
+            return headers[0] + 1
+    file = line_of_file(lines[low:high], said) if _SEGMENT in said else None
+    if file is not None:
+        return low + file
     return _named(lines, low, high if prefix else _first_table(lines), said)
+
+
+def line_of_file(lines: list[str], said: str) -> int | None:
+    """The line that names a file which a message is about; of an ELF that several cores have, of
+    the core that it is not called after.
+    """
+    names = {Path(found).name for found in _FILE.findall(said)}
+    found = [
+        (n, Path(name).stem, key[1] if (key := _KEY.match(text)) else "")
+        for n, text in enumerate(lines, 1)
+        for name in _FILE.findall(text.partition("#")[0])
+        if Path(name).name in names
+    ]
+    odd = [n for n, stem, key in found if not stem.endswith(key)]
+    called = [n for n, stem, key in found if stem.endswith(key)]
+    if odd and called:
+        return odd[0]
+    return found[0][0] if found else None
+
+
+def _place_for(lines: list[str], low: int, high: int, key: str) -> int:
+    """Where a key that is missing would stand: the line of one like it, or of those before it."""
+    below = (n for n in range(low + 1, high) if _is_header(lines[n]))
+    own = range(low, next(below, high))
+    keys = [(n, found[1]) for n in own if (found := _KEY.match(lines[n])) is not None]
+    like = [n for n, one in keys if one.startswith(key)]
+    before = _ORDER[: _ORDER.index(key)] if key in _ORDER else ()
+    earlier = [n for n, one in keys if one in before]
+    first = [n for n, _ in keys[:1]] if not _is_header(lines[low]) else [low]
+    return (like or earlier[-1:] or first or [low])[0] + 1
+
+
+def _is_header_of(text: str, name: str) -> bool:
+    found = _HEADER.match(text)
+    return found is not None and found[1].rpartition(".")[2] == name
 
 
 def _table(lines: list[str], low: int, high: int, name: str, number: int) -> tuple[int, int] | None:
@@ -83,10 +141,14 @@ def _first_table(lines: list[str]) -> int:
 
 def _named(lines: list[str], low: int, high: int, said: str) -> int:
     """Of some lines the one that has what a message names: a key, a value, a number, a file."""
-    words = ["".join(found) for found in _TOKEN.findall(said)]
+    words = ["".join(found).rstrip(":") for found in _TOKEN.findall(said)]
     if words[:1] == ["two"]:  # of the same: the last of them
         values = [n for n in range(low, high) if f"{words[-2]} = {words[-1]}" in lines[n]]
         return (values or [low])[-1] + 1
+    for exact in (f'"{found[0] or found[1]}"' for found in _TOKEN.findall(said) if not found[2]):
+        for n in range(low, high):
+            if exact in lines[n].partition("#")[0] and (exact != '""' or len(words) > 1):
+                return n + 1
     for word in words:
         if (found := _key(lines, low, high, word)) is not None:
             return found[0] + 1

@@ -25,6 +25,9 @@ _FEW = 2  # words that show no order
 _GIVEN = 1.2  # how much less likely it is that a word which a core is to write was given wrongly
 _PAGE, _PAGES = 0x200, 17  # bytes of a face, and how many of them an output may be off
 _PLACE, _ALIGNED = 0x1000, 64  # numbers from there on are places; of pages in DRAM
+_NO_SIZE = 0.5  # how much less likely it is that a count or choice was meant to be a size
+_KIND = 0.85  # cost of a value of another kind
+_SHIFTED = 1.25  # cost of a value that is missing among others
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -178,7 +181,7 @@ class FileEdits:
     def _ends(self) -> Iterator[FileEdit]:
         for i, until in enumerate(self._program.run.until):
             at = resolve(self._trials.tile, until.word)
-            line = self._lines.value("run", 0, "until", i)
+            line = self._lines.inline("run", 0, "until", i)
             held = self._trials.left_at(at)
             if held and held != until.equals:
                 text = f"word {at:#x} equals {held:#x} at the end, not {until.equals:#x}"
@@ -238,6 +241,20 @@ class FileEdits:
                 text = f"exchange values {k} and {m} of set {at:#x}"
                 cost = 0.9 if min(words[k], words[m]) > _SMALL else 1.4
                 yield FileEdit(line, text, cost, self._try(swap))
+            yield from self._shifted(i, at, [int(n) for n in words])
+
+    def _shifted(self, i: int, at: int, words: list[int]) -> Iterator[FileEdit]:
+        """One value more or one less, so that all that follow have another place."""
+        for k, new, text in shifted(words):
+
+            def put(tile: Tile, data: bytes = np.array(new, "<u4").tobytes()) -> None:
+                tile.write(at, data)
+
+            line = self._lines.value("set", i, "values", min(k, len(words) - 1))
+            moved = [(a, b) for a, b in zip(words, new, strict=False) if a != b]
+            odd = len(moved) <= _FEW or any(1 <= a < _SMALL and b > _PAGE for a, b in moved)
+            cost = _SHIFTED + _NO_SIZE * odd
+            yield FileEdit(line, f"set {at:#x}: {text}", cost, self._try(put))
 
     # Cores
 
@@ -280,6 +297,33 @@ def _usual(now: str, then: str) -> float:
     return 0.0 if now == then else -0.2 if then == "tile32" else 0.2 if now == "tile32" else 0.0
 
 
+def shifted(words: list[int]) -> Iterator[tuple[int, list[int], str]]:
+    """(place, other values, what is different): one value more, as its neighbours, or one less."""
+    seen = {tuple(words)}
+    for k in range(len(words) + 1):
+        near = dict.fromkeys([*words[max(k - 1, 0) : k + 1], 0, 1])
+        some = [([*words[:k], one, *words[k:]], f"{one:#x} is missing") for one in near]
+        if k < len(words):
+            some.append(([*words[:k], *words[k + 1 :], 0], f"{words[k]:#x} is one too many"))
+        for new, text in some:
+            if tuple(new) not in seen:
+                seen.add(tuple(new))
+                yield k, new, f"{text} before value {k}" if "missing" in text else text
+
+
+def _of_other_kind(value: int) -> Iterator[tuple[int, str]]:
+    """A value whose bits are those of another kind: of a bf16, of an fp32, of an integer."""
+    now = float(np.array(value, np.uint32).view(np.float32))
+    if _PAGE <= value < 1 << 16:
+        yield value << 16, f"{value << 16:#x}, the bits of an fp32,"
+    elif value >= 1 << 16 and not value & 0xFFFF:
+        yield value >> 16, f"{value >> 16:#x}, the bits of a bf16,"
+    if 0 < value < _PAGE:
+        yield int(np.array(value, np.float32).view(np.uint32)), f"f32:{value}"
+    if 0 < abs(now) < _PAGE and now == int(now) and value >= 1 << 16:
+        yield int(now) & 0xFFFFFFFF, f"{int(now):#x}"
+
+
 def _write(tile: Tile, spec: InputSpec) -> None:
     tile.write(resolve(tile, spec.at), spec.data())
 
@@ -297,7 +341,9 @@ def _others(value: int, program: Program, written: str = "") -> Iterator[tuple[i
             seen.add(one)
             # A count or choice is no place; what is off is no size.
             small = value < _SMALL and one > (_PAGE if value > 1 else 1)
-            yield one, f"{one:#x}", 0.8 if one in sizes and not small else 1.4
+            far = _NO_SIZE * (1 <= value < _SMALL and one > _PAGE)
+            yield one, f"{one:#x}", (0.8 if one in sizes and not small else 1.4) + far
+    yield from ((one, text, _KIND) for one, text in _of_other_kind(value) if one not in seen)
     now = float(np.array(value, np.uint32).view(np.float32))
     if not is_float and (written or not 1e-6 < abs(now) < 1e6):
         return

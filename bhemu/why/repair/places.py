@@ -14,6 +14,7 @@ from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.sites import Code
+from bhemu.why.repair.uses import computed_for
 
 _AHEAD, _CLOSE = 16, 6  # instructions
 _OVER_ONE = 8  # bytes that a branch goes on which leaves out one instruction
@@ -94,10 +95,16 @@ class Lines:
         user = self._user(core, pc)
         if user is not None:
             return _at(where, where_core(self.tile, core, user))
+        if (place := self._used_for(where, core, pc)) is not None:
+            return place
         near, before = where, pc
         while near.line == 0 and before - 4 in self._code.words.get(core, {}):
             before -= 4
             near = where_core(self.tile, core, before)
+        behind = pc
+        while near.line == 0 and behind + 4 in self._code.words.get(core, {}):
+            behind += 4
+            near = where_core(self.tile, core, behind)
         file, line, function = near.file, near.line, near.function
         if near.inlined:
             function, file, line = near.inlined[-1]
@@ -109,6 +116,23 @@ class Lines:
             other for other in self._users(core, pc) if where_core(self.tile, core, other).line
         )
         return next(found, None)
+
+    def _used_for(self, where: Where, core: int, pc: int) -> Where | None:
+        """The one line of its function for which a result is computed, as in front of a loop."""
+        words = self._code.words.get(core, {})
+        if pc not in words:
+            return None
+        found = set()
+        for at in computed_for(words, pc, lambda at: where_core(self.tile, core, at).line):
+            used, outer = where_core(self.tile, core, at), len(where.inlined)
+            calls = [(used.function, used.file, used.line)]
+            calls += [(call.function, call.file, call.line) for call in used.inlined]
+            inside = used.inlined[len(used.inlined) - outer :] == where.inlined
+            found.add(calls[-1 - outer] if inside and len(calls) > outer else None)
+        if len(found) != 1 or None in found:
+            return None
+        ((function, file, line),) = (one for one in found if one is not None)
+        return replace(where, function=function, file=file, line=line)
 
     def _users(self, core: int, pc: int) -> Iterator[int]:
         """Instructions behind one that use its result, and what the last of them makes of it."""

@@ -27,9 +27,11 @@ from bhemu.why.repair import (
     insertions,
     instructions,
     lines,
+    registers,
     sections,
     sequences,
     tables,
+    tensors,
     turns,
     words,
 )
@@ -53,6 +55,7 @@ _AT_MOST = 600.0  # seconds on the clock, where a machine is that slow
 _PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
 _DEFAULT = 0.01  # how much likelier a kernel sets too little than a helper that clears too much
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
+_TABLE = 3  # Config words that one line stores to, where it takes them from a table
 SURE = 1.3  # a cure that costs no more is likely the one
 
 
@@ -182,6 +185,7 @@ class Part:
         yield sections.edits(self.code, self.sites, self.lines)
         yield lines.scaled(self.code, self.sites, self.lines)
         yield words.exchanges(self.code, groups)
+        yield registers.edits(self.code, self.sites)
         for kind in (sequences.exchanges, sequences.units):
             yield chain.from_iterable(
                 kind(self.code, self.sites, self.lines, core) for core in self.code.words
@@ -191,6 +195,7 @@ class Part:
         yield (
             edit for core in self.code.words for edit in instructions.conditions(self.code, core)
         )
+        yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
         yield from self._of_cores()
         for tier in self._of_cores():
             yield (both for edit in tier if (both := self.lines.in_all_cores(edit)))
@@ -298,6 +303,18 @@ class Search:
                 if TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
                     return (at - TENSIX_CFG_BASE) // 4 % CONFIG_WORDS, site.values[0]
         return None
+
+    def stores_table(self, cure: Cure) -> bool:
+        """Whether the line of a cure stores to several Config words, as of a table."""
+        if cure.edit is None:
+            return False
+        part, stored = self.parts[cure.part], set[int]()
+        for site in part.sites:
+            if site.core == cure.edit.core and _is_config(site) and site.address is not None:
+                where = part.lines.where(site.core, site.pc)
+                if (where.file, where.line) == (cure.where.file, cure.where.line):
+                    stored.add(site.address)
+        return len(stored) >= _TABLE
 
     def _best(self) -> list[Cure]:
         """The likeliest cure of each line."""

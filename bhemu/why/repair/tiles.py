@@ -21,7 +21,8 @@ from bhemu.why.repair.trial import Trials
 
 Cures = Callable[[], bool]
 _NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
-_SWAP = 0.6  # of two arguments
+_SWAP, _SWAP_NUMBERS = 0.6, 0.9  # of two arguments that follow each other
+_SISTERS = 0.55  # of arguments that other kernels of the tile agree on
 _WORDS = 64  # bytes of a set of numbers
 _GENEROUS = 1.9  # of a semaphore that lets somebody go on earlier
 _NEAR, _AGREED = 1.3, 1.95  # of a number next to the argument; where other kernels have that too
@@ -94,11 +95,26 @@ def arguments(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, floa
                     changed = (*core.args[:k], other, *core.args[k + 1 :])
                     yield line, text, cost, _put(trials, number, core, changed)
             for k, pair in enumerate(pairwise(core.args)):
-                if pair[0] != pair[1] and all(one.startswith("tile:") for one in pair):
+                kinds = {one.partition(":")[0] for one in pair}
+                if pair[0] != pair[1] and len(kinds) == 1:
                     line, _ = lines.argument(number, name, k)
                     text = f"exchange arguments {k} and {k + 1} of {name}: {pair[1]}, {pair[0]}"
                     changed = (*core.args[:k], *pair[::-1], *core.args[k + 2 :])
-                    yield line, text, _SWAP, _put(trials, number, core, changed)
+                    cost = _SWAP if kinds == {"tile"} else _SWAP_NUMBERS
+                    yield line, text, cost, _put(trials, number, core, changed)
+            for theirs in _of_sisters(part, name):
+                k = next(k for k, one in enumerate(core.args) if one != theirs[k])
+                line, _ = lines.argument(number, name, k)
+                text = f"the arguments of {name} as those of the other cores, from {k} on"
+                yield line, text, _SISTERS, _put(trials, number, core, theirs)
+
+
+def _of_sisters(part: TileSpec, name: str) -> Iterator[tuple[str, ...]]:
+    """What two or more other kernels of a tile have for as many arguments, and this one has not."""
+    core = part.cores[name]
+    same = [one.args for other, one in part.cores.items() if other != name]
+    same = [args for args in same if len(args) == len(core.args) and args != core.args]
+    yield from dict.fromkeys(args for args in same if same.count(args) > 1)
 
 
 def values(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:

@@ -53,6 +53,17 @@ class TomlLines:
             text = self._lines[line]
             line += 1
 
+    def inline(self, name: str, number: int, key: str, index: int) -> int:
+        """The line of inline table `index` of the array that a key holds."""
+        first = self.key(name, number, key)
+        left = index
+        for line in range(first, len(self._lines) + 1):
+            text = self._lines[line - 1].partition("#")[0]
+            if left < text.count("{"):
+                return line
+            left -= text.count("{")
+        return first
+
     def argument(self, number: int, core: str, index: int) -> tuple[int, str]:
         """Argument `index` of a core of the `number`-th tile: its line, how it is written."""
         line = self.key("tile.cores", number, core)
