@@ -108,14 +108,15 @@ def _gone(context: Context, search: Search, cure: Cure, found: Sequence[Finding]
 
 def _change(search: Search, cure: Cure, machine: Any) -> None:
     """Put a cure into a launched program."""
-    program, part = search.trials.program, search.parts[cure.part]
+    program = search.trials.program
     assert cure.edit is not None
-    tiles = [machine]
-    if program.is_chip:
-        tiles = [machine.tile[xy] for xy in program.placed()[cure.part].at]
-    for tile in tiles:
-        cure.edit.apply(tile, part.room)
-        tile.state.flush[:] = 1
+    for number, change in search.changes(search.parts[cure.part], cure.edit).items():
+        tiles = [machine]
+        if program.is_chip:
+            tiles = [machine.tile[xy] for xy in program.placed()[number].at]
+        for tile in tiles:
+            change(tile)
+            tile.state.flush[:] = 1
 
 
 def _key(found: Finding) -> tuple[Any, ...]:

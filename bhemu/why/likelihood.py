@@ -4,6 +4,7 @@ What is certain and has one culprit comes first; what may be meant so, or is a c
 """
 
 LIKELY = {
+    "argument as others": 101,  # PROGRAM.toml gives it to all other cores, and then all is right
     "stack": 100,
     "buffer": 100,
     "jump": 100,
@@ -38,6 +39,7 @@ LIKELY = {
     "format": 80,
     "unit at work": 80,
     "unwritten": 75,
+    "page again": 78,  # a page that is moved twice while another one never is
     "far cure of many": 75,
     "unanswered": 72,  # a kernel that ends with requests under way
     "unreleased": 73,  # a hang waits for a semaphore that its other side never releases

@@ -22,7 +22,7 @@ from bhemu.why.failures.set_fields import setter
 from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.kernel_lines import of_kernels
-from bhemu.why.network import senders
+from bhemu.why.network import pages, senders
 from bhemu.why.outputs import misplaced, neighbours
 
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -62,6 +62,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found += taken(asked, error)
     if error is None:
         found += [one for wrong in asked.symptom.wrong for one in _of_output(asked, tile, wrong)]
+        found += pages.left_out(asked)
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:

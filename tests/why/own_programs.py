@@ -97,6 +97,14 @@ def _rectify() -> Tensors:
     return {"a": a, "b": b, "sum": total, "ranks": ranks.astype(np.int32)}
 
 
+def _blend() -> Tensors:
+    x = _random().integers(-255, 256, (16, 32, 32)) / 64
+    weights = _random().integers(128, 256, (2, 32, 32)) / 128
+    y = [weights[t] * (x[8 * t + 2 * i] + x[8 * t + 2 * i + 1]) for i in range(4) for t in (0, 1)]
+    tiles = {"x": x, "weights": weights, "y": np.array(y, np.float32)}
+    return {name: tile.reshape(-1, 32) for name, tile in tiles.items()}
+
+
 _DATA: dict[str, Callable[[], Tensors]] = {
     "widen": _widen,
     "poly": _poly,
@@ -109,6 +117,8 @@ _DATA: dict[str, Callable[[], Tensors]] = {
     "pull": _pull,
     "rectify": _rectify,
 }
+
+KERNEL_DATA: dict[str, Callable[[], Tensors]] = {"blend": _blend}  # of programs with firmware
 
 
 def is_own(name: str) -> bool:

@@ -181,9 +181,13 @@ def own(program: str, out: Path, build: ModuleType) -> list[Any]:
     shutil.copytree(own, sources, dirs_exist_ok=True)
     shutil.copytree(ROOT / "elfs" / "copy_dram" / "firmware", out / "firmware")
     shutil.copy(own / TOML, out)
-    (spec,) = tomllib.loads((own / TOML).read_text())["input"]
-    data = np.load(ROOT / "elfs" / "add1_chip" / "in.npy").reshape(-1)
-    np.save(out / "in.npy", data[: np.prod(spec["shape"])].reshape(spec["shape"]))
+    if program in own_programs.KERNEL_DATA:
+        for name, values in own_programs.KERNEL_DATA[program]().items():
+            np.save(out / f"{name}.npy", values)
+    else:
+        (spec,) = tomllib.loads((own / TOML).read_text())["input"]
+        data = np.load(ROOT / "elfs" / "add1_chip" / "in.npy").reshape(-1)
+        np.save(out / "in.npy", data[: np.prod(spec["shape"])].reshape(spec["shape"]))
     kernels = [
         build.Program(
             f"elfs/{program}/{path.stem}.elf", path.stem.rpartition("_")[2],

@@ -44,6 +44,7 @@ class Makers:
         self._tile, self._stop = tile, stop
         self.registers = [[_NOTHING] * 32 for _ in range(CORES)]
         self.stored: dict[tuple[int, int, int], tuple[Made, Made]] = {}  # by core, pc, address
+        self.looked_up: dict[tuple[int, int], int] = {}  # by core and word of its own, who first
         self._memory: dict[tuple[int, int], Made] = {}
 
     def instruction(self, step: Instruction) -> None:
@@ -71,7 +72,10 @@ class Makers:
 
     def _made(self, step: Instruction, cls: Any, access: Access | None) -> Made:
         if issubclass(cls, Load | Atomic) and access is not None:
-            held = self._memory.get((step.core, access.address & ~3)) if access.private else None
+            own = step.core, access.address & ~3
+            held = self._memory.get(own) if access.private else None
+            if access.private:
+                self.looked_up.setdefault(own, int(step.pc))
             from_l1 = access.address < L1_SIZE
             loaded = Made(int(step.pc), frozenset((step.pc,) if from_l1 else ()))
             return loaded if held is None else held

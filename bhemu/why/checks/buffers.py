@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.errors import BhemuError, Where
+from bhemu.errors import BhemuError, InputError, Where
 from bhemu.noc.grid import XY
 from bhemu.program.specs import Program, TileSpec
 from bhemu.report import where_core
@@ -24,6 +24,7 @@ from bhemu.why.walk import Instruction
 
 _TILES = 2  # of those with the same code and arguments are looked at
 _AT_ONCE = 16  # of those with the same code
+_INTERFACES, _INTERFACE = "cb_interface", 32  # the table of buffers of a core, bytes of an entry
 
 
 def _kinds(program: Program) -> list[list[tuple[TileSpec, XY]]]:
@@ -203,8 +204,7 @@ class _Look:
         counted = [one for one in self.buffers.values() if event.kind in one.owners]
         return first is not None and first.who != event.who and len(counted) < len(self.buffers)
 
-    @staticmethod
-    def _origins(known: Makers, event: Event, *, wrong: bool) -> list[int]:
+    def _origins(self, known: Makers, event: Event, *, wrong: bool) -> list[int]:
         """The instructions that made the address of an access: of a counter from which number."""
         made = [
             one
@@ -214,8 +214,23 @@ class _Look:
         ]
         if wrong:
             loads = [pc for one in made for pc in sorted(one.loads)]
-            return loads or [one.pc for one in made if one.pc]
+            return loads or self._opened(known, event) or [one.pc for one in made if one.pc]
         return [one.pc for one in made if one.pc]
+
+    def _opened(self, known: Makers, event: Event) -> list[int]:
+        """Who first looks up, in the core's own memory, the buffer whose pages it counts.
+
+        A compiler that knows the number leaves nothing of it in the address of the counter.
+        """
+        for image in self._lines.tile.core[mm.CORE_NAMES[event.core]].images:
+            with suppress(InputError):
+                low = image.address(_INTERFACES) + _INTERFACE * event.high
+                return [
+                    pc
+                    for (core, at), pc in known.looked_up.items()
+                    if core == event.core and low <= at < low + _INTERFACE
+                ][:1]
+        return []
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)

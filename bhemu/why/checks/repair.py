@@ -13,6 +13,7 @@ from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.repair import tables
 from bhemu.why.repair.search import SURE, Cure, Search
+from bhemu.why.repair.tiles import AS_OTHERS
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.waits import waits_of
@@ -52,6 +53,8 @@ def _likelihood(search: Search, cure: Cure, rank: int, *, judged: bool) -> int:
     """Percent: less where many lines would cure, or where no output says whether it is one."""
     if not judged:
         return likely("cure that no output confirms", 3 * rank)
+    if cure.edit is None and cure.cost <= AS_OTHERS:
+        return likely("argument as others")
     lines = {(one.where.core, one.where.file, one.where.line) for one in search.cures}
     few = len(lines) <= _FEW
     sure = "cure" if few or cure.cost < _STANDS else "cure of many"

@@ -58,15 +58,25 @@ def _last(context: Context, bank: int, address: int) -> Sent | None:
     return found
 
 
-def requests(context: Context) -> tuple[Any, Iterator[tuple[Tile, Request, int]]]:
+Asked = tuple[Any, list[tuple[Tile, Request, int]]]
+
+
+def requests(context: Context) -> Asked:
     """The chip after one more run, and what its tiles have asked for: tile, request, clock."""
+    if "requests" not in context.facts:
+        context.facts["requests"] = _requests(context)
+    found: Asked = context.facts["requests"]
+    return found
+
+
+def _requests(context: Context) -> Asked:
     machine = context.launch(engine="compiled", **context.alone)
     tiles = context.tiles(machine)
     for tile in tiles:
         log_stores(tile)
     with suppress(BhemuError):
         machine.run(limit=context.most)
-    return machine, (one for tile in tiles for one in _of_tile(tile))
+    return machine, [one for tile in tiles for one in _of_tile(tile)]
 
 
 def _of_tile(tile: Tile) -> Iterator[tuple[Tile, Request, int]]:

@@ -13,6 +13,7 @@ from bhemu.why.repair.edits import NOP
 from bhemu.why.walk import Step, Word
 
 _CLOSE = 32  # instructions before an access
+_BETWEEN = 8  # instructions between a NOP that is pushed and the word behind it
 _NOPS = 4  # that follow one another let time pass
 
 
@@ -47,13 +48,22 @@ def _counts(word: int) -> bool:
 
 
 def nops_before(tile: Tile, step: Step) -> int | None:
-    """The first of several NOPs that a core pushes right before a word."""
+    """The first of several NOPs that a core pushes before a word, with no other word in between."""
     if not isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None
-    first = step.pushed
+    last = step.pushed - 4
+    while step.pushed - last < 4 * _BETWEEN and _computes(tile.read32(last)):
+        last -= 4
+    first = last + 4
     while _is_nop(tile.read32(first - 4)):
         first -= 4
-    return first if step.pushed - first >= 8 else None
+    return first if last + 4 - first >= 8 else None
+
+
+def _computes(word: int) -> bool:
+    """Whether an instruction does no more than compute, as where a loop is begun."""
+    cls = decode_riscv(word)
+    return cls is not None and _counts(word) and not issubclass(cls, Branch | Load | Store)
 
 
 def _is_nop(word: int) -> bool:

@@ -8,7 +8,7 @@ from bhemu.tensix.insn import decode
 from bhemu.why.repair.edits import Edit, pushing, storing
 from bhemu.why.repair.sites import Code, Site, pushes
 
-_LOW, _HIGH = 10, 8  # instr_mod0 of SFPLOADI: which half it loads
+LOW, HIGH = 10, 8  # instr_mod0 of SFPLOADI: which half it loads
 _COST = 1.25
 _SIGN, _ONE_EXPONENT = 0x80000000, 0x00800000
 _COUNT = 1 << 16  # an integer below it may have been meant as a float
@@ -23,12 +23,12 @@ def edits(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
     ]
     for (one, mode, word), (two, other, next_word) in pairwise(loads):
         same = one[0].core == two[0].core and (word ^ next_word) & 0x00F00000 == 0
-        if not same or {mode, other} != {_LOW, _HIGH}:
+        if not same or {mode, other} != {LOW, HIGH}:
             continue
-        low, high = (word, next_word) if mode == _LOW else (next_word, word)
+        low, high = (word, next_word) if mode == LOW else (next_word, word)
         now = (high & 0xFFFF) << 16 | low & 0xFFFF
         for value, text in _values(now):
-            halves = {_LOW: value & 0xFFFF, _HIGH: value >> 16}
+            halves = {LOW: value & 0xFFFF, HIGH: value >> 16}
             changed = (*_changed(code, one, halves[mode]), *_changed(code, two, halves[other]))
             yield Edit(one[0].core, changed, f"constant {text}, not {now:#x}", _COST, given=True)
 
@@ -42,7 +42,7 @@ def _half(group: list[Site]) -> int | None:
     if cls is None or cls.name != "SFPLOADI":
         return None
     mode = cls.operands(site.values[0])["instr_mod0"]
-    return mode if mode in (_LOW, _HIGH) else None
+    return mode if mode in (LOW, HIGH) else None
 
 
 def _changed(code: Code, group: list[Site], half: int) -> Iterator[tuple[int, tuple[int, ...]]]:

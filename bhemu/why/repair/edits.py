@@ -1,9 +1,9 @@
 """An edit of a program's code: instructions replaced, left out or added before it runs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bhemu.riscv.asm import addi, jal, li
+from bhemu.riscv.asm import SP, addi, jal, li, lw, sw
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store, Upper
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import AUIPC, XOR
@@ -60,6 +60,29 @@ def _placed(word: int, pc: int, at: int) -> int:
     if cls is None or not issubclass(cls, Jump):
         return word
     return int(cls.offset.put(word, cls.offset.get(word) + pc - at))
+
+
+def keeping(edit: Edit, registers: frozenset[int]) -> Edit:
+    """The edit without a trace in registers: what it adds saves them below the stack pointer."""
+    if edit.datum is not None:
+        return edit
+    return replace(edit, code=tuple((pc, _keeping(words, registers)) for pc, words in edit.code))
+
+
+def _keeping(words: tuple[int, ...], registers: frozenset[int]) -> tuple[int, ...]:
+    decoded = [decode(word) for word in words]
+    if any(cls is None or issubclass(cls, Branch | Jump | IndirectJump) for cls in decoded):
+        return words
+    if any(word >> 7 & 31 == SP for word in words):
+        return words
+    added = [
+        word >> 7 & 31
+        for word, cls in zip(words, decoded, strict=True)
+        if not issubclass(cls or Store, Store) and word >> 7 & 31 in registers
+    ]
+    used = list(dict.fromkeys(added))
+    saved = [sw(one, SP, -4 * n) for n, one in enumerate(used, 1)]
+    return (*saved, *words, *(lw(one, SP, -4 * n) for n, one in enumerate(used, 1)))
 
 
 def moves(word: int) -> bool:

@@ -20,10 +20,12 @@ from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
 _CONVERT = "nearest"
+_SAME_BITS = ("fp32", "tf32")  # read alike; what is compared less closely is no more right
 _SAME = 0.7  # how much less likely it is that an input was meant to be the output
 _FEW = 2  # words that show no order
 _GIVEN = 1.2  # how much less likely it is that a word which a core is to write was given wrongly
 _PAGE, _PAGES = 0x200, 17  # bytes of a face, and how many of them an output may be off
+_ROW, _OF_ROW = 3, 0.75  # words that are alike, cost of a value as they have it
 _PLACE, _ALIGNED = 0x1000, 64  # numbers from there on are places; of pages in DRAM
 _NO_SIZE = 0.5  # how much less likely it is that a count or choice was meant to be a size
 _KIND = 0.85  # cost of a value of another kind
@@ -129,7 +131,8 @@ class FileEdits:
             changes: list[tuple[str, Any]] = [
                 ("layout", layout) for layout in LAYOUTS if layout != spec.layout
             ]
-            changes += [("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype]
+            same = _SAME_BITS if spec.compare != "bits" and spec.dtype in _SAME_BITS else ()
+            changes += [("dtype", d) for d in DTYPES if d != spec.dtype and d not in same]
             if spec.dram is None:
                 changes += [("at", at) for at in self._near(spec) if at != spec.at]
             for key, value in changes:
@@ -220,7 +223,8 @@ class FileEdits:
             for k, value in enumerate(int(n) for n in words):
                 line, written = self._lines.written("set", i, "values", k)
                 later = _GIVEN * (at + 4 * k in self._waited)
-                for other, shown, cost in _others(value, self._program, written):
+                beside = _beside(words.tolist(), k)
+                for other, shown, cost in _others(value, self._program, written, beside):
                     text = f"value {k} of set {at:#x}: {shown} instead of {value:#x}"
 
                     def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
@@ -328,12 +332,26 @@ def _write(tile: Tile, spec: InputSpec) -> None:
     tile.write(resolve(tile, spec.at), spec.data())
 
 
-def _others(value: int, program: Program, written: str = "") -> Iterator[tuple[int, str, float]]:
+def _beside(words: Sequence[int], k: int) -> list[int]:
+    """What several words next to a small one have alike: it may be of their row."""
+    rows = words[max(k - _ROW, 0) : k], words[k + 1 : k + 1 + _ROW]
+    full = [row for row in rows if len(row) == _ROW and len(set(row)) == 1]
+    found = dict.fromkeys(row[0] for row in full)
+    return [one for one in found if max(one, words[k]) < _SMALL]
+
+
+def _others(
+    value: int, program: Program, written: str = "", beside: Sequence[int] = ()
+) -> Iterator[tuple[int, str, float]]:
     """(word, text, cost) that a value may have been meant to be: sizes and places are likelier.
 
-    written: the value in PROGRAM.toml, which says whether it is a float.
+    written: the value in PROGRAM.toml, which says whether it is a float; beside: of its neighbours.
     """
     seen = {value}
+    for one in beside:
+        if one not in seen:
+            seen.add(one)
+            yield one, f"{one:#x}", _OF_ROW
     sizes = [n for n in _numbers(program) if n > 1]
     is_float = written.startswith("f")
     for one in () if is_float else (*sizes, value + 1, value - 1, 2 * value, value // 2, *range(5)):

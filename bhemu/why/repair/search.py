@@ -1,9 +1,10 @@
 """The search for changes that make a wrong run right, the likeliest kinds first, within bounds."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import merge
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -21,6 +22,7 @@ from bhemu.memmap import (
 from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.recording import WORDS_AND_STORES
+from bhemu.tile import Tile
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import (
     constants,
@@ -36,10 +38,11 @@ from bhemu.why.repair import (
     words,
 )
 from bhemu.why.repair import waits as waiting
-from bhemu.why.repair.edits import Edit
+from bhemu.why.repair.copies import Copies
+from bhemu.why.repair.edits import Edit, keeping
 from bhemu.why.repair.files import FileEdits
 from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import MOST, Code, Site, code_of, firmware_of, sites
+from bhemu.why.repair.sites import KEPT, MOST, Code, Site, code_of, firmware_of, sites
 from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.waits import Waits
 
@@ -79,9 +82,10 @@ class Part:
 
     def __init__(self, number: int, trials: Trials) -> None:
         self.number, self._trials = number, trials
+        self.others = firmware_of(trials.program)  # whose code calls the kernels
         self.tile = trials.bench.parts[number][0]
         log = self._record()
-        self.code: Code = code_of(self.tile, log, firmware_of(trials.program))
+        self.code: Code = code_of(self.tile, log, self.others)
         self.sites: list[Site] = sites(self.code, log)
         self.lines = Lines(self.tile, self.code)
         self.room = self._room()
@@ -104,8 +108,15 @@ class Part:
 
     def _room(self) -> int:
         """A place in L1 that nobody uses, which code reaches by one jump."""
-        used = (self.tile.state.l1 != 0).reshape(-1, _ROOM).any(axis=1)
+        tiles = [part[0] for part in self._trials.bench.parts]  # some have the same code
+        used = np.any([(one.state.l1 != 0).reshape(-1, _ROOM).any(axis=1) for one in tiles], axis=0)
         return int(np.flatnonzero(~used[: _REACH // _ROOM])[-1]) * _ROOM
+
+    def change(self, edit: Edit) -> Callable[[Tile], None]:
+        """What puts an edit into a tile; firmware, which calls kernels, keeps its registers."""
+        if self.others:
+            edit = keeping(edit, KEPT.intersection(self.code.free_registers(edit.core)))
+        return partial(edit.apply, room=self.room)
 
     def addresses(self) -> Iterator[int]:
         """L1 that Config and GPRs name, in units of 16 bytes less one for a header."""
@@ -176,7 +187,10 @@ class Part:
             yield waiting.thresholds(self.code, waits, self.lines)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
-        yield tables.edits(self.code, groups, known, self.tile)
+        yield chain(
+            tables.numbers(self.code, self.sites, self.tile),
+            tables.edits(self.code, groups, known, self.tile),
+        )
         yield constants.edits(self.code, groups)
         yield insertions.set_up(self.code, groups, self.sites)
         yield insertions.cleared(self.code, groups, self.sites)
@@ -204,10 +218,9 @@ class Part:
     def _of_cores(self) -> Iterator[Iterator[Edit]]:
         """Edits of what the cores compute."""
         yield (edit for core in self.code.words for edit in instructions.left_out(self.code, core))
-        yield (
-            edit
-            for core in self.code.words
-            for edit in instructions.edits(self.code, core, self.lines)
+        yield merge(  # not core by core: a long run allows only some of them
+            *(instructions.edits(self.code, core, self.lines) for core in self.code.words),
+            key=lambda edit: edit.cost,
         )
         yield (
             edit
@@ -230,6 +243,13 @@ class Search:
         self._waits = waits or Waits()
         self.parts = [Part(n, self.trials) for n in range(len(self.trials.bench.parts))]
         self.trials.look_early()
+        self._copies = {
+            (one.number, two.number): Copies(one.tile, one.code, two.tile, two.code)
+            for one in self.parts
+            for two in self.parts
+            if one is not two
+        }
+        self._tried: set[tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]] = set()
         self.cures: list[Cure] = []
         self._began = time.monotonic()
 
@@ -244,12 +264,26 @@ class Search:
                 for edit in edits:
                     if self._late(share):
                         break
-                    if self.trials.is_right(partial(edit.apply, room=part.room), part.number):
+                    if (part.number, edit.code) in self._tried:  # as another part's
+                        continue
+                    if self.trials.is_right(changes=self.changes(part, edit)):
                         if self._cured(part, edit) <= SURE:
                             share = min(share, done.done + _LONGER)
             if any(cure.cost <= SURE for cure in self.cures):
                 break
         return self._best()
+
+    def changes(self, part: Part, edit: Edit) -> dict[int, Callable[[Tile], None]]:
+        """By number of a part what an edit changes there: one of an ELF in all that have it."""
+        found: dict[int, Callable[[Tile], None]] = {}
+        found[part.number] = part.change(edit)
+        for other in self.parts:
+            if other is not part:
+                moved = self._copies[part.number, other.number].moved(edit)
+                if moved is not None:
+                    found[other.number] = other.change(moved)
+                    self._tried.add((other.number, moved.code))
+        return found
 
     def _late(self, until: int) -> bool:
         """Whether the work that may be done is done."""

@@ -15,6 +15,7 @@ from bhemu.tensix.state import CORES
 from bhemu.tile import Tile
 
 _TAKEN = 64
+KEPT = frozenset((8, 9, *range(18, 28)))  # registers that a function leaves as they were
 MOST = 400_000  # entries of the log that are looked at
 
 
@@ -59,11 +60,15 @@ class Code:
         return next((core for core, words in self.words.items() if pc in words), None)
 
     def free_registers(self, core: int) -> list[int]:
-        """Registers that no instruction of the core names."""
+        """Registers that no instruction of the core names; last those that a caller does not keep.
+
+        Firmware calls a kernel and goes on with what it had in the others.
+        """
         used = {0, 1, 2, 3}
         for word in self.words[core].values():
             used |= {word >> 7 & 31, word >> 15 & 31, word >> 20 & 31}
-        return [n for n in range(1, 32) if n not in used] or [4]
+        free = [n for n in range(1, 32) if n not in used]
+        return sorted(free, key=lambda n: n not in KEPT) or [4]
 
 
 def code_of(tile: Tile, log: list[Entry], others: frozenset[bytes] = frozenset()) -> Code:

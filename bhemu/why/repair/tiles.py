@@ -23,8 +23,10 @@ Cures = Callable[[], bool]
 _NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
 _SWAP, _SWAP_NUMBERS = 0.6, 0.9  # of two arguments that follow each other
 _SISTERS = 0.55  # of arguments that other kernels of the tile agree on
+_FEW = 2  # values that all cores have, and the one that is another
 _WORDS = 64  # bytes of a set of numbers
 _GENEROUS = 1.9  # of a semaphore that lets somebody go on earlier
+AS_OTHERS = 0.2  # of an argument that all other cores of a tile have alike
 _NEAR, _AGREED = 1.3, 1.95  # of a number next to the argument; where other kernels have that too
 
 
@@ -167,9 +169,10 @@ def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tup
     buffers = [one.index for one in part.buffers]
     likely = [*sisters, *(f"u32:{n:#x}" for n in tensors), *(f"u32:{n}" for n in buffers)]
     now = int(text, 0)
+    alike = sisters.count(value) == 1 and len(sisters) > _FEW and len(set(sisters)) == _FEW
     for one in dict.fromkeys(likely):
         if one != value:
-            yield one, 0.6
+            yield one, AS_OTHERS if alike and one in sisters else 0.6
     agreed = now > 1 and sisters.count(value) > 1
     for other in (now + 1, now - 1, 2 * now, now // 2):
         if other >= 0 and other != now:

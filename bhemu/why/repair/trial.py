@@ -1,6 +1,6 @@
 """Runs of a program with a change in it: does it end as it should, with the right outputs?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -79,17 +79,25 @@ class Trials:
     def _acts(self) -> int:
         return executed(self._tiles)
 
-    def is_right(self, change: Callable[[Tile], None] | None = None, part: int = 0) -> bool:
+    def is_right(
+        self,
+        change: Callable[[Tile], None] | None = None,
+        part: int = 0,
+        *,
+        changes: Mapping[int, Callable[[Tile], None]] | None = None,
+    ) -> bool:
         """Whether the program ends and all its outputs are as expected after `change`.
 
         change: of each tile of `part` of the program; None: none, and the run goes to its end.
+        changes: the same of several parts, by their numbers.
         """
         self.begin()
-        if change is not None:
-            for tile in self.bench.parts[part]:
-                change(tile)
+        every = changes or ({} if change is None else {part: change})
+        for number, one in every.items():
+            for tile in self.bench.parts[number]:
+                one(tile)
         try:
-            self._ended = self.ends(self._looks if change else None)
+            self._ended = self.ends(self._looks if every else None)
         except BhemuError:
             self._ended = False
         return self._ended and self._agrees([self.bench.read(s) for s in self.program.outputs])

@@ -1,0 +1,96 @@
+"""Edits of code that several parts of a program have, and that firmware calls."""
+
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+
+import planted
+import pytest
+
+from bhemu import Program
+from bhemu.program.specs import CoreSpec, TileSpec
+from bhemu.riscv.asm import A0, SP, addi, jal, lw, sw
+from bhemu.why.repair import tiles
+from bhemu.why.repair.copies import Copies
+from bhemu.why.repair.edits import Edit, keeping
+from bhemu.why.repair.search import Search
+from bhemu.why.repair.sites import KEPT, Code
+
+S11 = 27
+ADD1_CHIP = planted.ROOT / "elfs" / "add1_chip"
+
+
+@pytest.fixture(scope="module")
+def search(compiler: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Search:
+    """blend: of its two parts only brisc's kernels differ, so that all others lie elsewhere."""
+    folder = tmp_path_factory.mktemp("parts") / "blend"
+    planted.own("blend", folder, compiler)
+    return Search(Program.load(folder), 60_000)
+
+
+def test_an_edit_moves_with_the_code_to_another_part(search: Search) -> None:
+    one, other = search.parts
+    copies = Copies(one.tile, one.code, other.tile, other.code)
+    moved = {
+        core: [
+            (pc, copies.moved(Edit(core, ((pc, (addi(0, 0, 0),)),), "", 1.0)))
+            for pc in one.code.words[core]
+        ]
+        for core in (0, 1)
+    }
+    assert [edit for _, edit in moved[0]] == [None] * len(moved[0])  # not the same kernel
+    there = [(pc, edit) for pc, edit in moved[1] if edit is not None]
+    assert len(there) > 0.8 * len(moved[1])  # but for addresses, which the loader has changed
+    for pc, edit in there:
+        assert other.code.words[1][edit.at] == one.code.words[1][pc]
+        assert edit.at != pc
+
+
+def test_a_line_of_both_parts_is_changed_in_both_and_tried_once(search: Search) -> None:
+    one, other = search.parts
+    pc = min(one.code.words[1])
+    changed = search.changes(one, Edit(1, ((pc, (addi(A0, 0, 1),)),), "", 1.0))
+    assert sorted(changed) == [one.number, other.number]
+    assert any(number == other.number for number, _ in search._tried)
+
+
+def test_the_instructions_of_no_core_come_after_all_of_another(search: Search) -> None:
+    part = search.parts[0]
+    edits = next(islice(part._of_cores(), 1, None))
+    first = {edit.core for edit in islice(edits, 400)}
+    assert first >= {1, 2, 3, 4}
+
+
+def test_what_is_added_keeps_the_registers_of_the_caller() -> None:
+    words = (addi(S11, 0, 7), sw(S11, A0, 0))
+    kept = keeping(Edit(1, ((0x100, words),), "", 1.0), KEPT).code[0][1]
+    assert kept == (sw(S11, SP, -4), *words, lw(S11, SP, -4))
+    free = (addi(A0, 0, 7), sw(A0, SP, 0))
+    assert keeping(Edit(1, ((0x100, free),), "", 1.0), KEPT).code[0][1] == free
+    jumps = (addi(S11, 0, 7), jal(0, 8))
+    assert keeping(Edit(1, ((0x100, jumps),), "", 1.0), KEPT).code[0][1] == jumps
+    frame = (addi(SP, SP, -16), addi(S11, 0, 7))
+    assert keeping(Edit(1, ((0x100, frame),), "", 1.0), KEPT).code[0][1] == frame
+
+
+def test_free_registers_that_a_caller_does_not_keep_come_last() -> None:
+    every = {4 * n: addi(n, n, 0) for n in range(32) if n not in (8, 9, 17, 27)}
+    assert Code({0: every}).free_registers(0) == [8, 9, 27, 17]
+
+
+def _argument_costs(*given: str) -> dict[str, float]:
+    names = ("brisc", "trisc0", "trisc1", "trisc2")
+    cores = {
+        name: CoreSpec(name, Path("x.elf"), args=("u32:7", value))
+        for name, value in zip(names, given, strict=False)
+    }
+    part = TileSpec(at=((1, 2),), cores=cores)
+    program = Program.load(ADD1_CHIP)
+    return dict(tiles._others(program, part, "trisc2", 1))
+
+
+def test_an_argument_that_all_others_have_is_likeliest() -> None:
+    alike = _argument_costs("u32:3", "u32:3", "u32:3", "u32:9")
+    assert alike["u32:3"] == tiles.AS_OTHERS
+    assert min(_argument_costs("u32:3", "u32:3", "u32:9", "u32:9").values()) > tiles.AS_OTHERS
+    assert min(_argument_costs("u32:3", "u32:4", "u32:5", "u32:9").values()) > tiles.AS_OTHERS
