@@ -26,6 +26,7 @@ from bhemu.tile import Tile
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import (
     constants,
+    front_words,
     insertions,
     instructions,
     lines,
@@ -87,6 +88,8 @@ class Part:
         log = self._record()
         self.code: Code = code_of(self.tile, log, self.others)
         self.sites: list[Site] = sites(self.code, log)
+        if not trials.program.is_chip:
+            self.sites += front_words.sites(trials, self.code, self.sites, len(log))
         self.lines = Lines(self.tile, self.code)
         self.room = self._room()
 

@@ -214,7 +214,7 @@ def _spare_modes(found: dict[tuple[str, str], set[int]]) -> set[int]:
     return {word - first for word in registers if 0 <= word - first < _SECTIONS} - named
 
 
-def _several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
+def several(values: list[int], found: Iterator[Change]) -> Iterator[Change]:
     """Changes of a site that gives away several values: bits the other way round in all."""
     first = values[0]
     same = ~0
@@ -243,7 +243,7 @@ def edits(code: Code, group: list[Site], known: Known, overwrites: bool) -> Iter
     value = site.values[0]
     found = word_changes(value, known) if pushes(site) else _stored(site.address or 0, value, known)
     if len(site.values) > 1:
-        for mask, text, far in _several(site.values, found):
+        for mask, text, far in several(site.values, found):
             changed = tuple((one.pc, xoring(held[one.pc], mask, free)) for one in group)
             yield Edit(core, changed, text, 1 + far, given=True)
         if site.address is not None:
