@@ -59,6 +59,7 @@ _ORDERED = (SUB, SH1ADD, SH2ADD, SH3ADD)  # the order of operands matters
 add = ADD.assemble
 _OPCODES = 0xD0  # above are no opcodes of Tensix words
 _UNROLLED = 16  # stores of one line
+_FACTOR = 1.68
 _CHANGED, _CLOSE = 1.7, 5  # cost of a change, changes of a constant that are likeliest
 _CONDITION, _STORE, _LOOP = 1.7, 1.8, 1.86  # costs of leaving out: a loop may be a wait
 
@@ -194,6 +195,15 @@ def _stored(code: Code, core: int) -> Iterator[Edit]:
             for one in (1, -1):
                 instead = (addi(register, word >> 20 & 31, one), stored)
                 yield Edit(core, ((pc, instead),), f"store {one:+}", 1.78)
+
+
+def factors(code: Code, core: int) -> Iterator[Edit]:
+    """Each factor of a product taken from another register: a row counted by another dimension."""
+    held = code.words[core]
+    used = sorted({word >> 7 & 31 for word in held.values()} - {0, SP})
+    for pc, word in sorted(held.items()):
+        for other, text in _operands(word, used) if decode(word) is MUL else ():
+            yield Edit(core, ((pc, (other,)),), text, _FACTOR)
 
 
 def _loads(word: int) -> bool:

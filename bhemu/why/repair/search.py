@@ -209,9 +209,8 @@ class Part:
             )
         if not judged:
             return  # what only does not wait any more would pass for a cure
-        yield (
-            edit for core in self.code.words for edit in instructions.conditions(self.code, core)
-        )
+        for early in (instructions.factors, instructions.conditions):
+            yield chain.from_iterable(early(self.code, core) for core in self.code.words)
         yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
         yield from self._of_cores()
         for tier in self._of_cores():
