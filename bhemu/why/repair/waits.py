@@ -8,7 +8,7 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.hang.stores import Stored, code_stores
 from bhemu.memmap import CORE_NAMES, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.asm import addi, li, sw
-from bhemu.riscv.formats import Branch, Load, Store
+from bhemu.riscv.formats import Branch, Jump, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import JALR
 from bhemu.tile import Tile
@@ -191,25 +191,31 @@ def thresholds(code: Code, waits: Waits, lines: Lines) -> Iterator[Edit]:
     """What a core polls in a loop taken for some more or less: it waits for too many or too few."""
     waiting = {core for core, _, _ in waits.lines}
     for core, held in code.words.items():
-        if CORE_NAMES[core] not in waiting:
-            continue
-        for pc, word in sorted(held.items()):
+        found: dict[object, list[int]] = {}  # copies of a line, as of an unrolled loop
+        for pc, word in sorted(held.items()) if CORE_NAMES[core] in waiting else ():
             where, cls = lines.where(core, pc), decode(word)
-            if (where.core, where.file, where.line) not in waits.lines or not _polls(held, pc):
-                continue
-            if cls is not None and issubclass(cls, Load) and (rd := word >> 7 & 31):
-                for by in (1, -1, 2, -2):
-                    text = f"wait for {abs(by)} {'less' if by > 0 else 'more'}"
-                    cost = _FEWER + abs(by) / 100
-                    yield Edit(core, ((pc, (word, addi(rd, rd, by))),), text, cost)
+            line = where.core, where.file, where.line
+            loads = cls is not None and issubclass(cls, Load) and word >> 7 & 31
+            if line in waits.lines and loads:
+                found.setdefault((line, where.inlined), []).append(pc)
+        for loaded in found.values():
+            for by in (1, -1, 2, -2) if any(_polls(held, pc) for pc in loaded) else ():
+                text = f"wait for {abs(by)} {'less' if by > 0 else 'more'}"
+                changed = ((pc, (held[pc], _more(held[pc] >> 7 & 31, by))) for pc in loaded)
+                yield Edit(core, tuple(changed), text, _FEWER + abs(by) / 100)
+
+
+def _more(register: int, by: int) -> int:
+    return addi(register, register, by)
 
 
 def _polls(held: dict[int, int], pc: int) -> bool:
     """Whether an instruction is in a short loop."""
     for end in range(pc, pc + 4 * _POLL, 4):
         cls: Any = decode(held.get(end, 0))
-        if cls is not None and issubclass(cls, Branch):
-            return end - 4 * _POLL < end + int(cls.offset.get(held[end])) <= pc
+        if cls is not None and issubclass(cls, Branch | Jump):
+            if end - 4 * _POLL < end + int(cls.offset.get(held[end])) <= pc:
+                return True
     return False
 
 
