@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError, Limit
 from bhemu.hang.explore import livelock
 from bhemu.hang.waitgraph import no_progress
@@ -72,9 +73,21 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
+    tile = tile or _with_history(asked, result)
     first, *others = of_output(tile, asked.program, result)
     first = neighbours.named(asked, tile, result, misplaced.named(asked, result, first))
     return [senders.named(asked, result, first), *others]
+
+
+def _with_history(asked: Context, result: OutputResult) -> Tile | None:
+    """The tile of a chip in whose L1 an output lies, behind one more run; None for one in DRAM."""
+    if result.spec.tile is None:
+        return None
+    chip = asked.launch(engine="compiled", **asked.alone)
+    tile: Tile = chip.tile[result.spec.tile]
+    ChipHistory(tile, chip)
+    asked.finish(chip, limit=asked.most)
+    return tile
 
 
 def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:
