@@ -105,6 +105,15 @@ def _blend() -> Tensors:
     return {name: tile.reshape(-1, 32) for name, tile in tiles.items()}
 
 
+def _refeed() -> Tensors:
+    a, b = _random().integers(-8, 9, (2, 64, 64)).astype(np.float32)
+    out = a * b + b
+    out[:, 32:] = np.maximum(out[:, 32:], 0)
+    tiles = (out.view(np.uint32) >> 16).reshape(2, 32, 2, 32)
+    sums = tiles.sum(axis=(1, 3)).reshape(-1)
+    return {"a": a, "b": b, "out": out, "sums": sums.astype(np.int32)}
+
+
 _DATA: dict[str, Callable[[], Tensors]] = {
     "widen": _widen,
     "poly": _poly,
@@ -116,6 +125,7 @@ _DATA: dict[str, Callable[[], Tensors]] = {
     "collect": _collect,
     "pull": _pull,
     "rectify": _rectify,
+    "refeed": _refeed,
 }
 
 KERNEL_DATA: dict[str, Callable[[], Tensors]] = {"blend": _blend}  # of programs with firmware
