@@ -20,6 +20,7 @@ LIKELY = {
     "slot": 96,
     "not waited for": 96,  # a semaphore that is taken at 0
     "no instruction": 95,  # an error at a word that is none, with its line
+    "unwritten behind stores": 96,  # a loop that ends early, and its bound is a round one
     "cure": 95,  # a change that makes the run right, of few
     "race, no schedule ends otherwise": 94,  # a cure explains it as well
     "one word more": 86,  # than is recorded: a cure says which of both is wrong

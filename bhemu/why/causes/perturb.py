@@ -25,7 +25,7 @@ from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS
 from bhemu.tile import Tile
 from bhemu.why.check import Context, Outcome
 
-_NEAR = 64  # bytes: what belongs together
+NEAR = 64  # bytes: what belongs together
 Offsets = npt.NDArray[np.int64]
 _NO_STATE = (
     *snapshot.HOSTS,
@@ -272,12 +272,17 @@ class Trials:
         laid = (whole.at // STRIDE == number) & (whole.at % STRIDE < L1_SIZE)
         places, values = whole.at[laid] % STRIDE, whole.values[laid]
         changed = places[self.tiles[number].state.l1[places] != values]
-        after = changed[(changed > at) & (changed < at + _NEAR)]
-        before = changed[(changed < at) & (changed > at - _NEAR)]
-        if at % _NEAR == 0:  # what is written before it seems to be complete
+        after = changed[(changed > at) & (changed < at + NEAR)]
+        before = changed[(changed < at) & (changed > at - NEAR)]
+        full = len(before) >= NEAR - 4  # that many that differ from what was there
+        if at % NEAR == 0 and not full:  # what is written before it seems to be complete
             before = before[:0]
         near = [*after[:1], *before[-1:]]
-        return self._first_change(whole, self.tiles[number], int(near[0]) & ~3) if near else None
+        if not near:
+            return None
+        found = self._first_change(whole, self.tiles[number], int(near[0]) & ~3)
+        ends = at % NEAR == 0 and not len(after)  # what is written up to here
+        return None if ends and (found is None or found[0].thread is not None) else found
 
     def _first_change(self, fill: Fill, tile: Tile, at: int) -> tuple[Where, int] | None:
         self.begin(fill)

@@ -158,7 +158,7 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
     advice = "count posts and gets, and look whether both sides mean this place"
-    poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
+    poll = None if isinstance(second.step, Word) else races.looks.poll_for(second, first)
     return poll or second.step, text, advice
 
 
@@ -175,7 +175,7 @@ def _without_wait(races: Races, event: Event, other: Event) -> tuple[Step, str, 
 
 def _pushed_behind_poll(races: Races, event: Event, other: Event) -> bool:
     """Whether the core of a word polled what the other side counts, before it pushed the word."""
-    return isinstance(event.step, Word) and races.counts_for(event, other)
+    return isinstance(event.step, Word) and races.looks.counts_for(event, other)
 
 
 def _before_own_word(conflict: Conflict) -> Step | None:

@@ -1,19 +1,25 @@
 """Loads that get what L1 held before: runs with the data caches of the cores modelled."""
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from bhemu.memmap import L1_SIZE
-from bhemu.riscv.formats import Atomic, Fence
+from bhemu.report import where_core
+from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.ordering.recorder import is_polled
+from bhemu.why.ordering.recorder import is_polled, recorded, spin
 from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run
+_LINES = 4  # of a data cache
+_ADVICE = "fence (invalidate_l1_cache) before the load: a cache does not see what others write"
 
 
 def run(context: Context) -> list[Finding]:
@@ -21,7 +27,8 @@ def run(context: Context) -> list[Finding]:
     plain = context.again(l0="off")
     if context.program.l0 == "model":  # then every stale load is the user's business
         seed = context.program.run.seed
-        return _found(context, context.again(l0="model", seed=seed), seed)
+        found = _found(context, context.again(l0="model", seed=seed), seed)
+        return found or list(_unfenced(context))[:_SEEN]
     if plain.error is not None:
         return []
     for seed in range(1, _SEEDS + 1):
@@ -29,6 +36,32 @@ def run(context: Context) -> list[Finding]:
         if not seen.same(plain):
             return _found(context, seen, seed)
     return []
+
+
+def _unfenced(context: Context) -> Iterator[Finding]:
+    """Loops that wait for a word of another core and never drop the cache that they look into."""
+    for recorder in recorded(context):
+        tile = recorder.tile
+        for core, pc, address in recorder.polls:
+            loop = spin(tile, pc)
+            writer = recorder.plain.looks.writer(core, address)
+            if loop is None or writer is None:
+                continue
+            words = tile.state.l1[loop[0] : loop[1]].view(np.uint32).tolist()
+            kinds = [cls for word in words if (cls := decode(word)) is not None]
+            if any(issubclass(cls, Fence | Atomic) for cls in kinds):
+                continue
+            if sum(issubclass(cls, Load) for cls in kinds) > _LINES:
+                continue  # which replace each other's lines
+            at = where_core(tile, core, pc)
+            yield Finding(
+                "stale", "warning",
+                f"{at.core} waits for L1 {address:#x} in a loop without a fence, with a data"
+                f" cache: what others write is not seen there: {at}",
+                place(at, None, tile), place(where(tile, writer), writer.clock, tile),
+                ("here the word was there in time, by chance",),
+                _ADVICE, likely("stale"),
+            )  # fmt: skip
 
 
 def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
@@ -108,7 +141,6 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
         f"as in bhemu run {path} --l0 model --seed {seed}",
     )
     text = f"a load of {at.core} gets an old L1 {load.address:#x} from its data cache: {at}"
-    advice = "fence (invalidate_l1_cache) before the load: a cache does not see what others write"
     return Finding(
         "stale",
         "error",
@@ -116,7 +148,7 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
         place(at, load.step.clock, tile),
         victim,
         evidence,
-        advice,
+        _ADVICE,
         likely("stale"),
     )
 
@@ -129,7 +161,8 @@ def applies(seen: Outcome) -> int:
 CHECK = Check(
     "stale",
     proves="a load that gets older bytes than L1 holds, because another agent wrote them and the"
-    " core did not drop its cache, in a run that ends otherwise for it",
+    ' core did not drop its cache, in a run that ends otherwise for it; with l0 = "model" also a'
+    " loop that waits for a word of another core without a fence",
     misses="stale bytes that change nothing; which line is replaced and when hardware drops all of"
     " them is a model",
     cost="4 runs, and one step by step where they differ",

@@ -1,15 +1,18 @@
 """Values that nothing has written: runs with other contents of all such memory and registers."""
 
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import BhemuError, InputError
+from bhemu.debug.places import Sources
+from bhemu.errors import BhemuError, InputError, Where
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
@@ -17,10 +20,10 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
-from bhemu.why.causes.perturb import STRIDE, Fill, Reader, Trials, member_of
+from bhemu.why.causes.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, outside_headers, place
 from bhemu.why.likelihood import likely
 
 _SEEN = 3  # findings of a run
@@ -28,6 +31,7 @@ _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
 _LREGS = 8  # those that a program writes
 _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
 _FILLS = 2
+_LOOP = 24  # lines of one
 _GAP = 16  # bytes between two areas of memory
 _ADDS = "THCON_SEC0_REG1_Pack_L1_Acc"
 _TILES = 12  # of a chip
@@ -173,7 +177,10 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
         if context.symptom.wrong and near[0].thread is None:
-            wrong = "unwritten beside stores"
+            aligned = int(fill.at[0]) % NEAR == 0
+            wrong = "unwritten behind stores" if aligned else "unwritten beside stores"
+            if aligned and not context.is_chip:
+                who = place(_loop_of(context, near[0]), near[1])
     if read is not None and (by := _adds(context, read)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
         who, victim = place(by.where, None, tile), place(read.where, read.clock, tile)
@@ -187,6 +194,31 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         f"write {name} before this reads it; if another place was meant, correct what is read",
         likely(wrong),
     )
+
+
+def _loop_of(context: Context, where: Where) -> Where:
+    """The outermost loop around a store, as the source is indented; the store where there is none.
+
+    Compilers unroll such loops, so that the code has no branch of theirs.
+    """
+    at = outside_headers(where)
+    sources, found = Sources(context.program), at
+    if at.core is None or at.file is None or not at.line:
+        return where
+    deep = _indent(sources.line(at.core, at.file, at.line) or "")
+    for number in range(at.line - 1, max(at.line - _LOOP, 0), -1):
+        text = sources.line(at.core, at.file, number)
+        if text is None or not deep:
+            break
+        if text.strip() and _indent(text) < deep:
+            deep = _indent(text)
+            if re.match(r"\s+(for|while)\b", text):
+                found = replace(at, line=number)
+    return found
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _adds(context: Context, read: Reader) -> Change | None:

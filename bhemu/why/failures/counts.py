@@ -8,6 +8,8 @@ from bhemu import report
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
 from bhemu.tile import Tile
 from bhemu.why.causes.register_values import makers
 from bhemu.why.check import Context
@@ -34,17 +36,22 @@ class _Wait:
 
 
 def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Of the hang of a chip: counts that others have begun and do not go on with."""
+    """Of a hang: counts that others have begun and do not go on with."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
-    if graph is None or not context.is_chip:
+    if graph is None:
         return
-    chip, said = context.symptom.machine, set[tuple[int, int]]()
+    machine, said = context.symptom.machine, set[tuple[int, int]]()
     for waiter in graph.waiters:
         where = waiter.where
-        if waiter.kind != "l1" or "last written over the NoC" not in waiter.history:
+        if waiter.kind != "l1":
             continue
-        tile, core = chip.tile[tuple(where["tile"])], CORE_NAMES.index(str(where["core"]))
+        if context.is_chip and "last written over the NoC" not in waiter.history:
+            continue
+        tile = machine.tile[tuple(where["tile"])] if context.is_chip else machine
+        core = CORE_NAMES.index(str(where["core"]))
         wait = _wait(tile, core, int(where["pc"]), int(waiter.resource["address"]))
+        if wait is not None and not context.is_chip and not _is_ordered(tile, wait.branch):
+            continue  # it may wait for a number that stands for something
         if wait is None or len(said) >= _SEEN or (core, wait.pc) in said:
             continue
         said.add((core, wait.pc))
@@ -61,6 +68,12 @@ def _wait(tile: Tile, core: int, pc: int, address: int) -> _Wait | None:
     want = int(tile.core[CORE_NAMES[core]].regs[register])
     more = register != 0 and 0 < have < want
     return _Wait(tile.xy, core, pc, address, have, branch, register, want) if more else None
+
+
+def _is_ordered(tile: Tile, branch: int) -> bool:
+    """Whether a branch asks which of two numbers is greater."""
+    cls = decode(int(tile.state.l1.view("<u4")[branch >> 2]))
+    return cls is not None and issubclass(cls, BLT | BGE | BLTU | BGEU)
 
 
 def _followed(context: Context, tile: Tile, wait: _Wait) -> Iterator[Finding]:

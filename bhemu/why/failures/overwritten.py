@@ -1,15 +1,37 @@
 """A hang in which a word of L1 has held what is waited for, and was overwritten."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES
+from bhemu.riscv.isa import decode
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
-from bhemu.why.repair.waits import waits_of
+from bhemu.why.ordering.recorder import comparison
+from bhemu.why.repair.waits import Waits, waits_of
+
+
+def _goes_on(tile: Tile, waits: Waits, poller: int, address: int, values: tuple[int, int]) -> bool:
+    """Whether a core's wait ends by neither of two values, as its branch compares them."""
+    for core, at, pc in waits.loads:
+        compared = comparison(tile, pc)
+        if (core, at) != (poller, address):
+            continue
+        if compared is None:
+            return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
+        branch, other = compared
+        word = int(tile.state.l1.view("<u4")[branch >> 2])
+        cls: Any = decode(word)
+        held = int(tile.core[CORE_NAMES[poller]].regs[other]) if other else 0
+        first = cls.rs2.get(word) == other
+        pairs = [(one, held) if first else (held, one) for one in values]
+        if len({bool(cls.execute(*pair)) for pair in pairs}) == 1:
+            return True
+    return False
 
 
 def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
@@ -31,6 +53,8 @@ def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
             continue
         if poller >= 0 and last.where.core == CORE_NAMES[poller]:
             continue  # it has seen what it waited for, and waits for the next
+        if _goes_on(tile, waits, poller, address, (last.before, last.after)):
+            continue
         waiter = "the program" if poller < 0 else CORE_NAMES[poller]
         text = (
             f"L1 {address:#x} held {last.before:#x}, which {waiter} waits for, until"

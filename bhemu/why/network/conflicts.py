@@ -238,6 +238,9 @@ class TileRaces(Races):
         elif access.reads:
             self._begin(Look(word, step, len(flag.values)), step.core)
 
+    def _poll(self, step: Instruction, agent: int, word: int) -> None:
+        self._acquire_all(agent, word)  # what looks prove is told by flags
+
     def _polling(self, step: Instruction, access: Access) -> bool:
         if step.pc not in self._spins:
             self._spins[step.pc] = is_polled(self.tile, step.pc)

@@ -33,10 +33,12 @@ from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.tile import Tile
+from bhemu.why.network.flag_words import Look
 from bhemu.why.network.unanswered import OUTSTANDING
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event, Shadow, thread_of
 from bhemu.why.ordering.effects import Range, Touched
+from bhemu.why.ordering.polls import Polls
 from bhemu.why.ordering.vector_clocks import HOST, Order
 from bhemu.why.walk import Access, Instruction, Step, Word
 
@@ -68,14 +70,14 @@ class Races:
         self._config: dict[int, tuple[Event, int]] = {}  # by word, the last store of a core to it
         self._ends: set[int] = set()  # words of L1 that end the program
         self._polls: dict[int, tuple[int, Step]] = {}  # by core, its last load of a polled word
-        self._stores: list[tuple[int, int, Instruction]] = []  # to L1: word, clock, which
         self._macro: Word | None = None  # the last SFPLOADMACRO
+        self.looks = Polls(tile.state.l1)
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
         """(clock of the owner, step) of all by which a core or thread lets others go on."""
         polled = [
             (clock, step)
-            for word, clock, step in self._stores
+            for word, clock, step in self.looks.stores
             if step.core == owner and word in (self.polled | self._ends)
         ]
         return sorted([*self.order.releases[owner], *polled], key=lambda one: one[0])
@@ -84,19 +86,6 @@ class Races:
         """Whether the owner of an event has let nobody go on since it last waited."""
         since = range(event.acquired + 1, event.owner_clock + 1)
         return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
-
-    def poll_for(self, event: Event, other: Event) -> Step | None:
-        """The poll that an access stands behind, if the other side stores to its word."""
-        word, poll = event.poll or (None, None)
-        given = any(at == word and step.core == other.step.core for at, _, step in self._stores)
-        return poll if given else None
-
-    def counts_for(self, event: Event, other: Event) -> bool:
-        """Whether the core of an access last polled a word that the other side counts in."""
-        word, _ = event.poll or (None, None)
-        core = other.step.core
-        stores = [one for at, _, one in self._stores if at == word and one.core == core]
-        return core != event.step.core and len(stores) > 1
 
     def is_argument(self, place: int) -> bool:
         """Whether a place of L1 is in what the program is given."""
@@ -217,6 +206,8 @@ class Races:
         if self._states[step.core] == RESET:
             self.order.start_from_outside(step.core)
             self._states[step.core] = RUNNING
+        if (look := self.looks.ended(step)) is not None:
+            self._acquire_l1(step.core, look)
         agent = self.order.core(step.core)
         pushes = access and INSTRN_BUF_BASE <= access.address < INSTRN_BUF_END
         if pushes or decode_riscv(step.word) is TTINSN:
@@ -303,21 +294,35 @@ class Races:
             self.order.sem_post(agent, step, i)
 
     def _l1(self, step: Instruction, agent: int, access: Access, found: Touched) -> None:
-        word = access.address & ~3
+        word, polled = access.address & ~3, access.address & ~3 in self.polled
+        if polled and access.reads:
+            self._polls[step.core] = word, step
+            self._poll(step, agent, word)
+        elif not polled:
+            self._access(step, agent, found.reads, write=False)
         if access.writes:
-            self._stores.append((word, int(self.order.clocks[agent, agent]), step))
-        if word in self.polled:
-            if access.reads:
-                self._polls[step.core] = word, step
-                self._acquire_l1(agent, word)
-            if access.writes:
-                self._access(step, agent, found.writes, write=True)
+            self.looks.stores.append((word, int(self.order.clocks[agent, agent]), step))
+            self._access(step, agent, found.writes, write=True)
+            if (event := self._shadow.events[-1]) is not None and found.writes:
+                self.looks.stored(access, event)
+            if polled:
                 self.order.release(agent, step, ("L1", word))
-            return
-        self._access(step, agent, found.reads, write=False)
-        self._access(step, agent, found.writes, write=True)
 
-    def _acquire_l1(self, agent: int, word: int) -> None:
+    def _acquire_l1(self, core: int, look: Look) -> None:
+        """What wrote the value that a poll needed is before the core that has read it."""
+        last = self._shadow.events[int(self._shadow.written[look.word : look.word + 4].max())]
+        least = self.looks.least(look, last, self.order.clocks[core])
+        if least is last:
+            self._acquire_all(core, look.word)
+            return
+        self.order.looked[core].add(("L1", look.word))
+        if least is not None:
+            self.order.acquire_clock(core, least.vector)
+
+    def _poll(self, step: Instruction, agent: int, word: int) -> None:
+        self.looks.begin(step, word)
+
+    def _acquire_all(self, agent: int, word: int) -> None:
         """What wrote the word last is before the core that has read it."""
         self.order.acquire(agent, ("L1", word))
         event = self._shadow.events[int(self._shadow.written[word : word + 4].max())]

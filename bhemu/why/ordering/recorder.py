@@ -9,7 +9,7 @@ from bhemu.chip import Chip
 from bhemu.memmap import L1_SIZE
 from bhemu.names import resolve
 from bhemu.placing import data_of
-from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
+from bhemu.riscv.formats import Atomic, Branch, Csr, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tile import Tile
@@ -90,6 +90,13 @@ class Recorder:
             races.word(step, found)
         self._cfg[:] = self.tile.state.cfg
 
+    @property
+    def polls(self) -> list[tuple[int, int, int]]:
+        """(core, pc, address) of loads of L1 that look at one place until it changes."""
+        return [
+            (core, pc, at) for (core, pc), (at, _) in self._polls.items() if at & ~3 in self.polled
+        ]
+
     def _polling(self, step: Instruction, access: Access) -> bool:
         """Whether a load looks at one place until it changes."""
         if step.pc not in self._spins:
@@ -139,8 +146,43 @@ def _given(context: Context, tile: Tile) -> list[Range]:
 
 
 def is_polled(tile: Tile, pc: int) -> bool:
-    """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled."""
-    return comparison(tile, pc) is not None
+    """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled.
+
+    Or what is computed from it decides a branch back to the load, over nothing that acts.
+    """
+    return comparison(tile, pc) is not None or spin(tile, pc) is not None
+
+
+def spin(tile: Tile, pc: int) -> tuple[int, int] | None:
+    """First and last pc of the loop that a load waits in for its word, if it stands in one.
+
+    Such a loop loads, computes and branches, and the load is of one place.
+    """
+    words = tile.state.l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
+    base, made = words[0] >> 15 & 31, {words[0] >> 7 & 31}
+    for n, word in enumerate(words[1:], 1):
+        cls: Any = decode(word)
+        if not _is_quiet(cls, word, base):
+            return None
+        text = cls.text or ""
+        used = [getattr(cls, name).get(word) for name in ("rs1", "rs2") if name in text]
+        decides = not made.isdisjoint(used)
+        if issubclass(cls, Branch):
+            head, end = pc + 4 * n + int(cls.offset.get(word)), pc + 4 * n
+            if decides and max(pc - 4 * _LOOK, 0) <= head <= pc:
+                before = tile.state.l1[head:pc].view(np.uint32).tolist()
+                return (head, end) if all(_is_quiet(decode(o), o, base) for o in before) else None
+            continue
+        rd = {cls.rd.get(word)} if "rd" in text else set()
+        made = made | rd if decides else made - rd
+    return None
+
+
+def _is_quiet(cls: Any, word: int, base: int) -> bool:
+    """Whether an instruction does nothing that others see, and keeps the register `base`."""
+    if cls is None or issubclass(cls, TTINSN | Store | Jump | IndirectJump | Atomic | Csr):
+        return False
+    return not ("rd" in (cls.text or "") and base and cls.rd.get(word) == base)
 
 
 def is_one_of_two(tile: Tile, pc: int) -> bool:

@@ -103,6 +103,9 @@ def changes(word: int) -> Iterator[tuple[int, str]]:
         yield addi(word >> 7 & 31, word >> 15 & 31, 0), "without the second operand"
         if cls is not SUB:
             yield addi(word >> 7 & 31, word >> 20 & 31, 0), "without the first operand"
+    if cls in (ADD, SUB) and word >> 7 & 31 == word >> 15 & 31 != word >> 20 & 31:
+        by = 1 if cls is ADD else -1
+        yield addi(word >> 7 & 31, word >> 15 & 31, by), f"by {by}, not by another value"
     if cls in _ORDERED:
         a, b = word >> 15 & 31, word >> 20 & 31
         yield word & ~(0x3FF << 15) | b << 15 | a << 20, "with its operands exchanged"

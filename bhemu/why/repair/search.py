@@ -25,6 +25,7 @@ from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.tile import Tile
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import (
+    alternation,
     constants,
     front_words,
     insertions,
@@ -58,6 +59,7 @@ _LONGER = 1_500_000_000  # that a kind still has once a cure is likely the one
 _AT_MOST = 600.0  # seconds on the clock, where a machine is that slow
 _PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
 _DEFAULT = 0.01  # how much likelier a kernel sets too little than a helper that clears too much
+_AVOIDED = 0.5  # how much less likely a value of PROGRAM.toml is with which nobody waits
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 _TABLE = 3  # Config words that one line stores to, where it takes them from a table
 SURE = 1.3  # a cure that costs no more is likely the one
@@ -203,6 +205,11 @@ class Part:
         yield lines.scaled(self.code, self.sites, self.lines)
         yield words.exchanges(self.code, groups)
         yield registers.edits(self.code, self.sites)
+        yield (
+            edit
+            for core in self.code.words
+            for edit in alternation.edits(self.code, self.sites, core, self.room)
+        )
         for kind in (sequences.exchanges, sequences.units):
             yield chain.from_iterable(
                 kind(self.code, self.sites, self.lines, core) for core in self.code.words
@@ -309,7 +316,21 @@ class Search:
                 break
             if one.cures():
                 where = Where(file="PROGRAM.toml", line=one.line)
-                self.cures.append(Cure(where, one.text, one.cost, None))
+                cost = one.cost + _AVOIDED * self._avoids(one.cures)
+                self.cures.append(Cure(where, one.text, cost, None))
+
+    def _avoids(self, cures: Callable[[], bool]) -> bool:
+        """Whether a cure of a hang only lets nobody come to the waits in it any more."""
+        if not self._waits.pcs:
+            return False
+        try:
+            return any(self._without(pc, cures) for pc in self._waits.pcs)
+        finally:
+            self.trials.forbidden = ()
+
+    def _without(self, pc: int, cures: Callable[[], bool]) -> bool:
+        self.trials.forbidden = (pc,)
+        return cures()
 
     def _cured(self, part: Part, edit: Edit) -> float:
         where = part.lines.where(edit.core, edit.at)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from bhemu.errors import BhemuError, InputError
 from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
+from bhemu.riscv.asm import EBREAK
 from bhemu.tile import Tile
 from bhemu.why.repair.bench import bench_of
 from bhemu.why.repair.looks import Looks
@@ -39,6 +40,7 @@ class Trials:
         self._ended = False
         self._looks: Looks | None = None
         self.count = 0
+        self.forbidden: tuple[int, ...] = ()  # pcs that a run is not to come to
 
     @property
     def tile(self) -> Tile:
@@ -48,7 +50,9 @@ class Trials:
     def of(self, program: Program) -> "Trials":
         """The same for another program."""
         self.work.done += _LAUNCH * len(self._tiles)
-        return Trials(program, self._clock, self._quantum, self.work)
+        other = Trials(program, self._clock, self._quantum, self.work)
+        other.forbidden = self.forbidden
+        return other
 
     def look_early(self) -> None:
         """From now on give up a changed run as soon as an output shows that it is wrong."""
@@ -96,6 +100,8 @@ class Trials:
         for number, one in every.items():
             for tile in self.bench.parts[number]:
                 one(tile)
+        for tile in self._tiles:
+            tile.state.l1.view("<u4")[[pc >> 2 for pc in self.forbidden]] = EBREAK
         try:
             self._ended = self.ends(self._looks if every else None)
         except BhemuError:

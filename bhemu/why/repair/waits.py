@@ -17,6 +17,7 @@ from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code, Site
 
 _NEAR = 64  # bytes: words that belong together
+_COUNTED = 1.95  # cost of a constant where what is stored is computed
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,20 @@ class Waits:
 
     `lines`: (core, file, line) of who waits; `polled`: (core, address, values that the core holds);
     `ends`: words that the program would end with and what they should hold;
-    `mail`: (writer, reader) of mailboxes whose reader waits.
+    `mail`: (writer, reader) of mailboxes whose reader waits;
+    `loads`: (core, address, pc) of the polls.
     """
 
     lines: frozenset[tuple[Any, ...]] = frozenset()
     polled: tuple[tuple[int, int, tuple[int, ...]], ...] = ()
     ends: tuple[tuple[int, int], ...] = ()
     mail: tuple[tuple[int, int], ...] = ()
+    loads: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def pcs(self) -> tuple[int, ...]:
+        """Where the polls of L1 stand."""
+        return tuple(sorted({pc for _, _, pc in self.loads}))
 
     @property
     def wanted(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
@@ -43,7 +51,7 @@ class Waits:
 def waits_of(error: BhemuError | None, tile: Tile) -> Waits:
     """Who waits in the hang in which `tile` stands."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
-    lines, polled, mail = set(), [], []
+    lines, polled, mail, loads = set(), [], [], []
     for waiter in () if graph is None else graph.waiters:
         where = waiter.where
         lines.add((where.get("core"), where.get("file"), where.get("line")))
@@ -55,9 +63,10 @@ def waits_of(error: BhemuError | None, tile: Tile) -> Waits:
             values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
             number = CORE_NAMES.index(waiter.who)
             polled.append((number, waiter.resource["address"] & ~3, tuple(values)))
+            loads.append((number, waiter.resource["address"] & ~3, int(where["pc"])))
     ends = [] if graph is None or error is None else tile.machine.end.words
     missing = [(at & ~3, want) for at, want in ends if _word(tile, at) != want]
-    return Waits(frozenset(lines), tuple(polled), tuple(missing), tuple(mail))
+    return Waits(*(frozenset(lines), tuple(polled), tuple(missing), tuple(mail), tuple(loads)))
 
 
 def _word(tile: Tile, address: int) -> int:
@@ -96,10 +105,13 @@ def _instead(
     for by in (1, -1) if not away and one.value is None else ():
         counted = (addi(free[-1], held >> 20 & 31, by), _from(held, free[-1]))
         yield Edit(core, ((int(one.pc), counted),), f"store {by:+} to {address:#x}", 1.1)
+    counts = one.value is None and not any(
+        other.address == one.address and other.value is not None for other in near[core]
+    )
     for value in values if not away else ():
         if value != one.value:
-            text = f"store {value:#x} to {address:#x}"
-            yield Edit(core, ((int(one.pc), storing(held, value, free)),), text, 1.05)
+            text, cost = f"store {value:#x} to {address:#x}", _COUNTED if counts else 1.05
+            yield Edit(core, ((int(one.pc), storing(held, value, free)),), text, cost)
 
 
 def _from(store: int, register: int) -> int:

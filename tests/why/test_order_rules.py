@@ -1,0 +1,210 @@
+"""Rules of order: what spins, what a count lacks, what takes turns, who adds to L1."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus import ROOT, Line, check_bug, folder, found, store
+
+from bhemu import Program, Tile
+from bhemu.debug.places import Sources
+from bhemu.hang.stores import Stored
+from bhemu.riscv.asm import A0, A1, A2, T0, T1, T2, ZERO, add, addi, beq, branch, li, lw, sw
+from bhemu.riscv.isa.rv32i import SUB
+from bhemu.tensix.insn import assemble
+from bhemu.why.ordering.recorder import is_polled, spin
+from bhemu.why.repair import alternation
+from bhemu.why.repair.instructions import changes
+from bhemu.why.repair.sites import Code, Site
+from bhemu.why.repair.trial import Trials
+from bhemu.why.repair.waits import _instead
+
+AT, FENCE = 0x8000, 0x0FF0000F
+DATA, COUNT, OUT = 0x20000, 0x20100, 0x20200
+BLTU, BGEU = 6, 7
+sub = SUB.assemble
+LOOK = [lw(T1, A0), sub(T1, A1, T1), branch(BGEU, T1, A2, -8)]  # while a1 - [a0] >= a2
+
+
+def tile_with(*words: int) -> Tile:
+    tile = Program.load(ROOT / "elfs" / "add1").launch()
+    assert isinstance(tile, Tile)
+    tile.state.l1.view("<u4")[AT >> 2 : (AT >> 2) + len(words)] = np.array(words, np.uint32)
+    return tile
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "loop"),
+    [
+        (LOOK, AT, (AT, AT + 8)),
+        ([FENCE, *LOOK[:2], branch(BGEU, T1, A2, -12)], AT + 4, (AT, AT + 12)),
+        ([*LOOK[:2], branch(BGEU, T1, A2, 8)], AT, None),  # leads nowhere back
+        ([lw(T1, A0), sw(T1, A1), *LOOK[1:2], branch(BGEU, T1, A2, -12)], AT, None),  # acts
+        ([lw(T1, A0), addi(A0, A0, 4), *LOOK[1:2], branch(BGEU, T1, A2, -12)], AT, None),  # goes on
+        ([lw(T1, A0), add(T2, T2, T1), addi(T1, ZERO, 0), branch(1, T1, A2, -12)], AT, None),
+    ],
+)
+def test_a_load_that_spins(words: list[int], at: int, loop: tuple[int, int] | None) -> None:
+    """It waits where what is computed of its word decides a branch back, over nothing that acts."""
+    tile = tile_with(*words)
+    assert spin(tile, at) == loop
+    assert is_polled(tile, at) == (loop is not None)
+
+
+def waiting(want: int) -> list[Line]:
+    return [[*li(A0, COUNT), *li(A1, want)], [lw(T1, A0), FENCE, branch(BLTU, T1, A1, -8)]]
+
+
+def counting(to: int) -> list[Line]:
+    return [store(COUNT, n) for n in range(1, to + 1)]
+
+
+def test_a_count_that_is_not_reached_names_who_made_the_number(tmp_path: Path) -> None:
+    """And not who has counted on: no value on the way would have ended the wait."""
+    more: list[Line] = [*waiting(3), store(OUT, 1)]
+    paths = []
+    for kind, to in (("bad", 2), ("twin", 3)):
+        kernels: dict[str, list[Line]] = {"trisc0": more, "brisc": counting(to)}
+        inputs, outputs = {COUNT: [0]}, {OUT: [1]}
+        paths.append(folder(tmp_path / kind, kernels, inputs=inputs, outputs=outputs))
+    texts = [one["text"] for one in found(paths[0])]
+    assert any(text.startswith("trisc0 waits until L1 0x20100 is 0x3; others") for text in texts)
+    assert not any("overwrote" in text for text in texts)
+    assert found(paths[1]) == []
+
+
+def test_a_word_that_was_there_and_is_overwritten_is_still_named(tmp_path: Path) -> None:
+    kernels: dict[str, list[Line]] = {
+        "trisc0": [*waiting(3), store(OUT, 1)],
+        "brisc": [store(COUNT, 3), store(COUNT, 1)],
+    }
+    path = folder(tmp_path / "bad", kernels, inputs={COUNT: [0]}, outputs={OUT: [1]})
+    first = found(path)[0]
+    assert "overwrote it with 0x1" in first["text"]
+    assert first["culprit"]["line"] == 2
+
+
+def polling(fence: int) -> list[int]:
+    """Waits until the word is 0, or more than 4 is left."""
+    begin = [*li(A0, DATA), *li(A1, 77), *li(A2, 1)]
+    return [*begin, fence, lw(T1, A0), sub(T1, A1, T1), branch(BGEU, T1, A2, -12)]
+
+
+def test_a_wait_without_fence_is_named_though_it_came_in_time(tmp_path: Path) -> None:
+    paths = []
+    for kind, fence in (("bad", addi(0, 0, 0)), ("twin", FENCE)):
+        late: list[Line] = [addi(0, 0, 0)] * 400
+        kernels: dict[str, list[Line]] = {
+            "brisc": [store(DATA, 77)],
+            "trisc1": [*late, polling(fence), store(OUT, 1)],
+        }
+        inputs, outputs = {DATA: [0] * 4}, {OUT: [1]}
+        run = 'l0 = "model"\nlimit = 1_000_000'
+        paths.append(folder(tmp_path / kind, kernels, inputs=inputs, outputs=outputs, run=run))
+    check_bug(*paths, "stale", "trisc1", 401)
+
+
+def test_the_same_loop_is_silent_where_no_cache_is_modelled(tmp_path: Path) -> None:
+    kernels: dict[str, list[Line]] = {
+        "brisc": [store(DATA, 77)],
+        "trisc1": [*[addi(0, 0, 0)] * 400, polling(addi(0, 0, 0)), store(OUT, 1)],
+    }
+    path = folder(tmp_path / "off", kernels, inputs={DATA: [0] * 4}, outputs={OUT: [1]})
+    assert found(path) == []
+
+
+def site(word: int, count: int, *more: int) -> Site:
+    return Site(2, AT + 4 * (word >> 24), None, 1, [word, *more], count=count)
+
+
+ZERO_HALF = assemble("ZEROACC", clear_mode=2)
+OFFSET = assemble("SETC16", setc16_reg=1, setc16_value=0)
+
+
+def test_a_word_of_each_round_takes_turns() -> None:
+    """It is likelier where another word of the core takes turns, as often; never a semaphore."""
+    one, turns = site(ZERO_HALF, 4), site(OFFSET, 4, OFFSET | 0x200)
+    post = site(assemble("SEMPOST", sem_sel=2), 4)
+    code = Code({2: {each.pc: 0x13 for each in (one, turns, post)}})
+    found = list(alternation.edits(code, [one, turns, post], 2, 0x100))
+    assert {edit.at for edit in found} == {one.pc}
+    assert {edit.cost for edit in found} == {1.25}
+    assert any("where" in edit.text for edit in found)
+    alone = list(alternation.edits(code, [one, post], 2, 0x100))
+    assert {edit.cost for edit in alone} == {1.65}
+    once = site(ZERO_HALF, 1)
+    assert not list(alternation.edits(code, [once, turns], 2, 0x100))
+
+
+def test_what_takes_turns_does_so_from_the_second_time_on(tmp_path: Path) -> None:
+    """The added instructions, run three times by a core."""
+    one, two = store(OUT, 1), store(OUT, 2)
+    room = 0x30000
+    words = alternation._in_turn([T0, T1, A0, A1], room, tuple(one), tuple(two))
+    again = [*words, *li(T2, OUT), lw(A2, T2)]
+    keep = [[*again, *li(T2, OUT + 4 * n), sw(A2, T2)] for n in (1, 2, 3)]
+    inputs = {room + alternation._COUNTER: [0], OUT: [0]}
+    outputs = {OUT + 4: [1, 2, 1]}
+    assert found(folder(tmp_path / "turns", {"brisc": keep}, inputs=inputs, outputs=outputs)) == []
+
+
+def test_a_sum_goes_on_by_one() -> None:
+    assert addi(A0, A0, 1) in dict(changes(add(A0, A0, A1)))
+    assert addi(A0, A0, -1) in dict(changes(sub(A0, A0, A1)))
+    assert addi(A0, A1, 1) not in dict(changes(add(A0, A1, A2)))
+
+
+def test_a_constant_for_what_is_computed_is_unlikely() -> None:
+    code, held = Code({0: {AT: sw(A1, A0)}}), Stored(AT, COUNT, 4, None)
+    (edit,) = [
+        e for e in _instead(code, 0, held, COUNT, (7,), {0: [held]}) if "store 0x7" in e.text
+    ]
+    known = Stored(AT, COUNT, 4, 5)
+    (plain,) = [
+        e for e in _instead(code, 0, known, COUNT, (7,), {0: [known]}) if "store 0x7" in e.text
+    ]
+    assert plain.cost < 1.3 < edit.cost
+
+
+def test_a_run_that_comes_to_a_forbidden_place_is_no_cure() -> None:
+    program = Program.load(ROOT / "elfs" / "add1")
+    trials = Trials(program, 5000)
+    entry = 0x14000  # of trisc1
+    assert trials.is_right()
+    trials.forbidden = (entry,)
+    assert not trials.is_right()
+    trials.forbidden = (AT,)
+    assert trials.is_right()
+
+
+def test_a_source_of_the_program_of_that_name_is_found(tmp_path: Path) -> None:
+    """Of several files of a name, beside firmware of other programs."""
+    shutil.copytree(ROOT / "elfs" / "reduce", tmp_path / "mine")
+    for name in ("reduce", "matmul"):
+        shutil.copytree(ROOT / "firmware" / name, tmp_path / "firmware" / name)
+    text = Sources(Program.load(tmp_path / "mine")).line("brisc", "brisc.c", 1)
+    assert text is not None
+    assert "scaler" in text
+
+
+def summing(words: int) -> list[Line]:
+    loop = [lw(A2, A0), add(T1, T1, A2), addi(A0, A0, 4), branch(1, A0, A1, -12)]
+    begin = [*li(A0, DATA), *li(A1, DATA + 4 * words), addi(T1, ZERO, 0)]
+    return [begin, loop, [*li(A0, OUT), sw(T1, A0)]]
+
+
+def filling(words: int) -> list[int]:
+    begin = [*li(A0, DATA), *li(A1, DATA + 4 * words), *li(T2, 0x1234567)]
+    return [*begin, sw(T2, A0), addi(A0, A0, 4), branch(1, A0, A1, -8), beq(ZERO, ZERO, 4)]
+
+
+def test_stores_that_end_at_a_round_place_are_named(tmp_path: Path) -> None:
+    """Sixteen words are written, of thirty-two that are read."""
+    paths = []
+    for kind, words in (("bad", 16), ("twin", 32)):
+        kernel = [filling(words), *summing(32)]
+        total = 32 * 0x1234567 & 0xFFFFFFFF
+        total -= (total & 0x80000000) << 1
+        paths.append(folder(tmp_path / kind, {"trisc0": kernel}, outputs={OUT: [total]}))
+    check_bug(*paths, "uninit", "trisc0", 1)
