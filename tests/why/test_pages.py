@@ -13,12 +13,13 @@ from bhemu.why.network.pages import Moves, _again
 COPY = Program.load(planted.ROOT / "elfs" / "copy_dram")
 
 
-def said(moves: dict[str, list[int]]) -> list[tuple[str, int | None]]:
-    """What is found in the input of copy_dram: the text, the line."""
+def said(*tiles: dict[str, list[int]]) -> list[tuple[str, int | None]]:
+    """What is found in the input of copy_dram: the text, the line; the pages by file and tile."""
     (spec,) = COPY.inputs
     assert isinstance(spec, InputSpec)
     given: Moves = {
-        ((1, 2), 0, file, 7): [(n, Where(file=file, line=7), n) for n in pages]
+        ((1, number), 0, file, 7): [(n, Where(file=file, line=7), n) for n in pages]
+        for number, moves in enumerate(tiles, 2)
         for file, pages in moves.items()
     }
     return [(one.text, one.culprit.get("line")) for one in _again(spec, given)]
@@ -39,6 +40,14 @@ def test_no_page_is_missed_where_all_are_moved_or_none_again() -> None:
     assert said({"a.c": [*range(64), 3, 3]}) == []
     assert said({"a.c": list(range(60))}) == []
     assert said({"a.c": list(range(32)), "b.c": list(range(31))}) == []
+
+
+def test_a_page_of_another_tile() -> None:
+    assert said({"a.c": [0, 1, 2, 3]}, {"a.c": [1, 2, 3, 4]}) == [
+        ("page 5 of in.npy is never read, and this line reads page 1 of it as another tile does", 7)
+    ]
+    assert said({"a.c": [0, 1, 2]}, {"a.c": [0, 1, 2]}) == []  # each tile reads all of it
+    assert said({"a.c": [0, 2, 4]}, {"a.c": [1, 3, 5]}) == []
 
 
 def test_a_wrong_page_is_named_by_its_line(compiler: ModuleType, tmp_path: Path) -> None:

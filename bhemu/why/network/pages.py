@@ -66,20 +66,45 @@ def _again(tensor: Tensor, moves: Moves) -> Iterator[Finding]:
     assert tensor.dram is not None
     count = sum(1 for _ in interleave.pieces(tensor.dram, tensor.size))
     missing = sorted(set(range(count)) - {n for moved in moves.values() for n, _, _ in moved})
+    if not missing:
+        return
     reads = isinstance(tensor, InputSpec)
     name = tensor.file.name if isinstance(tensor, InputSpec) else tensor.name
     verb, done = ("reads", "read") if reads else ("writes", "written")
-    for moved in moves.values() if missing else ():
+    told = f"{len(missing)} of {count} pages are never {done}: {missing[:8]}"
+    for number, at, clock, too in (*_of_one_tile(moves), *_of_several(moves)):
+        what = "beside every page of it" if number == _NONE else f"page {number} of it {too}"
+        text = f"page {missing[0]} of {name} is never {done}, and this line {verb} {what}"
+        yield Finding(
+            "output", "error", text, place(at, clock), {"tensor": name}, (told,),
+            "look at the address: which page has its turn", likely("page again"),
+        )  # fmt: skip
+
+
+Again = tuple[int, Where, int, str]  # page, who moves it, when, in which way again
+
+
+def _of_one_tile(moves: Moves) -> Iterator[Again]:
+    """The first page that a line moves twice on one tile, or beside the tensor."""
+    for moved in moves.values():
         seen: set[int] = set()
         for number, at, clock in moved:
-            if number not in seen and number != _NONE:
-                seen.add(number)
-                continue
-            what = "beside every page of it" if number == _NONE else f"page {number} of it again"
-            text = f"page {missing[0]} of {name} is never {done}, and this line {verb} {what}"
-            told = f"{len(missing)} of {count} pages are never {done}: {missing[:8]}"
-            yield Finding(
-                "output", "error", text, place(at, clock), {"tensor": name}, (told,),
-                "look at the address: which page has its turn", likely("page again"),
-            )  # fmt: skip
-            break
+            if number in seen or number == _NONE:
+                yield number, at, clock, "again"
+                break
+            seen.add(number)
+
+
+def _of_several(moves: Moves) -> Iterator[Again]:
+    """A page that a line moves on two tiles that do not move the same ones: no broadcast."""
+    by_line: dict[Line, list[list[tuple[int, Where, int]]]] = {}
+    for (_, *line), moved in moves.items():
+        by_line.setdefault(tuple(line), []).append(moved)
+    for tiles in by_line.values():
+        pages = [{number for number, _, _ in moved} for moved in tiles]
+        for n, moved in enumerate(tiles):
+            shared = [one for one in pages[:n] if one != pages[n] and one & pages[n]]
+            if shared:
+                both = next(one for one in moved if one[0] in shared[0])
+                yield *both, "as another tile does"
+                break
