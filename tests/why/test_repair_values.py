@@ -76,3 +76,11 @@ def test_nops_count_as_well_before_instructions_that_compute() -> None:
     assert _nops_before(other, nop, nop, sw(15, 14, 0)) is None
     assert _nops_before(other, nop, nop, branch(0, 15, 14, -8)) is None
     assert _nops_before(other, other, nop, addi(15, 0, 32)) is None
+
+
+def test_a_float_is_hardly_meant_as_the_bits_of_a_bf16() -> None:
+    program = Program.load(planted.ROOT / "elfs" / "add1")
+    bits, one = 0x3F80, 0x3F800000
+    typed = {value: cost for value, _, cost in files._others(one, program, "f32:1.0")}
+    plain = {value: cost for value, _, cost in files._others(one, program, "u32:0x3F800000")}
+    assert typed[bits] > 1.3 > plain[bits]

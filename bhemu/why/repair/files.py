@@ -25,6 +25,7 @@ _SAME = 0.7  # how much less likely it is that an input was meant to be the outp
 _FEW = 2  # words that show no order
 _GIVEN = 1.2  # how much less likely it is that a word which a core is to write was given wrongly
 _PAGE, _PAGES = 0x200, 17  # bytes of a face, and how many of them an output may be off
+_TYPED = 0.8  # how much less likely it is that a number written as one was meant as bits
 _ROW, _OF_ROW = 3, 0.75  # words that are alike, cost of a value as they have it
 _PLACE, _ALIGNED = 0x1000, 64  # numbers from there on are places; of pages in DRAM
 _NO_SIZE = 0.5  # how much less likely it is that a count or choice was meant to be a size
@@ -361,7 +362,10 @@ def _others(
             small = value < _SMALL and one > (_PAGE if value > 1 else 1)
             far = _NO_SIZE * (1 <= value < _SMALL and one > _PAGE)
             yield one, f"{one:#x}", (0.8 if one in sizes and not small else 1.4) + far
-    yield from ((one, text, _KIND) for one, text in _of_other_kind(value) if one not in seen)
+    for one, text in _of_other_kind(value):
+        if one not in seen:
+            typed = is_float and one == value >> 16  # nobody writes a float for the bits of another
+            yield one, text, _KIND + _TYPED * typed
     now = float(np.array(value, np.uint32).view(np.float32))
     if not is_float and (written or not 1e-6 < abs(now) < 1e6):
         return
