@@ -22,6 +22,7 @@ _MOST = 4  # lines that are named
 _LONGER = 4  # times what goes on for ever has reached: what cures goes further
 _NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 _LARGE = 0x100  # a value that is in a source for one reason alone
+_COMPUTES = re.compile(r"[-+*/%&|?<>]")
 _STATEMENT = 12  # lines of one
 _FEW, _STANDS = 4, 1.2  # lines that cure, cost of what is missing where something stands for it
 
@@ -81,6 +82,28 @@ def _line_of(cure: Cure, sources: Sources) -> Where:
     return where
 
 
+def _line_of_variable(cure: Cure, where: Where, sources: Sources) -> Where:
+    """The line that computes what a Config field is given, where its own line only names it.
+
+    That one says nothing which could be wrong but a name: `CFG(FIELD, rows)`.
+    """
+    name = cure.text.partition(" ")[0]
+    core, file, line = where.core, where.file, where.line or 0
+    text = sources.line(core, file, line) if core and file and line else None
+    named = None if text is None else re.search(rf"\(\s*{re.escape(name)}\s*,\s*(\w+)\s*\)", text)
+    if named is None or named[1].isdigit() or core is None or file is None:
+        return where
+    made: list[tuple[int, str]] = []
+    for number in range(line - 1, 0, -1):
+        text = sources.line(core, file, number)
+        if not text or not text[0].isspace():
+            break  # where the function begins
+        if (found := re.search(rf"\b{re.escape(named[1])}\s*=([^=].*)", text)) is not None:
+            made.append((number, found[1]))
+    computed = len(made) == 1 and _COMPUTES.search(made[0][1]) is not None
+    return replace(where, line=made[0][0]) if computed else where
+
+
 def _line_of_table(search: Search, cure: Cure, where: Where, sources: Sources) -> Where:
     """The line that has the wrong value in a table of Config words and their values, if one does.
 
@@ -115,7 +138,7 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     where = Where(file=cure.where.file, line=cure.where.line)
     if cure.edit is not None:
         sources = Sources(search.trials.program, part=cure.part)
-        where = _line_of(cure, sources)
+        where = _line_of_variable(cure, _line_of(cure, sources), sources)
         where = _line_of_table(search, cure, where, sources)
         if cure.edit.datum is not None and cure.where.core is not None:
             images = search.parts[cure.part].tile.core[cure.where.core].images

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.debug.places import Sources
-from bhemu.errors import BhemuError, InputError, Where
+from bhemu.errors import BhemuError, Where
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
@@ -229,14 +229,13 @@ def _adds(context: Context, read: Reader) -> Change | None:
     tile = context.tile
     if tile.machine.observer is None:
         return None
-    end = tile.clock
-    try:
+    end, found = tile.clock, None
+    with suppress(BhemuError):  # in which the run may have ended
         tile.history.to(min(read.clock, end))
-        return Chain(tile).last_change(_ADDS, spans(tile, "brisc", _ADDS))
-    except InputError:
-        return None
-    finally:
+        found = Chain(tile).last_change(_ADDS, spans(tile, "brisc", _ADDS))
+    with suppress(BhemuError), tile.history.replaying():
         tile.history.to(end)
+    return found
 
 
 def _values(fill: Fill) -> str:

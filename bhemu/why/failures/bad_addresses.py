@@ -1,9 +1,10 @@
 """An access to a wrong address, whose address comes from a word that somebody has overwritten."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from bhemu.errors import BhemuError, InputError
+from bhemu.errors import BhemuError
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import L1_SIZE
 from bhemu.names import resolve
@@ -27,20 +28,18 @@ def overwritten_address(context: Context, error: BhemuError | None) -> Iterator[
     if where.core not in tile.core or tile.machine.observer is None:
         return
     given, end = list(_given(context, tile)), tile.clock
-    try:
+    found: list[Finding] = []
+    with suppress(BhemuError):  # in which the run has ended
         for address in _loaded_from(tile, where.core):
-            if not any(low <= address < high for low, high in given):
-                continue
-            tile.history.to(end)
-            name = f"{address:#x}:4"
-            change = Chain(tile).last_change(name, spans(tile, "brisc", name))
-            if change is not None and change.where.core is not None:
-                yield _finding(tile, change, address, tile.clock, f"{where}")
-                return
-    except InputError:
-        return
-    finally:
+            if not found and any(low <= address < high for low, high in given):
+                tile.history.to(end)
+                name = f"{address:#x}:4"
+                change = Chain(tile).last_change(name, spans(tile, "brisc", name))
+                if change is not None and change.where.core is not None:
+                    found.append(_finding(tile, change, address, tile.clock, f"{where}"))
+    with suppress(BhemuError), tile.history.replaying():
         tile.history.to(end)
+    yield from found
 
 
 def _given(context: Context, tile: Tile) -> Iterator[tuple[int, int]]:

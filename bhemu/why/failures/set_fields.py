@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
-from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.errors import BhemuError, NoProgress
 from bhemu.machine.watching import spans
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
@@ -30,12 +31,12 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         fields = (vars(one).get(name) for one in (config_fields, thread_fields))
         if not any(isinstance(one, Field) for one in fields):
             continue
-        try:
-            links = Chain(tile).why(name, spans(tile, where.core or "brisc", name))
-        except InputError:
-            continue
-        finally:
+        chain = Chain(tile)
+        with suppress(BhemuError):  # in which the run has ended
+            chain.why(name, spans(tile, where.core or "brisc", name))
+        with suppress(BhemuError), tile.history.replaying():
             tile.history.to(end)
+        links = chain.links
         made = next((link for link in links if _makes(link)), None)
         if made is not None and made.where is not None:
             evidence = tuple("  " * link.depth + str(link) for link in links)

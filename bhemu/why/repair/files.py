@@ -316,17 +316,20 @@ def shifted(words: list[int]) -> Iterator[tuple[int, list[int], str]]:
                 yield k, new, f"{text} before value {k}" if "missing" in text else text
 
 
-def _of_other_kind(value: int) -> Iterator[tuple[int, str]]:
+def _of_other_kind(value: int, is_float: bool) -> Iterator[tuple[int, str]]:
     """A value whose bits are those of another kind: of a bf16, of an fp32, of an integer."""
     now = float(np.array(value, np.uint32).view(np.float32))
-    if _PAGE <= value < 1 << 16:
+    if is_float:
+        if 0 < abs(now) < _PAGE and now == int(now):
+            yield int(now) & 0xFFFFFFFF, f"{int(now):#x}"
+        if not value & 0xFFFF:
+            yield value >> 16, f"{value >> 16:#x}, the bits of a bf16,"
+    elif _PAGE <= value < 1 << 16:
         yield value << 16, f"{value << 16:#x}, the bits of an fp32,"
     elif value >= 1 << 16 and not value & 0xFFFF:
         yield value >> 16, f"{value >> 16:#x}, the bits of a bf16,"
-    if 0 < value < _PAGE:
+    elif 0 < value < _PAGE:
         yield int(np.array(value, np.float32).view(np.uint32)), f"f32:{value}"
-    if 0 < abs(now) < _PAGE and now == int(now) and value >= 1 << 16:
-        yield int(now) & 0xFFFFFFFF, f"{int(now):#x}"
 
 
 def _write(tile: Tile, spec: InputSpec) -> None:
@@ -362,7 +365,7 @@ def _others(
             small = value < _SMALL and one > (_PAGE if value > 1 else 1)
             far = _NO_SIZE * (1 <= value < _SMALL and one > _PAGE)
             yield one, f"{one:#x}", (0.8 if one in sizes and not small else 1.4) + far
-    for one, text in _of_other_kind(value):
+    for one, text in _of_other_kind(value, is_float):
         if one not in seen:
             typed = is_float and one == value >> 16  # nobody writes a float for the bits of another
             yield one, text, _KIND + _TYPED * typed
