@@ -50,7 +50,10 @@ def command(**values: Any) -> int:
     from bhemu.program import saved
     from bhemu.why import saved_state
 
-    found = findings(target, progress, ended)
+    try:
+        found = findings(target, progress, ended)
+    except InputError as problem:  # an output that is not to be compared with what is expected
+        return _refused(values["program"], problem, as_json=values["as_json"])
     if target.chosen.program.kind != saved.KIND:
         return show(found, values["as_json"])
     return show(found, values["as_json"], saved_state.told(target, found))

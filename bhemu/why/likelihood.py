@@ -49,6 +49,7 @@ LIKELY = {
     "bank": 65,
     "race of two that wait": 60,
     "cure that no output confirms": 60,
+    "message that is no address": 59,
     "field of a refused word": 58,
     "speed": 55,  # no pair of accesses is known
     "ended early": 52,  # a hang waits for a core that has ended, with outputs that are not right

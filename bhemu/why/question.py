@@ -13,6 +13,7 @@ from bhemu.program.outputs import OutputResult
 from bhemu.tile import Tile
 from bhemu.why import checks, explained, saved_state
 from bhemu.why.check import Context, outcome, unsaved
+from bhemu.why.failures.arguments import overwritten_arguments
 from bhemu.why.failures.bad_addresses import overwritten_address
 from bhemu.why.failures.code_written import code_written
 from bhemu.why.failures.counts import unreached
@@ -57,7 +58,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found += [*ended_early(asked, error), *unread(asked, error)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten(tile, error), *overwritten_address(asked, error)]
-        found += setter(asked, error)
+        found += [*setter(asked, error), *overwritten_arguments(asked)]
         found += code_written(tile, asked.program)
     found += [*unreached(asked, error), *unsent(asked, error), *unreleased(asked, error)]
     found += taken(asked, error)

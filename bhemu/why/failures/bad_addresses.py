@@ -1,16 +1,19 @@
-"""An access to a wrong address, whose address comes from a word that somebody has overwritten."""
+"""An access to a wrong address, which comes from an overwritten word or from a message."""
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from bhemu.errors import BhemuError
 from bhemu.machine.watching import Change, spans
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import CORE_NAMES, L1_SIZE, MAILBOX_BASE, MAILBOX_END
 from bhemu.names import resolve
 from bhemu.placing import data_of
+from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
+from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.instructions import sources_of, window
@@ -20,7 +23,7 @@ from bhemu.why.likelihood import likely
 
 
 def overwritten_address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Who overwrote what PROGRAM.toml sets there; the tile stands at the error, with a history."""
+    """Who overwrote or sent it; the tile stands at the error, with a history."""
     where = None if error is None else error.where
     if where is None or context.is_chip or where.thread is not None or where.core is None:
         return
@@ -30,13 +33,17 @@ def overwritten_address(context: Context, error: BhemuError | None) -> Iterator[
     given, end = list(_given(context, tile)), tile.clock
     found: list[Finding] = []
     with suppress(BhemuError):  # in which the run has ended
-        for address in _loaded_from(tile, where.core):
-            if not found and any(low <= address < high for low, high in given):
+        for address, value in _loaded_from(tile, where.core):
+            if found:
+                break
+            if MAILBOX_BASE <= address < MAILBOX_END:
+                found += _sent(context, where.core, value, f"{where}")
+            elif any(low <= address < high for low, high in given):
                 tile.history.to(end)
-                name = f"{address:#x}:4"
+                name = f"{address & ~3:#x}:4"
                 change = Chain(tile).last_change(name, spans(tile, "brisc", name))
                 if change is not None and change.where.core is not None:
-                    found.append(_finding(tile, change, address, tile.clock, f"{where}"))
+                    found.append(_finding(tile, change, address & ~3, tile.clock, f"{where}"))
     with suppress(BhemuError), tile.history.replaying():
         tile.history.to(end)
     yield from found
@@ -50,15 +57,41 @@ def _given(context: Context, tile: Tile) -> Iterator[tuple[int, int]]:
         yield at, at + len(data_of(spec, tile, part))
 
 
-def _loaded_from(tile: Tile, name: str) -> Iterator[int]:
-    """The words of L1 from which the address of the access comes at which a core stands."""
+def _loaded_from(tile: Tile, name: str) -> Iterator[tuple[int, int]]:
+    """Words of L1 and mailboxes from which an address comes that a core is about to access.
+
+    With each what the core has loaded there.
+    """
     executed = window(tile.history, tile.core[name])
     cls: Any = decode(executed[-1].word)
     if cls is None or not issubclass(cls, Load | Store | Atomic):
         return
+    behind = dict(pairwise(executed))
     for one in sources_of(executed, cls.rs1.get(executed[-1].word)):
-        if one.kind == "load" and one.address < L1_SIZE:
-            yield one.address & ~3
+        if one.kind == "load" and one.at in behind:
+            if one.address < L1_SIZE or MAILBOX_BASE <= one.address < MAILBOX_END:
+                yield one.address, behind[one.at].regs[one.at.word >> 7 & 31]
+
+
+def _sent(context: Context, reader: str, value: int, used: str) -> Iterator[Finding]:
+    """Who has sent a core, last of all, a message that is no address."""
+    tile = context.launch(engine="compiled")
+    tile.log, tile.state.trace[0] = [], WORDS_AND_STORES
+    with suppress(BhemuError):
+        tile.run(limit=max(context.end - tile.clock, 1))
+    tile.drain_log()
+    for who, word, pc, address, clock in reversed(tile.log):
+        sends = who >= FIRST_CORE and MAILBOX_BASE <= address < MAILBOX_END
+        core = CORE_NAMES[who - FIRST_CORE] if sends else reader
+        if core != reader and word == value:
+            who_sent = place(where_core(tile, CORE_NAMES.index(core), pc), clock, tile)
+            yield Finding(
+                "error", "error",
+                f"{core} sends {reader} {value:#x}, from which an address comes that cannot be"
+                " accessed", who_sent, {}, (f"used by {used}",), "look at what is sent",
+                likely("message that is no address"),
+            )  # fmt: skip
+            return
 
 
 def _finding(tile: Tile, change: Change, address: int, clock: int, reader: str) -> Finding:

@@ -35,12 +35,28 @@ def refusal(path: Path, error: InputError) -> Finding | None:
     except (OSError, UnicodeDecodeError):
         return None
     said = error.message.removeprefix(f"{path}: ")
-    line = line_of(lines, said) if about else line_of_file(lines, said)
+    line = line_of(lines, said) if about else _of_output(lines, said)
+    line = line_of_file(lines, said) if line is None else line
     if line is None:
         return None
     where = Where(file=path.name, line=line)
     text = f"{path.name}:{where.line}: {said}"
     return Finding("error", "error", text, place(where, None), {}, (), error.hint, likely("assert"))
+
+
+def _of_output(lines: list[str], said: str) -> int | None:
+    """The format of the output that a message begins with: what is expected does not fit it."""
+    name = said.partition(": ")[0]
+    named = [
+        n for n, text in enumerate(lines) if re.match(rf'\s*name\s*=\s*"{re.escape(name)}"', text)
+    ]
+    headers = [n for n in range(named[0] if named else 0) if _is_header(lines[n])]
+    if not headers or not _is_header_of(lines[headers[-1]], "output"):
+        return None
+    low = headers[-1]
+    high = next((n for n in range(low + 1, len(lines)) if _is_header(lines[n])), len(lines))
+    found = _key(lines, low, high, "dtype")
+    return None if found is None else found[0] + 1
 
 
 def line_of(lines: list[str], said: str) -> int:

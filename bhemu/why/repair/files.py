@@ -30,6 +30,7 @@ _ROW, _OF_ROW = 3, 0.75  # words that are alike, cost of a value as they have it
 _PLACE, _ALIGNED = 0x1000, 64  # numbers from there on are places; of pages in DRAM
 _NO_SIZE = 0.5  # how much less likely it is that a count or choice was meant to be a size
 _KIND = 0.85  # cost of a value of another kind
+_RELEASED = 0.4  # cost of a core that runs from the beginning
 _SHIFTED = 1.25  # cost of a value that is missing among others
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
@@ -265,6 +266,11 @@ class FileEdits:
 
     def _cores(self) -> Iterator[FileEdit]:
         cores = self._program.cores
+        for name, spec in cores.items():
+            if not spec.release:
+                line, now = self._lines.key("cores", 0, name), {name: replace(spec, release=True)}
+                text = f"{name} is released by nobody: without release = false"
+                yield FileEdit(line, text, _RELEASED, self._exchanged({**cores, **now}))
         for a, b in combinations(cores, 2):
             first, second = cores[a].elf, cores[b].elf
             if first is None or second is None:
