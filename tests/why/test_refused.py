@@ -25,7 +25,11 @@ WRONG = [
     ("eltwise", "word = 0x100", "word = 0x101"),
     ("eltwise", 'kind = "elf"', 'kind = "elff"'),
     ("eltwise", "[run]", "[run"),
-    ("sfpu", 'at = 0xE0000\ndtype = "fp32"', 'at = 0xE0000\ndtype = "int32"'),
+    (
+        "add1",
+        'dtype = "bf16"\nlayout = "tile32"\nshape = [32, 32]\nexpect',
+        'dtype = "int8"\nlayout = "tile32"\nshape = [32, 32]\nexpect',
+    ),
     ("add1_chip", 'at = "1-2,2-3"', 'at = "8-9,2-3"'),
     ("add1_chip", "index = 16", "index = 0"),
     ("add1_chip", "pages = 2", "pages = 0"),
