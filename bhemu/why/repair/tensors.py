@@ -7,7 +7,7 @@ from bhemu.program.specs import Program
 from bhemu.riscv.asm import li
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.rv32i import ADD
+from bhemu.riscv.isa.rv32i import ADD, AND, SLTU, SRLI, SUB
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code, Site
@@ -15,6 +15,7 @@ from bhemu.why.repair.sites import Code, Site
 _UNIT = 16  # bytes that packer and unpackers count addresses in
 _MOST = 12  # distances that are tried
 _COPIES = 8  # stores of one line
+_PLACE = 12  # the lowest bit that only a place in memory has; in units of 16 bytes 4 less
 _COST, _USED = 1.5, 0.05  # how much less likely it is that who uses a place is wrong
 
 
@@ -45,18 +46,20 @@ def edits(code: Code, sites: list[Site], lines: Lines, program: Program) -> Iter
             continue
         used = (owner, group[0]) in devices
         for by in distances:
-            step = by // _UNIT if used else by
-            code_of = tuple((pc, _further(code, owner, pc, step)) for pc in group)
+            step, least = (by // _UNIT, _PLACE - 4) if used else (by, _PLACE)
+            code_of = tuple((pc, _further(code, owner, pc, step, least)) for pc in group)
             text = f"what is stored is to lie {by:+#x} bytes on, where another tensor is"
             yield Edit(owner, code_of, text, _COST + _USED * used, given=True)
 
 
-def _further(code: Code, core: int, pc: int, by: int) -> tuple[int, ...]:
-    """A store of `by` more."""
-    word, register = code.words[core][pc], code.free_registers(core)[-1]
-    cls = decode(word)
+def _further(code: Code, core: int, pc: int, by: int, least: int) -> tuple[int, ...]:
+    """A store of `by` more, where what is stored has a bit from `least` on, as a place has."""
+    word, (one, two) = code.words[core][pc], (code.free_registers(core) * 2)[-2:]
+    cls, value = decode(word), word >> 20 & 31
     assert cls is not None
     assert issubclass(cls, Store)
-    added = ADD.assemble(register, register, word >> 20 & 31)
-    stored = cls.assemble(register, cls.rs1.get(word), cls.imm.get(word))
-    return (*li(register, by & 0xFFFFFFFF), added, stored)
+    is_place = (SRLI.assemble(one, value, least), SLTU.assemble(one, 0, one))
+    every_bit = SUB.assemble(one, 0, one)
+    added = (AND.assemble(one, one, two), ADD.assemble(one, one, value))
+    stored = cls.assemble(one, cls.rs1.get(word), cls.imm.get(word))
+    return (*is_place, every_bit, *li(two, by & 0xFFFFFFFF), *added, stored)
