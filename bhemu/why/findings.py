@@ -262,8 +262,8 @@ def _is_special(link: Link) -> bool:
 def of_output(tile: Tile | None, program: Program, result: OutputResult) -> list[Finding]:
     """An output that is not what was expected: a wrong element, back to its causes.
 
-    Behind it the lines of cores that have stored what that element is made from. tile: None for a
-    program of a chip, of which no causes are followed.
+    Behind it the lines of cores that have stored what that element is made from. tile: None for an
+    output in DRAM, of which no causes are followed.
     """
     report = result.report
     assert report is not None
