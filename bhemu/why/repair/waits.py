@@ -200,8 +200,13 @@ _POLL = 16  # instructions of a loop that waits
 
 
 def thresholds(code: Code, waits: Waits, lines: Lines) -> Iterator[Edit]:
-    """What a core polls in a loop taken for some more or less: it waits for too many or too few."""
-    waiting = {core for core, _, _ in waits.lines}
+    """What a core polls in a loop taken for some more or less: it waits for too many or too few.
+
+    Not of messages, which say what their writer means.
+    """
+    waiting = {core for core, _, _ in waits.lines} - {
+        CORE_NAMES[reader] for _, reader in waits.mail
+    }
     for core, held in code.words.items():
         found: dict[object, list[int]] = {}  # copies of a line, as of an unrolled loop
         for pc, word in sorted(held.items()) if CORE_NAMES[core] in waiting else ():
