@@ -32,6 +32,7 @@ _LREGS = 8  # those that a program writes
 _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
 _FILLS = 2
 _LOOP = 24  # lines of one
+_WORD = 4
 _GAP = 16  # bytes between two areas of memory
 _ADDS = "THCON_SEC0_REG1_Pack_L1_Acc"
 _TILES = 12  # of a chip
@@ -173,11 +174,14 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
     wrong = "unwritten, output wrong" if context.symptom.wrong else "unwritten"
+    aligned = int(fill.at[0]) % NEAR == 0
+    if aligned and near is not None and not _goes_on(trials, whole, int(fill.at[0])):
+        evidence.append(f"only this of what lies behind what is written by {near[0]}")
+        near = None  # who reads goes one too far
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
         if context.symptom.wrong and near[0].thread is None:
-            aligned = int(fill.at[0]) % NEAR == 0
             wrong = "unwritten behind stores" if aligned else "unwritten beside stores"
             if aligned and not context.is_chip:
                 who = place(_loop_of(context, near[0]), near[1])
@@ -194,6 +198,12 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         f"write {name} before this reads it; if another place was meant, correct what is read",
         likely(wrong),
     )
+
+
+def _goes_on(trials: Trials, whole: Fill, at: int) -> bool:
+    """Whether what is behind an unwritten word decides something as well."""
+    behind = (whole.at >= at + _WORD) & (whole.at < at + NEAR)
+    return bool(behind.any()) and trials.differs(Fill(whole.at[behind], whole.values[behind]))
 
 
 def _loop_of(context: Context, where: Where) -> Where:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
 from bhemu.placing import data_of
 from bhemu.program.codecs import DTYPES
@@ -266,7 +266,8 @@ class FileEdits:
 
     def _cores(self) -> Iterator[FileEdit]:
         cores = self._program.cores
-        for name, spec in cores.items():
+        held = [name for name, spec in cores.items() if not spec.release]
+        for name, spec in cores.items() if not self._runs(held) else ():
             if not spec.release:
                 line, now = self._lines.key("cores", 0, name), {name: replace(spec, release=True)}
                 text = f"{name} is released by nobody: without release = false"
@@ -281,6 +282,13 @@ class FileEdits:
             text = f"exchange the ELFs of {a} and {b}"
             cost = 0.3 if (first.stem, second.stem) == (b, a) else 1.4
             yield FileEdit(line, text, cost, self._exchanged(other))
+
+    def _runs(self, names: list[str]) -> bool:
+        """Whether the code releases one of these cores; it is to release the others then, too."""
+        if names:
+            self._trials.is_right()
+        retired = self._trials.tile.state.retired
+        return any(retired[CORE_NAMES.index(name)] for name in names)
 
     def _exchanged(self, cores: Any) -> Callable[[], bool]:
         return lambda: self._other(replace(self._program, cores=cores))

@@ -204,9 +204,8 @@ def thresholds(code: Code, waits: Waits, lines: Lines) -> Iterator[Edit]:
 
     Not of messages, which say what their writer means.
     """
-    waiting = {core for core, _, _ in waits.lines} - {
-        CORE_NAMES[reader] for _, reader in waits.mail
-    }
+    readers = {CORE_NAMES[reader] for _, reader in waits.mail}
+    waiting = {core for core, _, _ in waits.lines} - readers
     for core, held in code.words.items():
         found: dict[object, list[int]] = {}  # copies of a line, as of an unrolled loop
         for pc, word in sorted(held.items()) if CORE_NAMES[core] in waiting else ():

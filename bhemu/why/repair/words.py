@@ -42,8 +42,8 @@ def _by_word(fields: object) -> dict[int, list[tuple[str, Field]]]:
 _RS2 = 31 << 20
 _CLEARED = 0.02  # how much less likely it is that a size or stride was meant to be 0
 _SAME = 0.01  # how much likelier it is that a field was meant to be as another of its word
-_COUNTS = 0.4  # how much less likely values are exchanged that a count takes
-_LATER = 0.78  # of values taken in turn, that the first should be a later one
+_COUNTS = 0.85  # how much less likely values are exchanged that a count takes
+_LATER = 0.5  # of values taken in turn, that the first should be a later one
 _UNUSED = 0.02  # how much less likely it is that a field matters that is 0 all over the program
 _SPARE = 0.02  # how much likelier an address mode is that is set up and that no word names
 _AGAIN = 1.19  # cost of a word once more behind one of the next lines
