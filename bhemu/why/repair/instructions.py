@@ -112,6 +112,11 @@ def changes(word: int) -> Iterator[tuple[int, str]]:
     if cls is AND:
         yield ZEXT_H.assemble(word >> 7 & 31, word >> 15 & 31), "and with 0xffff"
         yield addi(word >> 7 & 31, word >> 15 & 31, 0), "no mask"
+    yield from _immediates(word, cls)
+
+
+def _immediates(word: int, cls: Any) -> Iterator[tuple[int, str]]:
+    """An instruction with another constant."""
     if issubclass(cls, Shift):
         for amount in dict.fromkeys([*_numbers(word >> 20 & 31, 1), *range(32)]):
             if 0 <= amount < 32 and amount != word >> 20 & 31:

@@ -192,6 +192,19 @@ class Part:
             yield waiting.thresholds(self.code, waits, self.lines)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
+        yield from self._of_values(groups, known)
+        if not judged:
+            return  # what only does not wait any more would pass for a cure
+        for early in (instructions.factors, instructions.conditions):
+            yield chain.from_iterable(early(self.code, core) for core in self.code.words)
+        yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
+        yield from self._of_cores()
+        for tier in self._of_cores():
+            yield (both for edit in tier if (both := self.lines.in_all_cores(edit)))
+        yield insertions.repeats(self.code, groups)
+
+    def _of_values(self, groups: list[list[Site]], known: words.Known) -> Iterator[Iterator[Edit]]:
+        """Edits of what is given away: from tables, as constants, by lines that are alike."""
         yield chain(
             tables.numbers(self.code, self.sites, self.tile),
             tables.edits(self.code, groups, known, self.tile),
@@ -214,15 +227,6 @@ class Part:
             yield chain.from_iterable(
                 kind(self.code, self.sites, self.lines, core) for core in self.code.words
             )
-        if not judged:
-            return  # what only does not wait any more would pass for a cure
-        for early in (instructions.factors, instructions.conditions):
-            yield chain.from_iterable(early(self.code, core) for core in self.code.words)
-        yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
-        yield from self._of_cores()
-        for tier in self._of_cores():
-            yield (both for edit in tier if (both := self.lines.in_all_cores(edit)))
-        yield insertions.repeats(self.code, groups)
 
     def _of_cores(self) -> Iterator[Iterator[Edit]]:
         """Edits of what the cores compute."""
