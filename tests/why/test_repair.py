@@ -28,7 +28,7 @@ from bhemu.why.repair.words import word_changes
 
 ROOT = planted.ROOT
 BUGS = planted.bugs()
-PLANTED = BUGS if os.environ.get("BHEMU_LONG") else BUGS[::8]
+PLANTED = BUGS if os.environ.get("BHEMU_LONG") else BUGS[::20]
 
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name.replace(" ", "-"))
