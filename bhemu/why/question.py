@@ -27,6 +27,7 @@ from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.network import pages, senders
 from bhemu.why.outputs import misplaced, neighbours
 
+_FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
 
 
@@ -63,7 +64,9 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     found += [*unreached(asked, error), *unsent(asked, error), *unreleased(asked, error)]
     found += taken(asked, error)
     if error is None:
-        found += [one for wrong in asked.symptom.wrong for one in _of_output(asked, tile, wrong)]
+        for number, wrong in enumerate(asked.symptom.wrong):
+            seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
+            found += _of_output(asked, seen, wrong)
         found += pages.left_out(asked)
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
@@ -74,7 +77,6 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
-    tile = tile or _with_history(asked, result)
     first, *others = of_output(tile, asked.program, result)
     first = neighbours.named(asked, tile, result, misplaced.named(asked, result, first))
     return [senders.named(asked, result, first), *others]

@@ -32,7 +32,7 @@ def overwritten_arguments(context: Context) -> Iterator[Finding]:
     tile = context.tile
     if tile.machine.observer is None:
         return
-    trials, tried = Trials(context.program, context.end, context.quantum), set[int]()
+    trials, tried = None, set[int]()
     for address in _changed(context, tile):
         change, clock = _last_change(tile, address)
         where = None if change is None else change.where
@@ -42,6 +42,7 @@ def overwritten_arguments(context: Context) -> Iterator[Finding]:
         if where.pc in tried or len(tried) == _MOST or cls is None or not issubclass(cls, Store):
             continue
         tried.add(where.pc)
+        trials = trials or Trials(context.program, context.end, context.quantum)
         if _is_right_without(trials, where.pc):
             yield _finding(tile, change, address, clock)
             return
