@@ -82,7 +82,7 @@ def test_unicorn_is_imported_in_one_place() -> None:
         for p in ROOT.rglob("*.py")
         if any(m.split(".")[0] == "unicorn" for m in imports(p))
     ]
-    assert users == ["riscv/unicorn_engine.py"]
+    assert users == ["riscv/unicorn_core.py"]
 
 
 def test_riscv_does_not_know_the_tensix_units_and_tensix_knows_no_device() -> None:

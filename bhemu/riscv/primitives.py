@@ -3,6 +3,8 @@
 The engine library must be loaded into the process before these compile (see unicorn_engine).
 """
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,20 @@ from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
 from bhemu.memmap import FAR_UNTIL
 from bhemu.tensix.state import OFFSET
 
-REG_X0 = 1  # engine's register numbers, asserted by unicorn_engine
+REG_X0 = 1  # the engine's numbers, asserted by unicorn_core
 REG_PC = 190
+PROT_READ_WRITE, PROT_ALL = 3, 7
+
+
+def _library() -> str:
+    """The path of the engine's library, found without importing its Python side (20 ms)."""
+    found = importlib.util.find_spec("unicorn")
+    if found is None or found.origin is None:
+        raise ImportError("unicorn is not installed")
+    return str(Path(found.origin).parent / "lib" / "libunicorn.so.2")
+
+
+LIBRARY = _library()
 _SCRATCH = np.uint64(OFFSET["scratch"])
 _FAR_UNTIL = np.uint64(FAR_UNTIL)
 

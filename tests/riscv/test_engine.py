@@ -316,15 +316,15 @@ def test_the_self_test_notices_an_engine_that_executes_compressed_code(
     from unicorn import riscv_const
 
     from bhemu.errors import Internal
-    from bhemu.riscv import unicorn_engine
+    from bhemu.riscv import unicorn_core
 
     def plain() -> unicorn.Uc:
         cpu = riscv_const.UC_CPU_RISCV32_SIFIVE_E31
         return unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32, cpu)
 
-    monkeypatch.setattr(unicorn_engine, "_new_core", plain)
+    monkeypatch.setattr(unicorn_core, "_new_core", plain)
     with pytest.raises(Internal, match="compressed"):
-        unicorn_engine.self_test()
+        unicorn_core.self_test()
 
 
 @pytest.mark.skipif(not JIT, reason="nothing is kept in the interpreted mode")
@@ -332,17 +332,17 @@ def test_an_engine_is_inspected_once_and_again_when_its_file_changes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from bhemu.jit import cache
-    from bhemu.riscv import unicorn_engine
+    from bhemu.riscv import unicorn_core
 
     tests = []
     monkeypatch.setattr(cache, "root", lambda: tmp_path)
-    monkeypatch.setattr(unicorn_engine, "self_test", lambda: tests.append(1))
-    inspected = unicorn_engine._inspected.__wrapped__
+    monkeypatch.setattr(unicorn_core, "self_test", lambda: tests.append(1))
+    inspected = unicorn_core._inspected.__wrapped__
     assert inspected() == inspected() != []
     assert len(tests) == 1
     library = tmp_path / "library"
     library.write_bytes(b"another")
-    monkeypatch.setattr(unicorn_engine, "_LIBRARY", str(library))
+    monkeypatch.setattr(unicorn_core.primitives, "LIBRARY", str(library))
     assert inspected() != [] and len(tests) == 2
 
 

@@ -1,0 +1,204 @@
+"""One Unicorn core: made, tested, its hooks and memory; the only importer of unicorn.
+
+Sources: measured behaviour of unicorn 2.1.4, which is pinned; the self-test refuses any other.
+"""
+
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import unicorn
+from unicorn import riscv_const as rc
+
+from bhemu import memmap as mm
+from bhemu.errors import Internal
+from bhemu.jit import cache
+from bhemu.jit.record import PAGE
+from bhemu.jit.subset import JIT
+from bhemu.riscv import callbacks, primitives, register_file
+from bhemu.tensix.state import State
+
+assert (primitives.REG_X0, primitives.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
+assert primitives.PROT_READ_WRITE == unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
+assert primitives.PROT_ALL == unicorn.UC_PROT_ALL
+
+_TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
+_EVERYWHERE = (1, 0)
+
+
+@functools.cache
+def _engine_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(primitives.LIBRARY)
+    pointer = ctypes.c_void_p
+    arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
+    library.uc_mmio_map.argtypes = arguments
+    return library
+
+
+def _handle(uc: Any) -> int:
+    handle = uc._uch
+    return int(getattr(handle, "value", handle))
+
+
+def _new_core() -> Any:
+    """A core without the C extension, so that `.ttinsn` words trap instead of executing.
+
+    The engine ignores writes to misa; it is cleared inside a saved context, before the first
+    instruction is translated.
+    """
+    uc = unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32, rc.UC_CPU_RISCV32_SIFIVE_E31)
+    uc.ctl_set_tcg_buffer_size(_TRANSLATION_BUFFER)
+    misa = uc.reg_read(rc.UC_RISCV_REG_MISA)
+    context = uc.context_save()
+    blob, *rest = context.__getstate__()
+    words = np.frombuffer(blob, "<u4").copy()
+    if (words == misa).sum() != 2:
+        raise Internal("the engine's saved context has changed", hint="install unicorn==2.1.4")
+    words[words == misa] = misa & ~4
+    context.__setstate__((words.tobytes(), *rest))
+    uc.context_restore(context)
+    if uc.reg_read(rc.UC_RISCV_REG_MISA) != misa & ~4:
+        raise Internal("compressed code cannot be switched off", hint="install unicorn==2.1.4")
+    return uc
+
+
+def _fresh_core() -> tuple[Any, int]:
+    """Another core and its handle, for looking into the engine."""
+    uc = _new_core()
+    return uc, _handle(uc)
+
+
+@functools.cache
+def _inspected() -> register_file.Layout:
+    """Where the engine keeps registers, if it passes the self-test.
+
+    Both are found out once for every file of the engine's library.
+    """
+    file = os.stat(primitives.LIBRARY)
+    seen = (
+        primitives.LIBRARY,
+        file.st_size,
+        file.st_mtime_ns,
+        file.st_ctime_ns,
+        unicorn.__version__,
+    )
+    name = f"engine-{hashlib.sha256(repr(seen).encode()).hexdigest()[:20]}"
+    kept = cache.read(name) if JIT else None
+    if kept is not None:
+        return [(place, distance) for place, distance in json.loads(kept)]
+    self_test()
+    layout = register_file.search(_fresh_core)
+    if JIT:
+        cache.write(name, json.dumps(layout).encode())
+    return layout
+
+
+def self_test() -> None:
+    """`addi a0; a pair of c.nop; addi a0; ebreak`: the pair must trap once, a0 must become 2.
+
+    If it did not, `.ttinsn` words would execute as compressed code and results would be silently
+    wrong.
+    """
+    uc = _new_core()
+    uc.mem_map(0, PAGE)
+    words = (0x00150513, 0x00010001, 0x00150513, 0x00100073)
+    uc.mem_write(0, b"".join(word.to_bytes(4, "little") for word in words))
+    traps: list[int] = []
+    uc.hook_add(unicorn.UC_HOOK_INTR, lambda engine, cause, _: traps.append(cause))
+    try:
+        uc.emu_start(0, mm.FAR_UNTIL)
+    except unicorn.UcError as problem:
+        if problem.errno != unicorn.UC_ERR_INSN_INVALID:
+            raise
+    if traps != [2] or uc.reg_read(rc.UC_RISCV_REG_A0) != 2:
+        raise Internal(
+            "the RISC-V engine executes Tensix words as compressed code",
+            hint="install unicorn==2.1.4",
+        )
+
+
+def _attach_native(uc: Any, s: State, addresses: Mapping[str, int]) -> None:
+    library = _engine_library()
+    engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(s.base)
+    for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
+        hook = ctypes.c_size_t()
+        problem = library.uc_hook_add(
+            engine,
+            ctypes.byref(hook),
+            ctypes.c_int(kind),
+            ctypes.c_void_p(addresses[name]),
+            state,
+            *(ctypes.c_uint64(limit) for limit in _EVERYWHERE),
+        )
+        assert problem == 0
+    read, write = addresses["load"], addresses["store"]
+    problem = library.uc_mmio_map(engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, read, state, write, state)
+    assert problem == 0
+
+
+def _attach_interpreted(uc: Any, s: State) -> None:
+    own = weakref.ref(s)  # the binding's own cycles must not keep the record
+
+    def code(engine: Any, address: int, size: int, _: Any) -> None:
+        callbacks.code(engine, address, size, own())
+
+    def trap(engine: Any, cause: int, _: Any) -> None:
+        callbacks.trap(engine, cause, own())
+
+    def read(engine: Any, offset: int, size: int, _: Any) -> int:
+        return int(callbacks.load(engine, offset, size, own()))
+
+    def write(engine: Any, offset: int, size: int, value: int, _: Any) -> None:
+        callbacks.store(engine, offset, size, value, own())
+
+    uc.hook_add(unicorn.UC_HOOK_CODE, code)
+    uc.hook_add(unicorn.UC_HOOK_INTR, trap)
+    uc.mmio_map(mm.DEVICE_BASE, mm.DEVICE_SIZE, read, None, write, None)
+
+
+def made(s: State, core: int, addresses: Mapping[str, int]) -> Any:
+    """A core over the record's L1 and local memory.
+
+    addresses: of the compiled hooks, by their names; none in the interpreted mode.
+    """
+    _inspected()
+    uc = _new_core()
+    # Pages become executable when they are fetched: loads and stores are slower where a page
+    # may hold code.
+    uc.mem_map_ptr(0, mm.L1_SIZE, primitives.PROT_READ_WRITE, s.base)
+    local = s.local[core].ctypes.data
+    uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], primitives.PROT_READ_WRITE, local)
+    if addresses:
+        _attach_native(uc, s, addresses)
+    else:
+        _attach_interpreted(uc, s)
+    return uc
+
+
+def located(uc: Any) -> tuple[int, int]:
+    """(where its registers are, its handle)."""
+    handle = _handle(uc)
+    return register_file.locate(uc, handle, _inspected()), handle
+
+
+def drop(uc: Any, begin: int, end: int) -> None:
+    """Forget what is translated of these addresses."""
+    try:
+        uc.ctl_remove_cache(begin, end)
+    except unicorn.UcError:
+        uc.ctl_flush_tb()
+
+
+def start(uc: Any, pc: int) -> int:
+    """Run until stopped; the engine's error number, 0 = none."""
+    try:
+        uc.emu_start(pc, mm.FAR_UNTIL)
+    except unicorn.UcError as problem:
+        return int(problem.errno)
+    return 0
