@@ -134,7 +134,8 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     """A cure, the `rank`-th from 0, of a run that ended so."""
     told, victim = _victim(seen)
     outputs = sum(one.report is not None for one in seen.results)
-    then = "the run ends" + (f" and all {outputs} outputs are as expected" if outputs else "")
+    right = "its output is" if outputs == 1 else f"all {outputs} outputs are"
+    then = "the run ends" + (f" and {right} as expected" if outputs else "")
     where = Where(file=cure.where.file, line=cure.where.line)
     if cure.edit is not None:
         sources = Sources(search.trials.program, part=cure.part)
@@ -152,7 +153,7 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
         place(where, _instant(search, cure)),
         victim,
         tuple(evidence),
-        cure.text,
+        "make that change there and run the program again",
         percent,
     )
 

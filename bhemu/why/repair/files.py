@@ -227,7 +227,8 @@ class FileEdits:
                 later = _GIVEN * (at + 4 * k in self._waited)
                 beside = _beside(words.tolist(), k)
                 for other, shown, cost in _others(value, self._program, written, beside):
-                    text = f"value {k} of set {at:#x}: {shown} instead of {value:#x}"
+                    now = written or f"{value:#x}"
+                    text = f"value {k} of set {at:#x}: {shown} instead of {now}"
 
                     def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
                         tile.write(address, word.to_bytes(4, "little"))
