@@ -33,8 +33,20 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        self.py_func: Any = function
+        self._made: Callable[[], Any] = lambda: function
         self.options = options
+
+    @classmethod
+    def generated(cls, make: Callable[[], Any], options: dict[str, Any]) -> "Compiled":
+        """One whose text is written by a program, when somebody asks for it first."""
+        new = cls(make, options)
+        new._made = make
+        return new
+
+    @functools.cached_property
+    def py_func(self) -> Any:
+        """The function itself, as Python sees it."""
+        return self._made()
 
     def __call__(self, *arguments: Any) -> Any:
         """Compile for these arguments and run: for unit tests only."""
