@@ -90,7 +90,7 @@ class Breaking(Inspecting):
             raise InputError("usage: watch PLACE [r|w|rw] [if EXPRESSION]")
         point = self._machine.watch(self.core, "".join(args), access)
         self._ask(point.number, self.core, text)
-        self._out(str(point))
+        self._out(point.said("set"))
 
     def do_rwatch(self, args: list[str]) -> None:
         """rwatch PLACE: stop where PLACE is read."""

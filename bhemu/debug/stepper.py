@@ -202,7 +202,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
         elif not whole and stop.reason == "until" and core.state not in ("running", "blocked"):
             self._out(f"{core.name} is {core.state}")
         elif stop.change is not None:
-            self._out(str(stop.change.watchpoint))
+            self._out(stop.change.watchpoint.said("hit"))
             self._out(f"  {stop.change}, clock {stop.clock}")
             self._out(f"  by {stop.change.where}")
         elif stop.reason not in ("step", "breakpoint"):

@@ -94,7 +94,12 @@ class Watchpoint:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        return f"watchpoint {self.number}: {self.text}{_SHOWN[self.access]}"
+        return self.said("")
+
+    def said(self, what: str) -> str:
+        """As str, with what is to be said of it: "set", "hit"."""
+        after = f" {what}" if what else ""
+        return f"watchpoint {self.number}{after}: {self.text}{_SHOWN[self.access]}"
 
 
 @dataclass(frozen=True)

@@ -312,10 +312,10 @@ def test_a_breakpoint_on_a_word_with_a_condition_and_commands(image) -> None:
 def test_ignored_stops_and_read_watchpoints(image) -> None:
     words = [*li(A1, 0x20000), *(lw(A0, A1, 0) for _ in range(3)), PARK]
     bench = Bench(image(*words))
-    assert bench("rwatch 0x20000") == ["watchpoint 1: 0x20000 (reads)"]
+    assert bench("rwatch 0x20000") == ["watchpoint 1 set: 0x20000 (reads)"]
     bench("ignore 1 1")
     shown = bench("continue")
-    assert shown[:2] == ["watchpoint 1: 0x20000 (reads)", shown[1]]
+    assert shown[:2] == ["watchpoint 1 hit: 0x20000 (reads)", shown[1]]
     assert shown[1].startswith("  0x20000: read, 0x0, clock")
     assert bench.pc == START + 4 * (words.index(lw(A0, A1, 0)) + 2)
     assert "  hit 2 times" in bench("info breakpoints")
@@ -346,7 +346,7 @@ def test_going_back_at_the_prompt(image) -> None:
     loop = [*li(A1, place), addi(A0, A0, 1), sw(A0, A1), jal(ZERO, -8)]
     bench = Bench(image(*loop))
     bench.tile.keep_history()
-    assert bench(f"watch {place:#x}") == [f"watchpoint 1: {place:#x}"]
+    assert bench(f"watch {place:#x}") == [f"watchpoint 1 set: {place:#x}"]
     bench("continue; continue")
     lines = bench("continue")
     assert lines[1] == "  0x20000: 0x2 -> 0x3, clock 10"
