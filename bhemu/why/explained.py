@@ -12,7 +12,7 @@ from typing import Any
 from bhemu.riscv.formats import Branch, Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.insn import decode as decode_word
-from bhemu.why import checks
+from bhemu.why import checks, filled
 from bhemu.why.check import Context
 from bhemu.why.checks import repair
 from bhemu.why.failures.end_words import wrong_end
@@ -44,7 +44,7 @@ def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     search: Search | None = context.facts.get("search")
     found = wrong_end(context, found)
     if search is None:
-        return _of_schedule(context, found)
+        return filled.cured(context, _of_schedule(context, found))
     cures = [one for one in checks.likeliest(found) if one.check == "repair"]
     known = {one.text: one for one in search.cures}
     cure = known.get(cures[0].advice) if cures else None

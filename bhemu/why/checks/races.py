@@ -13,7 +13,7 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.failures import end_words
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
-from bhemu.why.ordering import effects
+from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.conflicts import Races
 from bhemu.why.ordering.delays import delay_before, nops_before
@@ -49,6 +49,9 @@ def run(context: Context) -> list[Finding]:
             for one in found
         ]
     found = found or _conflicts(context, units=True)
+    found += first_values.findings(
+        context, [(r.tile, r.plain.looks.late_firsts) for r in recorders]
+    )
     if (
         not found
         and other is not None

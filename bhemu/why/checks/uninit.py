@@ -21,6 +21,7 @@ from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
+from bhemu.why.causes.skipped import branch_past
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, outside_headers, place
@@ -50,6 +51,7 @@ def run(context: Context) -> list[Finding]:
             len(found) < _SEEN and not context.late and (one := _deciding(trials, fill)) is not None
         ):
             found.append(_finding(context, trials, one, fill))
+            context.facts.setdefault("unwritten", fill)
             fill = _without(trials, fill, int(one.at[0]))
         if found:
             break
@@ -185,6 +187,9 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
             wrong = "unwritten behind stores" if aligned else "unwritten beside stores"
             if aligned and not context.is_chip:
                 who = place(_loop_of(context, near[0]), near[1])
+        if past := branch_past(context, near[0], int(fill.at[0]) % STRIDE - OFFSET["l1"]):
+            evidence.append(f"a branch leads past that store: {past}")
+            who = place(outside_headers(past), near[1])
     if read is not None and (by := _adds(context, read)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
         who, victim = place(by.where, None, tile), place(read.where, read.clock, tile)

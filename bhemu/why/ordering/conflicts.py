@@ -267,6 +267,7 @@ class Races:
         states = self.tile.state.core_state
         for c in np.flatnonzero((states != RESET) & (self._states == RESET)):
             self.order.start(agent, int(c))
+            self.looks.firsts.started(int(c), agent, int(self.order.clocks[agent, agent]))
         self._states[:] = states
 
     def _pcbuf(self, step: Instruction, agent: int, access: Access) -> None:
@@ -311,6 +312,7 @@ class Races:
     def _acquire_l1(self, core: int, look: Look) -> None:
         """What wrote the value that a poll needed is before the core that has read it."""
         last = self._shadow.events[int(self._shadow.written[look.word : look.word + 4].max())]
+        self.looks.firsts.looked(core, look, self.order.clocks[core])
         least = self.looks.least(look, last, self.order.clocks[core])
         if least is last:
             self._acquire_all(core, look.word)

@@ -14,6 +14,7 @@ from bhemu.riscv.formats import Atomic, Load
 from bhemu.riscv.isa import decode
 from bhemu.why.network.flag_words import Look
 from bhemu.why.ordering.accesses import Event
+from bhemu.why.ordering.first_values import FirstLook, FirstLooks
 from bhemu.why.ordering.vector_clocks import Clock
 from bhemu.why.walk import Access, Instruction, Step
 
@@ -26,6 +27,7 @@ class Polls:
         self._first = l1[:L1_SIZE].view("<u4").copy()
         self._values: dict[int, list[tuple[int, Event]]] = {}
         self._looks: dict[int, Look] = {}  # by core
+        self.firsts = FirstLooks()
         self.stores: list[tuple[int, int, Instruction]] = []  # all to L1: word, clock, which
 
     def poll_for(self, event: Event, other: Event) -> Step | None:
@@ -70,6 +72,11 @@ class Polls:
         if not goes:
             look.behind.clear()
         return look
+
+    @property
+    def late_firsts(self) -> list[tuple[Event, FirstLook]]:
+        """Stores of a first value that come too late."""
+        return self.firsts.late(self._values)
 
     def least(self, look: Look, last: Event | None, seen: Clock) -> Event | None:
         """Of the stores since the last that the reader knows the first that ends the poll so.

@@ -10,7 +10,7 @@ from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
 from bhemu.riscv.asm import EBREAK
 from bhemu.tile import Tile
-from bhemu.why.repair.bench import bench_of
+from bhemu.why.repair.bench import Ground, bench_of
 from bhemu.why.repair.looks import Looks
 from bhemu.why.work import Work, executed
 
@@ -26,11 +26,17 @@ class Trials:
     """
 
     def __init__(
-        self, program: Program, clock: int, quantum: int = QUANTUM, work: Work | None = None
+        self,
+        program: Program,
+        clock: int,
+        quantum: int = QUANTUM,
+        work: Work | None = None,
+        ground: Ground = None,
     ) -> None:
         self.program, self._clock, self._quantum = program, clock, quantum
+        self._ground = ground
         self.work = work or Work()
-        self.bench = bench_of(program, quantum)
+        self.bench = bench_of(program, quantum, ground)
         self._limit = max(_LEAST, _TIMES * (clock - self.bench.first_clock))
         self._tiles = [tile for part in self.bench.parts for tile in part]
         self._before = self._acts()
@@ -50,7 +56,7 @@ class Trials:
     def of(self, program: Program) -> "Trials":
         """The same for another program."""
         self.work.done += _LAUNCH * len(self._tiles)
-        other = Trials(program, self._clock, self._quantum, self.work)
+        other = Trials(program, self._clock, self._quantum, self.work, self._ground)
         other.forbidden = self.forbidden
         return other
 

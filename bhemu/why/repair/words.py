@@ -51,6 +51,9 @@ _EXCHANGED = 0.04  # how far away it is that two operands were meant the other w
 _MADE = 0.75  # another instruction is rather chosen where the word is made
 _FAR = 0.015  # of numbers without fields, others are tried in a few bits only
 _TWO = 0.06  # how far away two fields are that belong together
+_UPPER, _SPECIAL = (0, 8), 0x7F80  # modes that load the upper half of an LReg; infinity or NaN
+_USUAL = (0x3F80, 0x0000, 0x3F00, 0x4000, 0xBF80)  # 1, 0, 0.5, 2, -1
+_NO_NUMBER = -0.1  # how much likelier it is that another number was meant than another operand
 _DST_FORMAT = "ALU_FORMAT_SPEC_REG2_Dstacc", "ALU_ACC_CTRL_Fp32_enabled"
 _CONFIG = _by_word(config_fields)
 _THREAD = _by_word(thread_fields)
@@ -126,6 +129,7 @@ def word_changes(word: int, known: Known) -> Iterator[Change]:
             text = f"{cls.name} {field.name}={other:#x} instead of {now:#x}"
             fewer = _FIRST if (cls.name, field.name) == _FIRST_VALUE and other < now else 0.0
             yield field.put(word, other), text, far + more - fewer - _SPARE * (other in spare)
+    yield from _finite(cls, word)
     for one, two in combinations(cls.fields, 2):
         a, b = one.get(word), two.get(word)
         if a != b and max(a, b) < 1 << min(one.width, two.width) and min(one.width, two.width) > 2:
@@ -133,6 +137,17 @@ def word_changes(word: int, known: Known) -> Iterator[Change]:
             yield two.put(one.put(word, b), a), text, _EXCHANGED
     for other in sisters(cls, word):
         yield other, f"{disassemble(other)} instead of {disassemble(word)}", 0.0
+
+
+def _finite(cls: type[Instruction], word: int) -> Iterator[Change]:
+    """Usual numbers instead of an infinity or NaN that SFPLOADI loads: nobody means that."""
+    if cls.name != "SFPLOADI":
+        return
+    values = cls.operands(word)
+    if values["instr_mod0"] in _UPPER and values["imm16"] & _SPECIAL == _SPECIAL:
+        for half in _USUAL:
+            text = f"SFPLOADI imm16={half:#x} instead of {values['imm16']:#x}, which is no number"
+            yield word & ~0xFFFF | half, text, _NO_NUMBER
 
 
 def _stored(address: int, value: int, known: Known) -> Iterator[Change]:
