@@ -23,6 +23,7 @@ from bhemu.why.repair.search import WORK, Cure, Search
 
 _CONFLICTS = ("races", "barriers", "transfers")
 _TWO_SIDED = ("races", "slots")  # say that two lines do not fit, and blame one of them
+_PAGE = 4096  # bytes of the largest tile
 _LIKELY = 1.1  # cost of a cure of another schedule, or that says who of two is wrong
 
 
@@ -42,7 +43,7 @@ class _Cured(Context):
 def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     """The findings; behind a cure the conflicts that it explains."""
     search: Search | None = context.facts.get("search")
-    found = wrong_end(context, found)
+    found = _of_narrow_pages(context, wrong_end(context, found))
     if search is None:
         return filled.cured(context, _of_schedule(context, found))
     cures = [one for one in checks.likeliest(found) if one.check == "repair"]
@@ -53,6 +54,29 @@ def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     if not _is_value(search, cure):
         return _of_other_sides(cure, cures, found)
     return _of_other_sides(cure, cures, _behind(context, search, cure, cures[0], found))
+
+
+def _of_narrow_pages(context: Context, found: list[Finding]) -> list[Finding]:
+    """The findings; what is unwritten in a page behind who packs it in too narrow a format."""
+    pages = context.facts.get("narrow", [])
+    left = {
+        text
+        for text, xy, at in context.facts.get("left", [])
+        if any(xy == tile and 0 <= at - first < _PAGE for tile, first in pages)
+    }
+    most = max((one.likelihood for one in found if one.text in left), default=0)
+    if not most:
+        return found
+    return [
+        replace(one, likelihood=most + 1) if one.check == "formats" and _packs(one) else one
+        for one in found
+    ]
+
+
+def _packs(found: Finding) -> bool:
+    word = found.victim.get("word")
+    cls = decode_word(word) if isinstance(word, int) else None
+    return cls is not None and cls.name == "PACR"
 
 
 def _of_other_sides(cure: Cure, cures: list[Finding], found: list[Finding]) -> list[Finding]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from bhemu import memmap as mm
@@ -22,6 +23,7 @@ from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Instruction
 
+_MOVERS, _TWO = ("brisc", "ncrisc"), 2
 _TILES = 2  # of those with the same code and arguments are looked at
 _AT_ONCE = 16  # of those with the same code
 _INTERFACES, _INTERFACE = "cb_interface", 32  # the table of buffers of a core, bytes of an entry
@@ -105,14 +107,44 @@ class _Look:
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
             buffer = self.buffers.get(event.high)
-            for wrong in () if buffer is None else buffer.counted(event):
+            for wrong in () if buffer is None else self._counted(buffer, event):
                 assert buffer is not None
                 yield buffer, wrong
             return
         elsewhere = any(low <= event.low < high for low, high in self._ranges)
         for buffer in self.buffers.values():
             for wrong in buffer.accessed(event, elsewhere=elsewhere):
-                yield buffer, wrong
+                if not self._strangers.keys() & {(buffer.spec.index, kind) for kind in COUNTS}:
+                    yield buffer, wrong
+
+    def _counted(self, buffer: Buffer, event: Event) -> Iterator[Wrong]:
+        """What is wrong with a change of a count: that of a core which has another buffer."""
+        stranger = self._strangers.get((buffer.spec.index, event.kind))
+        found = list(buffer.counted(event))
+        if stranger is None:
+            yield from found
+        elif stranger == event.who:
+            others = " and ".join(sorted(buffer.owners[event.kind] - {stranger}))
+            does = "announces pages of" if event.kind == "received" else "gives back pages of"
+            text = f"{stranger} {does} buffer {buffer.spec.index}, as {others} does"
+            yield Wrong(event, text, "open the buffer here whose pages nobody counts")
+
+    @cached_property
+    def _strangers(self) -> dict[tuple[int, str], str]:
+        """By buffer and count which of two cores that count there has another buffer.
+
+        Pages go from a core that moves data to one that computes, or back: who counts at the same
+        side as its partner is wrong, where another buffer has nobody who counts there.
+        """
+        found: dict[tuple[int, str], str] = {}
+        for index, buffer in self.buffers.items():
+            for kind, other in (COUNTS, COUNTS[::-1]):
+                both, partners = (buffer.owners.get(one, set()) for one in (kind, other))
+                alike = [one for one in both if {_moves(one)} == {_moves(p) for p in partners}]
+                lonely = any(kind not in one.owners for one in self.buffers.values())
+                if len(both) == _TWO and len(alike) == 1 and lonely:
+                    found[index, kind] = alike[0]
+        return found
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used again and again, or waited for, and never counted."""
@@ -200,6 +232,8 @@ class _Look:
 
     def _is_wrong_buffer(self, buffer: Buffer, event: Event) -> bool:
         """It counts pages as another core does, and those of another buffer nobody counts."""
+        if self._strangers.get((buffer.spec.index, event.kind)) == event.who:
+            return True
         first = buffer.counters.get(event.kind)
         counted = [one for one in self.buffers.values() if event.kind in one.owners]
         return first is not None and first.who != event.who and len(counted) < len(self.buffers)
@@ -234,6 +268,11 @@ class _Look:
 
     def _where(self, event: Event) -> Where:
         return self._lines.where(event.core, event.pc)
+
+
+def _moves(core: str) -> bool:
+    """Whether a core moves data, and does not compute."""
+    return core in _MOVERS
 
 
 def _overlaps(context: Context) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from bhemu.machine.operands import transfer_of
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
+from bhemu.program.codecs import FORMATS
 from bhemu.program.specs import OutputSpec
 from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
@@ -72,6 +73,7 @@ class Operands:
         self._history, self._end = context.tile if keeps else None, context.end
         self._right: set[tuple[int, str]] = set()  # words that have read a tensor from its begin
         self.found: dict[object, Finding] = {}
+        self.narrow: list[tuple[tuple[int, int], int]] = []  # pages that PACR fills in part alone
 
     def walk(self) -> Walk:
         """Every word; on a chip with what its cores ask of the NoC."""
@@ -113,6 +115,8 @@ class Operands:
             text += f" {how} {_title(one)} in DRAM, which is {one.dtype}"
             advice = f"set the format to {one.dtype}, or dtype in PROGRAM.toml to {use.fmt}"
             self._tell(use.step, use.name, "format", text, advice, use.setter)
+            if not read and _bits(use.fmt) < _bits(one.dtype):
+                self.narrow.append((self._tile.xy, use.first))
 
     def _follow(self, step: Word, name: str) -> None:
         """Notes GPRs, and Config words that are made from them."""
@@ -257,6 +261,11 @@ def _fits(dtype: str, fmt: str) -> bool:
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
 
 
+def _bits(fmt: str) -> int:
+    """Bits of a datum; 0 where the name stands for several formats."""
+    return FORMATS[fmt].bits if fmt in FORMATS else 0
+
+
 def _is_of_rows(spec: Any) -> bool:
     """Whether rows lie otherwise in L1 than faces: those of 16 numbers are faces."""
     return bool(spec.layout == "rows" and spec.shape[-1] != _COLUMNS)
@@ -287,6 +296,7 @@ def _run(context: Context) -> Sequence[Finding]:
         moved = Moved(context.program, machine, [look.tile for look in looks])
         for look in looks:
             look.compare(moved)
+        context.facts["narrow"] = [page for look in looks for page in look.narrow]
     return merged(look.found.values() for look in looks)
 
 

@@ -11,7 +11,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.failures import end_words
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
@@ -49,6 +49,7 @@ def run(context: Context) -> list[Finding]:
             for one in found
         ]
     found = found or _conflicts(context, units=True)
+    found += merged([r.templates.findings() for r in recorders])
     found += first_values.findings(
         context, [(r.tile, r.plain.looks.late_firsts) for r in recorders]
     )

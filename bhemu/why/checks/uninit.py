@@ -52,6 +52,10 @@ def run(context: Context) -> list[Finding]:
         ):
             found.append(_finding(context, trials, one, fill))
             context.facts.setdefault("unwritten", fill)
+            number, at = divmod(int(one.at[0]), STRIDE)
+            if number < len(trials.tiles):
+                left = trials.tiles[number].xy, at - OFFSET["l1"]
+                context.facts.setdefault("left", []).append((found[-1].text, *left))
             fill = _without(trials, fill, int(one.at[0]))
         if found:
             break

@@ -18,6 +18,7 @@ from bhemu.why.network.unanswered import Unanswered
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.conflicts import Races
 from bhemu.why.ordering.effects import Range
+from bhemu.why.ordering.templates import Templates
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk, Word
 
 _CHIPS = 150_000  # steps of a tile of a chip
@@ -36,6 +37,7 @@ class Recorder:
         self._counters: set[int] = set()  # words that somebody may count in, and has not so far
         self.plain = Races(tile, self.polled, self._counters, units=False)
         self.units = Races(tile, self.polled, self._counters, units=True)
+        self.templates = Templates(tile, self.plain.order)
         self.unanswered = Unanswered(tile)
         self.ended = False  # the walk has come to the program's end
         self.steps: Walk
@@ -79,6 +81,7 @@ class Recorder:
                 self._stored.add(access.address & ~3)
         for races in (self.plain, self.units):
             races.instruction(step, access, found)
+        self.templates.instruction(step, access)
         self._cfg[:] = self.tile.state.cfg
 
     def _before(self, step: Word) -> effects.Before | None:

@@ -1,0 +1,84 @@
+"""Who changes a MOP template too early, which of two consumers is wrong, who packs too narrowly."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from corpus import Line, check_bug, folder, store
+
+import bhemu.tensix.units  # noqa: F401  (declares the instructions)
+from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE
+from bhemu.riscv.asm import T0, T1, ZERO, li, lw, sw, tt
+from bhemu.tensix.insn import assemble
+from bhemu.why import explained
+from bhemu.why.checks.buffers import _Look
+from bhemu.why.findings import Finding
+
+OUT, NOP = 0x20200, 0x02000000
+TEMPLATE: list[Line] = [store(MOP_CFG_BASE + 4 * n, v) for n, v in enumerate((1, 1, *[NOP] * 7))]
+WAITS = {"mop_sync": 8, "TTSync": 4, "neither": 0x20}  # offsets; the last is a semaphore
+
+
+def programmed(path: Path, offset: int, value: int) -> Path:
+    """T1 pushes a MOP, reads something of its PCBuf, and stores a word of its template again."""
+    at = PC_BUF_BASE + offset
+    ask = [*li(T0, at), *([sw(ZERO, T0)] if offset < 0x20 else []), lw(T1, T0), 0x00637033]
+    again = store(MOP_CFG_BASE + 4, value)
+    kernel = [*TEMPLATE, tt("MOP", mop_type=1), ask, again, store(OUT, 1)]
+    return folder(path, {"trisc1": kernel}, outputs={OUT: [1]})
+
+
+@pytest.mark.parametrize("wait", ["mop_sync", "TTSync"])
+def test_a_template_that_changes_behind_a_mop(wait: str, tmp_path: Path) -> None:
+    bad = programmed(tmp_path / "bad", WAITS["neither"], 2)
+    twin = programmed(tmp_path / "twin", WAITS[wait], 2)
+    check_bug(bad, twin, "races", "trisc1", len(TEMPLATE) + 3)
+
+
+def test_the_same_value_once_more_changes_nothing(tmp_path: Path) -> None:
+    same = programmed(tmp_path / "same", WAITS["neither"], 1)
+    check_bug(programmed(tmp_path / "bad", WAITS["neither"], 3), same, "races", "trisc1", 12)
+
+
+def strangers(**owners: dict[str, set[str]]) -> dict[tuple[int, str], str]:
+    """What is said of buffers, by who counts at each."""
+    look: Any = _Look.__new__(_Look)
+    look.buffers = {n: SimpleNamespace(owners=one) for n, one in enumerate(owners.values())}
+    return dict(look._strangers)
+
+
+def test_of_two_consumers_the_one_like_the_producer_is_wrong() -> None:
+    """Where another buffer has none."""
+    shared = {"received": {"ncrisc"}, "acked": {"brisc", "trisc0"}}
+    lonely, full = {"received": {"trisc2"}}, {"received": {"trisc2"}, "acked": {"brisc"}}
+    assert strangers(x=shared, y=lonely) == {(0, "acked"): "brisc"}
+    assert strangers(x=shared, y=full) == {}
+    both = {"received": {"ncrisc"}, "acked": {"trisc1", "trisc0"}}
+    assert strangers(x=both, y=lonely) == {}
+
+
+def test_of_two_producers_the_one_like_the_consumer_is_wrong() -> None:
+    shared = {"received": {"ncrisc", "trisc2"}, "acked": {"trisc0"}}
+    assert strangers(x=shared, y={}) == {(0, "received"): "trisc2"}
+    assert strangers(x={"received": {"ncrisc"}, "acked": {"trisc0"}}, y={}) == {}
+
+
+def ordered(page: int) -> list[str]:
+    """The checks of findings, the likeliest first: 0x38880 is unwritten, a page is packed."""
+    pacr = {"word": assemble("PACR")}
+    found = [
+        Finding("uninit", "error", "left", {}, {}, (), "", 87),
+        Finding("formats", "warning", "packs", {}, pacr, (), "", 80),
+        Finding("formats", "warning", "reads", {}, {"word": assemble("UNPACR")}, (), "", 79),
+    ]
+    facts = {"narrow": [((1, 2), page)], "left": [("left", (1, 2), 0x38880)]}
+    context: Any = SimpleNamespace(facts=facts)
+    ranked = explained._of_narrow_pages(context, found)
+    return [one.text for one in sorted(ranked, key=lambda one: -one.likelihood)]
+
+
+def test_who_packs_too_narrowly_explains_what_is_unwritten_of_that_page() -> None:
+    assert ordered(0x38080) == ["packs", "left", "reads"]
+    assert ordered(0x39080) == ["left", "packs", "reads"]
+    assert ordered(0x36080) == ["left", "packs", "reads"]
