@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from bhemu import limits
@@ -24,6 +25,7 @@ _FIXED = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16}  # DW_FORM_data1 .. data
 _STRING, _BLOCK, _UDATA, _STRP, _LINE_STRP = 0x08, 0x09, 0x0F, 0x0E, 0x1F
 _ELFCOMPRESS_ZLIB = 1
 _ADDRESSES = 0xFFFF_FFFF
+_ASSEMBLER, _WORD = (".S", ".s"), 4  # files, bytes of an instruction
 
 
 class Row(NamedTuple):
@@ -120,7 +122,27 @@ def rows(data: bytes, table: list[Section]) -> list[Row] | None:
     """
     budget = _Budget()
     found = _units(data, table, budget)
-    return None if found is None else sorted(row for one in found for row in _run(*one, budget))
+    if found is None:
+        return None
+    return list(_words_of_assembler(sorted(row for one in found for row in _run(*one, budget))))
+
+
+def _words_of_assembler(rows: list[Row]) -> Iterator[Row]:
+    """The rows; of an assembler's `.word`, for which it writes none, a row of its own each.
+
+    Such words seem to be of the instruction before them. Where there are as many of them as lines
+    up to the next instruction, each is of one of these lines.
+    """
+    for row, behind in pairwise((*rows, None)):
+        assert row is not None
+        more = (row.hi - row.lo) // _WORD - 1
+        between = 0 if behind is None or behind.file != row.file else behind.line - row.line - 1
+        if not row.file.endswith(_ASSEMBLER) or not 0 < more == between:
+            yield row
+            continue
+        for n in range(more + 1):
+            low = row.lo + _WORD * n
+            yield Row(low, row.hi if n == more else low + _WORD, row.file, row.line + n)
 
 
 def files(data: bytes, table: list[Section]) -> frozenset[File]:

@@ -8,12 +8,18 @@ import pytest
 from corpus import Line, check_bug, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE
+from bhemu.errors import Where
+from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
+from bhemu.program.lines import Row, _words_of_assembler
 from bhemu.riscv.asm import T0, T1, ZERO, li, lw, sw, tt
+from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
 from bhemu.tensix.insn import assemble
 from bhemu.why import explained
 from bhemu.why.checks.buffers import _Look
 from bhemu.why.findings import Finding
+from bhemu.why.repair.edits import Edit
+from bhemu.why.repair.owners import unset
+from bhemu.why.repair.sites import Site
 
 OUT, NOP = 0x20200, 0x02000000
 TEMPLATE: list[Line] = [store(MOP_CFG_BASE + 4 * n, v) for n, v in enumerate((1, 1, *[NOP] * 7))]
@@ -82,3 +88,54 @@ def test_who_packs_too_narrowly_explains_what_is_unwritten_of_that_page() -> Non
     assert ordered(0x38080) == ["packs", "left", "reads"]
     assert ordered(0x39080) == ["left", "packs", "reads"]
     assert ordered(0x36080) == ["left", "packs", "reads"]
+
+
+RELU, RELU_ON = STACC_RELU_ApplyRelu.word, 1 << STACC_RELU_ApplyRelu.shift
+
+
+def settings(core: int, *words: int) -> list[Site]:
+    """A store to each of these Config words, at an instruction each."""
+    return [
+        Site(core, 0x1000 * core + 4 * n, TENSIX_CFG_BASE + 4 * word, n, [RELU_ON], count=1)
+        for n, word in enumerate(words)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("core", "packer", "text", "named"),
+    [
+        (0, (18, 13, 12, 24, 28), "= 0x0 instead of 0x1", 0x3008),  # the nearest word
+        (0, (18, 13, RELU, 24, 28), "= 0x0 instead of 0x1", None),  # T2 sets it itself
+        (0, (18, 13), "= 0x0 instead of 0x1", None),  # T2 does not set the unit up
+        (0, (18, 13, 12, 24, 28), "= 0x1 instead of 0x3", None),  # not just left on
+        (3, (18, 13, 12, 24, 28), "= 0x0 instead of 0x1", None),  # T2's own
+    ],
+)
+def test_who_sets_the_rest_of_a_unit_is_to_put_a_field_back(
+    core: int, packer: tuple[int, ...], text: str, named: int | None
+) -> None:
+    left = Site(core, 0x100, TENSIX_CFG_BASE + 4 * RELU, 1, [RELU_ON], count=1)
+    edit = Edit(core, ((0x100, (0x13,)),), f"STACC_RELU_ApplyRelu {text}", 1.0)
+    lines: Any = SimpleNamespace(where=lambda owner, pc: Where(core=f"{owner}", pc=pc))
+    found = unset([left, *settings(3, *packer)], edit, lines)
+    assert (None if found is None else found.pc) == named
+
+
+def table(*rows: tuple[int, int, str, int]) -> list[tuple[int, int, str, int]]:
+    return [tuple(one) for one in _words_of_assembler([Row(*one) for one in rows])]
+
+
+def test_words_of_an_assembler_have_lines_of_their_own() -> None:
+    """Where there are as many as lines up to the next instruction."""
+    last = (0x110, 0x114, "a.S", 24)
+    assert table((0x100, 0x110, "a.S", 20), last) == [
+        (0x100, 0x104, "a.S", 20), (0x104, 0x108, "a.S", 21), (0x108, 0x10C, "a.S", 22),
+        (0x10C, 0x110, "a.S", 23), last,
+    ]  # fmt: skip
+    for rows in (
+        [(0x100, 0x110, "a.S", 19), last],  # a line without a word, which one is unknown
+        [(0x100, 0x110, "a.c", 20), (0x110, 0x114, "a.c", 24)],  # compilers give each its row
+        [(0x100, 0x110, "a.S", 20), (0x110, 0x114, "b.S", 24)],
+        [(0x100, 0x104, "a.S", 20), (0x104, 0x114, "a.S", 21)],
+    ):
+        assert table(*rows) == rows

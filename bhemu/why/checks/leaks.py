@@ -8,6 +8,7 @@ from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError
 from bhemu.machine.watching import spans
 from bhemu.memmap import L1_SIZE
+from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
@@ -24,6 +25,7 @@ from bhemu.why.causes.perturb import (
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
+from bhemu.why.walk import Walk, Word, where
 
 _SEEN = 3  # findings of a run
 _KEPT = (
@@ -35,6 +37,7 @@ _KEPT = (
     *("sem", "sem_max", "mutex", "stream", "mailbox", "mailbox_read", "mailbox_write"),
 )
 """What no reset of a core clears; of streams what is left when firmware has put counters back."""
+_OPEN = "pack_open"
 _MAIL = ("mailbox_write", "mailbox_read", "mailbox")
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 
@@ -127,7 +130,7 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
     end = "an output changes"
     if changed.error is not None:
         end = f"it ends so: {str(changed.error).splitlines()[0]}"
-    writer = _last_writer(context, tile, name)
+    writer = _last_pack(context, tile) if member == _OPEN else _last_writer(context, tile, name)
     shown = trials.name(int(fill.at[0]))
     text = f"a launch leaves {value:#x} in {shown}{field_names(at)}, which the next one uses"
     text += f" at {read.where}" if read else ""
@@ -142,6 +145,31 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
         f"set {name} before it is used, or put it back at the end",
         likely("leak, output wrong" if context.symptom.wrong else "leak"),
     )
+
+
+class _Packs:
+    """The last PACR of a tile."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.last: Word | None = None
+
+    def walk(self) -> Walk:
+        """Every word."""
+        return Walk(self.tile, before=self._before)
+
+    def _before(self, step: Word) -> None:
+        cls = decode(step.word)
+        if cls is not None and cls.name == "PACR":
+            self.last = step
+
+
+def _last_pack(context: Context, tile: Tile) -> dict[str, object]:
+    """The PACR that should have ended the tile which a launch leaves open."""
+    _, looks = context.walked(_Packs)
+    look = next(one for one in looks if one.tile.xy == tile.xy)
+    last = look.last
+    return {} if last is None else place(where(look.tile, last), last.clock, look.tile)
 
 
 def _last_writer(context: Context, tile: Tile, name: str) -> dict[str, object]:

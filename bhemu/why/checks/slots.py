@@ -41,6 +41,8 @@ class _Thread:
     last: int = 0  # the word recorded last, until another one is pushed
     count: int = 0  # words of the recording
     behind: Instruction | None = None  # who pushed a word like those recorded behind them
+    newest: Instruction | None = None  # who pushed the word recorded last
+    whole: bool = False  # what has recorded has ended: the next word is of another function
 
 
 class Slots:
@@ -101,15 +103,30 @@ class Slots:
             if thread.slots.get(thread.at) not in (None, thread.recording):
                 thread.under[thread.at] = thread.slots[thread.at]
             assert thread.recording is not None
-            thread.slots[thread.at] = thread.recording
+            thread.slots[thread.at], thread.newest = thread.recording, step
             thread.at, thread.left, thread.last = (thread.at + 1) % _SLOTS, thread.left - 1, word
             return
         elif opcode == REPLAY:
+            self._over(thread, step)
             self._replay(t, word, step)
         else:
+            self._over(thread, step)
             self._gpr(t, word, step)
             self._behind(t, word, step)
         thread.last = 0
+
+    def _over(self, thread: _Thread, step: Instruction) -> None:
+        """The first word behind a recording: whether the function that has recorded goes on."""
+        newest, begun = thread.newest, thread.recording
+        thread.newest = None
+        if newest is not None and begun is not None:
+            frames = [self._frame(one) for one in (begun, newest, step)]
+            thread.whole = frames[0] == frames[1] != frames[2]
+
+    def _frame(self, step: Instruction) -> tuple[object, ...]:
+        """The function of an instruction and where it was inlined."""
+        at = where(self._tile, step)
+        return at.function, at.inlined
 
     def _behind(self, t: int, word: int, step: Instruction) -> None:
         """No word like those of a recording may follow it: it would not be recorded."""
@@ -169,6 +186,10 @@ class Slots:
         )
         if missing and near is not None:
             shown = ", ".join(map(str, missing[:4]))
+            if thread.whole:
+                told = f"plays more replay slots than are recorded: slot {shown} of T{t} never was"
+                self._report(step, near, told, "play what is recorded: as many words")
+                return
             self._report(
                 near,
                 step,

@@ -31,6 +31,7 @@ from bhemu.why.repair import (
     insertions,
     instructions,
     lines,
+    owners,
     registers,
     sections,
     sequences,
@@ -350,6 +351,9 @@ class Search:
         if (own := part.own_settings(edit, where)) is not None:
             text = f"{edit.text}: is to be set behind what {where.function} sets"
             self.cures.append(Cure(own, text, cost - _DEFAULT, edit, part.number))
+        if (owner := owners.unset(part.sites, edit, part.lines)) is not None:
+            text = f"{edit.text}: is to be set beside this, whoever has left it so"
+            self.cures.append(Cure(owner, text, cost + _DEFAULT, edit, part.number))
         return cost
 
     def config_store(self, cure: Cure) -> tuple[int, int] | None:
