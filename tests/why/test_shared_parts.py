@@ -19,7 +19,8 @@ from bhemu.why.checks.buffers import _Look
 from bhemu.why.findings import Finding
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.owners import unset
-from bhemu.why.repair.sites import Site
+from bhemu.why.repair.places import Lines
+from bhemu.why.repair.sites import Code, Site
 
 OUT, NOP = 0x20200, 0x02000000
 TEMPLATE: list[Line] = [store(MOP_CFG_BASE + 4 * n, v) for n, v in enumerate((1, 1, *[NOP] * 7))]
@@ -139,3 +140,44 @@ def test_words_of_an_assembler_have_lines_of_their_own() -> None:
         [(0x100, 0x104, "a.S", 20), (0x104, 0x114, "a.S", 21)],
     ):
         assert table(*rows) == rows
+
+
+@pytest.mark.parametrize("other", [0x22, 0x23])
+def test_a_loop_of_a_header_is_changed_in_all_cores_that_have_it(
+    other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where all instructions that change are there as well, as far apart."""
+    code = Code({1: {0x100: 0x11, 0x108: 0x22}, 2: {0x500: 0x11, 0x508: other}})
+    lines: Any = Lines.__new__(Lines)
+    lines._code = code
+    monkeypatch.setattr(Lines, "_copies", lambda *_: [0x500])
+    edit = Edit(1, ((0x100, (0x13,)), (0x108, (0x13, 0x22))), "begin this loop earlier", 1.5)
+    found = lines.in_all_cores(edit)
+    if other == code.words[1][0x108]:
+        assert found.code == (*edit.code, (0x500, (0x13,)), (0x508, (0x13, 0x22)))
+        assert found.common
+        assert found.cost > edit.cost
+    else:
+        assert found is None
+
+
+SYNC = [*li(T0, PC_BUF_BASE + 4), sw(ZERO, T0), lw(T1, T0), 0x00637033]
+PACKER: list[Line] = [
+    [w for k, v in {1: 5 << 25, 2: 0, 12: 0x200000, 13: 0x8000200, 24: 0xFFFF, 28: 0x1000,
+                    69: 0x2FFF, 70: 0x551, 71: 0, 180: 0}.items()
+     for w in store(TENSIX_CFG_BASE + 4 * k, v)],
+    [tt("ZEROACC", clear_mode=3), tt("STALLWAIT", wait_res=0x10, stall_res=1 << 8),
+     tt("SETRWC", bit_mask=0xF), tt("SFPLOADI", imm16=0x3F80, lreg_ind=1),
+     tt("SFPSTORE", lreg_ind=1), tt("SFPSTORE", lreg_ind=1, dest_reg_addr=2), *SYNC, tt("SETADCXX", cnt_set_mask=4, x_end2=15)],
+]  # fmt: skip
+
+
+def packed(path: Path, last: int) -> Path:
+    """T2 packs twice and ends the tile with the second PACR, in line 9, or leaves it open."""
+    twice = [tt("PACR", last=0), *[tt("NOP")] * 5, tt("PACR", last=last), SYNC]
+    return folder(path, {"trisc2": [*PACKER, *twice]}, outputs={0x30000: 8})
+
+
+def test_the_pack_that_leaves_a_tile_open_is_named(tmp_path: Path) -> None:
+    """And not the first one of the next launch, which goes on behind it."""
+    check_bug(packed(tmp_path / "bad", 0), packed(tmp_path / "twin", 1), "leaks", "trisc2", 9)

@@ -53,13 +53,26 @@ class Lines:
         return frozenset(file for file, cores in users.items() if len(cores) > 1)
 
     def in_all_cores(self, edit: Edit) -> Edit | None:
-        """The same change in each core whose code has that line of a header; None: in one only."""
+        """The same change in each core whose code has that line of a header; None: in one only.
+
+        Of several instructions, as those of a loop, where all of them are as far apart there.
+        """
         places = self._copies(edit.core, edit.at)
-        if not places or len(edit.code) > 1 or min(places) < edit.at:
+        if len(edit.code) > 1:
+            places = [at for at in places if self._is_alike(edit, at - edit.at)]
+        if not places or min(places) < edit.at:
             return None
-        ((_, instead),) = edit.code
-        code = (*edit.code, *((pc, instead) for pc in places))
-        return replace(edit, code=code, cost=edit.cost + _SHARED, common=True)
+        moved = ((pc + at - edit.at, instead) for at in places for pc, instead in edit.code)
+        return replace(edit, code=(*edit.code, *moved), cost=edit.cost + _SHARED, common=True)
+
+    def _is_alike(self, edit: Edit, far: int) -> bool:
+        """Whether all instructions of an edit stand `far` further on as well, in one core."""
+        held = self._code.words[edit.core]
+        return any(
+            all(pc in held and words.get(pc + far) == held[pc] for pc, _ in edit.code)
+            for core, words in self._code.words.items()
+            if core != edit.core
+        )
 
     def _copies(self, core: int, pc: int) -> list[int]:
         """Where other cores have the same instruction of the same line of a header."""
