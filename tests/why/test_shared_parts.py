@@ -168,7 +168,8 @@ PACKER: list[Line] = [
      for w in store(TENSIX_CFG_BASE + 4 * k, v)],
     [tt("ZEROACC", clear_mode=3), tt("STALLWAIT", wait_res=0x10, stall_res=1 << 8),
      tt("SETRWC", bit_mask=0xF), tt("SFPLOADI", imm16=0x3F80, lreg_ind=1),
-     tt("SFPSTORE", lreg_ind=1), tt("SFPSTORE", lreg_ind=1, dest_reg_addr=2), *SYNC, tt("SETADCXX", cnt_set_mask=4, x_end2=15)],
+     tt("SFPSTORE", lreg_ind=1), tt("SFPSTORE", lreg_ind=1, dest_reg_addr=2), *SYNC,
+     tt("SETADCXX", cnt_set_mask=4, x_end2=15)],
 ]  # fmt: skip
 
 
