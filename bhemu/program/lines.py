@@ -7,12 +7,12 @@ so an ELF linked with --emit-relocs is read like any other.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from bhemu import limits
-from bhemu.program.elf import LONGEST_NAME, SHF_COMPRESSED, DamagedError, Section
+from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, SHF_COMPRESSED, DamagedError, Section
 from bhemu.text import printable
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
@@ -124,20 +124,33 @@ def rows(data: bytes, table: list[Section]) -> list[Row] | None:
     found = _units(data, table, budget)
     if found is None:
         return None
-    return list(_words_of_assembler(sorted(row for one in found for row in _run(*one, budget))))
+    ordered = sorted(row for one in found for row in _run(*one, budget))
+    return list(_words_of_assembler(ordered, lambda at: _is_tensix(data, table, at)))
 
 
-def _words_of_assembler(rows: list[Row]) -> Iterator[Row]:
+def _is_tensix(data: bytes, table: list[Section], address: int) -> bool:
+    """Whether a word of the text is none of RISC-V, but one that is pushed to the coprocessor."""
+    for one in table:
+        at = address - one.address
+        if one.flags & SHF_ALLOC and 0 <= at <= one.size - _WORD:
+            return one.kind != "SHT_NOBITS" and data[one.offset + at] & 3 != 3
+    return False
+
+
+def _words_of_assembler(rows: list[Row], is_word: Callable[[int], bool]) -> Iterator[Row]:
     """The rows; of an assembler's `.word`, for which it writes none, a row of its own each.
 
     Such words seem to be of the instruction before them. Where there are as many of them as lines
-    up to the next instruction, each is of one of these lines.
+    up to the next instruction, each is of one of these lines. is_word: whether there is one.
     """
     for row, behind in pairwise((*rows, None)):
         assert row is not None
         more = (row.hi - row.lo) // _WORD - 1
         between = 0 if behind is None or behind.file != row.file else behind.line - row.line - 1
-        if not row.file.endswith(_ASSEMBLER) or not 0 < more == between:
+        places = range(row.lo + _WORD, row.hi, _WORD)
+        if not (
+            row.file.endswith(_ASSEMBLER) and 0 < more == between and all(map(is_word, places))
+        ):
             yield row
             continue
         for n in range(more + 1):

@@ -122,8 +122,8 @@ def test_who_sets_the_rest_of_a_unit_is_to_put_a_field_back(
     assert (None if found is None else found.pc) == named
 
 
-def table(*rows: tuple[int, int, str, int]) -> list[tuple[int, int, str, int]]:
-    return [tuple(one) for one in _words_of_assembler([Row(*one) for one in rows])]
+def table(*rows: tuple[int, int, str, int], words: bool = True) -> list[tuple[int, int, str, int]]:
+    return [tuple(one) for one in _words_of_assembler([Row(*one) for one in rows], lambda _: words)]
 
 
 def test_words_of_an_assembler_have_lines_of_their_own() -> None:
@@ -140,6 +140,8 @@ def test_words_of_an_assembler_have_lines_of_their_own() -> None:
         [(0x100, 0x104, "a.S", 20), (0x104, 0x114, "a.S", 21)],
     ):
         assert table(*rows) == rows
+    pseudo = [(0x100, 0x108, "a.S", 22), (0x108, 0x10C, "a.S", 24)]  # of two instructions
+    assert table(*pseudo, words=False) == pseudo
 
 
 @pytest.mark.parametrize("other", [0x22, 0x23])
