@@ -47,8 +47,7 @@ def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     if search is None:
         return filled.cured(context, _of_schedule(context, found))
     cures = [one for one in checks.likeliest(found) if one.check == "repair"]
-    known = {one.text: one for one in search.cures}
-    cure = known.get(cures[0].advice) if cures else None
+    cure = search.told.get(cures[0].text) if cures else None
     if cure is None:
         return found
     if not _is_value(search, cure):

@@ -15,6 +15,7 @@ from bhemu.riscv.asm import T0, T1, ZERO, li, lw, sw, tt
 from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
 from bhemu.tensix.insn import assemble
 from bhemu.why import explained
+from bhemu.why.checks import repair
 from bhemu.why.checks.buffers import _Look
 from bhemu.why.findings import Finding
 from bhemu.why.repair.edits import Edit
@@ -184,3 +185,20 @@ def packed(path: Path, last: int) -> Path:
 def test_the_pack_that_leaves_a_tile_open_is_named(tmp_path: Path) -> None:
     """And not the first one of the next launch, which goes on behind it."""
     check_bug(packed(tmp_path / "bad", 0), packed(tmp_path / "twin", 1), "leaks", "trisc2", 9)
+
+
+def test_the_cure_that_a_finding_names_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the finding says, whatever it advises: conflicts that the cure explains go behind."""
+    cures = ["left out", "put in"]
+    search: Any = SimpleNamespace(told={}, run=lambda: cures)
+
+    def finding(_: Any, cure: str, rank: int, seen: Any) -> Finding:
+        return Finding("repair", "error", f"a.c:{rank}: {cure}", {}, {}, (), "do it", 95 - rank)
+
+    monkeypatch.setattr(repair, "finding", finding)
+    found = list(repair._findings(search, Any))
+    monkeypatch.setattr(explained, "wrong_end", lambda _, findings: findings)
+    monkeypatch.setattr(explained, "_is_value", lambda *_: False)
+    monkeypatch.setattr(explained, "_of_other_sides", lambda cure, *_: [cure])
+    context: Any = SimpleNamespace(facts={"search": search})
+    assert explained.ranked(context, found[::-1]) == ["left out"]

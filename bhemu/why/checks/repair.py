@@ -196,7 +196,9 @@ def _too_short(context: Context) -> Finding | None:
 
 def _findings(search: Search, seen: Outcome) -> Iterator[Finding]:
     for rank, cure in enumerate(search.run()[:_MOST]):
-        yield finding(search, cure, rank, seen)
+        one = finding(search, cure, rank, seen)
+        search.told[one.text] = cure
+        yield one
 
 
 CHECK = Check(

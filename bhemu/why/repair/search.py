@@ -265,6 +265,7 @@ class Search:
         }
         self._tried: set[tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]] = set()
         self.cures: list[Cure] = []
+        self.told: dict[str, Cure] = {}  # by the text of the finding that names one
         self._began = time.monotonic()
 
     def run(self, work: int = WORK) -> list[Cure]:
