@@ -39,7 +39,8 @@ class _Thread:
     at: int = 0
     left: int = 0
     last: int = 0  # the word recorded last, until another one is pushed
-    count: int = 0  # words of the recording
+    first: int = 0  # slot of the recording
+    count: int = 0  # words of it
     behind: Instruction | None = None  # who pushed a word like those recorded behind them
     newest: Instruction | None = None  # who pushed the word recorded last
     whole: bool = False  # what has recorded has ended: the next word is of another function
@@ -156,13 +157,14 @@ class Slots:
         first, count = f["start_idx"], f["len"] or 64
         if f["load_mode"]:
             thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
-            thread.count, thread.behind = count, None
+            thread.first, thread.count, thread.behind = first, count, None
             return
         if count <= thread.count:
             self._one_more(t)
         thread.behind = None
         slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
-        self._never_recorded(t, slots, step)
+        more = first == thread.first and count > thread.count
+        self._never_recorded(t, slots, step, longer=more and thread.whole)
         self._mixed(t, slots, step)
 
     def ended(self) -> None:
@@ -177,7 +179,8 @@ class Slots:
             advice = "record as many words as are pushed"
             self._report(thread.behind, thread.recording, text, advice, "one word more")
 
-    def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
+    def _never_recorded(self, t: int, slots: list[int], step: Instruction, *, longer: bool) -> None:
+        """longer: than what a function has recorded, all of what it pushes: who plays is wrong."""
         thread = self._threads[t]
         missing = [k for k in slots if k not in thread.slots]
         near = next(
@@ -186,7 +189,7 @@ class Slots:
         )
         if missing and near is not None:
             shown = ", ".join(map(str, missing[:4]))
-            if thread.whole:
+            if longer:
                 told = f"plays more replay slots than are recorded: slot {shown} of T{t} never was"
                 self._report(step, near, told, "play what is recorded: as many words")
                 return
