@@ -28,7 +28,8 @@ class Buffer:
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     filled: set[int] = field(default_factory=set)  # pages written since the last were announced
     used: set[int] = field(default_factory=set)  # pages read since the last were given back
-    begins: list[Event] = field(default_factory=list)  # those reads
+    # Accesses since the last change of the count that they belong to.
+    begins: dict[str, list[Event]] = field(default_factory=lambda: {"reads": [], "writes": []})
     skips: bool = True  # pages may be given back that nobody has read
 
     @property
@@ -69,10 +70,10 @@ class Buffer:
             )
         elif kind == "received" and 0 < done < more:
             yield Wrong(
-                event,
-                f"{event.who} announces {more} pages at once, {done} of them written:"
-                f" {self.state()}",
-                "announce as many pages as were filled",
+                again or event,
+                f"{event.who} announces {more} pages at once, {done} of them written"
+                f"{', and that again' if again else ''}: {self.state()}",
+                "fill the others too, or announce as many pages as were filled",
             )
         elif self.held < 0:
             yield Wrong(
@@ -89,21 +90,21 @@ class Buffer:
             )
 
     def _moved(self, event: Event) -> tuple[int, int, Event | None]:
-        """Change a count: by how much, the pages written or read before, who read one again."""
+        """Change a count: by how much, the pages written or read before, who did one again."""
         more = event.low - self.counts[event.kind] & 0xFFFF
         self.counts[event.kind] += more
-        again = None
-        pages = self.filled if event.kind == "received" else self.used
-        if event.kind == "acked":
-            again, self.begins = self._again(more), []
+        wrote = event.kind == "received"
+        pages, verb = (self.filled, "writes") if wrote else (self.used, "reads")
+        again = self._again(verb, more)
+        self.begins[verb] = []
         done = len(pages)
         pages.clear()
         return more, done, again
 
-    def _again(self, times: int) -> Event | None:
-        """The last of the reads of one place, of which there are as many as pages given back."""
-        lows = [one.low for one in self.begins]
-        found = [one for one in self.begins if lows.count(one.low) >= times > 1]
+    def _again(self, verb: str, times: int) -> Event | None:
+        """The last of the accesses to one place, of which there are as many as pages counted."""
+        lows = [one.low for one in self.begins[verb]]
+        found = [one for one in self.begins[verb] if lows.count(one.low) >= times > 1]
         return found[-1] if found else None
 
     def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[Wrong]:
@@ -131,7 +132,7 @@ class Buffer:
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
         (self.filled if verb == "writes" else self.used).update(touched)
-        self.begins += [event] * (verb == "reads")
+        self.begins[verb].append(event)
         if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
             yield Wrong(
                 event,

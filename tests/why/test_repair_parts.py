@@ -1,9 +1,12 @@
 """Edits of code that several parts of a program have, and that firmware calls."""
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import numpy as np
 import planted
 import pytest
 
@@ -13,7 +16,7 @@ from bhemu.riscv.asm import A0, SP, addi, jal, lw, sw
 from bhemu.why.repair import tiles
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.edits import Edit, keeping
-from bhemu.why.repair.search import Search
+from bhemu.why.repair.search import SURE, Search
 from bhemu.why.repair.sites import KEPT, Code
 
 S11 = 27
@@ -94,3 +97,38 @@ def test_an_argument_that_all_others_have_is_likeliest() -> None:
     assert alike["u32:3"] == tiles.AS_OTHERS
     assert min(_argument_costs("u32:3", "u32:3", "u32:9", "u32:9").values()) > tiles.AS_OTHERS
     assert min(_argument_costs("u32:3", "u32:4", "u32:5", "u32:9").values()) > tiles.AS_OTHERS
+
+
+def test_as_many_as_a_tensor_has_pages_is_likely_meant() -> None:
+    pages = _argument_costs("u32:1", "u32:2", "u32:3", "u32:16")  # of add1_chip's tensors
+    others = _argument_costs("u32:1", "u32:2", "u32:3", "u32:9")
+    assert others["u32:10"] <= SURE < pages["u32:17"]
+
+
+class _Machine:
+    """Trials that find arguments in L1 nowhere or twice; `launched`: programs of other launches."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.launched: list[Program] = []
+
+    def is_right(self, change: Any = None, part: int = 0) -> bool:
+        if change is not None:
+            tile = SimpleNamespace(xy=(1, 2), state=SimpleNamespace(l1=np.zeros(64, np.uint8)))
+            change(tile)
+        return True
+
+    def of(self, program: Program) -> "_Machine":
+        self.launched.append(program)
+        return self
+
+
+def test_arguments_that_are_not_found_in_memory_are_given_to_another_launch() -> None:
+    program = Program.load(ADD1_CHIP)
+    core = CoreSpec("trisc1", Path("x.elf"), args=("u32:0",))
+    part = replace(program.tiles[0], cores={"trisc1": core})
+    program = replace(program, tiles=(part,))
+    machine: Any = _Machine(program)
+    assert tiles._put(machine, 0, core, ("u32:3",))()
+    (other,) = machine.launched
+    assert other.tiles[0].cores["trisc1"].args == ("u32:3",)

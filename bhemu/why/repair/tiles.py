@@ -25,9 +25,11 @@ _SWAP, _SWAP_NUMBERS = 0.6, 0.9  # of two arguments that follow each other
 _SISTERS = 0.55  # of arguments that other kernels of the tile agree on
 _FEW = 2  # values that all cores have, and the one that is another
 _WORDS = 64  # bytes of a set of numbers
+_SHORT = 2  # words that stand in memory in many places, which is worth a launch
 _GENEROUS = 1.9  # of a semaphore that lets somebody go on earlier
 AS_OTHERS = 0.2  # of an argument that all other cores of a tile have alike
-_NEAR, _AGREED = 1.3, 1.95  # of a number next to the argument; where other kernels have that too
+# Of a number next to the argument; where other kernels have that too, or a tensor as many pages.
+_NEAR, _AGREED = 1.3, 1.95
 
 
 def exchanges(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
@@ -173,14 +175,24 @@ def _others(program: Program, part: TileSpec, name: str, k: int) -> Iterator[tup
     for one in dict.fromkeys(likely):
         if one != value:
             yield one, AS_OTHERS if alike and one in sisters else 0.6
-    agreed = now > 1 and sisters.count(value) > 1
+    agreed = now > 1 and (sisters.count(value) > 1 or now in _pages(program))
     for other in (now + 1, now - 1, 2 * now, now // 2):
         if other >= 0 and other != now:
             yield f"u32:{other}", _AGREED if agreed else _NEAR
 
 
+def _pages(program: Program) -> set[int]:
+    """How many pages tensors in DRAM have: an argument that says so is what it is meant to be."""
+    tensors = [(spec.dram, spec.size) for spec in program.inputs]
+    tensors += [(spec.dram, spec.size) for spec in program.outputs]
+    return {-(-size // dram.page) for dram, size in tensors if dram}
+
+
 def _put(trials: Trials, number: int, core: CoreSpec, changed: tuple[str, ...]) -> Cures:
     part = trials.program.tiles[number]
+    cores = {name: replace(one, args=changed) if one is core else one
+             for name, one in part.cores.items()}  # fmt: skip
+    again = _launches(trials, _with(trials.program, number, replace(part, cores=cores)))
 
     def change(tile: Tile) -> None:
         place = values_of(tile.xy, part.at)
@@ -195,6 +207,6 @@ def _put(trials: Trials, number: int, core: CoreSpec, changed: tuple[str, ...]) 
         try:
             return trials.is_right(change, number)
         except InputError:
-            return False
+            return len(core.args) <= _SHORT and again()
 
     return cures
