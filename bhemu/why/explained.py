@@ -43,7 +43,7 @@ class _Cured(Context):
 def ranked(context: Context, found: list[Finding]) -> list[Finding]:
     """The findings; behind a cure the conflicts that it explains."""
     search: Search | None = context.facts.get("search")
-    found = _of_narrow_pages(context, wrong_end(context, found))
+    found = _of_formats(_of_narrow_pages(context, wrong_end(context, found)))
     if search is None:
         return filled.cured(context, _of_schedule(context, found))
     cures = [one for one in checks.likeliest(found) if one.check == "repair"]
@@ -76,6 +76,24 @@ def _packs(found: Finding) -> bool:
     word = found.victim.get("word")
     cls = decode_word(word) if isinstance(word, int) else None
     return cls is not None and cls.name == "PACR"
+
+
+def _of_formats(found: list[Finding]) -> list[Finding]:
+    """The findings; behind a wrong format for certain what that access does wrong besides.
+
+    It takes more bytes than its page has, or fewer.
+    """
+    sure = [one for one in found if one.check == "formats" and one.severity == "error"]
+    by = {_access(one.victim): one.likelihood - 1 for one in sure}
+    most = [min(by.get(_access(who), 101) for who in (f.culprit, f.victim)) for f in found]
+    return [
+        one if one in sure else replace(one, likelihood=min(one.likelihood, limit))
+        for one, limit in zip(found, most, strict=True)
+    ]
+
+
+def _access(who: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(who.get("tile") or ()), who.get("core"), who.get("pc", -1)
 
 
 def _of_other_sides(cure: Cure, cures: list[Finding], found: list[Finding]) -> list[Finding]:

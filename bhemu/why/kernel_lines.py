@@ -41,4 +41,10 @@ def _outward(found: Finding, library: Any) -> Finding:
         return found
     inlined = [call._asdict() for call in calls]
     culprit = {**who, "function": function, "file": file, "line": line, "inlined": inlined}
-    return replace(found, culprit=culprit, evidence=(*found.evidence, f"there in {inner}"))
+    said, core = f"{who['core']} {who.get('file')}:{who.get('line')}: ", who["core"]
+    text = found.text
+    if text.startswith(said):  # the place is the kernel's there as well
+        text = f"{core} {file}:{line}: {text.removeprefix(said)}"
+    return replace(
+        found, text=text, culprit=culprit, evidence=(*found.evidence, f"there in {inner}")
+    )

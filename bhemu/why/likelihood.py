@@ -22,6 +22,7 @@ LIKELY = {
     "no instruction": 95,  # an error at a word that is none, with its line
     "unwritten behind stores": 96,  # a loop that ends early, and its bound is a round one
     "cure": 95,  # a change that makes the run right, of few
+    "format of other pages": 94,  # and not of these; what the same access does wrong comes behind
     "race, no schedule ends otherwise": 94,  # a cure explains it as well
     "one word more": 86,  # than is recorded: a cure says which of both is wrong
     "not ordered transfer": 92,
@@ -32,6 +33,7 @@ LIKELY = {
     "cure of many": 87,
     "unwritten beside stores": 87,  # a loop that ends early, or leaves words out
     "far cure": 86,
+    "order of an input": 93,  # in which it is read and with which the run is right
     "format, nobody set": 86,  # and an output is wrong
     "layout": 85,
     "unwritten, output wrong": 85,
@@ -43,6 +45,7 @@ LIKELY = {
     "unwritten": 75,
     "page again": 78,  # a page that is moved twice while another one never is
     "far cure of many": 75,
+    "ended with pages left": 76,  # that a hang waits for, with outputs that are not right
     "unanswered": 72,  # a kernel that ends with requests under way
     "unreleased": 73,  # a hang waits for a semaphore that its other side never releases
     "unsent": 71,  # a hang waits for a word that nobody sends

@@ -1,9 +1,12 @@
 """The check "formats": what UNPACR reads and PACR writes, against the tensors of the program."""
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bhemu.errors import Where
 from bhemu.jit.plain import plain
@@ -19,7 +22,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, merged, outside_headers, place
 from bhemu.why.likelihood import likely
 from bhemu.why.network.tensors import Moved, log_stores
 from bhemu.why.repair.toml_lines import TomlLines
@@ -32,6 +35,13 @@ _PC = (1 << config.BY_SHIFT) - 1
 _AS_TILES = 'layout = "tile32" in PROGRAM.toml'
 _FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
            "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
+_FORMAT_WORDS = sorted(
+    {
+        one.word
+        for name, one in vars(config_fields).items()
+        if re.search("ormat|FORMAT|TileDes", name)
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,11 @@ class _Tensor:
 
 
 class _Use(NamedTuple):
-    """An UNPACR or PACR of L1 `first` to `end` as `fmt`; `setter`: who set the format."""
+    """An UNPACR or PACR of L1 `first` to `end` as `fmt`; `setter`: who set the format.
+
+    `by`: the Config word of the format and its setter; `set_up`: all that has set formats by then;
+    `turned`: who has set whether it transposes.
+    """
 
     step: Word
     name: str
@@ -52,6 +66,9 @@ class _Use(NamedTuple):
     end: int
     fmt: str
     setter: Where | None
+    by: tuple[int, int]
+    set_up: frozenset[int]
+    turned: int
 
 
 class Operands:
@@ -97,26 +114,82 @@ class Operands:
                 self._compare(step, name, does, fmt, tensor)
         key = name, step.pc, does.first, does.end, fmt
         if self._keeps and key not in self._uses:
-            setter = self._setter(step, "format")
-            self._uses[key] = _Use(step, name, does.first, does.end, fmt, setter)
+            setter, word = self._setter(step, "format"), self._word(step, "format")
+            by, set_up = (word, self._by(step, word)), np.unique(s.cfg_by[:, _FORMAT_WORDS])
+            use = _Use(
+                step,
+                name,
+                does.first,
+                does.end,
+                fmt,
+                setter,
+                by,
+                frozenset(set_up.tolist()),
+                self._by(step, config_fields.THCON_SEC0_REG2_Haloize_mode.word),
+            )
+            self._uses[key] = use
 
     def compare(self, moved: Moved) -> None:
         """Of a chip: with the tensors in DRAM that the NoC brings to a page or takes it to."""
-        for use in self._uses.values():
-            read = use.name == "UNPACR"
-            tensors = moved.tensors(self._tile.xy, use.first, use.end, source=read)
-            if not tensors or any(_fits(one.dtype, use.fmt) for one in tensors):
+        every = [(use, self._other(use, moved)) for use in self._uses.values()]
+        right = {use.by for use, one in every if one is None}
+        for use, one in every:
+            if one is None:
                 continue
-            one, verb = tensors[0], "reads" if read else "writes"
+            read = use.name == "UNPACR"
+            verb = "reads" if read else "writes"
             how = "comes from" if read else "goes to"
             text = (
                 f"{use.name} {verb} {use.first:#x} to {use.end:#x} as {use.fmt}, and what is there"
             )
             text += f" {how} {_title(one)} in DRAM, which is {one.dtype}"
+            if use.by in right and use.setter is not None:
+                self._not_anew(use, text, one.dtype)
+                continue
             advice = f"set the format to {one.dtype}, or dtype in PROGRAM.toml to {use.fmt}"
             self._tell(use.step, use.name, "format", text, advice, use.setter)
             if not read and _bits(use.fmt) < _bits(one.dtype):
                 self.narrow.append((self._tile.xy, use.first))
+
+    def transposes(self, moved: Moved, spec: Any) -> Where | None:
+        """Who set whether an UNPACR that reads pages of an input transposes; else that UNPACR."""
+        for use in self._uses.values():
+            read = use.name == "UNPACR"
+            if read and spec in moved.tensors(self._tile.xy, use.first, use.end, source=True):
+                return self._storer_of(use.turned) or where(self._tile, use.step)
+        return None
+
+    def _other(self, use: _Use, moved: Moved) -> Any:
+        """The tensor in DRAM that a use is of, if it is of none that the format fits."""
+        read = use.name == "UNPACR"
+        tensors = moved.tensors(self._tile.xy, use.first, use.end, source=read)
+        fits = not tensors or any(_fits(one.dtype, use.fmt) for one in tensors)
+        return None if fits else tensors[0]
+
+    def _not_anew(self, use: _Use, text: str, dtype: str) -> None:
+        """A format that was set for other pages, where it is right, and that nobody sets anew.
+
+        Told is the last line above the use that sets a format, of whatever thread: what is missing
+        belongs there.
+        """
+        if (use.name, "format", use.step.pc) in self.found:
+            return
+        word = where(self._tile, use.step)
+        there = outside_headers(word)
+        lines = [
+            place.line
+            for code in use.set_up
+            if (storer := self._storer_of(code)) is not None
+            for place in [outside_headers(storer)]
+            if place.file == there.file and (place.line or 0) < (there.line or 0)
+        ]
+        line = max(filter(None, lines), default=there.line)
+        text = f"{word.core} {text}; that was set for other pages, and nobody sets it anew"
+        self.found[use.name, "format", use.step.pc] = Finding(
+            "formats", "error", text, place(replace(there, line=line), None),
+            place(word, use.step.clock), (f"set by {use.setter}",),
+            f"set the format to {dtype} before this", likely("format of other pages"),
+        )  # fmt: skip
 
     def _follow(self, step: Word, name: str) -> None:
         """Notes GPRs, and Config words that are made from them."""
@@ -304,7 +377,8 @@ CHECK = Check(
     name="formats",
     proves="that an UNPACR reads an input, or a PACR writes an output, in another format than its"
     " dtype, beyond its ends, or off its 16-byte grid; that faces are read from an input of rows;"
-    " the culprit is who set the format or address",
+    " the culprit is who set the format or address; of a format that is right for other pages, where"
+    " it should have been set anew",
     misses="tensors between kernels; of pages that requests of cores bring from DRAM or take there"
     " all but the format; a format that is meant to be another is a warning, and only where a run"
     " went wrong",

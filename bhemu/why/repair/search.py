@@ -1,7 +1,7 @@
 """The search for changes that make a wrong run right, the likeliest kinds first, within bounds."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge
@@ -44,6 +44,7 @@ from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.edits import Edit, keeping
 from bhemu.why.repair.files import FileEdits
+from bhemu.why.repair.origins import Origins
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import KEPT, MOST, Code, Site, code_of, firmware_of, sites
 from bhemu.why.repair.trial import Trials
@@ -53,6 +54,7 @@ _ROOM = 1 << 10  # bytes for instructions that are added
 _REACH = 1 << 20
 # Work as trials count it: the same bounds, and so the same cures, on every machine.
 WORK = 6_000_000_000  # instructions, of some 2 ns
+_LIBRARY = 4_500_000_000  # where most of the code is not the program's own
 _FILES = 2_400_000_000  # more for changes of PROGRAM.toml
 _SHARE = 0.6
 _PLACES = 64  # addresses
@@ -94,6 +96,7 @@ class Part:
         if not trials.program.is_chip:
             self.sites += front_words.sites(trials, self.code, self.sites, len(log))
         self.lines = Lines(self.tile, self.code)
+        self.origins = Origins(self.tile, trials.program)
         self.room = self._room()
 
     def _record(self) -> list[Entry]:
@@ -191,6 +194,8 @@ class Part:
         if judged:
             yield waiting.last_messages(self.code, self.tile, waits)
             yield waiting.thresholds(self.code, waits, self.lines)
+            if self.origins.library:  # what else is changed there rarely is the kernel's
+                yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
         yield from self._of_values(groups, known)
@@ -271,12 +276,21 @@ class Search:
     def run(self, work: int = WORK) -> list[Cure]:
         """The changes that cure, the likeliest first; rarer kinds where none is likely."""
         self._files()
+        library = any(part.origins.library for part in self.parts)
+        until = self.trials.work.done + (min(work, _LIBRARY) if library else work)
+        self._tiers(until, by=Origins.own if library else Origins.every)
+        if library and all(cure.cost > SURE for cure in self.cures):
+            sooner = self.trials.work.done + _LONGER if self.cures else until
+            self._tiers(min(until, sooner), by=Origins.others)
+        return self._best()
+
+    def _tiers(self, until: int, by: Callable[[Origins, Iterable[Edit]], Iterable[Edit]]) -> None:
+        """Try the edits of each kind that `by` chooses."""
         done = self.trials.work
-        until = done.done + work
         for tier in zip_longest(*(part.tiers(self._waits) for part in self.parts), fillvalue=()):
             share = done.done + int(_SHARE * (until - done.done))  # so that every kind has its turn
             for part, edits in zip(self.parts, tier, strict=True):
-                for edit in edits:
+                for edit in by(part.origins, edits):
                     if self._late(share):
                         break
                     if (part.number, edit.code) in self._tried:  # as another part's
@@ -286,7 +300,6 @@ class Search:
                             share = min(share, done.done + _LONGER)
             if any(cure.cost <= SURE for cure in self.cures):
                 break
-        return self._best()
 
     def changes(self, part: Part, edit: Edit) -> dict[int, Callable[[Tile], None]]:
         """By number of a part what an edit changes there: one of an ELF in all that have it."""

@@ -1,0 +1,80 @@
+"""Formats that were set for other pages and are not set anew."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bhemu.errors import Where
+from bhemu.why.checks import formats
+from bhemu.why.checks.formats import Operands, _Use
+from bhemu.why.explained import _of_formats
+from bhemu.why.findings import Finding
+
+ONE, OTHER = 24, 44  # lines that set formats; another thread does so in line 30
+
+
+def use(first: int, fmt: str, by: int = OTHER, line: int = 33) -> _Use:
+    step: Any = SimpleNamespace(pc=0x100 + line, clock=7, line=line)
+    setter, set_up = Where(file="k.cpp", line=by), frozenset((ONE, 30, OTHER))
+    return _Use(step, "UNPACR", first, first + 0x400, fmt, setter, (64, by), set_up, 0)
+
+
+class Moved:
+    """What is at 0x1000 comes from a tensor of bf16, at 0x2000 of fp32, elsewhere of none."""
+
+    def tensors(self, xy: Any, first: int, end: int, *, source: bool) -> list[Any]:
+        kinds = {0x1000: "bf16", 0x2000: "fp32"}
+        spec = SimpleNamespace(dtype=kinds.get(first), file=SimpleNamespace(name="a.npy"))
+        return [spec] if first in kinds else []
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, *uses: _Use) -> list[Finding]:
+    place = lambda tile, step: Where(core="trisc0", pc=step.pc, file="k.cpp", line=step.line)  # noqa: E731
+    monkeypatch.setattr(formats, "where", place)
+    monkeypatch.setattr(Operands, "_storer_of", lambda self, code: Where(file="k.cpp", line=code))
+    monkeypatch.setattr(formats, "place", lambda where, clock, tile=None: where.as_dict())
+    look = object.__new__(Operands)
+    look._tile = look.tile = SimpleNamespace(xy=(1, 2))  # type: ignore[assignment]
+    look._uses, look.found = dict(enumerate(uses)), {}  # type: ignore[arg-type]
+    look.compare(Moved())  # type: ignore[arg-type]
+    return list(look.found.values())
+
+
+def test_what_is_missing_belongs_behind_the_last_line_that_sets_a_format(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (found,) = compared(monkeypatch, use(0x2000, "fp32"), use(0x1000, "fp32"))
+    assert found.severity == "error"
+    assert (found.culprit["core"], found.culprit["line"]) == ("trisc0", 30)
+    assert found.text.endswith("that was set for other pages, and nobody sets it anew")
+    assert found.victim["line"] == 33
+
+
+def test_pages_of_no_tensor_are_other_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = compared(monkeypatch, use(0x3000, "fp32"), use(0x1000, "fp32"))
+    assert found.culprit["line"] == 30
+
+
+def test_a_format_that_fits_nothing_is_wrong_where_it_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (found,) = compared(monkeypatch, use(0x2000, "fp32", by=ONE), use(0x1000, "fp32"))
+    assert found.severity == "warning"
+    assert found.culprit["line"] == OTHER
+    assert compared(monkeypatch, use(0x2000, "fp32"), use(0x1000, "bf16")) == []
+
+
+def finding(check: str, culprit: int, victim: int, likelihood: int, sure: str = "note") -> Finding:
+    who, other = ({"core": "trisc0", "pc": pc, "tile": [1, 2]} for pc in (culprit, victim))
+    return Finding(check, sure, "", who, other, (), "", likelihood)
+
+
+def test_what_a_wrong_format_takes_with_it_comes_behind() -> None:
+    sure = finding("formats", 0x10, 0x20, 94, "error")
+    same, target = finding("buffers", 0x20, 0x30, 100), finding("barriers", 0x40, 0x20, 92)
+    later, other = finding("races", 0x50, 0x20, 98), finding("races", 0x50, 0x60, 98)
+    ranked = _of_formats([sure, same, target, later, other])
+    assert [one.likelihood for one in ranked] == [94, 93, 92, 93, 98]
+    warned = [finding("formats", 0x10, 0x20, 80, "warning"), same]
+    assert _of_formats(warned) == warned
