@@ -18,6 +18,7 @@ from bhemu.why.failures.bad_addresses import overwritten_address
 from bhemu.why.failures.code_written import code_written
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
+from bhemu.why.failures.left_pages import left_pages
 from bhemu.why.failures.overwritten import overwritten
 from bhemu.why.failures.semaphores import taken, unreleased
 from bhemu.why.failures.set_fields import setter
@@ -25,7 +26,7 @@ from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.network import pages, senders
-from bhemu.why.outputs import misplaced, neighbours
+from bhemu.why.outputs import misplaced, neighbours, readings
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -62,12 +63,12 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += [*setter(asked, error), *overwritten_arguments(asked)]
         found += code_written(tile, asked.program)
     found += [*unreached(asked, error), *unsent(asked, error), *unreleased(asked, error)]
-    found += taken(asked, error)
+    found += [*taken(asked, error), *left_pages(asked, error)]
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
             seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
             found += _of_output(asked, seen, wrong)
-        found += pages.left_out(asked)
+        found += [*pages.left_out(asked), *readings.otherwise(asked)]
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:

@@ -12,13 +12,14 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.repair import tables
-from bhemu.why.repair.search import SURE, Cure, Search
+from bhemu.why.repair.search import SURE, WORK, Cure, Search
 from bhemu.why.repair.tiles import AS_OTHERS
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.waits import waits_of
 
 _MOST = 4  # lines that are named
+_LEAST = WORK // 8  # where something else makes the run right
 _LONGER = 4  # times what goes on for ever has reached: what cures goes further
 _NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 _LARGE = 0x100  # a value that is in a source for one reason alone
@@ -171,7 +172,8 @@ def _run(context: Context) -> Sequence[Finding]:
     waits = waits_of(context.symptom.error, context.tile)
     clock = min(context.end, _LONGER * context.last_activity)
     search = context.facts["search"] = Search(context.program, clock, context.quantum, waits)
-    listed = list(_findings(search, context.symptom))
+    work = _LEAST if "order of an input" in context.facts else WORK
+    listed = list(_findings(search, context.symptom, work))
     context.work.done += search.trials.work.done
     return listed
 
@@ -194,8 +196,8 @@ def _too_short(context: Context) -> Finding | None:
     )
 
 
-def _findings(search: Search, seen: Outcome) -> Iterator[Finding]:
-    for rank, cure in enumerate(search.run()[:_MOST]):
+def _findings(search: Search, seen: Outcome, work: int) -> Iterator[Finding]:
+    for rank, cure in enumerate(search.run(work)[:_MOST]):
         one = finding(search, cure, rank, seen)
         search.told[one.text] = cure
         yield one

@@ -29,15 +29,18 @@ def left_out(context: Context) -> list[Finding]:
     """Of each tensor that is moved in part, the line that moves some of it again."""
     if not context.is_chip or context.symptom.error is not None or not context.symptom.wrong:
         return []
-    machine, sent = requests(context)
-    moves = [(tile, one, clock) for tile, one, clock in sent if not one.multicast]
     tensors: list[Tensor] = [*context.program.inputs, *context.program.outputs]
     found = []
     for tensor in tensors:
         if tensor.dram is not None:
-            of_it = _moves(machine, tensor, moves)
-            found += list(_again(tensor, of_it))
+            found += list(_again(tensor, movers(context, tensor)))
     return found
+
+
+def movers(context: Context, tensor: Tensor) -> Moves:
+    """The pages of a tensor in DRAM that each line moves, as `_moves` tells."""
+    machine, sent = requests(context)
+    return _moves(machine, tensor, [move for move in sent if not move[1].multicast])
 
 
 def _moves(machine: Any, tensor: Tensor, sent: Iterable[tuple[Tile, Request, int]]) -> Moves:

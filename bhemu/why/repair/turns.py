@@ -27,7 +27,7 @@ Changed = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class _Loop:
+class Loop:
     """`head` to `end`, the last branch back to it; `at` stands for its line."""
 
     head: int
@@ -40,7 +40,7 @@ def begins(code: Code, core: int) -> Iterator[Edit]:
     """Each loop begun some turns earlier, or one later."""
     held = code.words[core]
     jumps = [(pc, to) for pc, word in held.items() if (to := _target(pc, word)) is not None]
-    for loop in _loops(held):
+    for loop in loops(held):
         entries = list(_entries(held, jumps, loop))
         for turns in (*_TURNS, -1) if entries else ():
             how = "later" if turns < 0 else "earlier"
@@ -63,7 +63,7 @@ def _choices(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
 
 
 def _begun(
-    held: dict[int, int], loop: _Loop, entries: list[int], steps: tuple[int, ...]
+    held: dict[int, int], loop: Loop, entries: list[int], steps: tuple[int, ...]
 ) -> Iterator[tuple[tuple[Changed, ...], float]]:
     """The code at the entries of a loop; where a branch goes around it, also without that."""
     entered = {pc: _entered(pc, held[pc], steps, loop) for pc in entries}
@@ -80,7 +80,7 @@ def _target(pc: int, word: int) -> int | None:
     return pc + int(cls.offset.get(word)) if goes else None
 
 
-def _entries(held: dict[int, int], jumps: list[tuple[int, int]], loop: _Loop) -> Iterator[int]:
+def _entries(held: dict[int, int], jumps: list[tuple[int, int]], loop: Loop) -> Iterator[int]:
     """The instructions outside a loop behind which it begins."""
     before = held.get(loop.head - 4)
     cls = None if before is None else decode(before)
@@ -93,7 +93,7 @@ def _entries(held: dict[int, int], jumps: list[tuple[int, int]], loop: _Loop) ->
                 yield pc
 
 
-def _entered(pc: int, word: int, steps: tuple[int, ...], loop: _Loop) -> tuple[int, ...]:
+def _entered(pc: int, word: int, steps: tuple[int, ...], loop: Loop) -> tuple[int, ...]:
     """In place of an instruction behind which a loop begins: the same, and the steps on its way."""
     to = _target(pc, word)
     if to is None:
@@ -113,7 +113,7 @@ def _inverted(word: int, offset: int) -> int:
     return int(Branch.offset.put(word ^ 1 << 12, offset))
 
 
-def _around(held: dict[int, int], loop: _Loop) -> int | None:
+def _around(held: dict[int, int], loop: Loop) -> int | None:
     """The branch not far before a loop that goes around it."""
     for pc in range(loop.head - 4, loop.head - 4 * _AHEAD, -4):
         to = _target(pc, held.get(pc, 0))
@@ -129,7 +129,8 @@ def _step(step: Step, turns: int) -> int:
     return (ADD if turns > 0 else SUB).assemble(register, register, other)
 
 
-def _loops(held: dict[int, int]) -> Iterator[_Loop]:
+def loops(held: dict[int, int]) -> Iterator[Loop]:
+    """The loops of some code."""
     ends: dict[int, int] = {}
     for pc, word in sorted(held.items()):
         head, cls = _target(pc, word), decode(word)
@@ -142,7 +143,7 @@ def _loops(held: dict[int, int]) -> Iterator[_Loop]:
             steps = dict(_steps(inside))
             jumps = issubclass(decode(held[end]) or Jump, Jump)
             counted = next((at for at, (_, other, _) in steps.items() if other is None), end)
-            yield _Loop(head, end, counted if jumps else end, tuple(steps.values()))
+            yield Loop(head, end, counted if jumps else end, tuple(steps.values()))
 
 
 def _steps(inside: dict[int, int]) -> Iterator[tuple[int, Step]]:
