@@ -377,8 +377,8 @@ CHECK = Check(
     name="formats",
     proves="that an UNPACR reads an input, or a PACR writes an output, in another format than its"
     " dtype, beyond its ends, or off its 16-byte grid; that faces are read from an input of rows;"
-    " the culprit is who set the format or address; of a format that is right for other pages, where"
-    " it should have been set anew",
+    " the culprit is who set the format or address; of a format that is right for other pages,"
+    " where it should have been set anew",
     misses="tensors between kernels; of pages that requests of cores bring from DRAM or take there"
     " all but the format; a format that is meant to be another is a warning, and only where a run"
     " went wrong",
