@@ -293,9 +293,8 @@ class Search:
                 for edit in by(part.origins, edits):
                     if self._late(share):
                         break
-                    if (part.number, edit.code) in self._tried:  # as another part's
-                        continue
-                    if self.trials.is_right(changes=self.changes(part, edit)):
+                    new = (part.number, edit.code) not in self._tried  # as another part's
+                    if new and self.trials.is_right(changes=self.changes(part, edit)):
                         if self._cured(part, edit) <= SURE:
                             share = min(share, done.done + _LONGER)
             if any(cure.cost <= SURE for cure in self.cures):
@@ -303,8 +302,7 @@ class Search:
 
     def changes(self, part: Part, edit: Edit) -> dict[int, Callable[[Tile], None]]:
         """By number of a part what an edit changes there: one of an ELF in all that have it."""
-        found: dict[int, Callable[[Tile], None]] = {}
-        found[part.number] = part.change(edit)
+        found = {part.number: part.change(edit)}
         for other in self.parts:
             if other is not part:
                 moved = self._copies[part.number, other.number].moved(edit)
@@ -340,8 +338,6 @@ class Search:
 
     def _avoids(self, cures: Callable[[], bool]) -> bool:
         """Whether a cure of a hang only lets nobody come to the waits in it any more."""
-        if not self._waits.pcs:
-            return False
         try:
             return any(self._without(pc, cures) for pc in self._waits.pcs)
         finally:
