@@ -190,13 +190,13 @@ def test_the_pack_that_leaves_a_tile_open_is_named(tmp_path: Path) -> None:
 def test_the_cure_that_a_finding_names_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what the finding says, whatever it advises: conflicts that the cure explains go behind."""
     cures = ["left out", "put in"]
-    search: Any = SimpleNamespace(told={}, run=lambda: cures)
+    search: Any = SimpleNamespace(told={}, run=lambda *_: cures)
 
     def finding(_: Any, cure: str, rank: int, seen: Any) -> Finding:
         return Finding("repair", "error", f"a.c:{rank}: {cure}", {}, {}, (), "do it", 95 - rank)
 
     monkeypatch.setattr(repair, "finding", finding)
-    found = list(repair._findings(search, Any))
+    found = list(repair._findings(search, Any, 1))
     monkeypatch.setattr(explained, "wrong_end", lambda _, findings: findings)
     monkeypatch.setattr(explained, "_is_value", lambda *_: False)
     monkeypatch.setattr(explained, "_of_other_sides", lambda cure, *_: [cure])
