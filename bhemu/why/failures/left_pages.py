@@ -24,6 +24,7 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     """The loop of a core that has ended, in which it counted pages that another core waits for.
 
     Where the outputs are as expected, it is the one that waits which does more than there is to do.
+    On one of several tiles it may do the work of another one, too.
     """
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     if graph is None or not context.is_chip or not context.symptom.wrong:
@@ -83,10 +84,12 @@ def _finding(
         f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]} in this loop,"
         f" {len(counted)} times, and has ended"
     )
+    alone = sum(len(part.at) for part in context.program.placed()) == 1
+    percent = likely("ended with pages left", rank) if alone else likely("other", 1 + rank)
     counts = outside_headers(where_core(tile, last.core, last.pc))
     return Finding(
         "hang", "error", text, place(where, last.clock), who_waits(waiter),
-        (f"counted by {counts}",), _ADVICE, likely("ended with pages left", rank),
+        (f"counted by {counts}",), _ADVICE, percent,
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ _ROOM = 1 << 10  # bytes for instructions that are added
 _REACH = 1 << 20
 # Work as trials count it: the same bounds, and so the same cures, on every machine.
 WORK = 6_000_000_000  # instructions, of some 2 ns
-_LIBRARY = 4_500_000_000  # where most of the code is not the program's own
+_LIBRARY = 6_500_000_000  # more for the code of a library, behind the program's own
 _FILES = 2_400_000_000  # more for changes of PROGRAM.toml
 _SHARE = 0.6
 _PLACES = 64  # addresses
@@ -194,10 +194,10 @@ class Part:
         if judged:
             yield waiting.last_messages(self.code, self.tile, waits)
             yield waiting.thresholds(self.code, waits, self.lines)
-            if self.origins.library:  # what else is changed there rarely is the kernel's
-                yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
         added = insertions.edits(self.code, groups, self.sites)
         yield from (flags, added, changes) if waits.lines else (changes, flags, added)
+        if judged and self.origins.library:  # what else changes there rarely is the kernel's
+            yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
         yield from self._of_values(groups, known)
         if not judged:
             return  # what only does not wait any more would pass for a cure
@@ -277,11 +277,11 @@ class Search:
         """The changes that cure, the likeliest first; rarer kinds where none is likely."""
         self._files()
         library = any(part.origins.library for part in self.parts)
-        until = self.trials.work.done + (min(work, _LIBRARY) if library else work)
+        until = self.trials.work.done + work
         self._tiers(until, by=Origins.own if library else Origins.every)
         if library and all(cure.cost > SURE for cure in self.cures):
-            sooner = self.trials.work.done + _LONGER if self.cures else until
-            self._tiers(min(until, sooner), by=Origins.others)
+            more = _LONGER if self.cures else min(work, WORK) * _LIBRARY // WORK
+            self._tiers(self.trials.work.done + more, by=Origins.others)
         return self._best()
 
     def _tiers(self, until: int, by: Callable[[Origins, Iterable[Edit]], Iterable[Edit]]) -> None:
