@@ -221,7 +221,7 @@ def _replay(s: Any, t: Any, word: Any) -> Any:
     if word & 1:
         s.record_at[t], s.record_left[t], s.record_execute[t] = slot, n, (word >> 1) & 1
     else:
-        s.play_at[t], s.play_left[t] = slot, n
+        s.play_at[t], s.play_left[t], s.play_pc[t] = slot, n, s.gate_pc[t]
     return DONE
 
 

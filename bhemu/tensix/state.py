@@ -151,6 +151,7 @@ MEMBERS = (
     Member("record_execute", _i64, (3,), "1 = recorded words execute too"),
     Member("play_left", _i64, (3,), "words still to play"),
     Member("play_at", _i64, (3,), "next replay slot to play"),
+    Member("play_pc", _u32, (3,), "pc that pushed the REPLAY being played"),
     Member("fifo", _u32, (3, FIFO_DEPTH), "instruction FIFO of each thread"),
     Member("fifo_pc", _u32, (3, FIFO_DEPTH), "pc that pushed each word"),
     Member("fifo_core", _i64, (3, FIFO_DEPTH), "core that pushed each word"),

@@ -43,6 +43,7 @@ _REPLAY = (
     "record_execute",
     "play_left",
     "play_at",
+    "play_pc",
 )
 _CC = ("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth")
 

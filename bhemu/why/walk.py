@@ -15,8 +15,8 @@ from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.noc.rounds import CHIP_TILES
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
+from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.status import DONE
 from bhemu.tensix.stops import STOP_LIMIT, STOP_TIME
 from bhemu.tile import Tile
@@ -69,8 +69,8 @@ class Instruction:
 class Word:
     """A Tensix word of thread 0-2 that `core` pushed at `pc`; `origin` as `gate_from`.
 
-    `index`: how many words the thread had taken from its FIFO by then, `pushed` the pc that pushed
-    the last of them: where a MOP or REPLAY gave the word, that is its place.
+    `index`: how many words the thread had taken from its FIFO by then; `pushed` as `pc`, but of a
+    word that a REPLAY gave that of the REPLAY.
     """
 
     clock: int
@@ -129,9 +129,9 @@ class Walk:
         s = self.tile.state
         self.words += 1
         index = int(s.fifo_read[t])
-        pushed = int(s.fifo_pc[t, (index - 1) % FIFO_DEPTH])
-        how = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
-        step = Word(now(s), t, word, *how, index, pushed)
+        pc, core, origin = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
+        pushed = int(s.play_pc[t]) if origin >= FROM_REPLAY else pc
+        step = Word(now(s), t, word, pc, core, origin, index, pushed)
         return step, self._before(step) if self._before else None
 
     def _executed(self, seen: tuple[Word, Any], status: int) -> None:

@@ -7,8 +7,11 @@ import pytest
 from corpus import ROOT
 
 from bhemu import Program, Tile
-from bhemu.riscv.asm import branch, code, word
+from bhemu.riscv.asm import PARK, branch, code, ttinsn, word
+from bhemu.tensix.frontend import FROM_REPLAY
+from bhemu.tensix.insn import assemble
 from bhemu.why.ordering.recorder import is_one_of_two
+from bhemu.why.repair.edits import NOP
 from bhemu.why.walk import Instruction, Walk, Word, where
 
 
@@ -70,3 +73,24 @@ def test_a_load_that_only_orders_is_no_poll() -> None:
     both = (load, other, word("sub", 12, 12, 10), branch(0, 12, 0, -16))
     tile.write(0x6000, code(*both))
     assert is_one_of_two(tile, 0x6000)
+
+
+def test_a_played_word_was_pushed_by_its_replay() -> None:
+    """However full the FIFO is by the time at which the word leaves its gate."""
+    waits = assemble("SEMWAIT", stall_res=0x1FF, wait_sem_cond=1, sem_sel=1)
+    count = assemble("SETDMAREG", payload_sig_sel=1, reg_index_16b=2)
+    record = assemble("REPLAY", len=2, load_mode=1)
+    played = [record, waits, count, assemble("REPLAY", len=2)]
+    tile = Tile(engine="compiled")
+    tile.write(0x4000, code(*(ttinsn(one) for one in (*played, *[count] * 60)), PARK))
+    started = [assemble("SEMINIT", max_value=1, sem_sel=1), *[assemble("NOP")] * 20]
+    words = [ttinsn(one) for one in (*started, assemble("SEMPOST", sem_sel=1))]
+    tile.write(0x6000, code(*[NOP] * 200, *words, PARK))
+    for core, pc in (("trisc0", 0x4000), ("trisc1", 0x6000)):
+        tile.core[core].set_reset_pc(pc)
+        tile.core[core].release()
+    seen: list[Word] = []
+    Walk(tile, before=seen.append).run(until="idle")
+    replayed = [one for one in seen if one.thread == 0 and one.origin >= FROM_REPLAY]
+    assert [one.pushed for one in replayed] == [0x400C, 0x400C]
+    assert [one.pc for one in replayed] == [0x4004, 0x4008]

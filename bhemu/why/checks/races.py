@@ -152,7 +152,7 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
     if (over := _over_argument(races, conflict)) is not None:
         text = "for it overwrites what PROGRAM.toml has put there for the other side"
         return over, text, "leave the arguments as they are"
-    if _ignored(races, first, second):
+    if effects.kind(conflict.place) == "L1" and _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
