@@ -41,6 +41,7 @@ LIKELY = {
     "count": 84,  # a hang waits for a number that it does not reach
     "format": 80,
     "unit at work": 80,
+    "unwritten, added to": 79,  # a packer that adds to L1 where it is to write
     "nothing unwritten": 77,  # a value with which a run is right whatever nobody has written
     "unwritten": 75,
     "page again": 78,  # a page that is moved twice while another one never is

@@ -19,7 +19,7 @@ FIRST = [
     ("one format too few", "0x5 is missing before value 8"),
     ("the threshold as bf16", "the bits of an fp32"),
     ("the square takes the register of the constant", "SFPMUL lreg_dest=0x1, and so who reads it"),
-    ("b is a", "is to lie +0x4000 bytes on, where another tensor is"),
+    ("b is a", "is to lie +0x4000 bytes on, as of b.npy, not a.npy"),
     ("the first block is added to what is in L1", "decides the result"),
 ]
 

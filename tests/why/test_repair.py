@@ -171,9 +171,15 @@ def test_a_change_of_a_header_is_made_in_all_cores(compiler: ModuleType, tmp_pat
     ]
     assert every
     for edit in every:
-        words = {part.code.words[part.code.owner(pc) or 0][pc] for pc, _ in edit.code}
-        assert len(words) == 1
-        assert len({part.code.owner(pc) for pc, _ in edit.code}) > 1
+        made: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+        for pc, instead in edit.code:
+            core = part.code.owner(pc)
+            assert core is not None
+            made.setdefault(core, []).append((part.code.words[core][pc], instead))
+        assert len(made) > 1
+        own = made.pop(edit.core)
+        assert all(other == own * (len(other) // len(own)) for other in made.values())
+        assert all(len(other) >= len(own) for other in made.values())
         assert str(part.lines.inner(edit.core, edit.at).file).endswith(".h")
 
 

@@ -197,6 +197,7 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
     if read is not None and (by := _adds(context, read)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
         who, victim = place(by.where, None, tile), place(read.where, read.clock, tile)
+        wrong = "unwritten, added to" if wrong == "unwritten" else wrong
     return Finding(
         "uninit",
         "error",
