@@ -103,7 +103,7 @@ def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None
     at_work = tuple(waiter for waiter in graph.waiters if waiter.who not in idle)
     if at_work and idle:
         error.graph = replace(graph, waiters=at_work)
-        error.hint = f"{error.hint}; in firmware: {', '.join(idle)}"
+        error.hint = f"{error.hint}; in firmware: {_some(idle)}"
 
 
 def _shown(alike: list[Waiter]) -> list[str]:
@@ -111,9 +111,14 @@ def _shown(alike: list[Waiter]) -> list[str]:
     lines, others = alike[0].lines(), [waiter.who for waiter in alike[1:]]
     if not others:
         return lines
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
     does = "does" if len(others) == 1 else "do"
-    return [lines[0], f"      so {does} {', '.join(others[:_NAMED])}{more}", *lines[1:]]
+    return [lines[0], f"      so {does} {_some(others)}", *lines[1:]]
+
+
+def _some(names: list[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _waiter(agents: Agents, who: str, core: int, pc: int, wait: Wait) -> Waiter:

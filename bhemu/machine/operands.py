@@ -27,6 +27,8 @@ from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
 T = TypeVar("T")
 _RELU = {1: "ReLU: negative to 0", 2: "ReLU: below the threshold to 0", 3: "ReLU: capped"}
 
+_NO_THREAD = "has counters of a thread that there is not"
+
 
 def _format(code: int) -> str:
     return formats.NAMES.get(code, f"format {code}")
@@ -127,6 +129,8 @@ def pack_of(s: State, t: int, word: int) -> Pack | None:
         return None
     m = plain(modes.mode_of)(s, t)
     a = f.addr_cnt_context if f.ovrd_thread_id else t
+    if a >= len(s.adc):
+        return None  # refused, as for UNPACR
     rows = plain(pack_input.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
     numbers = [int(plain(pack_input.row_of)(rows, k)) for k in range(rows.number)]
     place = plain(pack_output.place_of)(s, a, m)
@@ -145,7 +149,7 @@ def _unpacr(s: State, t: int, word: int) -> str:
         return f"unpacker {u}: flushes its cache, unpacks nothing"
     does = unpack_of(s, t, word)
     if does is None:
-        return f"unpacker {u}: counters of a thread that there is not"
+        return f"unpacker {u} {_NO_THREAD}"
     m = does.mode
     parts = [f"unpacker {u}" + (f" context {int(m.context)}" if m.multi else "")]
     if f.zero_write2:
@@ -172,9 +176,11 @@ def _target(s: State, does: Unpack) -> str:
 
 def _pacr(s: State, t: int, word: int) -> str:
     f = PackWord.decoded(word)
+    if f.flush:
+        return "ends the tile, packs nothing"
     does = pack_of(s, t, word)
     if does is None:
-        return "ends the tile, packs nothing"
+        return _NO_THREAD
     m = does.mode
     source = "zeros" if f.zero_write else f"Dst rows {_listed(does.rows)} as {_format(int(m.fmt))}"
     wide = " (32 bits)" if m.wide and not f.zero_write else ""

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaign import LONG, campaign
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bhemu.errors import BhemuError, Internal
 from bhemu.jit.subset import JIT
+from bhemu.machine.operands import told
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.asm import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction
@@ -77,6 +78,19 @@ def test_only_named_errors_come_out_and_every_run_is_the_same(
     program: tuple[list[int], ...], ub: str, seed: int
 ) -> None:
     assert execute(program, ub, seed) == execute(program, ub, seed)
+
+
+@given(words, st.integers(0, 2), st.integers(0, 2**32 - 1))
+@example(REGISTRY[0x41].assemble(ovrd_thread_id=1, addr_cnt_context=3), 2, 0)
+@campaign(400, 100_000)
+def test_what_a_word_would_do_is_told_whatever_the_state_is(
+    word: int, thread: int, seed: int
+) -> None:
+    tile = Tile()
+    numbers = np.random.default_rng(seed)
+    tile.state.cfg[:] = numbers.integers(0, 2**32, tile.state.cfg.shape, dtype=np.uint32)
+    tile.state.adc[:] = numbers.integers(0, 1 << 8, tile.state.adc.shape)
+    assert isinstance(told(tile, thread, word), str)
 
 
 @pytest.mark.skipif(not JIT, reason="numpy checks every index in the interpreted mode")

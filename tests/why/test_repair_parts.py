@@ -16,6 +16,7 @@ from bhemu.riscv.asm import A0, SP, addi, jal, lw, sw
 from bhemu.why.repair import tiles
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.edits import Edit, keeping
+from bhemu.why.repair.kernels import other_elfs
 from bhemu.why.repair.search import SURE, Search
 from bhemu.why.repair.sites import KEPT, Code
 
@@ -132,3 +133,29 @@ def test_arguments_that_are_not_found_in_memory_are_given_to_another_launch() ->
     assert tiles._put(machine, 0, core, ("u32:3",))()
     (other,) = machine.launched
     assert other.tiles[0].cores["trisc1"].args == ("u32:3",)
+
+
+def _cores(folder: Path, **elfs: str) -> dict[str, CoreSpec]:
+    return {name: CoreSpec(name, folder / elf) for name, elf in elfs.items()}
+
+
+def test_a_core_with_the_elf_of_another_one_gets_its_own(tmp_path: Path) -> None:
+    (tmp_path / "ncrisc.elf").touch()
+    twice = other_elfs(_cores(tmp_path, brisc="brisc.elf", ncrisc="brisc.elf"), 1.4)
+    assert [one.names for one in twice] == [("ncrisc",)]
+    assert twice[0].cores["ncrisc"].elf == tmp_path / "ncrisc.elf"
+    assert twice[0].cores["brisc"].elf == tmp_path / "brisc.elf"
+    assert not other_elfs(_cores(tmp_path, trisc0="math.elf", trisc1="math.elf"), 1.4)
+    three = _cores(tmp_path, brisc="brisc.elf", ncrisc="brisc.elf", trisc0="ncrisc.elf")
+    assert all(len(one.names) == 2 for one in other_elfs(three, 1.4))
+
+
+def test_two_cores_get_each_other_s_elf_and_the_names_of_the_files_say_how_likely(
+    tmp_path: Path,
+) -> None:
+    cores = _cores(tmp_path, trisc0="trisc1.elf", trisc1="trisc0.elf", trisc2="trisc2.elf")
+    first, *others = other_elfs(cores, 1.4)
+    assert first.names == ("trisc0", "trisc1")
+    assert first.cost < min(one.cost for one in others) == 1.4
+    changed = [first.cores[name].elf for name in ("trisc0", "trisc1")]
+    assert changed == [tmp_path / "trisc0.elf", tmp_path / "trisc1.elf"]

@@ -15,6 +15,7 @@ from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS
 from bhemu.tile import Tile
+from bhemu.why.repair.kernels import other_elfs
 from bhemu.why.repair.tiles import arguments, exchanges, semaphores, values
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
@@ -32,6 +33,7 @@ _NO_SIZE = 0.5  # how much less likely it is that a count or choice was meant to
 _KIND = 0.85  # cost of a value of another kind
 _RELEASED = 0.4  # cost of a core that runs from the beginning
 _SHIFTED = 1.25  # cost of a value that is missing among others
+_UNLIKE = 1.4  # cost of other ELFs whose names do not say so
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -273,16 +275,9 @@ class FileEdits:
                 line, now = self._lines.key("cores", 0, name), {name: replace(spec, release=True)}
                 text = f"{name} is released by nobody: without release = false"
                 yield FileEdit(line, text, _RELEASED, self._exchanged({**cores, **now}))
-        for a, b in combinations(cores, 2):
-            first, second = cores[a].elf, cores[b].elf
-            if first is None or second is None:
-                continue
-            other = {**cores, a: replace(cores[a], elf=cores[b].elf),
-                     b: replace(cores[b], elf=cores[a].elf)}  # fmt: skip
-            line = self._lines.key("cores", 0, a)
-            text = f"exchange the ELFs of {a} and {b}"
-            cost = 0.3 if (first.stem, second.stem) == (b, a) else 1.4
-            yield FileEdit(line, text, cost, self._exchanged(other))
+        for one in other_elfs(cores, _UNLIKE):
+            line = min(self._lines.key("cores", 0, name) for name in one.names)
+            yield FileEdit(line, one.text, one.cost, self._exchanged(one.cores))
 
     def _runs(self, names: list[str]) -> bool:
         """Whether the code releases one of these cores; it is to release the others then, too."""

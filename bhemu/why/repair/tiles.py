@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations, pairwise
-from pathlib import Path
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,11 +14,12 @@ from bhemu.program.datafiles import encode_values
 from bhemu.program.schema import Program
 from bhemu.program.specs import CoreSpec, TileSpec
 from bhemu.tile import Tile
+from bhemu.why.repair.kernels import other_elfs
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
 
 Cures = Callable[[], bool]
-_NAMED, _OTHER = 0.3, 0.7  # cost of an exchange: where the files' names say so, otherwise
+_OTHER = 0.7  # cost of other ELFs whose names do not say so
 _SWAP, _SWAP_NUMBERS = 0.6, 0.9  # of two arguments that follow each other
 _SISTERS = 0.55  # of arguments that other kernels of the tile agree on
 _FEW = 2  # values that all cores have, and the one that is another
@@ -33,17 +32,17 @@ _NEAR, _AGREED = 1.3, 1.95
 
 
 def exchanges(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
-    """(line, text, cost, whether it cures): two cores of a tile with each other's kernels."""
+    """(line, text, cost, whether it cures): cores of a tile with other kernels."""
     program = trials.program
-    found: list[tuple[float, int, str, str]] = []
-    for number, part in enumerate(program.tiles):
-        for a, b in combinations(part.cores, 2):
-            if part.cores[a].elf is not None and part.cores[b].elf is not None:
-                found.append((_unlike(part.cores, a, b), number, a, b))
-    for cost, number, a, b in sorted(found):
-        line = min(lines.key("tile.cores", number, name) for name in (a, b))
-        other = _exchanged(program, number, a, b)
-        yield line, f"exchange the ELFs of {a} and {b}", cost, _launches(trials, other)
+    found = [
+        (one.cost, number, one)
+        for number, part in enumerate(program.tiles)
+        for one in other_elfs(part.cores, _OTHER)
+    ]
+    for cost, number, one in sorted(found, key=lambda each: each[:2]):
+        line = min(lines.key("tile.cores", number, name) for name in one.names)
+        part = replace(program.tiles[number], cores=one.cores)
+        yield line, one.text, cost, _launches(trials, _with(program, number, part))
 
 
 def semaphores(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, float, Cures]]:
@@ -58,18 +57,6 @@ def semaphores(trials: Trials, lines: TomlLines) -> Iterator[tuple[int, str, flo
                     text = f"semaphore {k} is {other} at first instead of {value}"
                     cost = _GENEROUS if other > value else 0.8
                     yield line, text, cost, _launches(trials, program)
-
-
-def _unlike(cores: Any, a: str, b: str) -> float:
-    named = (Path(cores[a].elf).stem, Path(cores[b].elf).stem)
-    return _NAMED if named == (b, a) else _OTHER
-
-
-def _exchanged(program: Program, number: int, a: str, b: str) -> Program:
-    part = program.tiles[number]
-    first, second = part.cores[a], part.cores[b]
-    cores = {**part.cores, a: replace(first, elf=second.elf), b: replace(second, elf=first.elf)}
-    return _with(program, number, replace(part, cores=cores))
 
 
 def _with(program: Program, number: int, part: TileSpec) -> Program:
