@@ -18,8 +18,9 @@ from bhemu.why.checks import repair
 from bhemu.why.failures.end_words import wrong_end
 from bhemu.why.findings import Finding
 from bhemu.why.likelihood import likely
+from bhemu.why.repair.cures import Cure
 from bhemu.why.repair.edits import NOP
-from bhemu.why.repair.search import WORK, Cure, Search
+from bhemu.why.repair.search import WORK, Search
 
 _CONFLICTS = ("races", "barriers", "transfers")
 _TWO_SIDED = ("races", "slots")  # say that two lines do not fit, and blame one of them

@@ -11,10 +11,12 @@ import planted
 import pytest
 
 from bhemu import Program
+from bhemu.errors import Where
 from bhemu.program.specs import CoreSpec, TileSpec
 from bhemu.riscv.asm import A0, SP, addi, jal, lw, sw
 from bhemu.why.repair import tiles
 from bhemu.why.repair.copies import Copies
+from bhemu.why.repair.cures import Cure, best
 from bhemu.why.repair.edits import Edit, keeping
 from bhemu.why.repair.kernels import other_elfs
 from bhemu.why.repair.search import SURE, Search
@@ -159,3 +161,15 @@ def test_two_cores_get_each_other_s_elf_and_the_names_of_the_files_say_how_likel
     assert first.cost < min(one.cost for one in others) == 1.4
     changed = [first.cores[name].elf for name in ("trisc0", "trisc1")]
     assert changed == [tmp_path / "trisc0.elf", tmp_path / "trisc1.elf"]
+
+
+def _cure(line: int, cost: float, *code: tuple[int, int]) -> Cure:
+    edit = Edit(1, tuple((pc, (word,)) for pc, word in code), "", cost)
+    return Cure(Where(core="trisc0", file="a.c", line=line), "", cost, edit)
+
+
+def test_a_change_that_holds_another_one_and_more_is_not_shown() -> None:
+    alone, more = _cure(5, 1.8, (0x100, 7)), _cure(9, 1.7, (0x100, 7), (0x200, 8))
+    other = _cure(12, 1.9, (0x100, 6), (0x200, 8))
+    assert best([more, alone, other]) == [alone, other]
+    assert best([more, other]) == [more, other]

@@ -12,7 +12,8 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.repair import tables
-from bhemu.why.repair.search import SURE, WORK, Cure, Search
+from bhemu.why.repair.cures import Cure
+from bhemu.why.repair.search import SURE, WORK, Search
 from bhemu.why.repair.tiles import AS_OTHERS
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from heapq import merge
 from itertools import chain, zip_longest
@@ -12,7 +12,6 @@ import numpy as np
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.traced import Entry
 from bhemu.memmap import (
-    CORE_NAMES,
     GPR_BASE,
     GPR_END,
     L1_SIZE,
@@ -42,6 +41,7 @@ from bhemu.why.repair import (
 )
 from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.copies import Copies
+from bhemu.why.repair.cures import Cure, best
 from bhemu.why.repair.edits import Edit, keeping
 from bhemu.why.repair.files import FileEdits
 from bhemu.why.repair.origins import Origins
@@ -66,17 +66,6 @@ _AVOIDED = 0.5  # how much less likely a value of PROGRAM.toml is with which nob
 _VICTIM = 0.4  # how much less likely it is that who waits is wrong
 _TABLE = 3  # Config words that one line stores to, where it takes them from a table
 SURE = 1.3  # a cure that costs no more is likely the one
-
-
-@dataclass(frozen=True)
-class Cure:
-    """A change that makes the run right, and the line it belongs to; `edit` None: of a file."""
-
-    where: Where
-    text: str
-    cost: float
-    edit: Edit | None
-    part: int = 0
 
 
 def _is_config(site: Site) -> bool:
@@ -282,7 +271,7 @@ class Search:
         if library and all(cure.cost > SURE for cure in self.cures):
             more = _LONGER if self.cures else min(work, WORK) * _LIBRARY // WORK
             self._tiers(self.trials.work.done + more, by=Origins.others)
-        return self._best()
+        return best(self.cures)
 
     def _tiers(self, until: int, by: Callable[[Origins, Iterable[Edit]], Iterable[Edit]]) -> None:
         """Try the edits of each kind that `by` chooses."""
@@ -314,13 +303,6 @@ class Search:
     def _late(self, until: int) -> bool:
         """Whether the work that may be done is done."""
         return self.trials.work.done > until or time.monotonic() - self._began > _AT_MOST
-
-    @staticmethod
-    def _order(cure: Cure) -> tuple[float, bool, int]:
-        """Of equal changes first those of the kernel's own file, then those next to the output."""
-        core = cure.where.core
-        nearest = CORE_NAMES.index(core) % 4 if core else 0
-        return round(cure.cost, 2), str(cure.where.file).endswith(".h"), -nearest
 
     def _files(self) -> None:
         if self.trials.program.path is None:
@@ -390,10 +372,3 @@ class Search:
                 if (where.file, where.line) == (cure.where.file, cure.where.line):
                     stored.add(site.address)
         return len(stored) >= _TABLE
-
-    def _best(self) -> list[Cure]:
-        """The likeliest cure of each line."""
-        best: dict[object, Cure] = {}
-        for cure in sorted(self.cures, key=self._order):
-            best.setdefault((cure.where.core, cure.where.file, cure.where.line), cure)
-        return list(best.values())
