@@ -34,6 +34,7 @@ _KIND = 0.85  # cost of a value of another kind
 _RELEASED = 0.4  # cost of a core that runs from the beginning
 _SHIFTED = 1.25  # cost of a value that is missing among others
 _UNLIKE = 1.4  # cost of other ELFs whose names do not say so
+_UNREAD, _ODD = 0.6, 0xA5C3F00D  # where nobody reads the last one then, whatever it is
 _SMALL = 64  # numbers up to it are counts and choices, not places
 
 
@@ -255,15 +256,14 @@ class FileEdits:
     def _shifted(self, i: int, at: int, words: list[int]) -> Iterator[FileEdit]:
         """One value more or one less, so that all that follow have another place."""
         for k, new, text in shifted(words):
-
-            def put(tile: Tile, data: bytes = np.array(new, "<u4").tobytes()) -> None:
-                tile.write(at, data)
-
+            cures = self._try(_writer(at, new))
+            found = cures()
+            unread = found and len(new) > len(words) and self._try(_writer(at, [*new[:-1], _ODD]))()
             line = self._lines.value("set", i, "values", min(k, len(words) - 1))
             moved = [(a, b) for a, b in zip(words, new, strict=False) if a != b]
             odd = len(moved) <= _FEW or any(1 <= a < _SMALL and b > _PAGE for a, b in moved)
-            cost = _SHIFTED + _NO_SIZE * odd
-            yield FileEdit(line, f"set {at:#x}: {text}", cost, self._try(put))
+            cost = _SHIFTED + _NO_SIZE * odd + _UNREAD * unread
+            yield FileEdit(line, f"set {at:#x}: {text}", cost, cures if found else lambda: False)
 
     # Cores
 
@@ -310,6 +310,11 @@ def _in_steps(values: list[int]) -> bool:
 def _usual(now: str, then: str) -> float:
     """Cost of another layout: the coprocessor works on tiles."""
     return 0.0 if now == then else -0.2 if then == "tile32" else 0.2 if now == "tile32" else 0.0
+
+
+def _writer(at: int, words: list[int]) -> Callable[[Tile], None]:
+    data = np.array(words, "<u4").tobytes()
+    return lambda tile: tile.write(at, data)
 
 
 def shifted(words: list[int]) -> Iterator[tuple[int, list[int], str]]:
