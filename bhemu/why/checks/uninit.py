@@ -37,6 +37,7 @@ _WORD = 4
 _GAP = 16  # bytes between two areas of memory
 _ADDS = "THCON_SEC0_REG1_Pack_L1_Acc"
 _TILES = 12  # of a chip
+_ROW = 32  # bytes of a row of a face in bf16: where a loop ends early
 _FROM = (0, 0x10000, 0x20000, 0x40000)  # L1 below: production firmware relies on zeros there
 
 
@@ -180,15 +181,16 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
     wrong = "unwritten, output wrong" if context.symptom.wrong else "unwritten"
-    aligned = int(fill.at[0]) % NEAR == 0
+    aligned = int(fill.at[0]) % _ROW == 0
     if aligned and near is not None and not _goes_on(trials, whole, int(fill.at[0])):
         evidence.append(f"only this of what lies behind what is written by {near[0]}")
         near = None  # who reads goes one too far
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
-        if context.symptom.wrong and near[0].thread is None:
-            wrong = "unwritten behind stores" if aligned else "unwritten beside stores"
+        if near[0].thread is None:
+            if context.symptom.wrong:
+                wrong = "unwritten behind stores" if aligned else "unwritten beside stores"
             if aligned and not context.is_chip:
                 who = place(_loop_of(context, near[0]), near[1])
         if past := branch_past(context, near[0], int(fill.at[0]) % STRIDE - OFFSET["l1"]):
