@@ -78,7 +78,7 @@ def rule_error(tile: TilePart, status: int) -> BhemuError:
         where = where_thread(tile, t)
         cls = decode(int(s.gate_word[t]))
         if cls is not None:
-            text = f"{cls.name}: {text}"
+            text = text if text.startswith(f"{cls.name} ") else f"{cls.name}: {text}"
             if cls.refused and rule.rule == "ISA-REFUSED":
                 text += f": {cls.refused}"
     elif c >= 0:

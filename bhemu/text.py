@@ -32,6 +32,11 @@ def one_line(text: str) -> str:
     return _cut(" ".join(words), _MOST)
 
 
+def joined(text: str) -> str:
+    """The lines of `text` on one, with semicolons between them."""
+    return "; ".join(" ".join(line.split()) for line in text.splitlines())
+
+
 def _cut(text: str, most: int) -> str:
     """Text without its middle where it is longer than `most`."""
     if len(text) <= most:

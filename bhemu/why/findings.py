@@ -13,6 +13,7 @@ from bhemu.program.schema import Program
 from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
+from bhemu.text import joined
 from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain, Link
 from bhemu.why.causes.places import find
@@ -270,7 +271,7 @@ def of_output(tile: Tile | None, program: Program, result: OutputResult) -> list
     assert report.first is not None
     links = [] if tile is None else _followed(tile, program, result)
     made = next((link for link in links if link.where is not None), None)
-    text = " ".join(str(report).split())
+    text = joined(str(report))
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
     born = next((link for link in reversed(links) if special and _is_special(link)), None)
     if born is not None:

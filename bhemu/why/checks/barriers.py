@@ -10,6 +10,7 @@ from bhemu.errors import Where
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
+from bhemu.text import joined
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
@@ -240,7 +241,7 @@ def _end_of(tile: Tile, who: Where) -> Where:
 def _told(
     context: Context, text: str, culprit: dict[str, Any], held: Outcome, seed: int, advice: str
 ) -> Finding:
-    wrong = "; ".join(" ".join(str(result).split()) for result in held.wrong)
+    wrong = "; ".join(joined(str(result)) for result in held.wrong)
     end = "an output changes"
     if held.error is not None:
         end = str(held.error).splitlines()[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 from bhemu.debug.places import Sources
 from bhemu.errors import Limit, Where
+from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
@@ -41,7 +42,7 @@ def _victim(seen: Outcome) -> tuple[str, dict[str, Any]]:
     report = result.report
     assert report is not None
     index = [] if report.first is None else list(report.first.index)
-    return " ".join(str(report).split()), {"output": result.spec.name, "index": index}
+    return joined(str(report)), {"output": result.spec.name, "index": index}
 
 
 def _instant(search: Search, cure: Cure) -> int | None:

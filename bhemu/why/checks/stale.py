@@ -9,6 +9,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
+from bhemu.text import joined
 from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
@@ -131,7 +132,7 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
         victim = place(where(tile, load.writer), load.writer.clock, tile)
         by = f"by {where(tile, load.writer)}"
     how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
-    end = "; ".join(" ".join(str(result).split()) for result in seen.wrong)
+    end = "; ".join(joined(str(result)) for result in seen.wrong)
     if seen.error is not None:
         end = str(seen.error).splitlines()[0]
     path = context.program.path or "PROGRAM"

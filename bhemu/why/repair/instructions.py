@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bhemu.riscv.asm import SP, addi, li
+from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import (
     Branch,
     FromImmediate,
@@ -80,7 +81,8 @@ def _sisters(word: int, cls: Any) -> Iterator[tuple[int, str]]:
             bound = two if cls is one else one
             a, b = word >> 15 & 31, word >> 20 & 31
             swapped = word & ~(0x3FF << 15) & ~cls.mask | bound.match | b << 15 | a << 20
-            yield swapped, "the bound counted in" if cls in _LESS else "the bound not counted in"
+            how = "<= instead of <" if cls in _LESS else "< instead of <="
+            yield swapped, f"equal values are to go the other way here: {how}"
     for sisters in _SISTERS:
         for other in sisters if cls in sisters else ():
             if other is not cls:
@@ -190,7 +192,8 @@ def edits(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
             rd = word >> 7 & 31
             for register in used:
                 instead = (word, add(rd, rd, register))
-                yield Edit(core, ((pc, instead),), "something is to be added to this", 1.9)
+                text = f"{riscv_text(instead[1], pc + 4)} is missing behind this"
+                yield Edit(core, ((pc, instead),), text, 1.9)
 
 
 def _stored(code: Code, core: int) -> Iterator[Edit]:
