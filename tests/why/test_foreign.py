@@ -1,7 +1,9 @@
 """What bugs in programs of foreign style showed to be missing: one of each kind, always planted."""
 
+import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import foreign_programs
 import planted
@@ -42,3 +44,34 @@ def test_nothing_is_found_in_programs_that_are_right(
     done = CliRunner().invoke(main, ["run", "-q", "--check", "all", str(path)])
     assert done.exit_code == 0, done.output
     assert planted.why(path) == []
+
+
+def _checked(path: Path) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(main, ["run", "-q", "--json", "--check", "powerup", str(path)])
+    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return found
+
+
+def test_lanes_that_are_on_since_power_up_are_found_where_that_is_asked(
+    compiler: ModuleType, tmp_path: Path
+) -> None:
+    made = planted.make(BUGS["lanes are never switched on"], tmp_path / "bug", compiler)
+    assert planted.why(made.folder) == []
+    (one,) = _checked(made.folder)
+    assert one["text"].startswith("the lanes that are on decide the result")
+    assert one["culprit"]["core"] == "trisc1"
+    assert one["advice"] == "SFPENCC before this"
+    assert _checked(foreign_programs.folder("saxpy", tmp_path / "twin")) == []
+
+
+def test_counters_that_are_0_since_power_up_are_found(tmp_path: Path) -> None:
+    """ringpk with a SETRWC in front of its loop, and without."""
+    assert _checked(foreign_programs.folder("ringpk", tmp_path / "twin")) == []
+    path = foreign_programs.sources("ringpk", tmp_path / "bug")
+    source = path / "trisc1.c"
+    before = source.read_text()
+    source.write_text(before.replace("ttinsn(0x37000000 | 15);", ""))
+    assert source.read_text() != before
+    (one,) = _checked(foreign_programs.built("ringpk", path))
+    assert one["text"].startswith("the RWC counters decide the result")
+    assert (one["culprit"]["core"], one["advice"]) == ("trisc1", "SETRWC before this")

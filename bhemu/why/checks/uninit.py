@@ -274,9 +274,9 @@ CHECK = Check(
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
     " nothing has written and that decide an output or how the program ends; named is who uses"
     " them, wherever the NoC has carried them",
-    misses="Config, ThreadConfig and counters, which power-up leaves at 0; values that are read and"
-    " decide nothing; low L1 where firmware boots only with zeros there; of a chip all tiles but"
-    " some ten, the first of each part among them",
+    misses="Config and ThreadConfig, which power-up leaves at 0; counters and lanes, for which"
+    " there is `powerup`; values that are read and decide nothing; low L1 where firmware boots only"
+    " with zeros there; of a chip all tiles but some ten, the first of each part among them",
     cost="3 runs, and some 40 for each finding",
     applies=applies,
     run=run,

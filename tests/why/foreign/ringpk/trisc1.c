@@ -22,6 +22,7 @@ int main(void)
     SETC16(28 + 5, 8);
     ttinsn(0xA3200000 | 4 << 3); // semaphore 3: 0 of 2
     expander();
+    ttinsn(0x37000000 | 15); // SETRWC: all counters to 0
     u half = 0;
     for (u i = PAGES; i; --i) {
         ttinsn(0xA6000000u | (RES_MATH | RES_SYNC) << 15 | 4 << 3 | 2);

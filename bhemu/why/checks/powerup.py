@@ -1,0 +1,95 @@
+"""The check "powerup": counters and lanes that a program takes over as power-up leaves them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bhemu.tensix.state import DTYPE, OFFSET
+from bhemu.tile import Tile
+from bhemu.why.causes.perturb import Fill, Reader, Trials
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, outside_headers, place
+from bhemu.why.likelihood import likely
+
+_RWC = (8, 8, 8, 1)  # rows of SrcA, SrcB and Dst, fidelity phase
+
+
+class _Kind(NamedTuple):
+    """Members that a program may take over, and which words set them."""
+
+    name: str
+    setters: str
+    members: tuple[tuple[str, Any], ...]  # and what they hold instead of what power-up leaves
+
+
+_KINDS = (
+    _Kind("the lanes that are on", "SFPENCC", (("cc", 0), ("cc_en", 1))),
+    _Kind("the ADC counters", "SETADC, SETADCXY, SETADCXX, SETADCZW", (("adc", 1), ("adc_cr", 1))),
+    _Kind("the RWC counters", "SETRWC", (("rwc", _RWC), ("rwc_cr", _RWC))),
+)
+
+
+def _put(tile: Tile) -> None:
+    """Other counters and lanes than those of power-up."""
+    for kind in _KINDS:
+        for name, value in kind.members:
+            getattr(tile.state, name)[...] = value
+
+
+def _fill(kind: _Kind, launched: Tile) -> Fill:
+    """What a launch from other ones leaves as it was."""
+    at, values = [], []
+    for name, value in kind.members:
+        member = getattr(launched.state, name)
+        held = np.flatnonzero(
+            member.reshape(-1) == np.broadcast_to(value, member.shape).reshape(-1)
+        )
+        size = DTYPE[name].base.itemsize
+        at.append(OFFSET[name] + held * size)
+        values.append(np.broadcast_to(value, member.shape).reshape(-1)[held])
+    return Fill(np.concatenate(at).astype(np.int64), np.concatenate(values).astype(np.uint8))
+
+
+def run(context: Context) -> list[Finding]:
+    """What decides the end and is as power-up leaves it; named is who uses it first."""
+    if context.is_chip:
+        return []
+    trials, found = Trials(context), []
+    launched = context.launch(engine="compiled", prepare=_put, **context.alone)
+    for kind in _KINDS:
+        fill = _fill(kind, launched)
+        reader = trials.reader(fill) if fill.at.size and trials.differs(fill) else None
+        if reader is not None:
+            found.append(_finding(kind, reader))
+    return found
+
+
+def _finding(kind: _Kind, by: Reader) -> Finding:
+    return Finding(
+        "powerup",
+        "warning",
+        f"{kind.name} decide the result, and nothing has set them: {by.where}",
+        place(outside_headers(by.where), by.clock),
+        {},
+        ("with others than those of power-up, as another kernel may leave them, it is another",),
+        f"{kind.setters} before this",
+        likely("unwritten"),
+    )
+
+
+def applies(seen: Outcome) -> int:
+    """To no run, unless it is asked for: a first kernel may rely on power-up."""
+    return 0
+
+
+CHECK = Check(
+    "powerup",
+    proves="lanes of the vector unit, ADC or RWC counters that nothing has set and that decide an"
+    " output or how the program ends; named is the word that uses them first. `why` does not ask"
+    " this: a first kernel may rely on power-up, which another one behind it may not",
+    misses="Config and ThreadConfig; what decides nothing with the one other value that is tried;"
+    " programs of several tiles",
+    cost="5 runs, and some 20 for each finding",
+    applies=applies,
+    run=run,
+)
