@@ -35,11 +35,16 @@ def source_text(
     """ "k.h:9", or "k.h:9 helper, inlined at k.c:41" with every inlined call, the inner first."""
     if file is None:
         return "" if line is None else f"line {line}"
-    text = file if line is None else f"{file}:{line}"
+    text = _source(file, line)
     for call in inlined:
-        text += f" {function or '?'}, inlined at {call.file}:{call.line}"
+        text += f" {function or '?'}, inlined at {_source(call.file, call.line)}"
         function = call.function
     return text
+
+
+def _source(file: str, line: int | None) -> str:
+    """A file and its line; compilers give line 0 to what they have made of several."""
+    return f"{file}:{line}" if line else file
 
 
 @dataclass(frozen=True, repr=False)

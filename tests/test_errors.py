@@ -9,6 +9,7 @@ import pytest
 from bhemu.errors import (
     Assert,
     BhemuError,
+    Call,
     GuestFault,
     InputError,
     Internal,
@@ -144,3 +145,10 @@ def test_errors_survive_the_way_between_processes(error, duplicate):
     assert twin.as_dict() == error.as_dict()
     assert str(twin) == str(error)
     assert twin.args == error.args
+
+
+def test_line_0_of_a_compiler_is_no_line() -> None:
+    where = Where(file="k.h", line=9, function="f", inlined=(Call("g", "k.c", 0),))
+    assert "k.h:9 f, inlined at k.c" in str(where)
+    assert ":0" not in str(where)
+    assert "k.c:0" not in str(Where(file="k.c", line=0))
