@@ -1,7 +1,7 @@
 """Settings of all tests.
 
 Hypothesis tries the same examples in every run, new ones with BHEMU_LONG=1; however slow a machine
-is, no example is too late.
+is, no example is too late. A single test has a bound of its own all the same.
 """
 
 import os
@@ -24,6 +24,15 @@ settings.register_profile(
     "bhemu", deadline=None, database=None, derandomize=not os.environ.get("BHEMU_LONG")
 )
 settings.load_profile("bhemu")
+
+_SECONDS = 900  # for one test, on a busy machine with nothing compiled
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that hangs fails and shows where; campaigns (BHEMU_LONG=1) take their time."""
+    if not os.environ.get("BHEMU_LONG"):
+        for item in items:
+            item.add_marker(pytest.mark.timeout(_SECONDS))
 
 
 @pytest.fixture(params=(*ENGINES, "translated"))

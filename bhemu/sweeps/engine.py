@@ -42,7 +42,7 @@ class Engine:
                 self._submit(executor)
                 done, _ = wait(self.out, timeout=1, return_when=FIRST_COMPLETED)
                 broken = [future for future in done if not self._received(executor, future)]
-                if broken:
+                if broken or (not done and self.pool.silent()):
                     executor = self._again(broken)
         finally:
             self.pool.close()
@@ -67,9 +67,11 @@ class Engine:
         if self.pool.store is not None:
             self.plan.put_files(chunk.jobs, self.pool.store, keep)
         try:
-            self.out[executor.submit(perform, chunk)] = chunk
-        except RuntimeError:  # the pool broke meanwhile, which its other futures tell
-            self.lost.extend(chunk.jobs)
+            future = executor.submit(perform, chunk)
+        except self.pool.refusals as problem:  # the pool has broken meanwhile
+            future = Future()
+            future.set_exception(problem)
+        self.out[future] = chunk
 
     def _received(self, executor: Executor, future: Future[Reply]) -> bool:
         """Take the records of a future, or send what it lacks; False when it was lost."""
@@ -116,8 +118,7 @@ class Engine:
                 self.take(_given_up(job, problems))
             else:
                 self.lost.append(job)
-        self.pool.stop()
-        return self.pool.start()
+        return self.pool.again()
 
     def _keep_finished(self, future: Future[Reply]) -> None:
         del self.out[future]

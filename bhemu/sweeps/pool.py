@@ -23,12 +23,19 @@ class Pool(Protocol):
     """An executor that can be had again after it has broken."""
 
     store: str | None
+    refusals: tuple[type[Exception], ...]  # what its executor raises when it has broken
 
     def start(self) -> Executor:
         """A working executor."""
 
+    def again(self) -> Executor:
+        """Another one, after the last one has broken."""
+
     def slots(self) -> int:
         """How many chunks it works on at the same time."""
+
+    def silent(self) -> bool:
+        """Whether what was given out will never be answered, not even with an error."""
 
     def stop(self) -> None:
         """Drop it at once, with what it is doing."""
@@ -39,6 +46,8 @@ class Pool(Protocol):
 
 class Processes:
     """Worker processes of this machine, made by a process that has imported the emulator."""
+
+    refusals: tuple[type[Exception], ...] = (RuntimeError,)
 
     def __init__(self, workers: int | None = None) -> None:
         most = len(os.sched_getaffinity(0))
@@ -56,9 +65,18 @@ class Processes:
         self._executor = ProcessPoolExecutor(self._workers, context, initializer=worker.begin)
         return self._executor
 
+    def again(self) -> Executor:
+        """New processes in place of those that are left."""
+        self.stop()
+        return self.start()
+
     def slots(self) -> int:
         """One chunk each."""
         return self._workers
+
+    def silent(self) -> bool:
+        """Never: the death of a process is an error."""
+        return False
 
     def stop(self) -> None:
         """End the processes."""
@@ -89,9 +107,12 @@ class Cluster:
                 hint="pip install 'bhemu[sweep]'",
             ) from problem
         self._distributed: Any = distributed
+        closed: type[Exception] = distributed.client.ClosedClientError
+        self.refusals: tuple[type[Exception], ...] = (RuntimeError, closed)
         self._address = address
         self._client: Any = None
         self._known = False
+        self._away: float | None = None  # since when the client has been without its scheduler
 
     def start(self) -> Executor:
         """The cluster's executor; where it was there before, a scheduler may take its time."""
@@ -100,7 +121,7 @@ class Cluster:
             try:
                 asyncio.run(self._answered())  # a Client that finds nobody leaves its thread behind
                 self._client = self._distributed.Client(
-                    self._address, set_as_default=False, timeout="10s"
+                    self._address, set_as_default=False, timeout=_PATIENCE
                 )
                 break
             except (OSError, TimeoutError, ValueError) as problem:
@@ -114,21 +135,40 @@ class Cluster:
         executor: Executor = self._client.get_executor(pure=False, retries=0)
         return executor
 
+    def again(self) -> Executor:
+        """The cluster's executor; a client that connects again gets the time that it needs.
+
+        One that is closed meanwhile leaves its socket and its thread behind.
+        """
+        while self._client.status == "connecting" and not self.silent():
+            time.sleep(0.1)
+        self.stop()
+        return self.start()
+
     async def _answered(self) -> None:
         line = await self._distributed.core.connect(self._address, timeout=10)
         await line.close()
 
     def slots(self) -> int:
         """One chunk for each thread of each worker; at least one, which waits for a worker."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._client.scheduler_info(n_workers=-1).get("workers", {})
         threads: int = sum(each["nthreads"] for each in workers.values())
         return max(1, threads)
+
+    def silent(self) -> bool:
+        """Whether the client has been without its scheduler for longer than it may be away."""
+        if self._client.status == "running":
+            self._away = None
+            return False
+        now = time.monotonic()
+        self._away = now if self._away is None else self._away
+        return now - self._away > _PATIENCE
 
     def stop(self) -> None:
         """Leave the cluster; what it has not begun is dropped."""
         if self._client is not None:
             self._client.close(timeout=5)
-        self._client = None
+        self._client = self._away = None
 
     def close(self) -> None:
         """Leave the cluster."""

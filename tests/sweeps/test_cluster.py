@@ -117,6 +117,7 @@ def test_a_lost_worker_and_a_restarted_scheduler_lose_no_run(add1: Path, servers
             scheduler.wait()
             for worker in workers:
                 worker.kill()
+            time.sleep(11)  # the timeout of a client of distributed is 10 s
             servers.scheduler()
             servers.worker()
 

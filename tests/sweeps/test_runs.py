@@ -92,18 +92,35 @@ class Breaking(Executor):
         return future
 
 
+class Refusing(Breaking):
+    """Takes one chunk, and refuses the next one, because it has broken meanwhile."""
+
+    def submit(self, fn: Any, /, *args: Any, **more: Any) -> Any:
+        if self.broken:
+            raise BrokenProcessPool("a worker died")
+        self.broken = True
+        return super().submit(fn, *args, **more)
+
+
 class Pool:
     store = None
+    refusals: tuple[type[Exception], ...] = (RuntimeError,)
 
-    def __init__(self, bad: int) -> None:
-        self.bad, self.starts = bad, 0
+    def __init__(self, bad: int, first: type[Breaking] = Breaking) -> None:
+        self.bad, self.starts, self.first = bad, 0, first
 
     def start(self) -> Executor:
         self.starts += 1
-        return Breaking(self.bad)
+        return (self.first if self.starts == 1 else Breaking)(self.bad)
+
+    def again(self) -> Executor:
+        return self.start()
 
     def slots(self) -> int:
         return 2
+
+    def silent(self) -> bool:
+        return False
 
     def stop(self) -> None:
         pass
@@ -120,6 +137,37 @@ def test_a_run_that_ends_its_worker_is_named_and_the_others_are_done(add1: Path)
     (lost,) = [row for row in rows if row["outcome"] == "internal error"]
     assert (lost["number"], lost["rule"]) == (5, "WorkerLost")
     assert "a worker died" in lost["message"]
+
+
+def test_a_pool_that_breaks_while_runs_are_given_out_loses_none(add1: Path) -> None:
+    plan, rows = Plan(load_sweep(add1)), []
+    pool = Pool(bad=-1, first=Refusing)
+    execute(plan, [run.job for run in plan.runs], pool, rows.append)
+    assert sorted(row["number"] for row in rows) == list(range(12))
+    assert pool.starts == 2
+    assert {row["outcome"] for row in rows} == {"ok", "differs"}
+
+
+class Silent(Pool):
+    """Its first executor answers nothing."""
+
+    def start(self) -> Executor:
+        self.starts += 1
+        return Unanswered(-1) if self.starts == 1 else Breaking(-1)
+
+    def silent(self) -> bool:
+        return self.starts == 1
+
+
+class Unanswered(Breaking):
+    def submit(self, fn: Any, /, *args: Any, **more: Any) -> Any:
+        return Future()
+
+
+def test_runs_that_are_never_answered_are_done_again(add1: Path) -> None:
+    plan, rows = Plan(load_sweep(add1)), []
+    execute(plan, [run.job for run in plan.runs], Silent(bad=-1), rows.append)
+    assert sorted(row["number"] for row in rows) == list(range(12))
 
 
 def test_workers_that_never_begin_are_no_endless_loop(add1: Path) -> None:
