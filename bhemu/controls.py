@@ -1,19 +1,23 @@
 """What a debugger does with a tile: steps, breakpoints, traces, where everything stands."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
 from bhemu.core import Core
 from bhemu.errors import BhemuError, InputError
-from bhemu.history import History
-from bhemu.machine import status
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
 from bhemu.machine.conditions import Condition
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import TracedWord
 from bhemu.machine.watching import Watchpoint
+
+if TYPE_CHECKING:  # at run time when they are asked for: most runs need neither
+    from bhemu.history import History
+    from bhemu.machine.status import Standing
 
 
 class Controls:
@@ -174,6 +178,8 @@ class Controls:
 
         A mark costs about 3 ms and up to 2 MB, every 2^20 clock units at first; at most 64 stay.
         """
+        from bhemu.history import History
+
         self._alone("keep_history")
         if not isinstance(self.machine.observer, History):
             self.machine.observer = History(self.machine.tile, self.machine)
@@ -182,6 +188,8 @@ class Controls:
     @property
     def history(self) -> History:
         """What keep_history() began; InputError when nobody called it."""
+        from bhemu.history import History
+
         self.check_thread()
         if not isinstance(self.machine.observer, History):
             raise InputError("no history is kept", hint="call keep_history() before the run")
@@ -192,8 +200,10 @@ class Controls:
         if self.machine.observer is not None:
             self.machine.observer.put_back()
 
-    def where(self) -> status.Standing:
+    def where(self) -> Standing:
         """Where every core and thread stands and what it waits for; prints as lines."""
+        from bhemu.machine import status
+
         return status.Standing(status.where(self.machine.tile))
 
     @property

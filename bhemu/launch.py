@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
+from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, NoProgress
 from bhemu.llk import harness
 from bhemu.machine.stop import Stop
 from bhemu.machine.until import End
-from bhemu.metal import bare, host
-from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
-from bhemu.metal.kernels import Texts
 from bhemu.names import resolve
 from bhemu.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.placing import check_saved, l1_address, place, place_values, release
@@ -20,6 +18,9 @@ from bhemu.program import coordinates, saved, schema
 from bhemu.program.outputs import check_saves
 from bhemu.snapshot import Snapshot
 from bhemu.tile import Tile
+
+if TYPE_CHECKING:
+    from bhemu.metal.firmware import Firmware
 
 _OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
 
@@ -110,7 +111,7 @@ def launch(
         at = l1_address(tile, source.origin, source.at, source.size)
         tile.write(at, source.data())
     if firmware is not None:
-        host.write(tile, [firmware.signal(SIGNAL_GO)])
+        _go(tile, firmware)
     elif program.kind != "llk":
         release(tile, part)
     elif boot:
@@ -154,6 +155,9 @@ def _place_metal(
     tile: Tile, program: schema.Program, texts: Texts, *, boot: bool
 ) -> Firmware | None:
     """Kernels on one tile: under their firmware, which has booted, or without it."""
+    from bhemu.metal import bare, host  # for no other kind of program
+    from bhemu.metal.firmware import Grid, read_firmware
+
     part, grid = program.placed()[0], Grid.of(program.chip)
     if program.firmware is None:
         bare.place(tile, part, grid, texts)
@@ -173,6 +177,14 @@ def _place_metal(
     host.place_kernels(tile, firmware, part, texts)
     place_values(tile, part)
     return firmware
+
+
+def _go(tile: Tile, firmware: Firmware) -> None:
+    """Tell the firmware to run the kernels."""
+    from bhemu.metal import host
+    from bhemu.metal.firmware import SIGNAL_GO
+
+    host.write(tile, [firmware.signal(SIGNAL_GO)])
 
 
 def _words(tile: Tile, program: schema.Program) -> list[tuple[int, int]]:

@@ -9,11 +9,11 @@ from typing import Unpack
 
 from bhemu.chip import Chip, ChipEnd
 from bhemu.chip_snapshot import ChipSnapshot
+from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.metal import bare, host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
-from bhemu.metal.kernels import Texts
 from bhemu.options import ChipOptions, of_run
 from bhemu.placing import check_saved, l1_address, place, place_values, release
 from bhemu.program import interleave, saved

@@ -26,7 +26,7 @@ LAYERS = (
     ("chip_snapshot", "chip_parts"),
     ("chip",),
     ("chip_history",),
-    ("llk", "placing"),
+    ("llk", "placing", "elf_texts"),
     ("metal",),
     ("launch_chip",),
     ("launch",),

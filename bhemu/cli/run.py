@@ -9,7 +9,6 @@ import click
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
-from bhemu.cli.why import context, tell_skipped
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import saved
 
@@ -92,6 +91,7 @@ def _found(
     """What the checks find; None where none was asked for."""
     if checks is None:
         return None
+    from bhemu.cli.why import context, tell_skipped
     from bhemu.why import checks as known
     from bhemu.why.kernel_lines import of_kernels
 

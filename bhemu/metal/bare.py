@@ -11,11 +11,12 @@ import struct
 from collections.abc import Iterator, Mapping
 
 from bhemu import memmap as mm
+from bhemu.elf_texts import Texts
 from bhemu.errors import InputError
 from bhemu.metal.copies import Sized, objects
 from bhemu.metal.firmware import TABLES, Grid, Write, noc_word
 from bhemu.metal.host import name_kernels, write
-from bhemu.metal.kernels import Kernels, Texts, arrange
+from bhemu.metal.kernels import Kernels, arrange
 from bhemu.program.loader import LOCAL_SIZE
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.riscv.asm import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
+from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, Limit, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.metal.firmware import Firmware, Grid, Write
-from bhemu.metal.kernels import Kernels, Texts, arrange, launch_message
+from bhemu.metal.kernels import Kernels, arrange, launch_message
 from bhemu.program.specs import TileSpec
 from bhemu.tile import Tile
 

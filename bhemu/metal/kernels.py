@@ -7,11 +7,10 @@ of each core, common arguments, semaphores 16 bytes apart, the table of circular
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from bhemu import ahead
+from bhemu.elf_texts import Texts
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
 from bhemu.metal.firmware import PROCESSORS, Firmware, Write
@@ -19,8 +18,8 @@ from bhemu.metal.record import Record, place
 from bhemu.program import coordinates
 from bhemu.program.coordinates import XY
 from bhemu.program.datafiles import encode_values
-from bhemu.program.loader import Image, read_elf
-from bhemu.program.relocate import block, relocated
+from bhemu.program.loader import Image
+from bhemu.program.relocate import block
 from bhemu.program.specs import BufferSpec, TileSpec
 
 _HOST_MODE = 1
@@ -34,33 +33,6 @@ class Placed:
     image: Image
     entry: int
     moved: int
-
-
-class Texts:
-    """ELFs, each read once, and kernels moved to each place once; kept, it serves many launches."""
-
-    def __init__(self) -> None:
-        self._images: dict[Path, Image] = {}
-        self._moved: dict[tuple[Path, int], bytes] = {}
-
-    def image(self, path: Path) -> Image:
-        """The checked ELF at `path`."""
-        if path not in self._images:
-            self._images[path] = read_elf(path)
-        return self._images[path]
-
-    def read(self, paths: Iterable[Path]) -> None:
-        """Read and check the ELFs at `paths`; compiling what new ones use may begin."""
-        new = [self.image(path) for path in paths if path not in self._images]
-        if new:
-            ahead.start(ahead.missing(ahead.opcodes(new), new))
-
-    def moved(self, image: Image, offset: int) -> bytes:
-        """What goes to L1 of an ELF that lies `offset` bytes from where it was linked."""
-        key = (image.path, offset)
-        if key not in self._moved:
-            self._moved[key] = block(relocated(image, offset))[1]
-        return self._moved[key]
 
 
 @dataclass

@@ -17,13 +17,13 @@ import numpy as np
 
 from bhemu.chip import Chip
 from bhemu.devices.bus.address_map import REGISTERS
+from bhemu.elf_texts import Texts
 from bhemu.errors import BhemuError, InputError
 from bhemu.launch_chip import launch
 from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import host
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
-from bhemu.metal.kernels import Texts
 from bhemu.oracle.case import Outcome
 from bhemu.oracle.compare import EQUAL, Pair, describe
 from bhemu.oracle.emulated import failed

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from bhemu import __version__
+from bhemu.elf_texts import Texts
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launched import Ended, Launched
 from bhemu.memmap import CORE_NAMES
-from bhemu.metal.kernels import Texts
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.job import Base, Chunk, Job, Record, Reply
