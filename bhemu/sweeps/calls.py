@@ -8,15 +8,12 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 from bhemu.errors import Internal
-from bhemu.sweeps.pool import AHEAD, TRIES, Pool, Processes
+from bhemu.sweeps.pool import AHEAD, TRIES, Item, Pool, Processes, Result, give
 
 _WINDOW = 8  # items per worker that are begun at most before the first of them has been taken
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -107,12 +104,8 @@ class _Calls(Generic[Item, Result]):
     def _give(self, index: int) -> None:
         assert self._executor is not None
         self._given += 1
-        try:
-            self._out[self._executor.submit(self._function, self._items[index])] = index
-        except BrokenProcessPool as problem:
-            failed: Future[Result] = Future()
-            failed.set_exception(problem)
-            self._out[failed] = index
+        future = give(self.pool, self._executor, self._function, self._items[index])
+        self._out[future] = index
 
     def _wait(self) -> None:
         """Until a call has ended, or none has for too long."""

@@ -11,7 +11,7 @@ from bhemu import __version__
 from bhemu.errors import BhemuError, InputError, Internal
 from bhemu.sweeps.job import Chunk, Job, Record, Reply
 from bhemu.sweeps.plan import Plan
-from bhemu.sweeps.pool import AHEAD, TRIES, Pool
+from bhemu.sweeps.pool import AHEAD, TRIES, Pool, give
 from bhemu.sweeps.worker import OUTCOMES, keep, perform
 
 _SECONDS = 0.25  # that a chunk of runs is to take
@@ -66,12 +66,7 @@ class Engine:
     def _give(self, executor: Executor, chunk: Chunk) -> None:
         if self.pool.store is not None:
             self.plan.put_files(chunk.jobs, self.pool.store, keep)
-        try:
-            future = executor.submit(perform, chunk)
-        except self.pool.refusals as problem:  # the pool has broken meanwhile
-            future = Future()
-            future.set_exception(problem)
-        self.out[future] = chunk
+        self.out[give(self.pool, executor, perform, chunk)] = chunk
 
     def _received(self, executor: Executor, future: Future[Reply]) -> bool:
         """Take the records of a future, or send what it lacks; False when it was lost."""
@@ -99,6 +94,7 @@ class Engine:
     def _again(self, broken: list[Future[Reply]]) -> Executor:
         """A new pool; what was out when the old one broke is done again, suspects alone."""
         problems = sorted({repr(f.exception()) for f in broken if not f.cancelled()})
+        problems = problems or ["it does not answer"]
         wait(self.out, timeout=1)  # those that were finished before
         chunks = []
         for future in list(self.out):

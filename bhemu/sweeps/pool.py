@@ -7,8 +7,10 @@ import multiprocessing
 import os
 import tempfile
 import time
-from concurrent.futures import Executor, ProcessPoolExecutor
-from typing import Any, Protocol
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Protocol, TypeVar
 
 from bhemu import arguments
 from bhemu.errors import InputError
@@ -23,7 +25,7 @@ class Pool(Protocol):
     """An executor that can be had again after it has broken."""
 
     store: str | None
-    refusals: tuple[type[Exception], ...]  # what its executor raises when it has broken
+    refusals: tuple[type[Exception], ...]  # what its executor raises where it has broken
 
     def start(self) -> Executor:
         """A working executor."""
@@ -44,10 +46,26 @@ class Pool(Protocol):
         """Stop, and leave nothing behind."""
 
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def give(
+    pool: Pool, executor: Executor, function: Callable[[Item], Result], item: Item
+) -> Future[Result]:
+    """What will become of an item: a failure at once where the pool has broken meanwhile."""
+    try:
+        return executor.submit(function, item)
+    except pool.refusals as problem:
+        failed: Future[Result] = Future()
+        failed.set_exception(problem)
+        return failed
+
+
 class Processes:
     """Worker processes of this machine, made by a process that has imported the emulator."""
 
-    refusals: tuple[type[Exception], ...] = (RuntimeError,)
+    refusals: tuple[type[Exception], ...] = (BrokenProcessPool,)
 
     def __init__(self, workers: int | None = None) -> None:
         most = len(os.sched_getaffinity(0))
@@ -111,12 +129,25 @@ class Cluster:
         self.refusals: tuple[type[Exception], ...] = (RuntimeError, closed)
         self._address = address
         self._client: Any = None
-        self._known = False
         self._away: float | None = None  # since when the client has been without its scheduler
 
     def start(self) -> Executor:
-        """The cluster's executor; where it was there before, a scheduler may take its time."""
-        end = time.monotonic() + (_PATIENCE if self._known else 0)
+        """The cluster's executor."""
+        return self._connected(time.monotonic())
+
+    def again(self) -> Executor:
+        """The cluster's executor; a scheduler that went away may take its time.
+
+        A client that is closed while it connects again leaves its socket and its thread behind.
+        """
+        end = time.monotonic() + _PATIENCE
+        while self._client.status == "connecting" and time.monotonic() < end:
+            time.sleep(0.1)
+        self.stop()
+        return self._connected(end)
+
+    def _connected(self, end: float) -> Executor:
+        """The executor of a new client, where a scheduler answers until then."""
         while True:
             try:
                 asyncio.run(self._answered())  # a Client that finds nobody leaves its thread behind
@@ -131,19 +162,8 @@ class Cluster:
                         hint="dask scheduler starts one, dask worker its workers",
                     ) from problem
                 time.sleep(0.5)
-        self._known = True
         executor: Executor = self._client.get_executor(pure=False, retries=0)
         return executor
-
-    def again(self) -> Executor:
-        """The cluster's executor; a client that connects again gets the time that it needs.
-
-        One that is closed meanwhile leaves its socket and its thread behind.
-        """
-        while self._client.status == "connecting" and not self.silent():
-            time.sleep(0.1)
-        self.stop()
-        return self.start()
 
     async def _answered(self) -> None:
         line = await self._distributed.core.connect(self._address, timeout=10)

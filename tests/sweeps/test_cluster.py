@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 import bhemu
 from bhemu.errors import InputError
 from bhemu.sweeps.job import Record
+from bhemu.sweeps.pool import Cluster
 
 distributed = pytest.importorskip("distributed", reason="no dask: pip install 'bhemu[sweep]'")
 parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'bhemu[sweep]'")
@@ -117,7 +119,7 @@ def test_a_lost_worker_and_a_restarted_scheduler_lose_no_run(add1: Path, servers
             scheduler.wait()
             for worker in workers:
                 worker.kill()
-            time.sleep(11)  # the timeout of a client of distributed is 10 s
+            time.sleep(11)  # some clients would have given up after 10 s
             servers.scheduler()
             servers.worker()
 
@@ -127,6 +129,20 @@ def test_a_lost_worker_and_a_restarted_scheduler_lose_no_run(add1: Path, servers
     lines = Path("out/runs.jsonl").read_text().splitlines()
     assert [json.loads(line)["run"] for line in lines] == list(range(903))
     assert dict(found.counts) == {"differs": 602, "ok": 301}
+
+
+def test_a_client_without_its_scheduler_is_given_up_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, now = Cluster("tcp://127.0.0.1:9"), iter([0.0, 119.0, 200.0, 300.0, 321.0])
+    clock = SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr("bhemu.sweeps.pool.time", clock)
+    cluster._client = SimpleNamespace(status="connecting")
+    assert [cluster.silent(), cluster.silent()] == [False, False]
+    cluster._client.status = "running"
+    assert not cluster.silent()
+    cluster._client.status = "connecting"
+    assert [cluster.silent(), cluster.silent(), cluster.silent()] == [False, False, True]
 
 
 def test_no_scheduler_is_named(add1: Path) -> None:

@@ -104,7 +104,7 @@ class Refusing(Breaking):
 
 class Pool:
     store = None
-    refusals: tuple[type[Exception], ...] = (RuntimeError,)
+    refusals: tuple[type[Exception], ...] = (BrokenProcessPool,)
 
     def __init__(self, bad: int, first: type[Breaking] = Breaking) -> None:
         self.bad, self.starts, self.first = bad, 0, first
