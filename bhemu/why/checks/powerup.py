@@ -6,10 +6,11 @@ import numpy as np
 
 from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.tile import Tile
-from bhemu.why.causes.perturb import Fill, Reader, Trials
+from bhemu.why.causes.perturb import NOTHING, STRIDE, Fill, Reader, Trials
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, outside_headers, place
 from bhemu.why.likelihood import likely
+from bhemu.why.work import tiles_of
 
 _RWC = (8, 8, 8, 1)  # rows of SrcA, SrcB and Dst, fidelity phase
 
@@ -36,24 +37,21 @@ def _put(tile: Tile) -> None:
             getattr(tile.state, name)[...] = value
 
 
-def _fill(kind: _Kind, launched: Tile) -> Fill:
-    """What a launch from other ones leaves as it was."""
-    at, values = [], []
-    for name, value in kind.members:
-        member = getattr(launched.state, name)
-        held = np.flatnonzero(
-            member.reshape(-1) == np.broadcast_to(value, member.shape).reshape(-1)
-        )
-        size = DTYPE[name].base.itemsize
-        at.append(OFFSET[name] + held * size)
-        values.append(np.broadcast_to(value, member.shape).reshape(-1)[held])
-    return Fill(np.concatenate(at).astype(np.int64), np.concatenate(values).astype(np.uint8))
+def _fill(kind: _Kind, launched: Any) -> Fill:
+    """What a launch from other ones leaves as it was, on every tile."""
+    at, values = [NOTHING.at], [NOTHING.values]
+    for number, tile in enumerate(tiles_of(launched)):
+        for name, value in kind.members:
+            member = getattr(tile.state, name)
+            other = np.broadcast_to(value, member.shape).reshape(-1)
+            held = np.flatnonzero(member.reshape(-1) == other)
+            at.append(number * STRIDE + OFFSET[name] + held * DTYPE[name].base.itemsize)
+            values.append(other[held].astype(np.uint8))
+    return Fill(np.concatenate(at), np.concatenate(values))
 
 
 def run(context: Context) -> list[Finding]:
     """What decides the end and is as power-up leaves it; named is who uses it first."""
-    if context.is_chip:
-        return []
     trials, found = Trials(context), []
     launched = context.launch(engine="compiled", prepare=_put, **context.alone)
     for kind in _KINDS:
@@ -87,8 +85,7 @@ CHECK = Check(
     proves="lanes of the vector unit, ADC or RWC counters that nothing has set and that decide an"
     " output or how the program ends; named is the word that uses them first. `why` does not ask"
     " this: a first kernel may rely on power-up, which another one behind it may not",
-    misses="Config and ThreadConfig; what decides nothing with the one other value that is tried;"
-    " programs of several tiles",
+    misses="Config and ThreadConfig; what decides nothing with the one other value that is tried",
     cost="5 runs, and some 20 for each finding",
     applies=applies,
     run=run,
