@@ -111,7 +111,9 @@ def launch(
         at = l1_address(tile, source.origin, source.at, source.size)
         tile.write(at, source.data())
     if firmware is not None:
-        _go(tile, firmware)
+        from bhemu.metal import host
+
+        host.go(tile, firmware)
     elif program.kind != "llk":
         release(tile, part)
     elif boot:
@@ -177,14 +179,6 @@ def _place_metal(
     host.place_kernels(tile, firmware, part, texts)
     place_values(tile, part)
     return firmware
-
-
-def _go(tile: Tile, firmware: Firmware) -> None:
-    """Tell the firmware to run the kernels."""
-    from bhemu.metal import host
-    from bhemu.metal.firmware import SIGNAL_GO
-
-    host.write(tile, [firmware.signal(SIGNAL_GO)])
 
 
 def _words(tile: Tile, program: schema.Program) -> list[tuple[int, int]]:

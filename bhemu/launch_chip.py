@@ -13,7 +13,7 @@ from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.metal import bare, host
-from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
+from bhemu.metal.firmware import Firmware, Grid, read_firmware
 from bhemu.options import ChipOptions, of_run
 from bhemu.placing import check_saved, l1_address, place, place_values, release
 from bhemu.program import interleave, saved
@@ -134,7 +134,7 @@ def _start(chip: Chip, program: Program, firmware: Firmware | None) -> None:
             if firmware is None:
                 release(chip.tile[xy], part)
             else:
-                host.write(chip.tile[xy], [firmware.signal(SIGNAL_GO)])
+                host.go(chip.tile[xy], firmware)
 
 
 def _words(chip: Chip, program: Program) -> list[Word]:

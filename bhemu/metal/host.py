@@ -11,7 +11,7 @@ from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, Limit, NoProgress
 from bhemu.machine.stop import Stop
-from bhemu.metal.firmware import Firmware, Grid, Write
+from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, Write
 from bhemu.metal.kernels import Kernels, arrange, launch_message
 from bhemu.program.specs import TileSpec
 from bhemu.tile import Tile
@@ -31,6 +31,11 @@ def write(tile: Tile, writes: Iterable[Write]) -> None:
     """Into the tile's L1, as its host."""
     for each in writes:
         tile.write(each.address, each.data)
+
+
+def go(tile: Tile, firmware: Firmware) -> None:
+    """Tell the firmware of a tile to run its kernels."""
+    write(tile, [firmware.signal(SIGNAL_GO)])
 
 
 def load_firmware(tile: Tile, firmware: Firmware, grid: Grid) -> None:

@@ -23,7 +23,7 @@ from bhemu.launch_chip import launch
 from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import host
-from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, read_firmware
+from bhemu.metal.firmware import Firmware, Grid, read_firmware
 from bhemu.oracle.case import Outcome
 from bhemu.oracle.compare import EQUAL, Pair, describe
 from bhemu.oracle.emulated import failed
@@ -151,7 +151,7 @@ class _Job:
             if self._firmware is None:
                 tile.write32(REGISTERS["SOFT_RESET_0"], self._before[self._tiles.index(xy)].reset)
             else:
-                host.write(cast(Tile, tile), [self._firmware.signal(SIGNAL_GO)])
+                host.go(cast(Tile, tile), self._firmware)
         words = [(tiles[xy], address, value) for xy, address, value in self._words]
         if _wait(simulator, words).reason != "until":
             return None

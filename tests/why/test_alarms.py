@@ -20,9 +20,8 @@ CONFIG_AT_ONCE = ["elwadd_accum", "mm_2x3x2_int", "pipeline_mm_sfpu", "zeroacc_3
 GPR_AT_ONCE = ["cfg_wide", "gpr_cfg", "mutex_count", "sem_ring"]
 DUMPS = ["gapool", "gmpool", "rwc_addrmod_add", "rwc_addrmod_mul", "src_dst_moves"]
 DUMPS += [f"sfpu_{name}" for name in "basic cc fields fma int loadstore lut move".split()]
-LANES_ON = {"pipeline_mm_sfpu"} | {
-    f"sfpu_{name}" for name in "basic cc fields fma int lut move".split()
-}
+LANES_ON = ["pipeline_mm_sfpu", *(name for name in DUMPS if name.startswith("sfpu_"))]
+LANES_ON.remove("sfpu_loadstore")
 KNOWN = {
     **{name: {"races"} for name in (*CONFIG_AT_ONCE, *GPR_AT_ONCE)},
     **{name: {"uninit"} for name in DUMPS},
