@@ -125,7 +125,7 @@ class Chip(OneThread):
             tile = Tile(xy=tile_at(t), **self._options)
             self._tiles[t] = tile
             self.network.join(t, tile.state)
-            tile.joined(self.network, t)
+            tile.joined(self.network, t, self)
         return self._tiles[t]
 
     def made(self) -> Sequence[Tile]:

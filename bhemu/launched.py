@@ -85,12 +85,7 @@ class Launched:
 
     def keep_history(self) -> None:
         """The tile that is looked at can be stepped, forwards and back; before it runs."""
-        if self.chip is None:
-            self.tile.keep_history()
-        else:
-            from bhemu.chip_history import ChipHistory
-
-            ChipHistory(self.tile, self.chip)
+        self.tile.keep_history()
         if self.program.kind == saved.KIND:
             self.tile.history.hint = _NO_PAST
 

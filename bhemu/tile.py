@@ -1,8 +1,9 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
 import importlib
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,9 @@ from bhemu.riscv import l0_cache
 from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
+
+if TYPE_CHECKING:
+    from bhemu.history import History
 
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place before_run drain_log
@@ -102,6 +106,7 @@ class Tile(OneThread, Controls, Tensors):
         self._poison = poison
         self._shared_l1 = False
         self._chip: tuple[Network, int] | None = None  # and the tile's number on it
+        self._owner: Callable[[], Any] = lambda: None  # the chip, while somebody holds it
         self.log: list[tuple[int, int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
@@ -346,9 +351,9 @@ class Tile(OneThread, Controls, Tensors):
 
     # On a chip
 
-    def joined(self, network: Network, number: int) -> None:
-        """The tile is tile `number` of a chip, which runs it."""
-        self._chip = network, number
+    def joined(self, network: Network, number: int, chip: Any) -> None:
+        """The tile is tile `number` of `chip`, which runs it."""
+        self._chip, self._owner = (network, number), weakref.ref(chip)
         self.machine.watched.dram = network.dram_watches, number
         if self._poison == "random":
             self._scramble_l1()
@@ -357,6 +362,19 @@ class Tile(OneThread, Controls, Tensors):
         """The host has changed something."""
         if self._chip is not None:
             self._chip[0].wake(self._chip[1], self.state)
+
+    def keep_history(self) -> "History":
+        """As Controls; of a tile of a chip, the history of the whole chip seen from this tile."""
+        if self._chip is None:
+            return super().keep_history()
+        self._alone("keep_history")
+        from bhemu.chip_history import ChipHistory
+
+        chip, kept = self._owner(), self.machine.observer
+        if chip is None:
+            raise InputError("keep_history: the chip of this tile is gone", hint="hold the chip")
+        chip.runner.check_idle("keep_history")
+        return kept if isinstance(kept, ChipHistory) else ChipHistory(self, chip)
 
     def _drives(self, what: str) -> None:
         if self._chip is not None:

@@ -21,7 +21,8 @@ LOOP = [*li(A1, COUNTER), addi(A0, ZERO, 0), addi(A0, A0, 1), sw(A0, A1, 0), jal
 
 
 def state(tile: Tile) -> dict[str, np.ndarray]:
-    return {m.name: tile.snapshot().arrays[m.name] for m in MEMBERS if m.name not in APART}
+    arrays = tile.snapshot().arrays
+    return {m.name: arrays[m.name] for m in MEMBERS if m.name not in APART}
 
 
 def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import bhemu as package
-from bhemu import chip_history
+from bhemu import Program, chip_history
 from bhemu.cli import main
 from bhemu.launched import Launched
 from bhemu.program.schema import ENGINES, load_program
@@ -106,3 +106,23 @@ def test_a_chip_that_is_reset_has_no_past() -> None:
     launched.run()
     launched.chip.reset()
     assert (launched.tile.history.first, launched.tile.clock) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["all_gather", "matmul_mcast"])
+def test_the_history_of_a_tile_of_a_chip_is_that_of_the_chip(name: str) -> None:
+    plain = Program.load(ROOT / "elfs" / name).launch()
+    plain.run()
+    chip = Program.load(ROOT / "elfs" / name).launch()
+    tile = chip.tiles()[0]
+    history = tile.keep_history()
+    assert tile.keep_history() is tile.history is history
+    chip.run(limit=6000)
+    clock = tile.clock
+    history.reverse_step(tile.core["brisc"], 1)
+    assert tile.clock < clock
+    history.goto(clock - 500)
+    stop = chip.run()
+    assert (stop.reason, chip.clock) == ("until", plain.clock)
+    assert all(result.equal for result in chip.check())
+    for mine, theirs in zip(chip.tiles(), plain.tiles(), strict=True):
+        assert np.array_equal(mine.l1, theirs.l1)
