@@ -143,13 +143,19 @@ class Launched:
             )
         return None
 
+    def at(self, xy: XY) -> Tile:
+        """The tile at a coordinate; a program of one tile has the one."""
+        return self.tile if self.chip is None else self.chip.tile[xy]
+
+    def end_words(self) -> list[tuple[Tile, int, int]]:
+        """The end condition: tile, address, value wanted."""
+        if self.chip is not None:
+            return [(self.chip.tile[xy], at, want) for xy, at, want in self.chip.end.words]
+        return [(self.tile, *word) for word in self.tile.machine.end.words]
+
     def _open(self) -> list[tuple[Tile, int, int]]:
         """The conditions that do not hold: tile, address, value wanted."""
-        if self.chip is not None:
-            words = [(self.chip.tile[xy], at, want) for xy, at, want in self.chip.end.words]
-        else:
-            words = [(self.tile, *word) for word in self.tile.machine.end.words]
-        return [(tile, at, want) for tile, at, want in words if tile.read32(at) != want]
+        return [(tile, at, want) for tile, at, want in self.end_words() if tile.read32(at) != want]
 
     def _late_tile(self) -> Tile:
         unmet = self._open()

@@ -368,13 +368,12 @@ class Tile(OneThread, Controls, Tensors):
         if self._chip is None:
             return super().keep_history()
         self._alone("keep_history")
-        from bhemu.chip_history import ChipHistory
-
         chip, kept = self._owner(), self.machine.observer
         if chip is None:
             raise InputError("keep_history: the chip of this tile is gone", hint="hold the chip")
         chip.runner.check_idle("keep_history")
-        return kept if isinstance(kept, ChipHistory) else ChipHistory(self, chip)
+        made: type[History] = importlib.import_module("bhemu.chip_history").ChipHistory
+        return kept if isinstance(kept, made) else made(self, chip)
 
     def _drives(self, what: str) -> None:
         if self._chip is not None:

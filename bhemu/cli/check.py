@@ -1,7 +1,7 @@
 """`bhemu check`: everything about a program that can be found out without running it."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,10 +9,7 @@ from bhemu.cli import output
 from bhemu.cli.options import FLAGS, json_option, program_options
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_OK
-
-if TYPE_CHECKING:
-    from bhemu.debug.plan import Part
-    from bhemu.program.schema import Program
+from bhemu.program import coordinates
 
 
 @click.command("check")
@@ -39,54 +36,32 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     program = with_flags(base, **{name: flags[name] for name in FLAGS})
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
+        from bhemu.launched import Launched
 
         plan.check_expected(program)
-        if program.is_chip:
-            return _chip(program, as_json=as_json, quiet=quiet)
-        from bhemu.launch import launch
-
-        tile = launch(program, boot=False)
-    parts = plan.parts(tile, program)
-    report = {
-        "program": program.name,
-        "kind": program.kind,
-        "parts": [vars(part) for part in parts],
-        "cores": {name: {"start": at, "release": mine} for name, at, mine in plan.starts(program)},
-        "end": plan.ends(tile, program),
-        "warnings": plan.warnings(parts),
-        "exit_code": EXIT_OK,
-    }
+        launched = Launched(program, boot=False)
+        report = {**plan.report(launched), "exit_code": EXIT_OK}
     if as_json:
         output.say(json.dumps(report, indent=2))
         return EXIT_OK
     if not quiet:
-        _show(report, parts)
-    for text in plan.warnings(parts):
+        parts = [part.line(with_tiles=bool(program.tiles)) for part in plan.parts(launched)]
+        _show(report, parts, firmware=program.firmware is not None)
+    for text in report["warnings"]:
         output.say(f"warning: {text}", err=True)
     return EXIT_OK
 
 
-def _chip(program: "Program", *, as_json: bool, quiet: bool) -> int:
-    from bhemu.debug import chip_plan
-    from bhemu.launch_chip import launch
-
-    report = chip_plan.report(launch(program, boot=False), program)
-    if as_json:
-        output.say(json.dumps({**report, "exit_code": EXIT_OK}, indent=2))
-    elif not quiet:
-        output.say(f"{report['program']}: kind {report['kind']}, nothing wrong")
-        for part in report["parts"]:
-            where = f"{part['where']} 0x{part['low']:08X}..0x{part['high']:08X}"
-            output.say(f"{where}  {part['kind']:<6}  {part['what']}")
-        output.say(report["end"])
-    return EXIT_OK
-
-
-def _show(report: dict[str, Any], parts: "list[Part]") -> None:
-    lines = [f"{report['program']}: kind {report['kind']}, nothing wrong", *map(str, parts)]
-    for name, core in report["cores"].items():
-        who = "released by bhemu" if core["release"] else "released by another core"
-        at = core["start"]
-        where = "where that one says" if at is None else f"at 0x{at:08X}"
-        lines.append(f"{name:<7} {who}, starts {where}")
+def _show(report: dict[str, Any], parts: list[str], *, firmware: bool) -> None:
+    lines = [f"{report['program']}: kind {report['kind']}, nothing wrong", *parts]
+    for tiles in report["tiles"]:
+        on = "" if len(report["tiles"]) == 1 else f"{coordinates.text(tiles['at'])} "
+        for name, core in tiles["cores"].items():
+            if firmware:
+                lines.append(f"{on}{name:<7} started by the firmware")
+                continue
+            released = "released by bhemu" if core["release"] else "released by another core"
+            at = core["start"]
+            where = "where that one says" if at is None else f"at 0x{at:08X}"
+            lines.append(f"{on}{name:<7} {released}, starts {where}")
     output.say("\n".join([*lines, report["end"]]))

@@ -1,24 +1,32 @@
 """What a launched program put where, and what of it lies on top of what: the report of a check."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
+from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import InputError
 from bhemu.launch import word_name
-from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.launched import Launched
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.names import resolve
-from bhemu.program import loader
+from bhemu.program import coordinates, interleave, loader
+from bhemu.program.coordinates import XY
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
+from bhemu.program.specs import InputSpec, TileSpec
 from bhemu.text import printable
 from bhemu.tile import Tile
 
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a program: where (`space` "l1", a core's name for local RAM, or "device").
+    """Bytes of a program: `space` is "l1", a core's name for local RAM, "device" or "dram".
 
-    kind: "code", "data", "jump", "set", "input" or "output"; `what` says which.
+    kind: "code", "data", "jump", "image", "set", "buffer", "input" or "output"; `what` says which.
+    tiles: on which tiles, or banks: in which DRAM banks.
     """
 
     space: str
@@ -26,43 +34,109 @@ class Part:
     high: int
     kind: str
     what: str
+    tiles: tuple[XY, ...] = ()
+    banks: tuple[int, ...] = ()
 
-    def __str__(self) -> str:
-        space = {"l1": "L1"}.get(self.space, self.space)
-        place = f"{space:<7} 0x{self.low:08X}..0x{self.high:08X}"
-        return f"{place}  {self.kind:<6}  {printable(self.what)}"
+    def line(self, *, with_tiles: bool) -> str:
+        """One line of text; with_tiles: it begins with the tiles."""
+        if self.banks:
+            where = "DRAM " + ",".join(map(str, self.banks))
+        elif not with_tiles:
+            where = f"{ {'l1': 'L1'}.get(self.space, self.space):<7}"
+        else:
+            where = coordinates.text(self.tiles) + ("" if self.space == "l1" else f" {self.space}")
+        return f"{where} 0x{self.low:08X}..0x{self.high:08X}  {self.kind:<6}  {self.what}"
 
-    def overlaps(self, other: "Part") -> bool:
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        where = f"DRAM {','.join(map(str, self.banks))}" if self.banks else self.tiles
+        return {
+            "space": self.space,
+            "low": self.low,
+            "high": self.high,
+            "kind": self.kind,
+            "what": self.what,
+            "where": where if isinstance(where, str) else coordinates.text(where),
+        }
+
+    def overlaps(self, other: Part) -> bool:
         """Whether some byte belongs to both."""
-        return self.space == other.space and self.low < other.high and other.low < self.high
+        shared = set(self.tiles) & set(other.tiles) or set(self.banks) & set(other.banks)
+        same = bool(shared) and self.space == other.space
+        return same and self.low < other.high and other.low < self.high
 
 
-def parts(tile: Tile, program: Program) -> list[Part]:
-    """Everything that `launch` placed on `tile` and what will be read after the run, by address."""
-    found = [part for spec in program.cores.values() for part in _elf(spec)]
+def report(launched: Launched) -> dict[str, Any]:
+    """JSON-ready: the parts, the cores' start addresses, the end condition, the warnings."""
+    program = launched.program
+    found = parts(launched)
+    starts = [
+        {"at": part.at, "cores": _starts(launched.at(part.at[0]), program, part)}
+        for part in program.placed()
+    ]
+    return {
+        "program": program.name,
+        "kind": program.kind,
+        "parts": [part.as_dict() for part in found],
+        "tiles": starts,
+        **({"cores": starts[0]["cores"]} if len(starts) == 1 else {}),
+        "end": _ends(launched),
+        "warnings": warnings(found),
+    }
+
+
+def parts(launched: Launched) -> list[Part]:
+    """Everything that the launch placed and what will be read after the run, by address.
+
+    The first tile of a [[tile]] stands for the others.
+    """
+    program, found = launched.program, list[Part]()
+    for part in program.placed():
+        found += _of_tile(launched.at(part.at[0]), program, part)
+    for source in program.inputs:
+        what = f"{source.file.name} {_form(source)} {source.convert}"
+        found.append(_tensor(launched, source, "input", what, source.tiles))
+    for output in program.outputs:
+        tiles = () if output.tile is None else (output.tile,)
+        found.append(_tensor(launched, output, "output", _output(output), tiles))
+    order = {xy: i for i, xy in enumerate(xy for part in program.placed() for xy in part.at)}
+
+    def key(part: Part) -> tuple[Any, ...]:
+        first = min((order.get(xy, 0) for xy in part.tiles), default=len(order))
+        return first, part.space != "l1", part.space, part.low
+
+    return sorted(found, key=key)
+
+
+def _of_tile(tile: Tile, program: Program, part: TileSpec) -> Iterator[Part]:
+    """What lies in the memories of one tile besides tensors."""
+    known = set()
+    if program.kind in ("elf", "llk"):
+        for spec in part.cores.values():
+            for space, low, high, kind, what in _elf(spec):
+                known.add(low)
+                yield Part(space, low, high, kind, what, part.at)
     for low, high, name in tile.ranges:
-        if name.startswith("the jump"):
-            found.append(Part("l1", low, high, "jump", name))
-    if program.image is not None:
-        found.append(Part("l1", 0, L1_SIZE, "image", program.image.name))
-    for number, entry in enumerate(program.sets, start=1):
+        jump = name.startswith("the jump")
+        if jump or low not in known:
+            what = name if jump else name.rpartition("/")[2]
+            yield Part("l1", low, high, "jump" if jump else "code", printable(what), part.at)
+    if part.image is not None:
+        yield Part("l1", 0, L1_SIZE, "image", printable(part.image.name), part.at)
+    for buffer in part.buffers:
+        what = f"circular buffer {buffer.index}, {buffer.pages} pages of {buffer.page} bytes"
+        yield Part("l1", buffer.at, buffer.at + buffer.size, "buffer", what, part.at)
+    for number, entry in enumerate(part.sets, start=1):
         low = resolve(tile, entry.at, entry.core)
+        what = f"[[set]] {number}" + (f" {entry.at}" if isinstance(entry.at, str) else "")
         space = "l1" if low < L1_SIZE else "device"
         if space == "device" and low < LOCAL_BASE + max(LOCAL_SIZES):
             space = entry.core or space
-        what = f"[[set]] {number}" + (f" {entry.at}" if isinstance(entry.at, str) else "")
-        found.append(Part(space, low, low + len(entry.data), "set", what))
-    for source in program.inputs:
-        low = resolve(tile, source.at)
-        what = f"{source.file.name} {_form(source.shape, source.dtype, source.layout)}"
-        found.append(Part("l1", low, low + source.size, "input", f"{what} {source.convert}"))
-    for output in program.outputs:
-        low = resolve(tile, output.at)
-        found.append(Part("l1", low, low + output.size, "output", _output(output)))
-    return sorted(found, key=lambda part: (part.space != "l1", part.space, part.low))
+        yield Part(space, low, low + len(entry.data), "set", printable(what), part.at)
 
 
-def _elf(spec: CoreSpec) -> Iterator[Part]:
+def _elf(spec: CoreSpec) -> Iterator[tuple[str, int, int, str, str]]:
+    """(space, low, high, kind, what) of the segments of a core's ELF."""
     if spec.elf is None:
         return
     image = loader.read_elf(spec.elf)
@@ -70,16 +144,28 @@ def _elf(spec: CoreSpec) -> Iterator[Part]:
     for placed in loader.place(image, local=spec.local, core=spec.name):
         base, space = (LOCAL_BASE, spec.name) if placed.space == "local" else (0, "l1")
         is_code = placed.name.removeprefix(f"{image.path.name} ") in code
-        low, high = base + placed.address, base + placed.end
-        yield Part(space, low, high, "code" if is_code else "data", f"{spec.elf.name} {spec.name}")
+        kind, what = "code" if is_code else "data", printable(f"{spec.elf.name} {spec.name}")
+        yield space, base + placed.address, base + placed.end, kind, what
 
 
-def _form(shape: tuple[int, ...], dtype: str, layout: str) -> str:
-    return f"{'x'.join(str(n) for n in shape)} {dtype} {layout}"
+def _tensor(
+    launched: Launched, spec: InputSpec | OutputSpec, kind: str, what: str, tiles: tuple[XY, ...]
+) -> Part:
+    what = printable(what)
+    if spec.dram is not None:
+        low, high = spec.dram.address, interleave.end(spec.dram, spec.size)
+        return Part("dram", low, high, kind, what, banks=tuple(spec.dram.banks))
+    tiles = tiles or launched.program.placed()[0].at
+    low = resolve(launched.at(tiles[0]), spec.at)
+    return Part("l1", low, low + spec.size, kind, what, tiles)
+
+
+def _form(spec: InputSpec | OutputSpec) -> str:
+    return f"{'x'.join(str(n) for n in spec.shape)} {spec.dtype} {spec.layout}"
 
 
 def _output(spec: OutputSpec) -> str:
-    text = f"{spec.name} {_form(spec.shape, spec.dtype, spec.layout)}"
+    text = f"{spec.name} {_form(spec)}"
     if spec.expect is not None:
         text += f", {spec.compare} against {spec.expect.name}"
     return text if spec.save is None else f"{text}, saved to {spec.save.name}"
@@ -98,28 +184,53 @@ def warnings(found: list[Part]) -> list[str]:
     return texts
 
 
-def starts(program: Program) -> Iterator[tuple[str, int | None, bool]]:
-    """(core, address it starts at, whether bhemu releases it) of the cores that are named.
+def _starts(tile: Tile, program: Program, part: TileSpec) -> dict[str, dict[str, Any]]:
+    """Of the cores that are named: the address each starts at, whether bhemu releases it.
 
-    None: the core that releases it sets the address. brisc has no choice: it starts at 0.
+    None: the core that releases it sets the address, or the firmware calls its kernel. brisc has no
+    choice: it starts at 0.
     """
-    for name, spec in program.cores.items():
+    found: dict[str, dict[str, Any]] = {}
+    for c, name in enumerate(CORE_NAMES):
+        spec = part.cores.get(name)
+        if spec is None:
+            continue
         start = spec.pc
-        if start is None and spec.elf is not None:
+        if program.firmware is not None:
+            found[name] = {"start": None, "release": False}
+            continue
+        if program.kind == "tt-metal":
+            start = reset_pc(tile.state, c)
+        elif start is None and spec.elf is not None:
             start = loader.read_elf(spec.elf).entry
-        yield name, 0 if name == "brisc" else start, spec.release
+        found[name] = {"start": 0 if name == "brisc" else start, "release": spec.release}
+    return found
 
 
-def ends(tile: Tile, program: Program) -> str:
+def _ends(launched: Launched) -> str:
     """The end condition, limit and time-out in words."""
-    words = tile.machine.end.words
-    until = " and ".join(f"{word_name(program, at)} is {want:#x}" for at, want in words)
-    texts = [f"ends when {until or 'everything is idle'}"]
+    program = launched.program
+    several = sum(len(part.at) for part in program.placed()) > 1
+    tiles_of: dict[tuple[int, int], list[XY]] = {}
+    for tile, at, want in launched.end_words():
+        tiles_of.setdefault((at, want), []).append(tile.xy)
+    texts = [
+        _condition(program, at, want, tiles if several else ())
+        for (at, want), tiles in tiles_of.items()
+    ]
+    texts = [f"ends when {' and '.join(texts) or 'everything is idle'}"]
     if program.run.limit is not None:
         texts.append(f"limit {program.run.limit}")
     if program.run.timeout_s is not None:
         texts.append(f"time-out {program.run.timeout_s:g} s")
     return ", ".join(texts)
+
+
+def _condition(program: Program, at: int, want: int, tiles: Iterable[XY]) -> str:
+    where = coordinates.text(list(tiles))
+    if where and program.firmware is not None and not program.run.until:
+        return f"the go messages at {at:#x} of {where} say DONE"
+    return f"{word_name(program, at)} is {want:#x}" + (f" on {where}" if where else "")
 
 
 def check_expected(program: Program) -> None:
