@@ -11,8 +11,6 @@ import os
 TYPE_CHECKING = False  # typing is not imported: until a command has begun, Ctrl-C is a traceback
 if TYPE_CHECKING:
     from bhemu import errors as errors
-    from bhemu.chip import Chip as Chip
-    from bhemu.chip_snapshot import ChipSnapshot as ChipSnapshot
     from bhemu.errors import Assert as Assert
     from bhemu.errors import BhemuError as BhemuError
     from bhemu.errors import GuestFault as GuestFault
@@ -24,12 +22,15 @@ if TYPE_CHECKING:
     from bhemu.errors import Undefined as Undefined
     from bhemu.errors import UnknownName as UnknownName
     from bhemu.launch import Program as Program
+    from bhemu.machine.machine import Chip as Chip
+    from bhemu.machine.machine import Machine as Machine
+    from bhemu.machine.saved import Snapshot as Snapshot
     from bhemu.machine.stop import Stop as Stop
+    from bhemu.machine.tile import Tile as Tile
     from bhemu.program.loader import read_elf
-    from bhemu.snapshot import Snapshot as Snapshot
     from bhemu.sweeps.api import sweep as sweep
-    from bhemu.tile import Tile as Tile
 
+    ChipSnapshot = Snapshot  # its name in 0.1
     load_elf = read_elf
 
 __version__ = "0.1.0"
@@ -38,12 +39,13 @@ _ERRORS = """Assert BhemuError GuestFault InputError Internal Limit NoProgress N
 UnknownName"""
 _HOME = {name: ("bhemu.errors", name) for name in _ERRORS.split()}
 _HOME |= {
-    "Chip": ("bhemu.chip", "Chip"),
-    "ChipSnapshot": ("bhemu.chip_snapshot", "ChipSnapshot"),
+    "Chip": ("bhemu.machine.machine", "Chip"),
+    "ChipSnapshot": ("bhemu.machine.saved", "Snapshot"),  # its name in 0.1
+    "Machine": ("bhemu.machine.machine", "Machine"),
     "Program": ("bhemu.launch", "Program"),
-    "Snapshot": ("bhemu.snapshot", "Snapshot"),
+    "Snapshot": ("bhemu.machine.saved", "Snapshot"),
     "Stop": ("bhemu.machine.stop", "Stop"),
-    "Tile": ("bhemu.tile", "Tile"),
+    "Tile": ("bhemu.machine.tile", "Tile"),
     "sweep": ("bhemu.sweeps.api", "sweep"),
     "load_elf": ("bhemu.program.loader", "read_elf"),
 }

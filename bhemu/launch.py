@@ -1,28 +1,34 @@
-"""A program on a tile: its parts placed, its cores released, how its runs end."""
+"""A program on a machine: its parts placed, its cores released, how its runs end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, NoProgress
 from bhemu.llk import harness
+from bhemu.machine import saved as states
+from bhemu.machine.options import ChipOptions, LaunchOptions, TileOptions, of_run
+from bhemu.machine.saved import Snapshot
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.machine.until import End
-from bhemu.names import resolve
-from bhemu.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.placing import check_saved, l1_address, place, place_values, release
-from bhemu.program import coordinates, saved, schema
+from bhemu.program import coordinates, interleave, saved, schema
+from bhemu.program.coordinates import XY
 from bhemu.program.outputs import check_saves
-from bhemu.snapshot import Snapshot
-from bhemu.tile import Tile
+from bhemu.program.specs import ChipSpec, TileSpec
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # much code that most programs do not need
+    from bhemu.machine.machine import Chip
+    from bhemu.metal import host
     from bhemu.metal.firmware import Firmware
 
 _OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
+
+Placed = list[tuple[Tile, TileSpec]]  # the tiles of a program, each with its part
 
 
 class Program(schema.Program):
@@ -38,23 +44,15 @@ class Program(schema.Program):
         return cls(**vars(schema.load_program(path, allow_outside=allow_outside)))
 
     def launch(self, **options: Unpack[LaunchOptions]) -> Any:
-        """A Tile or Chip with the program on it, its cores released, nothing executed yet.
+        """A machine with the program on it, its cores released, nothing executed yet.
 
-        A Chip for a program with [[tile]], [chip] or tensors in DRAM, as `is_chip` tells: the
-        caller knows which, hence no type. options: as in Tile or Chip; what is not given is as the
-        program says. run() then ends where the program ends, check() compares its outputs.
-        InputError for everything that can be found out without running.
+        A Chip for a program with [[tile]], [chip] or tensors in DRAM, else a Tile, which knows no
+        other tile: the caller knows which, hence no type. options: as in Tile or Chip; what is not
+        given is as the program says. run() then ends where the program ends, check() compares its
+        outputs. InputError for everything that can be found out without running.
         """
         given: Any = options
-        if not self.is_chip:
-            for name in options.keys() & _OF_CHIPS:
-                raise InputError(f"{name}: {self.name} is a program of one tile")
-            return launch(self, **given)
-        from bhemu import launch_chip  # much code that a program of one tile does not need
-
-        if "xy" in options:
-            raise InputError(f"xy: {self.name} is a program of a chip, which says where it is")
-        return launch_chip.launch(self, **given)
+        return launch(self, **given)
 
     def __repr__(self) -> str:
         if self.tiles:
@@ -76,115 +74,174 @@ def launch(
     boot: bool = True,
     texts: Texts | None = None,
     prepare: Callable[[Tile], None] | None = None,
-    **options: Unpack[TileOptions],
-) -> Tile:
-    """A tile with `program` on it, its cores released, nothing executed yet.
+    **options: Unpack[LaunchOptions],
+) -> Any:
+    """A Tile or Chip with `program` on it, its cores released, nothing executed yet.
 
     Of kind "llk" brisc has booted and been told to start the TRISCs, of kind "tt-metal" the
     firmware has booted and been told to run the kernels, unless `boot` is False. `texts`: ELFs that
-    earlier launches have read. prepare: of the tile, before anything is on it.
-    options: as in Tile, where the program says nothing else. InputError for everything that can be
-    found out without running: ELFs that overlap, unknown symbols, addresses outside memory, outputs
-    that cannot be written.
+    earlier launches have read. prepare: of each tile of the program, before anything is on it.
+    options: as in Tile or Chip, where the program says nothing else. InputError for everything that
+    can be found out without running: ELFs that overlap, unknown symbols, addresses outside memory,
+    outputs that cannot be written.
     """
-    if program.is_chip:
-        raise InputError(
-            f"{program.name} is a program of a chip, and this is for programs of one tile",
-            hint="run, step, trace, dump and check take both",
-        )
     check_saves(program)
+    texts = texts or Texts()
+    texts.read({c.elf for part in program.placed() for c in part.cores.values() if c.elf})
+    machine: Any = _machine(program, options)
+    placed = list(_tiles(machine, program))
+    for tile, _ in placed:
+        if prepare is not None:
+            prepare(tile)
     if program.kind == saved.KIND:
-        return _resume(program, prepare, options)
-    part, texts = program.placed()[0], texts or Texts()
-    texts.read(spec.elf for spec in part.cores.values() if spec.elf)
-    given: TileOptions = {**of_run(program.run), **options}
-    tile = Tile(**given)
-    if prepare is not None:
-        prepare(tile)
-    firmware = None
-    if program.kind == "tt-metal":
-        firmware = _place_metal(tile, program, texts, boot=boot)
+        end = _resume(machine, program)
     else:
-        place(tile, part, {n: texts.image(spec.elf) for n, spec in part.cores.items() if spec.elf})
-    _check_addresses(tile, program)
-    for source in program.inputs:
-        at = l1_address(tile, source.origin, source.at, source.size)
-        tile.write(at, source.data())
-    if firmware is not None:
-        from bhemu.metal import host
-
-        host.go(tile, firmware)
-    elif program.kind != "llk":
-        release(tile, part)
-    elif boot:
-        harness.start(tile)
-    tile.launched(program, _end(tile, program, None if firmware is None else firmware.go))
-    return tile
+        firmware = _place(machine, placed, program, texts, boot=boot)
+        words = _words(placed, program)
+        _check_outputs(machine, program)
+        _feed(machine, placed, program)
+        _start(placed, program, firmware, boot=boot)
+        if firmware is not None and not words:
+            words = [(tile.xy, firmware.go, 0) for tile, _ in placed]
+        clock = None if program.run.limit is None else machine.clock + program.run.limit
+        end = End(tuple(words), clock, program.run.timeout_s)
+    machine.loop.launched(program, end)
+    return machine
 
 
-def _end(tile: Tile, program: schema.Program, go: int | None) -> End:
-    """When the run of a launched program ends; go: the word that its firmware clears then."""
-    clock = None if program.run.limit is None else tile.clock + program.run.limit
-    words = _words(tile, program)
-    if go is not None and not words:
-        words = [(go, 0)]
-    return End(tuple(words), clock, program.run.timeout_s)
+def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
+    """A machine as the program and the options say."""
+    if program.is_alone:
+        for name in options.keys() & _OF_CHIPS:
+            raise InputError(f"{name}: {program.name} is a program of one tile")
+        given: Any = {**of_run(program.run), **options}
+        return Tile(**given)
+    if "xy" in options:
+        raise InputError(f"xy: {program.name} is a program of a chip, which says where it is")
+    from bhemu.machine.machine import Chip
+
+    about = program.chip or ChipSpec()
+    given = {
+        **of_run(program.run),
+        "harvest": about.harvest,
+        "dram_banks": about.dram_banks,
+        "delivery": about.delivery,
+        "threads": about.threads,
+        "l0": program.l0,
+        **options,
+    }
+    return Chip(**given)
 
 
-def _resume(
-    program: schema.Program, prepare: Callable[[Tile], None] | None, options: TileOptions
-) -> Tile:
-    """A tile as it was saved, which goes on to the end that it was on the way to."""
-    given: TileOptions = {**of_run(program.run), **options}
-    tile = Tile(**given)
-    if prepare is not None:
-        prepare(tile)
-    state = Snapshot.load(check_saved(program))
-    if isinstance(state.error, NoProgress):
-        state.error = None  # it is found anew, with who waits for whom
-    tile.restore(state)
-    _check_addresses(tile, program)
-    end = tile.machine.end
-    clock = end.clock if end.clock and end.clock > tile.clock else None  # a limit that is reached
-    if program.run.limit is not None:
-        clock = tile.clock + program.run.limit
-    words = tuple(_words(tile, program)) or end.words
-    tile.launched(program, End(words, clock, program.run.timeout_s or end.timeout_s))
-    return tile
+def _tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSpec]]:
+    """The tiles of the program with their parts; a tile alone is where its options say."""
+    for part in program.placed():
+        for xy in (machine.xy,) if program.is_alone else part.at:
+            yield machine.tile[xy], part
 
 
-def _place_metal(
-    tile: Tile, program: schema.Program, texts: Texts, *, boot: bool
+def _place(
+    machine: Any, placed: Placed, program: schema.Program, texts: Texts, *, boot: bool
 ) -> Firmware | None:
-    """Kernels on one tile: under their firmware, which has booted, or without it."""
-    from bhemu.metal import bare, host  # for no other kind of program
+    """Everything that goes to tiles: firmware, which boots, kernels or plain ELFs, values."""
+    if program.kind != "tt-metal":
+        for tile, part in placed:
+            elfs = {n: texts.image(core.elf) for n, core in part.cores.items() if core.elf}
+            place(tile, part, elfs)
+        return None
+    from bhemu.metal import bare, host
     from bhemu.metal.firmware import Grid, read_firmware
 
-    part, grid = program.placed()[0], Grid.of(program.chip)
-    if program.firmware is None:
-        bare.place(tile, part, grid, texts)
+    grid = Grid.of(program.chip)
+    firmware = None if program.firmware is None else read_firmware(program.firmware)
+    if firmware is not None and boot:
+        host.boot([tile for tile, _ in placed], firmware, grid, waiter(machine))
+    for tile, part in placed:
+        if firmware is None:
+            bare.place(tile, part, grid, texts)
+        else:
+            if not boot:
+                host.load_firmware(tile, firmware, grid)
+            host.place_kernels(tile, firmware, part, texts)
         place_values(tile, part)
-        return None
-    firmware = read_firmware(program.firmware)
-    if boot:
-
-        def wait(conditions: Sequence[tuple[Tile, int, int]], limit: int) -> Stop:
-            words = [(address, value) for _, address, value in conditions]
-            resume = isinstance(tile.error, NoProgress)
-            return tile.run(words or "idle", limit=limit, resume=resume)
-
-        host.boot([tile], firmware, grid, wait)
-    else:
-        host.load_firmware(tile, firmware, grid)
-    host.place_kernels(tile, firmware, part, texts)
-    place_values(tile, part)
     return firmware
 
 
-def _words(tile: Tile, program: schema.Program) -> list[tuple[int, int]]:
-    """The end condition that the program states: (L1 address, value)."""
-    words = [(resolve(tile, until.word), until.equals) for until in program.run.until]
-    return harness.done_words() if program.kind == "llk" and not words else words
+def waiter(machine: Any) -> host.Wait:
+    """Runs the machine for a host that waits."""
+
+    def wait(conditions: Sequence[tuple[Tile, int, int]], limit: int) -> Stop:
+        words = [(tile.xy, address, value) for tile, address, value in conditions]
+        resume = isinstance(machine.error, NoProgress)
+        stop: Stop = machine.run(words or "idle", limit=limit, resume=resume)
+        return stop
+
+    return wait
+
+
+def _feed(machine: Any, placed: Placed, program: schema.Program) -> None:
+    """The inputs, into L1 and DRAM."""
+    for source in program.inputs:
+        if source.dram is not None:
+            data = source.data()
+            interleave.write(source.dram, data, lambda b, at, d: machine.dram[b].write(at, d))
+        elif not source.tiles:
+            tile = machine.chosen(None) if program.is_alone else placed[0][0]
+            at = l1_address(tile, source.origin, source.at, source.size)
+            tile.write(at, source.data())
+        for xy in source.tiles:
+            tile = machine.tile[xy]
+            tile.write(l1_address(tile, source.origin, source.at, source.size), source.data())
+
+
+def _start(
+    placed: Placed, program: schema.Program, firmware: Firmware | None, *, boot: bool
+) -> None:
+    for tile, part in placed:
+        if firmware is not None:
+            from bhemu.metal import host
+
+            host.go(tile, firmware)
+        elif program.kind != "llk":
+            release(tile, part)
+        elif boot:
+            harness.start(tile)
+
+
+def _resume(machine: Any, program: schema.Program) -> End:
+    """The machine as it was saved, which goes on to the end that it was on the way to."""
+    state = Snapshot.load(check_saved(program))
+    again = isinstance(state.error, NoProgress)  # found anew, with what waits for what
+    machine.restore(states.without_error(state) if again else state)
+    placed = list(_tiles(machine, program))
+    _check_outputs(machine, program)
+    end = machine.loop.end
+    clock = end.clock if end.clock and end.clock > machine.clock else None  # reached already
+    if program.run.limit is not None:
+        clock = machine.clock + program.run.limit
+    words = tuple(_words(placed, program)) or end.words
+    return End(words, clock, program.run.timeout_s or end.timeout_s)
+
+
+def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]:
+    """The end condition that the program states."""
+    if program.kind == "llk" and not program.run.until:
+        return [(tile.xy, at, value) for tile, _ in placed for at, value in harness.done_words()]
+    tiles = {tile.xy: tile for tile, _ in placed}
+    words = []
+    for until in program.run.until:
+        if not until.tiles and len(tiles) > 1:
+            raise InputError(
+                "[run] until: a word of which tile?",
+                hint='until = [{ tile = "1,2", word = 0x100, equals = 0xD0E0 }]',
+            )
+        for xy in until.tiles or tiles:
+            tile = tiles[xy] if xy in tiles else placed[0][0].tile_at(xy)
+            address = l1_address(tile, "[run] until", until.word, 4)
+            if address % 4:
+                raise InputError(f"[run] until: {address:#x} is not aligned to 4 bytes")
+            words.append((xy, address, until.equals))
+    return words
 
 
 def word_name(program: schema.Program, address: int) -> str:
@@ -196,11 +253,8 @@ def word_name(program: schema.Program, address: int) -> str:
     return f"word {address:#x}"
 
 
-def _check_addresses(tile: Tile, program: schema.Program) -> None:
-    """Outputs and end conditions lie in L1, before anything runs."""
+def _check_outputs(machine: Any, program: schema.Program) -> None:
+    """Outputs lie in L1, before anything runs."""
     for spec in program.outputs:
-        l1_address(tile, spec.origin, spec.at, spec.size)
-    for until in program.run.until:
-        address = l1_address(tile, "[run] until", until.word, 4)
-        if address % 4:
-            raise InputError(f"[run] until: {address:#x} is not aligned to 4 bytes")
+        if spec.dram is None and (program.is_alone or spec.tile is not None):
+            l1_address(machine.chosen(spec.tile), spec.origin, spec.at, spec.size)

@@ -6,15 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import BhemuError, Limit, NoProgress
+from bhemu.launch import launch, word_name
 from bhemu.program import saved
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.specs import FirmwareSpec, OutputSpec, Program
+from bhemu.program.specs import FirmwareSpec, Program
 
 if TYPE_CHECKING:
-    from bhemu.chip import Chip
+    from bhemu.machine.machine import Chip
     from bhemu.machine.stop import Stop
-    from bhemu.tile import Tile
+    from bhemu.machine.tile import Tile
 
 _NO_PAST = "a saved state has no past: begin with the program, or with a state saved earlier"
 _HINT = "raise it, or look where it is with bhemu step"
@@ -33,30 +34,24 @@ class Ended(NamedTuple):
 
 
 class Launched:
-    """A launched program: `chip` is None for one of one tile, `tile` the one that is looked at.
+    """A launched program: `machine` is a Tile or a Chip, `tile` the one that is looked at.
 
-    `shown`: the coordinate of that one, else the first. `one_tile`: a program of a chip is refused.
-    options: as of launch().
+    `shown`: the coordinate of that one, else the first. options: as of launch().
     """
 
-    def __init__(
-        self, program: Program, shown: XY | None = None, *, one_tile: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, program: Program, shown: XY | None = None, **options: Any) -> None:
         self.program = program
-        self.chip: Chip | None = None
-        if program.is_chip and not one_tile:
-            from bhemu import launch_chip
+        self.machine: Tile | Chip = launch(program, **options)
+        self.tile = self.at(shown or program.placed()[0].at[0])
 
-            self.chip = launch_chip.launch(program, **options)
-            self.tile: Tile = self.chip.tile[shown or program.placed()[0].at[0]]
-        else:
-            from bhemu.launch import launch
-
-            self.tile = launch(program, **options)
+    def at(self, xy: XY) -> Tile:
+        """The tile at a coordinate; a program of one tile has the one."""
+        alone = self.machine.network is None  # and may be anywhere
+        return self.machine.chosen(None) if alone else self.machine.tile[xy]
 
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
-        return self.tile.run() if self.chip is None else self.chip.run()
+        return self.machine.run()
 
     def finish(self) -> Ended:
         """As run; how it ended, errors included."""
@@ -91,31 +86,22 @@ class Launched:
 
     def check(self) -> list[OutputResult]:
         """The outputs: saved, compared."""
-        return collect(self.program, self.output)
-
-    def output(self, spec: OutputSpec) -> tuple[int, bytes]:
-        """The address of an output and its bytes."""
-        if self.chip is not None:
-            return self.chip.output(spec)
-        address = self.tile.address(spec.at)
-        return address, self.tile.read(address, spec.size)
+        return collect(self.program, self.machine.output)
 
     @property
     def clock(self) -> int:
-        """Of the chip, or of the tile."""
-        return self.tile.clock if self.chip is None else self.chip.clock
+        """Of the machine."""
+        return self.machine.clock
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
         """All tiles that the program has."""
-        if self.chip is None:
-            return (self.tile,)
-        named = {xy for part in self.program.placed() for xy in part.at}
-        return tuple(tile for tile in self.chip.tiles() if tile.xy in named)
+        named = {self.at(xy) for part in self.program.placed() for xy in part.at}
+        return tuple(sorted(named, key=lambda tile: tile.number))
 
     def part(self, xy: XY) -> Program:
         """The program as one tile has it."""
-        part = next(p for p in self.program.placed() if xy in p.at or not self.chip)
+        part = next(p for p in self.program.placed() if xy in p.at or self.program.is_alone)
         return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
 
     def unfinished(self, stop: Stop) -> BhemuError | None:
@@ -143,15 +129,9 @@ class Launched:
             )
         return None
 
-    def at(self, xy: XY) -> Tile:
-        """The tile at a coordinate; a program of one tile has the one."""
-        return self.tile if self.chip is None else self.chip.tile[xy]
-
     def end_words(self) -> list[tuple[Tile, int, int]]:
         """The end condition: tile, address, value wanted."""
-        if self.chip is not None:
-            return [(self.chip.tile[xy], at, want) for xy, at, want in self.chip.end.words]
-        return [(self.tile, *word) for word in self.tile.machine.end.words]
+        return [(self.at(xy), at, want) for xy, at, want in self.machine.loop.end.words]
 
     def _open(self) -> list[tuple[Tile, int, int]]:
         """The conditions that do not hold: tile, address, value wanted."""
@@ -162,11 +142,9 @@ class Launched:
         return unmet[0][0] if unmet else self.tile
 
     def _unmet(self) -> str:
-        from bhemu.launch import word_name
-
         texts = []
         for tile, at, want in self._open()[:4]:
-            of = f" of tile ({tile.xy[0]},{tile.xy[1]})" if self.chip is not None else ""
+            of = "" if len(self.tiles) == 1 else f" of tile ({tile.xy[0]},{tile.xy[1]})"
             name = word_name(self.program, at)
             texts.append(f"{name}{of} was {want:#x} (it is {tile.read32(at):#x})")
         return " and ".join(texts)

@@ -1,6 +1,6 @@
 """What the parts above a record ask of a tile, its cores and what runs it: Protocols."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -149,6 +149,16 @@ class TilePart(Protocol):
 
     def drain_log(self) -> None:
         """Move executed words from the trace ring to `log`."""
+
+
+class MachinePart(Protocol):
+    """The tiles that run together."""
+
+    def tiles_made(self) -> Sequence[TilePart]:
+        """Those that exist, in the order of their numbers."""
+
+    def numbered(self, t: int) -> TilePart:
+        """Tile `t`, made when it is not there yet."""
 
 
 class Board(TilePart, Protocol):

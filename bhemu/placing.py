@@ -8,12 +8,12 @@ from typing import Any
 
 from bhemu import memmap
 from bhemu.errors import InputError
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve
 from bhemu.program import coordinates, loader
 from bhemu.program.address import At, check_l1
 from bhemu.program.datafiles import encode_values, read_image
 from bhemu.program.specs import CoreSpec, Program, SetSpec, TileSpec
-from bhemu.tile import Tile
 
 _JUMP_REACH = 0x100000  # bytes that `jal` reaches forwards
 _LUI_T0, _JR_T0 = 0x000002B7, 0x00028067

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 if TYPE_CHECKING:
-    from bhemu.chip import Chip
-    from bhemu.tile import Tile
+    from bhemu.machine.machine import Chip
+    from bhemu.machine.tile import Tile
 
 _T = TypeVar("_T")
 _MOST = 8  # tiles that a report shows
@@ -47,13 +47,13 @@ def _made(request: pytest.FixtureRequest, kind: Callable[[], Callable[..., _T]])
 
 
 def _tile() -> "type[Tile]":
-    from bhemu.tile import Tile
+    from bhemu.machine.tile import Tile
 
     return Tile
 
 
 def _chip() -> "type[Chip]":
-    from bhemu.chip import Chip
+    from bhemu.machine.machine import Chip
 
     return Chip
 

@@ -98,7 +98,7 @@ def ours(engine: str, image: bytes) -> tuple[float, float]:
     """(boot, add1) on a new tile."""
     import test_real_firmware as fed
 
-    from bhemu.tile import Tile
+    from bhemu.machine.tile import Tile
 
     tile = Tile(livelock=0, engine=engine)
 
@@ -147,7 +147,7 @@ def _image(fed: Any) -> bytes:
     import numpy as np
     import test_boot
 
-    from bhemu.tile import Tile
+    from bhemu.machine.tile import Tile
 
     tile = Tile()
     for name, base in test_boot.STAGING.items():

@@ -73,7 +73,7 @@ def read_state(path: Path) -> None:
     """Everything that `bhemu dump` shows."""
     dump = importlib.import_module("bhemu.debug.dump")
     view = importlib.import_module("bhemu.debug.view").View("", False)
-    state = importlib.import_module("bhemu.snapshot").Snapshot.load(path)
+    state = importlib.import_module("bhemu.machine.saved").Snapshot.load(path)
     list(dump.text(state, dump.select([]), view))
 
 
@@ -135,7 +135,7 @@ def make_seeds(folder: Path) -> None:
     """A saved state and a picture of L1 to damage."""
     import numpy as np
 
-    from bhemu.tile import Tile
+    from bhemu.machine.tile import Tile
 
     Tile().snapshot().save(folder / "state.npz")
     piece = np.arange(256, dtype=np.uint8)

@@ -19,13 +19,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from bhemu.debug import coverage
+from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.status import MISSING, RULES, UNIMPLEMENTED, UNSUPPORTED
-from bhemu.tile import Tile
 
 BF16, MOST, THREAD = 5, 256, 1
 MATRIX = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "GAPOOL", "GMPOOL", "MOVA2D", "MOVB2D")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.oracle import case as oracle_case
-from bhemu.tile import Tile
 
 GOLDEN = Path(__file__).parent / "golden"
 DONE = list(oracle_case.DONE)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.chip import Chip
+from bhemu.machine.machine import Chip
 from bhemu.memmap import CORE_NAMES, L1_SIZE, RESET_PCS, SOFT_RESET_ALL, SOFT_RESET_BITS
 from bhemu.noc.grid import XY
 

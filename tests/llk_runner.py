@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bhemu.llk import harness
+from bhemu.machine.tile import Tile
 from bhemu.program import tensor
-from bhemu.tile import Tile
 
 ELFS = Path(__file__).parents[1] / "elfs" / "llk_like"
 PARAMS, A, B, C = 0x20000, 0x30000, 0x60000, 0x90000

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bhemu.chip import Chip
+from bhemu.machine.machine import Chip
 from bhemu.noc.grid import XY
 from bhemu.riscv.asm import A0, A1, A2, PARK, bne, code, li, lw, sw
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from elf_builder import Elf, Seg
 
-from bhemu.chip import Chip
 from bhemu.errors import InputError
 from bhemu.launch import Program
-from bhemu.launch import launch as launch_tile
+from bhemu.machine.machine import Chip
 from bhemu.riscv.asm import A0, A1, A2, PARK, add, code, li, lw, sw
 
 HEAD = 'bhemu = 1\nname = "small"\n'
@@ -131,9 +130,3 @@ def test_options_of_the_other_kind_are_refused(program) -> None:
     Path("PROGRAM.toml").write_text(HEAD + '[cores]\ntrisc0 = { elf = "sum.elf" }\n')
     with pytest.raises(InputError, match="threads: small is a program of one tile"):
         Program.load("PROGRAM.toml").launch(threads=2)
-
-
-def test_a_launch_of_one_tile_refuses_a_chip(program) -> None:
-    program(TILES)
-    with pytest.raises(InputError, match="small is a program of a chip, and this is for"):
-        launch_tile(Program.load("PROGRAM.toml"))

@@ -34,11 +34,11 @@ import sys
 from bhemu.devices.bus.address_map import INERT, block_name
 from bhemu.errors import NoProgress
 from bhemu.riscv.asm import PARK, code, ttinsn
-from bhemu.snapshot import Snapshot
+from bhemu.machine.saved import Snapshot
 from bhemu.tensix.c_header import c_header
 from bhemu.tensix.insn import assemble, disassemble
 from bhemu.tensix.units.vector import schedule, sfpu
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 word = assemble("SFPTWICE", lreg_dest=2, lreg_c=1)
 assert disassemble(word) == "SFPTWICE lreg_dest=0x2 lreg_c=0x1"

@@ -4,10 +4,10 @@ import pytest
 
 from bhemu.devices.bus import entries
 from bhemu.errors import BhemuError, Internal
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, PUSH, ZERO, code, csrrs, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import RUNNING
-from bhemu.tile import Tile
 
 START = 0x10000
 DST_WINDOW, TDMA, FEATURE_DISABLE = 0xFFBD8000, 0xFFB11000, 0xFFB12068

@@ -12,8 +12,8 @@ import pytest
 from bhemu.debug.coverage import Coverage
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch import launch
+from bhemu.machine.tile import Tile
 from bhemu.program.schema import load_program
-from bhemu.tile import Tile
 
 ELFS = Path(__file__).parents[1] / "elfs"
 

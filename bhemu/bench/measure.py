@@ -15,11 +15,11 @@ import numpy as np
 
 from bhemu.bench.rows import Benchmark, benchmarks
 from bhemu.errors import InputError, Internal
+from bhemu.machine.tile import Tile
 from bhemu.oracle import generators
 from bhemu.oracle.case import Case
 from bhemu.oracle.libttsim import Library
 from bhemu.program.schema import ENGINES
-from bhemu.tile import Tile
 
 _SAMPLES = 5
 _SAMPLE_SECONDS = 0.3  # a shorter run is repeated until its sample is as long

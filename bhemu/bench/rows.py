@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import (
     CORE_NAMES,
     DEBUG_BASE,
@@ -39,7 +40,6 @@ from bhemu.riscv.asm import (
 )
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE
-from bhemu.tile import Tile
 
 _START = TRISC_STARTS["trisc0"]
 _DONE = DONE[0]

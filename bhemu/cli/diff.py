@@ -141,7 +141,7 @@ def _compare(library: "Library", reference: str, program: str, allow_outside: bo
     if path.suffix == ".npz":
         return programs.compare_case(Judge(library, reference), programs.read_case(path))
     loaded = load_program(path, allow_outside=allow_outside)
-    if loaded.is_chip:
+    if not loaded.is_alone:
         from bhemu.oracle.chips import compare_chip
 
         return compare_chip(library, loaded)

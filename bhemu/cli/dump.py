@@ -15,7 +15,7 @@ from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
 
 if TYPE_CHECKING:
-    from bhemu.snapshot import Snapshot
+    from bhemu.machine.saved_tile import TileState
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 _RUN_ONLY = (
@@ -54,11 +54,10 @@ def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
         raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
     from bhemu.debug import dump
     from bhemu.debug.view import View
-    from bhemu.snapshot import Snapshot
 
     other = values["other"]
     chosen = dump.select(names, bulky=other is not None)
-    theirs = None if other is None else Snapshot.load(Path(other))
+    theirs = None if other is None else _saved(Path(other), None)
     state, error, code = _state(what, values)
     view = View(values["fmt"] or "", values["every"])
     if theirs is not None:
@@ -97,7 +96,7 @@ def _show(
     return code
 
 
-def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
+def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
     """A saved state, or that of a program where it ended: with its error and exit code."""
 
     path = Path(what)
@@ -112,33 +111,21 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | N
     return _saved(path, tile_of(values)), None, EXIT_OK
 
 
-def _saved(path: Path, xy: XY | None) -> "Snapshot":
-    """The state in a file: of a tile, or of one tile of a chip."""
-    from bhemu.program import arrays
-    from bhemu.snapshot import Snapshot
+def _saved(path: Path, xy: XY | None) -> "TileState":
+    """The state of a tile in a file: of the one, or of one of several."""
+    from bhemu.machine.saved import Snapshot
 
-    data = files.read_bytes(path, "ARCHIVE_BYTES")
-    try:
-        with arrays.Archive(data) as archive:
-            of_chip = "chip_clock" in archive
-    except arrays.UnreadableError:
-        of_chip = False  # a tile's state says what is wrong with it
-    if not of_chip:
-        if xy is not None:
-            raise InputError(f"{path}: --tile goes with the state of a chip")
-        return Snapshot.load(path)
-    from bhemu.chip_snapshot import ChipSnapshot
-    from bhemu.noc.grid import tile_at
-
-    tiles = {tile_at(t): tile for t, tile in ChipSnapshot.load(path).tiles.items()}
+    saved = Snapshot.load(path)
+    if saved.network is None and xy is not None:
+        raise InputError(f"{path}: --tile goes with the state of a chip")
     if xy is None:
-        xy = min(tiles, key=lambda at: (at[1], at[0]))
-    if xy not in tiles:
-        raise InputError(f"{path} has no tile {xy[0]},{xy[1]}", hint=text_of(sorted(tiles)))
-    return tiles[xy]
+        xy = min(saved.tiles, key=lambda at: (at[1], at[0]))
+    if xy not in saved.tiles:
+        raise InputError(f"{path} has no tile {xy[0]},{xy[1]}", hint=text_of(sorted(saved.tiles)))
+    return saved.tiles[xy]
 
 
-def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
+def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
@@ -149,4 +136,5 @@ def _run(values: dict[str, Any]) -> "tuple[Snapshot, BhemuError | None, int]":
     with progress.running(target):
         ended = target.finish()
     target.save()
-    return target.tile.snapshot(), ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
+    state = target.tile.snapshot().tiles[target.tile.xy]
+    return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK

@@ -15,10 +15,8 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
     from bhemu.debug.origin import Finder, Origin
-    from bhemu.debug.precision import Lost, Steps
     from bhemu.debug.ulps import TileError
     from bhemu.program.schema import OutputSpec, Program
-    from bhemu.tile import Tile
 
 _WIDTH = 100
 _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact values"
@@ -35,11 +33,6 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
 @click.option(
     "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
 )
-@click.option(
-    "--steps",
-    is_flag=True,
-    help="which step lost how much: unpack, fidelity, sum in Dst, SFPSTORE, vector unit, pack",
-)
 @run_options
 def command(**values: Any) -> int:
     """Run a program and compare its outputs with exact values.
@@ -48,39 +41,33 @@ def command(**values: Any) -> int:
     format and include rounding: 0.5 is the best a format can do. When an output holds a NaN or an
     infinity, the program runs again to find where the first one came from: the word that wrote it
     to L1, the word that put it into Dst and, if that is an SFPSTORE, the vector instructions that
-    computed it. With --steps the program runs once more beside a computation in float64 from the
-    words of L1 on, and the words of the vector unit that lose most are named; with --against as
-    well, "method" is what its constants, tables and formulas are off. Distances do not affect the
-    exit code; otherwise it is that of run.
+    computed it. Distances do not affect the exit code; otherwise it is that of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.target import Target
         from bhemu.debug.origin import Finder
-        from bhemu.debug.precision import Steps
-        from bhemu.launch import launch
+        from bhemu.launched import Launched
 
         exact = _exact(chosen.program, values["against"])
         chosen.check_save()
 
-        def fresh() -> "Tile":
-            return launch(chosen.program, quantum=chosen.quantum, progress=progress)
+        def fresh() -> Launched:
+            return Launched(chosen.program, quantum=chosen.quantum, progress=progress)
 
-        target = Target(chosen, progress, one_tile=True)
-    steps = Steps(chosen.program, fresh) if values["steps"] else None
-    return _run(target, Finder(chosen.program, fresh), exact, steps, values["tiles"], progress)
+        target = Target(chosen, progress)
+    return _run(target, Finder(chosen.program, fresh), exact, values["tiles"], progress)
 
 
 def _run(
     target: "Target",
     finder: "Finder",
     exact: "Exact",
-    steps: "Steps | None",
     rows: int,
     progress: Progress,
 ) -> int:
-    chosen, tile = target.chosen, target.tile
+    chosen = target.chosen
     with progress.running(target):
         ended = target.finish()
     target.save()
@@ -88,7 +75,7 @@ def _run(
         return failure.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
         return EXIT_INTERRUPTED
-    found = [_measure(tile, finder, spec, exact, steps) for spec in chosen.program.outputs]
+    found = [_measure(target, finder, spec, exact) for spec in chosen.program.outputs]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
         output.say(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
@@ -100,10 +87,9 @@ def _run(
 
 @dataclass(frozen=True)
 class Exact:
-    """Exact values by name of the output, None where there are none; `given`: by --against."""
+    """Exact values by name of the output, None where there are none."""
 
     of: dict[str, Any]
-    given: tuple[str, ...]
 
 
 def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
@@ -114,7 +100,7 @@ def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
     names = [spec.name for spec in program.outputs]
     if not names:
         raise InputError("the program has no output", hint="add [[output]] or --expect")
-    files, given = {spec.name: spec.expect for spec in program.outputs}, []
+    files = {spec.name: spec.expect for spec in program.outputs}
     for text in against:
         name, equals, path = text.partition("=")
         if not equals or not path:
@@ -124,13 +110,12 @@ def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
                 f"--against {text}: no output is called {name!r}", hint=suggestion(name, names)
             )
         files[name] = Path(path)
-        given.append(name)
     of = {
         spec.name: None if file is None else read_exact(file, spec.shape, spec.name)
         for spec in program.outputs
         for file in [files[spec.name]]
     }
-    return Exact(of, tuple(given))
+    return Exact(of)
 
 
 @dataclass(frozen=True)
@@ -144,26 +129,11 @@ class Measured:
     first: tuple[int, ...] | None
     value: float
     origin: "Origin | None"
-    lost: "list[Lost] | None" = None
-    steps: "Steps | None" = None
 
     @property
     def most(self) -> float:
         """Greatest ULP."""
         return max((tile.most for tile in self.tiles or ()), default=0.0)
-
-    @property
-    def not_followed(self) -> list[str]:
-        """What of the steps could not be followed, in words."""
-        from bhemu.debug.precision import refused
-
-        if self.steps is None:
-            return []
-        why = refused(self.spec)
-        if why:
-            return [why]
-        whole = all(one.followed == 1 for one in self.lost or ())
-        return [] if whole else self.steps.unfollowed
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -183,30 +153,17 @@ class Measured:
         error = {"max_ulp": most, "mean_ulp": mean, "not_finite": self.not_finite}
         shown: dict[str, Any] = {"name": spec.name, **form, **error, "first_not_finite": first}
         shown["tiles"] = tiles
-        if self.lost is not None:
-            shown["steps"] = [one.as_dict() for one in self.lost]
-            shown["places"] = self.steps.places if self.steps else None
-            shown["words"] = self.steps.words(self.lost) if self.steps else None
-            shown["not_followed"] = self.not_followed
         return shown
 
 
-def _measure(
-    tile: "Tile",
-    finder: "Finder",
-    spec: "OutputSpec",
-    values: "Exact",
-    steps: "Steps | None",
-) -> Measured:
+def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", values: "Exact") -> Measured:
     import numpy as np
 
     from bhemu.debug import ulps
-    from bhemu.names import resolve
     from bhemu.program import codecs, tensor
 
     exact = values.of[spec.name]
-    given = exact if spec.name in values.given else None
-    data = tile.read(resolve(tile, spec.at), spec.size)
+    _, data = target.machine.output(spec)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
     first = ulps.first_not_finite(got)
     source = None if first is None else finder.origin(spec, first)
@@ -219,8 +176,6 @@ def _measure(
         first=first,
         value=0.0 if first is None else float(got[first]),
         origin=source,
-        lost=None if steps is None else steps.lost(spec, given),
-        steps=steps,
     )
 
 
@@ -233,8 +188,6 @@ def _show(result: Measured, rows: int) -> None:
     else:
         output.say(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
         _table(result, rows)
-    if result.lost is not None:
-        _show_steps(result, rows)
     if result.first is not None:
         _show_first(result)
 
@@ -257,49 +210,6 @@ def _table(result: Measured, rows: int) -> None:
     Console(width=_WIDTH, highlight=False).print(table)
     if len(tiles) > rows:
         output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
-
-
-def _show_steps(result: Measured, rows: int) -> None:
-    from bhemu.debug.precision import refused
-
-    lost, steps = result.lost or [], result.steps
-    assert steps is not None
-    if not lost:
-        output.say(f"no step was followed: {refused(result.spec)}")
-        return
-    output.say("error that each step adds, root mean square in ULP (rounding alone costs 0.29)")
-    _steps_table(lost, rows)
-    for step, place in steps.places.items():
-        if step != "vector" and any(one.ulp.get(step) for one in lost):
-            output.say(f"{step}: {place}")
-    for word in steps.words(lost):
-        text = f"{word['word']} {word['ulp']:.3g} ULP, {word['bits']:.1f} bits: {word['place']}"
-        output.say(f"vector: {text}")
-    if any(one.doubtful for one in lost):
-        output.say(
-            "what was followed is further from the exact values than what came out: words of the "
-            "program mean something else than the numbers that they compute"
-        )
-    for why in result.not_followed:
-        output.say(f"not followed: {why}")
-
-
-def _steps_table(lost: "list[Lost]", rows: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    steps = list(lost[0].ulp)
-    table = Table(box=None, pad_edge=False)
-    for name in (*steps, "bits", "followed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("most", no_wrap=True)
-    table.add_column("tile", no_wrap=True)
-    for one in sorted(lost, key=lambda one: -one.ulp[one.most])[:rows]:
-        cells = [f"{one.ulp[step]:.3g}" for step in steps]
-        most = one.most if one.ulp[one.most] else ""
-        where = ", ".join(str(n) for n in one.tile.values())
-        table.add_row(*cells, f"{one.bits:.1f}", f"{one.followed:.0%}", most, f"({where})")
-    Console(width=_WIDTH, highlight=False).print(table)
 
 
 def _show_first(result: Measured) -> None:

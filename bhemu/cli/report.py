@@ -31,7 +31,7 @@ def command(**values: Any) -> int:
         from bhemu.cli.target import Target
 
         target = Target(chosen, progress)
-        if target.chip is None:
+        if target.program.is_alone:
             target.keep_history()
     with progress.running(target):
         ended = target.finish()

@@ -51,7 +51,7 @@ def command(**values: Any) -> int:
             if chosen.program.kind == saved.KIND:
                 raise InputError("--check: checks begin at a launch, and a saved state has none")
         target = Target(chosen, progress)
-        if checks is not None and target.chip is None:
+        if checks is not None and target.program.is_alone:
             target.keep_history()
     code = _run(target, chosen, progress, checks)
     progress.say(f"{progress.seconds:.2f} s")

@@ -16,10 +16,10 @@ from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
 from bhemu.program import files
 
 if TYPE_CHECKING:
-    from bhemu.chip import Chip
     from bhemu.hosts.connection import Connection
     from bhemu.hosts.naming import Names
     from bhemu.hosts.session import Session
+    from bhemu.machine.machine import Chip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -163,10 +163,10 @@ def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
 def _session(session: "Session", values: dict[str, Any]) -> int:
     progress = Progress(quiet=False)
     with progress.starting():
-        from bhemu.chip import Chip
         from bhemu.hosts.naming import Names, folders
         from bhemu.hosts.umd import Device
-        from bhemu.options import silent
+        from bhemu.machine.machine import Chip
+        from bhemu.machine.options import silent
 
         known = {name: values[name] for name in _CHIP if values[name] is not None}
         known.setdefault("reference", _REFERENCE)

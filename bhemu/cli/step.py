@@ -66,7 +66,7 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper
         target.keep_history()
     program = target.of_tile()
     sources = Sources(program, folders)
-    return target, Stepper(target.tile, program, sources, output.say, target.chip)
+    return target, Stepper(target.tile, program, sources, output.say)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bhemu.core import Core
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
-from bhemu.machine.stop import Stop, now
+from bhemu.machine.core import Core
+from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult
-from bhemu.tile import Tile
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
@@ -31,18 +31,16 @@ def as_dict(
 ) -> dict[str, object]:
     """The summary as JSON-ready values; `stop` None when an error ended the run.
 
-    Of a chip each tile has its own under "tiles", by "x,y".
+    Each tile has its own under "tiles", by "x,y"; that of the only one stands on top too.
     """
     report = {
         "program": target.program.name,
         "stop": "error" if stop is None else stop.reason,
-        "clock": _clock(target),
+        "clock": target.clock,
         "outputs": [result.as_dict() for result in results],
     }
-    if target.chip is None:
-        return {**report, **_tile_dict(target.tile)}
     tiles = {f"{tile.xy[0]},{tile.xy[1]}": _tile_dict(tile) for tile in target.tiles}
-    return {**report, "tiles": tiles}
+    return {**report, **(_tile_dict(target.tile) if len(tiles) == 1 else {}), "tiles": tiles}
 
 
 def _tile_dict(tile: Tile) -> dict[str, object]:
@@ -65,10 +63,6 @@ def _tile_dict(tile: Tile) -> dict[str, object]:
         "queued": {f"T{t}": waiting(tile, t) for t in range(3)},
         "tolerated": tolerated(tile),
     }
-
-
-def _clock(target: Target) -> int:
-    return now(target.tile.state) if target.chip is None else target.chip.clock
 
 
 def inert(tile: Tile) -> list[tuple[int, Register, int]]:
@@ -94,12 +88,13 @@ def tolerated(tile: Tile) -> dict[str, int]:
 
 
 def text(target: Target, stop: Stop | None, results: Sequence[OutputResult]) -> list[str]:
-    """The summary as lines: of the one tile, or of all tiles of a chip and the one of --tile."""
+    """The summary as lines: of the only tile, or of all tiles and the one of --tile."""
     lines = [str(result) for result in results]
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
-    on = "" if target.chip is None else f", {_times(len(target.tiles), 'tile')}"
-    lines.append(f"{target.program.name}: {reason}, clock {_clock(target)}{on}")
-    if target.chip is None:
+    alone = len(target.tiles) == 1
+    on = "" if alone else f", {_times(len(target.tiles), 'tile')}"
+    lines.append(f"{target.program.name}: {reason}, clock {target.clock}{on}")
+    if alone:
         return lines + _tile_lines(target.tile, stop)
     lines += _sums(target.tiles)
     if target.chosen.tile is not None:

@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
 
 class Target(Launched):
-    """A launched program: `chip` is None for one of one tile, `tile` the one that is shown."""
+    """A launched program: `tile` is the one that is shown."""
 
-    def __init__(self, chosen: Settings, progress: Progress, *, one_tile: bool = False) -> None:
+    def __init__(self, chosen: Settings, progress: Progress) -> None:
         self.chosen = chosen
         _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
         super().__init__(
             chosen.program,
             chosen.tile,
-            one_tile=one_tile,
             quantum=chosen.quantum,
             progress=progress,
         )
@@ -33,20 +32,16 @@ class Target(Launched):
         return self.part(self.tile.xy)
 
     def save(self) -> None:
-        """Write the state, of the chip or the tile, to the file of --save, if any."""
-        if self.chosen.save is None:
-            return
-        if self.chip is None:
-            self.tile.snapshot().save(self.chosen.save)
-        else:
-            self.chip.snapshot().save(self.chosen.save)
+        """Write the state of the machine to the file of --save, if any."""
+        if self.chosen.save is not None:
+            self.machine.snapshot().save(self.chosen.save)
 
 
 def _check_tile(chosen: Settings, named: list[coordinates.XY]) -> None:
     """--tile names one of the program's tiles, and only a program on a chip has several."""
     if chosen.tile is None:
         return
-    if not chosen.program.is_chip:
+    if chosen.program.is_alone:
         raise InputError("--tile goes with a program of a chip", hint="this one has one tile")
     if chosen.tile not in named:
         x, y = chosen.tile

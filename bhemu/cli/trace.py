@@ -58,7 +58,6 @@ def command(**values: Any) -> int:
         show,
         thread=values["thread"],
         most=values["limit_words"],
-        chip=target.chip,
         stores=None if values["words"] else show,
     )
     stop: Stop | None = None

@@ -66,7 +66,7 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
         from bhemu.cli.target import Target
 
         target = Target(chosen, progress)
-        if target.chip is None or values["place"] is not None:
+        if target.program.is_alone or values["place"] is not None:
             target.keep_history()
     return target, progress
 

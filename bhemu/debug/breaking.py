@@ -1,6 +1,5 @@
 """The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info."""
 
-from bhemu.core import Core
 from bhemu.debug import registers
 from bhemu.debug.inspecting import Inspecting
 from bhemu.debug.places import number
@@ -8,13 +7,14 @@ from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
 from bhemu.machine.code import code_places
-from bhemu.machine.stepping import Machine
+from bhemu.machine.core import Core
+from bhemu.machine.stepping import Stepping
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import ACCESS
 from bhemu.memmap import CORE_NAMES
 from bhemu.names import core_name
 from bhemu.program.address import At
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tile import Tile
 
 _INFO = ("breakpoints", "locals", "registers", "source", "threads", "all")
 _MNEMONICS = {cls.name for cls in REGISTRY.values()}
@@ -37,7 +37,7 @@ def _core_of(tile: Tile, point: Breakpoint) -> Core:
 class Breaking(Inspecting):
     """break and its sisters; the rest of the stepper is stepper.py."""
 
-    _machine: Machine
+    _stepping: Stepping
     _temporary: set[int]
     _defining: int | None  # the breakpoint whose commands are being entered
     _scripts: dict[int, list[str]]  # commands at stops, by its number
@@ -64,7 +64,7 @@ class Breaking(Inspecting):
 
     def _ask(self, number: int, core: Core, text: str) -> None:
         """A breakpoint stops only where the expression is not 0; without one always."""
-        asked = self._machine.conditions
+        asked = self._stepping.conditions
         condition = self._condition(core, text) if text else None
         asked.ask(number, condition, asked.of(number).ignore, text)
 
@@ -80,7 +80,7 @@ class Breaking(Inspecting):
             if not equals:
                 raise InputError(f"usage: {name} FIELD=VALUE... [on T0|T1|T2] [if EXPRESSION]")
             fields[field] = number(value, "value")
-        return self._machine.break_word(name, threads, **fields)
+        return self._stepping.break_word(name, threads, **fields)
 
     def do_watch(self, args: list[str]) -> None:
         """watch PLACE [r|w|rw] [if EXPRESSION]: stop where PLACE (sem:1, a field) changes."""
@@ -88,7 +88,7 @@ class Breaking(Inspecting):
         access = args.pop() if args and args[-1] in ACCESS else "w"
         if not args:
             raise InputError("usage: watch PLACE [r|w|rw] [if EXPRESSION]")
-        point = self._machine.watch(self.core, "".join(args), access)
+        point = self._stepping.watch(self.core, "".join(args), access)
         self._ask(point.number, self.core, text)
         self._out(point.said("set"))
 
@@ -111,7 +111,7 @@ class Breaking(Inspecting):
     def do_ignore(self, args: list[str]) -> None:
         """ignore N COUNT: pass breakpoint or watchpoint N COUNT times."""
         self._need(args, 2, 2, "ignore N COUNT")
-        self._machine.conditions.of(self._known(args[0])).ignore = number(args[1], "count")
+        self._stepping.conditions.of(self._known(args[0])).ignore = number(args[1], "count")
 
     def do_commands(self, args: list[str]) -> None:
         """commands N: what follows, up to `end`, is executed at each stop at N."""
@@ -121,8 +121,8 @@ class Breaking(Inspecting):
 
     def _known(self, text: str) -> int:
         """The number of a breakpoint or watchpoint that is there."""
-        points, n = self._machine.points, number(text)
-        known = [*points.points, *points.words, *self._machine.watched.points]
+        points, n = self._stepping.points, number(text)
+        known = [*points.points, *points.words, *self._stepping.watched.points]
         if n not in known:
             raise InputError(f"no breakpoint {n}", hint=", ".join(map(str, known)) or "none is set")
         return n
@@ -135,7 +135,7 @@ class Breaking(Inspecting):
         points = []
         for place in places:
             text = args[0] if args else "here"
-            points.append(self._machine.points.add(place.core.index, place.address, text))
+            points.append(self._stepping.points.add(place.core.index, place.address, text))
         for note in dict.fromkeys(place.note for place in places if place.note):
             self._out(f"note: {note}")
         return points
@@ -143,7 +143,7 @@ class Breaking(Inspecting):
     def do_delete(self, args: list[str]) -> None:
         """delete [N]: remove breakpoint or watchpoint N, or all."""
         self._need(args, 0, 1, "delete [N]")
-        self._machine.delete(number(args[0]) if args else None)
+        self._stepping.delete(number(args[0]) if args else None)
 
     def _hit(self, point: Breakpoint | WordBreakpoint) -> None:
         """Say that a breakpoint stopped something; forget a temporary one."""
@@ -151,7 +151,7 @@ class Breaking(Inspecting):
         self._out(f"{kind} {point.number} hit: {point.place}")
         if point.number in self._temporary:
             self._temporary.discard(point.number)
-            self._machine.delete(point.number)
+            self._stepping.delete(point.number)
 
     # info
 
@@ -169,18 +169,20 @@ class Breaking(Inspecting):
         self._print(status.where(self.tile))
         self._print(registers.sem(self.tile))
         self._list_points()
-        for at, value in self._machine.end.words:
-            self._out(f"ends when word {at:#x} is {value:#x} (now {self.tile.read32(at):#x})")
+        for xy, at, value in self._stepping.loop.end.words:
+            of = "" if xy == self.tile.xy else f" of tile ({xy[0]},{xy[1]})"
+            now = self.tile.tile_at(xy).read32(at)
+            self._out(f"ends when word {at:#x}{of} is {value:#x} (now {now:#x})")
 
     def _info_breakpoints(self) -> None:
         if not self._list_points():
             self._out("no breakpoints or watchpoints")
 
     def _list_points(self) -> bool:
-        machine, lines = self._machine, []
-        for points in (machine.points.points, machine.points.words, machine.watched.points):
+        stepping, lines = self._stepping, []
+        for points in (stepping.points.points, stepping.points.words, stepping.watched.points):
             for n, point in points.items():
-                lines += [str(point), *machine.conditions.of(n).lines()]
+                lines += [str(point), *stepping.conditions.of(n).lines()]
                 lines += [f"  {line}" for line in self._scripts.get(n, ())]
         self._print(lines)
         return bool(lines)

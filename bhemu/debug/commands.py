@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterable
 
-from bhemu.core import Core
 from bhemu.debug.places import address, number
 from bhemu.errors import InputError
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.names import LINE, core_name
 from bhemu.program.address import At
-from bhemu.tile import Tile
 
 
 class Commands:

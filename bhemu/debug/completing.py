@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bhemu.core import Core
 from bhemu.debug.registers import fields
+from bhemu.machine.core import Core
 from bhemu.memmap import CORE_NAMES
 from bhemu.names import registers
 from bhemu.riscv.disasm import ABI_NAMES

@@ -7,17 +7,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from bhemu.core import STATES
 from bhemu.debug import decoded_devices
 from bhemu.debug.registers import UNPACKERS, fields
 from bhemu.debug.rows import Row, Value, values
 from bhemu.debug.view import View, eights, ints, word_cells
 from bhemu.errors import InputError
+from bhemu.machine.core import STATES
+from bhemu.machine.saved_tile import TileState
 from bhemu.machine.status import origin
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv import csr
 from bhemu.riscv.disasm import ABI_NAMES
-from bhemu.snapshot import Snapshot
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import CONDITIONS
@@ -34,7 +34,7 @@ _MOP_WORDS = (
 )
 
 
-def _cores(s: Snapshot, view: View) -> Iterator[Row]:
+def _cores(s: TileState, view: View) -> Iterator[Row]:
     for c, name in enumerate(CORE_NAMES):
         state = STATES[int(s.core_state[c])]
         cells: dict[str, Value] = {"state": state, "pc": f"0x{int(s.pc[c]):08X}"}
@@ -45,7 +45,7 @@ def _cores(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"{name:<7}", cells, index=c)
 
 
-def _regs(s: Snapshot, view: View) -> Iterator[Row]:
+def _regs(s: TileState, view: View) -> Iterator[Row]:
     for c, name in enumerate(CORE_NAMES):
         for i in range(0, 32, 8):
             cells: dict[str, Value] = dict(
@@ -54,7 +54,7 @@ def _regs(s: Snapshot, view: View) -> Iterator[Row]:
             yield Row(f"{name:<7} x{i:<2}", cells, "08x", index=c)
 
 
-def _csr(s: Snapshot, view: View) -> Iterator[Row]:
+def _csr(s: TileState, view: View) -> Iterator[Row]:
     for c, name in enumerate(CORE_NAMES):
         cells: dict[str, Value] = {csr.NAMES[csr.CFG0]: int(s.cfg0[c])}
         cells |= {csr.NAMES[csr.PMACFG0 + i]: int(s.csr[c, i]) for i in range(6)}
@@ -65,7 +65,7 @@ def _csr(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"{name:<7} added by writes to", dict(moved), "+d", index=c)
 
 
-def _counters(s: Snapshot, view: View) -> Iterator[Row]:
+def _counters(s: TileState, view: View) -> Iterator[Row]:
     yield Row("scheduler", {"clock": int(s.clock[0]), "rounds": int(s.round[0])})
     yield Row("executed", {f"T{t}": int(s.executed[t]) for t in range(3)})
 
@@ -87,15 +87,15 @@ def _field_rows(module: ModuleType, banks: Any, names: tuple[str, ...]) -> Itera
             yield replace(row, index=word)
 
 
-def _cfg(s: Snapshot, view: View) -> Iterator[Row]:
+def _cfg(s: TileState, view: View) -> Iterator[Row]:
     yield from _field_rows(config_fields, s.cfg, ("bank 0", "bank 1"))
 
 
-def _thread_cfg(s: Snapshot, view: View) -> Iterator[Row]:
+def _thread_cfg(s: TileState, view: View) -> Iterator[Row]:
     yield from _field_rows(thread_fields, s.thread_cfg, ("T0", "T1", "T2"))
 
 
-def _gpr(s: Snapshot, view: View) -> Iterator[Row]:
+def _gpr(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         yield from eights(f"T{t}", s.gpr[t])
 
@@ -103,25 +103,25 @@ def _gpr(s: Snapshot, view: View) -> Iterator[Row]:
 # Sync unit and counters
 
 
-def _sem(s: Snapshot, view: View) -> Iterator[Row]:
+def _sem(s: TileState, view: View) -> Iterator[Row]:
     for i in range(8):
         cells: dict[str, Value] = {"value": int(s.sem[i]), "max": int(s.sem_max[i])}
         yield Row(f"sem{i}", cells, index=i)
 
 
-def _mutex(s: Snapshot, view: View) -> Iterator[Row]:
+def _mutex(s: TileState, view: View) -> Iterator[Row]:
     for i, owner in enumerate(ints(s.mutex)):
         yield Row(f"mutex {i}", {"held by": f"T{owner - 1}" if owner else ""}, index=i)
 
 
-def _rwc(s: Snapshot, view: View) -> Iterator[Row]:
+def _rwc(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         cells: dict[str, Value] = dict(zip(_COUNTERS, ints(s.rwc[t]), strict=True))
         cells |= {f"cr {n}": int(s.rwc_cr[t, i]) for i, n in enumerate(_COUNTERS[:3])}
         yield Row(f"T{t}", cells, index=t)
 
 
-def _adc(s: Snapshot, view: View) -> Iterator[Row]:
+def _adc(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         for u, unit in enumerate(UNPACKERS):
             for channel in range(2):
@@ -131,13 +131,13 @@ def _adc(s: Snapshot, view: View) -> Iterator[Row]:
                 yield Row(f"T{t} {unit} channel {channel}", cells, index=t)
 
 
-def _unpack_context(s: Snapshot, view: View) -> Iterator[Row]:
+def _unpack_context(s: TileState, view: View) -> Iterator[Row]:
     for u, now in enumerate(zip(s.unpack_context, s.unpack_row, strict=True)):
         cells: dict[str, Value] = {f"T{t}": f"{now[0][t]}, row {now[1][t]}" for t in range(3)}
         yield Row(UNPACKERS[u], cells, index=u)
 
 
-def _packer(s: Snapshot, view: View) -> Iterator[Row]:
+def _packer(s: TileState, view: View) -> Iterator[Row]:
     cells: dict[str, Value] = {
         "open": int(s.pack_open[0]),
         "datums": int(s.pack_datum[0]),
@@ -154,7 +154,7 @@ def _packer(s: Snapshot, view: View) -> Iterator[Row]:
 # Source registers and Dst
 
 
-def _src(s: Snapshot, which: int, fmt: str) -> Iterator[Row]:
+def _src(s: TileState, which: int, fmt: str) -> Iterator[Row]:
     """Rows as numbers of the format recorded with the bank; integers and "raw" as they are."""
     for bank in range(2):
         held, cells, form = int(s.src_fmt[which, bank]), s.src[which, bank], "08x"
@@ -168,15 +168,15 @@ def _src(s: Snapshot, which: int, fmt: str) -> Iterator[Row]:
             yield Row(label, values(cells[row].tolist()), form, names=False, index=row)
 
 
-def _srca(s: Snapshot, view: View) -> Iterator[Row]:
+def _srca(s: TileState, view: View) -> Iterator[Row]:
     yield from _src(s, 0, view.fmt)
 
 
-def _srcb(s: Snapshot, view: View) -> Iterator[Row]:
+def _srcb(s: TileState, view: View) -> Iterator[Row]:
     yield from _src(s, 1, view.fmt)
 
 
-def _src_banks(s: Snapshot, view: View) -> Iterator[Row]:
+def _src_banks(s: TileState, view: View) -> Iterator[Row]:
     for which in range(2):
         for b in range(2):
             fmt = int(s.src_fmt[which, b])
@@ -195,7 +195,7 @@ def _src_banks(s: Snapshot, view: View) -> Iterator[Row]:
     yield Row("SrcA row of the last matrix word", {"row": "not known" if row < 0 else row})
 
 
-def _dst(s: Snapshot, view: View) -> Iterator[Row]:
+def _dst(s: TileState, view: View) -> Iterator[Row]:
     fmt = view.fmt or "bf16"
     form = {"int32": ">11d", "raw": "04x"}.get(fmt, _FLOAT)
     decoded = s.dst if fmt == "raw" else Tensix(cast(Any, s)).dst(fmt)
@@ -205,7 +205,7 @@ def _dst(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"{fmt} row {row:>4}", cells, form, names=False, index=int(row))
 
 
-def _dst_valid(s: Snapshot, view: View) -> Iterator[Row]:
+def _dst_valid(s: TileState, view: View) -> Iterator[Row]:
     for first in range(0, 1024, 64):
         cleared = np.flatnonzero(s.dst_valid[first : first + 64] == 0) + first
         text = ", ".join(str(n) for n in cleared) if len(cleared) < 64 else "all"
@@ -215,7 +215,7 @@ def _dst_valid(s: Snapshot, view: View) -> Iterator[Row]:
 # Vector unit
 
 
-def _lreg(s: Snapshot, view: View) -> Iterator[Row]:
+def _lreg(s: TileState, view: View) -> Iterator[Row]:
     if view.fmt not in ("", "raw", "fp32", "int32"):
         raise InputError(f"LReg lanes have no format {view.fmt}", hint="fp32, int32 or raw")
     form = {"fp32": _FLOAT, "int32": ">11d"}.get(view.fmt, "08x")
@@ -227,7 +227,7 @@ def _lreg(s: Snapshot, view: View) -> Iterator[Row]:
             yield Row(f"LReg{i:<2} lane {lane:>2}", cells, form, names=False, index=i)
 
 
-def _cc(s: Snapshot, view: View) -> Iterator[Row]:
+def _cc(s: TileState, view: View) -> Iterator[Row]:
     yield Row("in use", {"flag": int(s.cc_en[0]), "stacked": int(s.cc_depth[0])})
     yield Row("flags", values(ints(s.cc)), names=False)
     for i in range(int(s.cc_depth[0])):
@@ -235,11 +235,11 @@ def _cc(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"stack {i} in use", {"flag": int(s.cc_stack_en[i])}, index=i)
 
 
-def _lane_config(s: Snapshot, view: View) -> Iterator[Row]:
+def _lane_config(s: TileState, view: View) -> Iterator[Row]:
     yield from eights("lane", s.lane_config)
 
 
-def _macro(s: Snapshot, view: View) -> Iterator[Row]:
+def _macro(s: TileState, view: View) -> Iterator[Row]:
     for i, word in enumerate(ints(s.macro_template)):
         yield Row(f"template {i}", word_cells(word), index=i)
     for i, word in enumerate(ints(s.macro_sequence)):
@@ -250,14 +250,14 @@ def _macro(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(label, word_cells(int(s.macro_slot[unit, delay, 1])), index=int(unit))
 
 
-def _prng(s: Snapshot, view: View) -> Iterator[Row]:
+def _prng(s: TileState, view: View) -> Iterator[Row]:
     yield from eights("lane", s.prng)
 
 
 # Front end and gate
 
 
-def _mop(s: Snapshot, view: View) -> Iterator[Row]:
+def _mop(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         for i, role in enumerate(_MOP_WORDS):
             word = int(s.mop_cfg[t, i])
@@ -271,7 +271,7 @@ def _mop(s: Snapshot, view: View) -> Iterator[Row]:
             yield Row(f"T{t} expanding", cells, index=t)
 
 
-def _replay(s: Snapshot, view: View) -> Iterator[Row]:
+def _replay(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         for i, word in enumerate(ints(s.replay[t])):
             cells = word_cells(word)
@@ -285,7 +285,7 @@ def _replay(s: Snapshot, view: View) -> Iterator[Row]:
                 yield Row(f"T{t} {verb}s{also}", {"words left": left, "next slot": at})
 
 
-def _fifo(s: Snapshot, view: View) -> Iterator[Row]:
+def _fifo(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         low, high, depth = int(s.fifo_read[t]), int(s.fifo_write[t]), s.fifo.shape[1]
         for n, i in enumerate(range(low, high)):
@@ -294,7 +294,7 @@ def _fifo(s: Snapshot, view: View) -> Iterator[Row]:
             yield Row(f"T{t} {n:>2}", cells | {"from pc": f"0x{pc:08X}"}, index=t)
 
 
-def _gate(s: Snapshot, view: View) -> Iterator[Row]:
+def _gate(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         cells: dict[str, Value] = {}
         if s.gate_full[t]:
@@ -310,7 +310,7 @@ def _gate(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"T{t}", cells, index=t)
 
 
-ROWS: dict[str, Callable[[Snapshot, View], Iterator[Row]]] = {
+ROWS: dict[str, Callable[[TileState, View], Iterator[Row]]] = {
     named.name: globals().get(f"_{named.name}") or getattr(decoded_devices, named.name)
     for named in NAMED
 }

@@ -9,13 +9,13 @@ from bhemu.debug.rows import Row, Value, values
 from bhemu.debug.view import View, eights, ints
 from bhemu.devices.bus.address_map import INERT, NAMED
 from bhemu.devices.bus.naming import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_register
+from bhemu.machine.saved_tile import TileState
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
-from bhemu.snapshot import Snapshot
 
 _BYTES = 32  # of memory in a row
 
 
-def mailbox(s: Snapshot, view: View) -> Iterator[Row]:
+def mailbox(s: TileState, view: View) -> Iterator[Row]:
     """Queued entries by writer and reader."""
     for w in range(4):
         for r in range(4):
@@ -25,7 +25,7 @@ def mailbox(s: Snapshot, view: View) -> Iterator[Row]:
             yield Row(label, {"queued": " ".join(f"{v:#x}" for v in cells.values())}, index=w)
 
 
-def pcbuf(s: Snapshot, view: View) -> Iterator[Row]:
+def pcbuf(s: TileState, view: View) -> Iterator[Row]:
     """Queued entries of each TRISC."""
     for t in range(3):
         entries = s.pcbuf[t]
@@ -34,7 +34,7 @@ def pcbuf(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"T{t}", {"queued": text}, index=t)
 
 
-def debug(s: Snapshot, view: View) -> Iterator[Row]:
+def debug(s: TileState, view: View) -> Iterator[Row]:
     """Every register by address and, where it has one, name."""
     for i, value in enumerate(ints(s.debug)):
         address = DEBUG_BASE + 4 * i
@@ -44,7 +44,7 @@ def debug(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(label, {"value": value}, "#010x", names=False, index=address, span=4)
 
 
-def inert(s: Snapshot, view: View) -> Iterator[Row]:
+def inert(s: TileState, view: View) -> Iterator[Row]:
     """Every inert register: its value and how often it was accessed."""
     for i, (address, register) in enumerate(INERT.items()):
         cells: dict[str, Value] = {"value": f"{int(s.inert[i]):#010x}"}
@@ -52,7 +52,7 @@ def inert(s: Snapshot, view: View) -> Iterator[Row]:
         yield Row(f"0x{address:08X} {register.name}", cells, index=address, span=4)
 
 
-def niu(s: Snapshot, view: View) -> Iterator[Row]:
+def niu(s: TileState, view: View) -> Iterator[Row]:
     """Registers of both NoCs: those with a name one by one, the others eight to a row."""
     for noc in range(2):
         for i, words in enumerate(s.niu_command[noc]):
@@ -64,14 +64,14 @@ def niu(s: Snapshot, view: View) -> Iterator[Row]:
         yield from eights(f"NoC {noc} counters", s.niu_counter[noc], index=noc)
 
 
-def tdma(s: Snapshot, view: View) -> Iterator[Row]:
+def tdma(s: TileState, view: View) -> Iterator[Row]:
     """Parameters of the next command, base address of each core."""
     yield Row("parameters", values(ints(s.tdma_param)), "#x")
     for c in range(4):
         yield Row(f"XMOV_L1_BASE_ADDR of {CORE_NAMES[c]}", {"value": int(s.tdma_base[c])}, "#x")
 
 
-def stream(s: Snapshot, view: View) -> Iterator[Row]:
+def stream(s: TileState, view: View) -> Iterator[Row]:
     """The registers of every stream that bhemu models, by name."""
     for n, registers in enumerate(s.stream):
         for number, name in STREAM_REGISTERS.items():
@@ -101,7 +101,7 @@ def memory(
         yield Row(title, cells, "08x", names=False, index=address, span=_BYTES)
 
 
-def local(s: Snapshot, view: View) -> Iterator[Row]:
+def local(s: TileState, view: View) -> Iterator[Row]:
     """Core-local memory, each to its size."""
     for c, name in enumerate(CORE_NAMES):
         size = LOCAL_SIZES[c]
@@ -109,6 +109,6 @@ def local(s: Snapshot, view: View) -> Iterator[Row]:
         yield from memory(f"{name:<7} ", LOCAL_BASE, s.local[c, :size], other, view.every)
 
 
-def l1(s: Snapshot, view: View) -> Iterator[Row]:
+def l1(s: TileState, view: View) -> Iterator[Row]:
     """L1."""
     yield from memory("", 0, s.l1, None if view.other is None else view.other.l1, view.every)

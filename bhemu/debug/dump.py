@@ -13,7 +13,7 @@ from bhemu.debug.registers import fields
 from bhemu.debug.rows import Row, differences, values
 from bhemu.debug.view import View
 from bhemu.errors import InputError
-from bhemu.snapshot import SAVED, Snapshot
+from bhemu.machine.saved_tile import SAVED, TileState
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.views import NAMED
 
@@ -42,7 +42,7 @@ class Selection:
         """The members of the record that hold it."""
         return next((n.members for n in NAMED if n.name == self.name), (self.name,))
 
-    def rows(self, s: Snapshot, view: View) -> Iterator[Row]:
+    def rows(self, s: TileState, view: View) -> Iterator[Row]:
         """The selected rows; those that hold only 0 unless a range, a part or `view` wants them."""
         asked = view.every or self.low is not None or bool(self.part)
         every = ROWS.get(self.name)
@@ -114,7 +114,7 @@ def _members() -> dict[str, str]:
     return {member.name: member.doc for member in SAVED}
 
 
-def _raw(s: Snapshot, name: str) -> Iterator[Row]:
+def _raw(s: TileState, name: str) -> Iterator[Row]:
     """A member of the record as it is, eight elements to a row; the range is the first index."""
     array = getattr(s, name)
     form = "d" if array.dtype.kind == "i" else f"0{2 * array.dtype.itemsize}x"
@@ -129,7 +129,7 @@ def _raw(s: Snapshot, name: str) -> Iterator[Row]:
             yield Row(label, values(part, first), form, names=False, index=index, span=span)
 
 
-def text(s: Snapshot, chosen: Sequence[Selection], view: View) -> Iterator[str]:
+def text(s: TileState, chosen: Sequence[Selection], view: View) -> Iterator[str]:
     """Every selection under its title, indented."""
     for selection in chosen:
         yield selection.title
@@ -142,7 +142,7 @@ def text(s: Snapshot, chosen: Sequence[Selection], view: View) -> Iterator[str]:
 
 
 def diff(
-    ours: Snapshot, theirs: Snapshot, chosen: Sequence[Selection], view: View
+    ours: TileState, theirs: TileState, chosen: Sequence[Selection], view: View
 ) -> Iterator[str]:
     """What differs, `ours -> theirs` by cell, or - and + rows, under the titles of what differs."""
     for selection in chosen:
@@ -159,7 +159,7 @@ def diff(
             yield from (f"  {line}" for line in lines)
 
 
-def as_dict(s: Snapshot, chosen: Sequence[Selection], view: View) -> dict[str, object]:
+def as_dict(s: TileState, chosen: Sequence[Selection], view: View) -> dict[str, object]:
     """Name -> label -> cell -> value, JSON-ready; a number that JSON cannot hold is a string."""
     report: dict[str, object] = {}
     for selection in chosen:

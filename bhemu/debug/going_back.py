@@ -1,9 +1,9 @@
 """The stepper's commands that go back."""
 
-from bhemu.core import Core
 from bhemu.debug.commands import Commands
 from bhemu.debug.places import number
 from bhemu.errors import InputError
+from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 
 
@@ -35,7 +35,7 @@ class GoingBack(Commands):
         if args:
             raise InputError("usage: reverse-continue")
         stop = self.tile.history.reverse_continue()
-        name = self.tile.machine.stopped_core(stop)
+        name = self.tile.stepping.stopped_core(stop)
         if name is not None:
             self.core = self.tile.core[name]
         if stop.reason == "step":

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from bhemu.core import Core
 from bhemu.debug.commands import Commands
 from bhemu.debug.expressions import Value, evaluate
 from bhemu.debug.memory import Memory, word_of
@@ -13,6 +12,7 @@ from bhemu.debug.position import instruction
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.conditions import Condition
+from bhemu.machine.core import Core
 from bhemu.machine.watching import spans
 from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, type_of, visible

@@ -90,7 +90,7 @@ class Looking(Commands):
                 "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
             )
         chosen = dump.select(args)
-        self._print(dump.text(self.tile.snapshot(), chosen, View()))
+        self._print(dump.text(self.tile.snapshot().tiles[self.tile.xy], chosen, View()))
 
     def do_dis(self, args: list[str]) -> None:
         """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""

@@ -3,8 +3,8 @@
 from collections import deque
 
 from bhemu.machine.operands import effective, set_by
+from bhemu.machine.tile import Tile
 from bhemu.tensix.status import DONE
-from bhemu.tile import Tile
 
 Seen = tuple[str, str]  # meaning, who set what it used
 

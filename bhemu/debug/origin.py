@@ -13,14 +13,16 @@ import numpy as np
 from bhemu.debug.chain import Chain, Link
 from bhemu.debug.trace import Tracer
 from bhemu.debug.trial import Trial
+from bhemu.launched import Launched
+from bhemu.machine.tile import Tile
 from bhemu.machine.traced import TracedWord
 from bhemu.names import resolve
 from bhemu.program import codecs, tensor
+from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import watch
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import LOG_SIZE, State
-from bhemu.tile import Tile
 
 _CELL_EXPONENT = 0xFF  # of a bf16 cell, and of the upper half of a 32-bit one (see tensix/dest.py)
 
@@ -61,13 +63,23 @@ class Origin:
 
 
 class Finder:
-    """Answers by running `program` again on tiles that `fresh` makes, nothing executed yet."""
+    """Answers by running `program` again as `launch` makes it, nothing executed yet."""
 
-    def __init__(self, program: Program, fresh: Callable[[], Tile]) -> None:
-        self._program, self._fresh = program, fresh
+    def __init__(self, program: Program, launch: Callable[[], Launched]) -> None:
+        self._program, self._launch = program, launch
+        self._launched: Launched  # that of the tile that was asked for last
+        self._xy: XY | None = None
+
+    def _fresh(self) -> Tile:
+        self._launched = self._launch()
+        return self._launched.tile if self._xy is None else self._launched.at(self._xy)
 
     def origin(self, spec: OutputSpec, index: tuple[int, ...]) -> Origin:
         """Where the element `index` of an output comes from."""
+        if spec.dram is not None:
+            note = "it lies in DRAM: bhemu why PROGRAM tells which tile sent it there"
+            return Origin(spec.dram.address, None, None, None, note)
+        self._xy = spec.tile
         tile = self._fresh()
         address, mask = datum(resolve(tile, spec.at), spec, index)
         changes, other = self._watched(tile, (watch.L1, address & ~3, 0), mask)

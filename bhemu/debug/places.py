@@ -5,14 +5,14 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from bhemu.core import Core
 from bhemu.errors import InputError
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.names import code_address
 from bhemu.program import elf, files, lines
 from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.text import printable
-from bhemu.tile import Tile
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _SOURCE = re.compile(r"\.(c|cc|cpp|cxx|h|hh|hpp|inc|s|S)$")  # what a debugger shows

@@ -11,6 +11,7 @@ from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import InputError
 from bhemu.launch import word_name
 from bhemu.launched import Launched
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.names import resolve
 from bhemu.program import coordinates, interleave, loader
@@ -18,7 +19,6 @@ from bhemu.program.coordinates import XY
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
 from bhemu.program.specs import InputSpec, TileSpec
 from bhemu.text import printable
-from bhemu.tile import Tile
 
 
 @dataclass(frozen=True)

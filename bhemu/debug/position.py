@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from bhemu.core import Core
 from bhemu.debug.places import Sources
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix.insn import disassemble as tensix_text
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tile import Tile
 
 
 def name_of(core: Core, address: int) -> str | None:

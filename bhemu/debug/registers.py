@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.core import Core
 from bhemu.errors import InputError
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.dest import UNWRITTEN
-from bhemu.tile import Tile
 
 UNPACKERS = ("unpacker 0", "unpacker 1", "packer")
 _MOST_FIELDS = 40

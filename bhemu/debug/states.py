@@ -2,17 +2,13 @@
 
 from pathlib import Path
 
-from bhemu.chip import Chip
-from bhemu.chip_snapshot import ChipSnapshot
 from bhemu.debug.commands import Commands
+from bhemu.machine.saved import Snapshot
 from bhemu.program import files
-from bhemu.snapshot import Snapshot
 
 
 class States(Commands):
     """save, load; the rest of the stepper is stepper.py."""
-
-    _chip: Chip | None
 
     def show(self) -> None:
         """Where the selected core stands."""
@@ -23,18 +19,12 @@ class States(Commands):
         self._need(args, 1, 1, "save FILE.npz")
         path = Path(args[0])
         files.check_writable(path, "save")
-        if self._chip is None:
-            self.tile.snapshot().save(path)
-        else:
-            self._chip.snapshot().save(path)
+        self.tile.machine.snapshot().save(path)
         self._out(f"saved: {path}, clock {self.tile.clock}")
 
     def do_load(self, args: list[str]) -> None:
         """load FILE.npz: go to a saved state; the past begins there."""
         self._need(args, 1, 1, "load FILE.npz")
-        if self._chip is None:
-            self.tile.restore(Snapshot.load(args[0]))
-        else:
-            self._chip.restore(ChipSnapshot.load(args[0]))
+        self.tile.machine.restore(Snapshot.load(args[0]))
         self._out(f"clock {self.tile.clock}")
         self.show()

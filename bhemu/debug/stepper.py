@@ -4,8 +4,6 @@ import difflib
 import re
 from collections.abc import Callable
 
-from bhemu.chip import Chip
-from bhemu.core import Core
 from bhemu.debug.breaking import Breaking
 from bhemu.debug.completing import candidates, matching
 from bhemu.debug.going_back import GoingBack
@@ -16,11 +14,12 @@ from bhemu.debug.position import Pushes, position
 from bhemu.debug.states import States
 from bhemu.errors import InputError
 from bhemu.machine import status
+from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.names import core_name
 from bhemu.program.schema import Program
 from bhemu.tensix.insn import disassemble
-from bhemu.tile import Tile
 
 _MOST_SHOWN = 20  # single steps of one command that are shown one by one
 _SHORT = "s step, n next, c continue, cont continue, b break, bkpt break, d delete, u until"
@@ -33,10 +32,7 @@ _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
 class Stepper(GoingBack, Breaking, Looking, States):
-    """The commands on a launched tile. `out` takes each line; `core` is the selected core.
-
-    `chip`: the one that the tile is part of, if any.
-    """
+    """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
 
     def __init__(
         self,
@@ -44,9 +40,8 @@ class Stepper(GoingBack, Breaking, Looking, States):
         program: Program,
         sources: Sources,
         out: Callable[[str], None],
-        chip: Chip | None = None,
     ) -> None:
-        self.tile, self._machine, self._chip = tile, tile.machine, chip
+        self.tile, self._stepping = tile, tile.stepping
         self._sources, self._out = sources, out
         self._regs = {name: core.regs for name, core in self.tile.core.items()}
         released = [spec.name for spec in program.cores.values() if spec.release]
@@ -116,7 +111,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
         while left > 0:
             part = 1 if shown else left
             before, pushes = core.retired, Pushes(self.tile, core.index)
-            stop = self._machine.step(core, part)
+            stop = self._stepping.step(core, part)
             self._print(pushes.lines())
             left -= max(core.retired - before, 0)
             if not (left and shown and core.retired > before and stop.reason == "step"):
@@ -128,7 +123,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
         """next [N]: as step, over calls."""
         for _ in range(self._one_count(args, "next [N]")):
             pushes = Pushes(self.tile, self.core.index)
-            stop = self._machine.next(self.core)
+            stop = self._stepping.next(self.core)
             self._print(pushes.lines())
             if stop.reason not in ("step", "breakpoint"):
                 break
@@ -138,19 +133,19 @@ class Stepper(GoingBack, Breaking, Looking, States):
         """until ADDRESS: run until the selected core is there."""
         self._need(args, 1, 1, "until ADDRESS|SYMBOL|FILE:LINE")
         target = address(self.tile, self.core, args[0])
-        self._stopped(self._machine.run_to(self.core, [target]), self.core)
+        self._stopped(self._stepping.run_to(self.core, [target]), self.core)
 
     def do_finish(self, args: list[str]) -> None:
         """finish: run until the current function has returned."""
         self._need(args, 0, 0, "finish")
-        self._stopped(self._machine.finish(self.core), self.core)
+        self._stopped(self._stepping.finish(self.core), self.core)
 
     def do_continue(self, args: list[str]) -> None:
         """continue: run to a breakpoint or to the end of the program."""
         self._need(args, 0, 0, "continue")
-        stop = self._machine.run()
-        name = self._machine.stopped_core(stop)
-        if stop.breakpoint in self._machine.points.words and stop.where is not None:
+        stop = self._stepping.run()
+        name = self._stepping.stopped_core(stop)
+        if stop.breakpoint in self._stepping.points.words and stop.where is not None:
             name = f"trisc{stop.where.thread}"  # so that tstep goes on with this thread
         if name is not None:
             self.core = self.tile.core[name]
@@ -160,15 +155,15 @@ class Stepper(GoingBack, Breaking, Looking, States):
         """tstep [N] [THREAD]: execute N Tensix words of a thread (1, the core's)."""
         self._need(args, 0, 2, "tstep [N] [THREAD]")
         n = number(args[0]) if args else 1
-        self._tensix(self._thread(args[1:]), lambda t: self._machine.tstep(t, n))
+        self._tensix(self._thread(args[1:]), lambda t: self._stepping.tstep(t, n))
 
     def do_tnext(self, args: list[str]) -> None:
         """tnext [THREAD]: one pushed Tensix word, over a whole MOP or REPLAY."""
         self._need(args, 0, 1, "tnext [THREAD]")
-        self._tensix(self._thread(args), self._machine.tnext)
+        self._tensix(self._thread(args), self._stepping.tnext)
 
     def _tensix(self, thread: int, run: Callable[[int], Stop]) -> None:
-        with self._machine.recording() as entries:
+        with self._stepping.recording() as entries:
             stop = run(thread)
         words = [entry for entry in entries if entry[0] == thread]
         if len(words) > _MOST_SHOWN:
@@ -188,12 +183,12 @@ class Stepper(GoingBack, Breaking, Looking, States):
         whole: the program was to run, not one core.
         """
         self.last = stop
-        name = self._machine.stopped_core(stop)
+        name = self._stepping.stopped_core(stop)
         stopped = core if name is None else self.tile.core[name]
-        point = self._machine.points.at(stopped.index, stopped.pc)
+        point = self._stepping.points.at(stopped.index, stopped.pc)
         n = stop.breakpoint if stop.change is None else stop.change.watchpoint.number
         self._due = list(self._scripts.get(n or 0, ()))
-        word = self._machine.points.words.get(stop.breakpoint or 0)
+        word = self._stepping.points.words.get(stop.breakpoint or 0)
         if word is not None:
             self._hit(word)
             self._out(f"  at {stop.where}")
@@ -227,7 +222,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""
         self._need(args, 0, 0, "check")
-        results = self.tile.check() if self._chip is None else self._chip.check()
+        results = self.tile.check()
         self._print([str(result) for result in results] or ["the program names no output"])
 
     def do_help(self, args: list[str]) -> None:

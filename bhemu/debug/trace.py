@@ -4,15 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bhemu.chip import Chip
 from bhemu.debug.operands import Operands
 from bhemu.errors import BhemuError
 from bhemu.machine.operands import effective, set_by
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry, Places, TracedStore, TracedWord
 from bhemu.program.schema import Program
 from bhemu.tensix.recording import FIRST_CORE, WORDS, WORDS_AND_STORES
-from bhemu.tile import Tile
 
 
 class _Sink(list[Entry]):
@@ -32,10 +31,9 @@ class _Sink(list[Entry]):
 class Tracer:
     """Runs a launched program and gives each executed word to `show` as soon as a round is over.
 
-    thread: only the words of that thread; most: end after that many words; chip: that of the tile,
-    which runs all of its tiles. The schedule is that of a run without trace. stores: gets the
-    stores of cores to devices, in their places between the words; the words then tell their
-    meaning too.
+    thread: only the words of that thread; most: end after that many words. All
+    tiles of the machine run; the schedule is that of a run without trace. stores: gets the stores
+    of cores to devices, in their places between the words; the words then tell their meaning too.
     """
 
     def __init__(
@@ -46,10 +44,9 @@ class Tracer:
         *,
         thread: int | None = None,
         most: int | None = None,
-        chip: Chip | None = None,
         stores: Callable[[TracedStore], None] | None = None,
     ) -> None:
-        self._tile, self._program, self._show, self._chip = tile, program, show, chip
+        self._tile, self._program, self._show = tile, program, show
         self._thread, self._most = thread, most
         self._places = Places(tile)
         self._sink = _Sink(self._take)
@@ -73,8 +70,7 @@ class Tracer:
         kept, tile.log = tile.log, self._sink
         tile.state.trace[0] = WORDS if self._stores is None else WORDS_AND_STORES
         try:
-            run = tile.run if self._chip is None else self._chip.run
-            stop = run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
+            stop: Stop = tile.machine.run(self._ask, limit=spec.limit, timeout_s=spec.timeout_s)
             self._drain()
         except BhemuError as error:
             self._drain()
@@ -113,12 +109,8 @@ class Tracer:
         return self.full or self._over()
 
     def _over(self) -> bool:
-        chip = self._chip
-        if chip is not None:
-            ends = chip.end.words
-            return bool(ends) and all(chip.tile[xy].read32(at) == want for xy, at, want in ends)
-        words = self._tile.machine.end.words
-        return bool(words) and all(self._tile.read32(at) == want for at, want in words)
+        words = self._tile.loop.end.words
+        return bool(words) and self._tile.loop.holds(words)
 
     def _drain(self) -> None:
         # An interrupt may have come in the middle of a drain: what was shown is not shown again.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bhemu.debug.rows import Row, Value, values
-from bhemu.snapshot import Snapshot
+from bhemu.machine.saved_tile import TileState
 from bhemu.tensix.insn import disassemble
 
 
@@ -15,13 +15,13 @@ class View:
 
     fmt: str = ""
     every: bool = False
-    other: Snapshot | None = None
+    other: TileState | None = None
 
     def whole(self, every: bool) -> "View":
         """With or without empty rows."""
         return replace(self, every=every)
 
-    def against(self, other: Snapshot) -> "View":
+    def against(self, other: TileState) -> "View":
         """Memory only where it differs from that of `other`."""
         return replace(self, other=other)
 

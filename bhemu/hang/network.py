@@ -1,8 +1,8 @@
 """The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from bhemu.devices import niu_counters, niu_issue
 from bhemu.devices import niu_request as request
@@ -13,7 +13,7 @@ from bhemu.hang.release import Releaser
 from bhemu.hang.waitgraph import Waiter, WaitGraph, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
-from bhemu.parts import TilePart
+from bhemu.parts import MachinePart, TilePart
 from bhemu.tensix.state import NOC_ARRIVED
 
 _BUDGET = 10_000  # steps of a look at what a core can still do
@@ -24,13 +24,6 @@ _ANSWERS = {
     niu_issue.ACKS: (niu_issue.WRITES_SENT, "acknowledgements", "acknowledged writes"),
     niu_issue.READ_ANSWERS: (niu_issue.READS_SENT, "read answers", "reads"),
 }
-
-
-class ChipPart(Protocol):
-    """What the graph asks of a chip."""
-
-    def made(self) -> Sequence[TilePart]:
-        """The tiles that are made."""
 
 
 def _name(tile: TilePart) -> str:
@@ -54,11 +47,11 @@ def _counter(tile: TilePart, address: int) -> str | None:
     )
 
 
-def _last_writer(chip: ChipPart, tile: TilePart, address: int) -> str:
+def _last_writer(chip: MachinePart, tile: TilePart, address: int) -> str:
     """Who wrote an address last over the NoC, as far as is remembered."""
     s = tile.state
     count = int(s.noc_arrivals[0])
-    by_number = {number(other): other for other in chip.made()}
+    by_number = {number(other): other for other in chip.tiles_made()}
     for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
         at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
         if at <= address < at + n or (address < at + n and at < address + 4):
@@ -73,10 +66,10 @@ def number(tile: TilePart) -> int:
     return tile_number(*tile.xy)
 
 
-def _senders(chip: ChipPart, tile: TilePart, address: int) -> list[Releaser]:
+def _senders(chip: MachinePart, tile: TilePart, address: int) -> list[Releaser]:
     """Initiators that are set up for a write or atomic to this address of this tile."""
     found = []
-    for other in chip.made():
+    for other in chip.tiles_made():
         for noc in (0, 1):
             for i in range(4):
                 registers = [int(word) for word in other.state.niu_command[noc, i]]
@@ -110,7 +103,7 @@ def _state(tile: TilePart) -> str:
     return f"has {cores}"
 
 
-def _waiter(chip: ChipPart, tile: TilePart, waiter: Waiter) -> Waiter:
+def _waiter(chip: MachinePart, tile: TilePart, waiter: Waiter) -> Waiter:
     """A waiter of one tile as the chip's graph shows it."""
     own = tuple(
         dataclasses.replace(r, who=f"{_name(tile)} {r.who}", able=r.able) for r in waiter.releasers
@@ -139,15 +132,15 @@ def _linked(tile: TilePart) -> list[str]:
     return lines
 
 
-def linked(chip: ChipPart) -> list[str]:
+def linked(chip: MachinePart) -> list[str]:
     """Every linked transaction of a chip that nothing has closed, a line for each."""
-    return [line for tile in chip.made() for line in _linked(tile)]
+    return [line for tile in chip.tiles_made() for line in _linked(tile)]
 
 
-def no_progress(chip: ChipPart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
+def no_progress(chip: MachinePart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
     """Deadlock, or livelock: `loops` are those of the running cores by tile number."""
     waiters: list[Waiter] = []
-    for tile in chip.made():
+    for tile in chip.tiles_made():
         graph = wait_for_graph(tile, loops.get(number(tile), ()))
         waiters += [_waiter(chip, tile, waiter) for waiter in graph.waiters]
     names = [waiter.who for waiter in waiters]
@@ -158,7 +151,7 @@ def no_progress(chip: ChipPart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProg
         return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK", hint=hint)
     going = [
         f"{_name(tile)} {CORE_NAMES[loop.core]}"
-        for tile in chip.made()
+        for tile in chip.tiles_made()
         for loop in loops.get(number(tile), ())
     ]
     theirs = "their loops" if len(going) > 1 else "its loop"
@@ -166,7 +159,7 @@ def no_progress(chip: ChipPart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProg
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=hint)
 
 
-def standstill(chip: ChipPart, tile: TilePart) -> NoProgress:
+def standstill(chip: MachinePart, tile: TilePart) -> NoProgress:
     """What the cores of one tile wait for, where every core of the chip that runs only polls."""
     graph = wait_for_graph(tile, livelock(tile, _BUDGET))
     waiters = tuple(_waiter(chip, tile, waiter) for waiter in graph.waiters)

@@ -11,13 +11,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.hang.waitgraph import set_idle_apart
+from bhemu.machine.machine import Machine
 from bhemu.memmap import L1_SIZE
 from bhemu.parts import CorePart, TilePart
 from bhemu.program import elf, files
@@ -31,13 +32,6 @@ _EQUAL = 0.9  # of its code; the host patches some addresses
 _PF_X = 1  # flag of a segment
 _KERNELS = "kernels"  # the folder of the cache that holds no firmware
 XY = tuple[int, int]
-
-
-class ChipPart(Protocol):
-    """What is asked of a chip."""
-
-    def made(self) -> Sequence[TilePart]:
-        """The tiles that are made."""
 
 
 def folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
@@ -99,7 +93,7 @@ class _Read:
 class Names:
     """Finds whose code stands in the L1 of a chip, in the ELFs below `folders`."""
 
-    def __init__(self, chip: ChipPart, folders: Sequence[Path]) -> None:
+    def __init__(self, chip: Machine, folders: Sequence[Path]) -> None:
         self._chip, self._folders = chip, tuple(folders)
         self._code: dict[str, list[_Code]] | None = None
         self._seen: dict[tuple[str, bytes], list[_Read]] = {}  # by what stands at a pc
@@ -111,7 +105,7 @@ class Names:
             if symbols in core.images:
                 core.images.remove(symbols)
         self._given.clear()
-        for tile in self._chip.made():
+        for tile in self._chip.tiles_made():
             found = [*self._of_tile(tile)]
             if tile.xy == xy or any(_is_kernel(symbols) for _, symbols in found):
                 for core, symbols in found:
@@ -127,7 +121,7 @@ class Names:
 
     def _in_kernel(self, where: Mapping[str, object]) -> bool:
         """Whether a place is in the code of a kernel, or in nothing that is known."""
-        tile = next((t for t in self._chip.made() if list(t.xy) == where.get("tile")), None)
+        tile = next((t for t in self._chip.tiles_made() if list(t.xy) == where.get("tile")), None)
         core, pc = where.get("core"), where.get("pc")
         if tile is None or not isinstance(core, str) or not isinstance(pc, int):
             return True
@@ -167,7 +161,7 @@ class Names:
         """The place of an error, whose code has its name now."""
         where = error.where
         assert where is not None
-        tile = next((tile for tile in self._chip.made() if tile.xy == where.tile), None)
+        tile = next((tile for tile in self._chip.tiles_made() if tile.xy == where.tile), None)
         if tile is None or where.core is None or where.pc is None or where.symbol is not None:
             return
         named = where_core(tile, tile.core[where.core].index, where.pc)

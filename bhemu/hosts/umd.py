@@ -3,12 +3,12 @@
 import copy
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 from bhemu import limits
 from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress
 from bhemu.hosts.wire import Command, Message
+from bhemu.machine.machine import Machine
 
 ROUNDS = 200
 _STANDS = ("idle", "polling")  # the reasons for which a run ends where only a host can go on
@@ -26,30 +26,6 @@ _BRISC_RUNS = mm.SOFT_RESET_ALL & ~(1 << mm.SOFT_RESET_BITS[0])
 XY = tuple[int, int]
 
 
-class StopPart(Protocol):
-    """What a device asks of the end of a run."""
-
-    @property
-    def reason(self) -> str:
-        """Why it ended."""
-
-
-class ChipPart(Protocol):
-    """What a device asks of a chip."""
-
-    def read(self, x: int, y: int, address: int, n: int) -> bytes:
-        """`n` bytes at `address` of the endpoint `xy`."""
-
-    def write(self, x: int, y: int, address: int, data: bytes) -> None:
-        """The reverse."""
-
-    def run(self, until: str, *, rounds: int, resume: bool = False) -> StopPart:
-        """Run, at most so many rounds."""
-
-    def standstill(self, xy: XY) -> NoProgress:
-        """What the cores of a tile wait for, as an error."""
-
-
 class Device:
     """What UMD asks of a device, on a chip; `core` is (x, y) as in the soc descriptor.
 
@@ -64,7 +40,7 @@ class Device:
     one already; `on_failure` then with the error and the tile, also of a host that waits in vain.
     """
 
-    def __init__(self, chip: ChipPart, rounds: int = ROUNDS) -> None:
+    def __init__(self, chip: Machine, rounds: int = ROUNDS) -> None:
         self.chip = chip
         self.failure: BhemuError | None = None
         self.on_failure: Callable[[BhemuError, XY | None], object] = lambda error, tile: None

@@ -15,8 +15,8 @@ from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import BhemuError, GuestFault, InputError
 from bhemu.llk import harness
+from bhemu.machine.tile import Tile
 from bhemu.program import loader
-from bhemu.tile import Tile
 
 OPTIONS: Final = "BHEMU_LLK"  # name=value,...: as Tile takes them
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC

@@ -9,7 +9,7 @@ latter, until the first command is carried out.
 from typing import Final
 
 from bhemu.errors import Limit
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 KERNELS: Final = {"trisc0": "unpack", "trisc1": "math", "trisc2": "pack"}
 MAILBOXES: Final = {"trisc0": 0x1FFB8, "trisc1": 0x1FFBC, "trisc2": 0x1FFC0}

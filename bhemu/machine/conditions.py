@@ -42,12 +42,9 @@ class Conditions:
         ignore = arguments.integer("ignore", ignore)
         self._asked[number] = Asked(condition, text, ignore, self.of(number).hits)
 
-    def forget(self, number: int | None) -> None:
-        """A breakpoint was deleted, or all of them."""
-        if number is None:
-            self._asked.clear()
-        else:
-            self._asked.pop(number, None)
+    def forget(self, number: int) -> None:
+        """A breakpoint was deleted."""
+        self._asked.pop(number, None)
 
     def stops(self, number: int, tile: object) -> bool:
         """Whether a run ends at breakpoint `number`, which was reached."""

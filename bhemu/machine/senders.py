@@ -1,31 +1,22 @@
 """Who sent a NoC request: of one that was refused, or that a watchpoint has seen."""
 
-from typing import Protocol
-
 from bhemu import report
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, NotModelled, Where
 from bhemu.memmap import HOST
 from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState
-from bhemu.parts import TilePart
+from bhemu.parts import MachinePart
 from bhemu.tensix.status import CONDITIONS, RULES
 
 
-class Numbered(Protocol):
-    """What is asked of a chip."""
-
-    def numbered(self, t: int) -> TilePart:
-        """A tile by its number."""
-
-
-def sent_by(chip: Numbered, t: int, core: int, pc: int) -> Where:
+def sent_by(chip: MachinePart, t: int, core: int, pc: int) -> Where:
     """The place of core `core` of tile `t`; of the host the tile alone."""
     tile = chip.numbered(t)
     return report.where_core(tile, core, pc) if core < HOST else Where(tile=tile.xy)
 
 
-def refused(chip: Numbered, state: ChipState) -> BhemuError:
+def refused(chip: MachinePart, state: ChipState) -> BhemuError:
     """The error of a request that its target refused: the sender's place, the whole request."""
     t, i, u, status = (int(word) for word in state.refused)
     sender, target = chip.numbered(t), chip.numbered(u)

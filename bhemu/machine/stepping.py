@@ -1,37 +1,128 @@
-"""Running a tile piece by piece: breakpoints, steps, calls stepped over, Tensix words."""
+"""Running a machine piece by piece, by one of its tiles: breakpoints, steps, Tensix words."""
+
+from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from bhemu import arguments
+from bhemu import arguments, report
 from bhemu.errors import InputError
-from bhemu.machine.breakpoints import Breakpoint, WordBreakpoint
+from bhemu.machine.breakpoints import Breakpoint, Breakpoints, WordBreakpoint
 from bhemu.machine.code import code_places
+from bhemu.machine.conditions import Conditions
 from bhemu.machine.reading import Reading
-from bhemu.machine.runner import Runner, count_to
-from bhemu.machine.stop import Stop
+from bhemu.machine.run import RunLoop, count_to
+from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.traced import Entry, Places, TracedWord
-from bhemu.machine.watching import ACCESS, Watchpoint, dram_place, spans
+from bhemu.machine.until import Until
+from bhemu.machine.watching import ACCESS, Watchpoint, Watchpoints, dram_place, spans
 from bhemu.memmap import CORE_NAMES
-from bhemu.parts import CorePart, TilePart
+from bhemu.parts import CorePart
 from bhemu.program.address import At
 from bhemu.riscv.asm import RET
 from bhemu.tensix import watch
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 RA, SP = 1, 2
 _JAL, _JALR = 0x6F, 0x67
 
 
-class Machine(Runner):
-    """The run loop with everything a debugger asks of it; the schedule is that of one long run."""
+class Stepping:
+    """What a debugger does with one tile, while the whole machine runs.
+
+    The schedule is that of one long run. `seen`: the retired count of a core at the stop that the
+    user has seen.
+    """
 
     traced: list[TracedWord] = []  # the words of the last trace, complete even if that failed
 
-    def __init__(self, tile: TilePart) -> None:
-        super().__init__(tile)
+    def __init__(self, tile: Tile, loop: RunLoop) -> None:
+        self._own_tile, self.loop = weakref.ref(tile), loop
+        self.points = Breakpoints(tile.state, loop.numbers)
+        self.watched = Watchpoints(tile.state, loop.numbers)
+        self.seen: dict[int, int] = {}
         self._reading = Reading(tile, self.watched)
+
+    @property
+    def tile(self) -> Tile:
+        """The tile, which holds this object: it is there as long as something runs."""
+        tile = self._own_tile()
+        assert tile is not None
+        return tile
+
+    @property
+    def conditions(self) -> Conditions:
+        """What breakpoints and watchpoints ask beside their place."""
+        return self.loop.conditions
+
+    def run(
+        self,
+        until: Until = None,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        resume: bool = False,
+    ) -> Stop:
+        """Run the machine as seen through this tile; see RunLoop.run."""
+        return self.loop.run(until, limit, timeout_s, resume, view=self.tile)
+
+    def forget(self) -> None:
+        """The tile was reset: its breakpoints are gone."""
+        self.seen.clear()
+        self.points.delete(None)
+        self.watched.delete(None)
+        self._reading.follow()
+
+    # Stops that a user sees
+
+    def leave_breakpoints(self) -> None:
+        """A core that was seen standing on a breakpoint leaves it first."""
+        for core, retired in self.seen.items():
+            if self.tile.state.retired[core] == retired:
+                self.points.skip(core)
+
+    def acknowledge(self, core: int) -> None:
+        """The user was shown where `core` stands."""
+        self.seen[core] = int(self.tile.state.retired[core])
+
+    def user_visible(self, reached: Stop) -> Stop | None:
+        """A stop with the number of its breakpoint; None for one that is to be passed."""
+        tile, s = self.tile, self.tile.state
+        if reached.reason == "watchpoint":
+            change = self.watched.change(tile, int(s.agent[0]))
+            found = stop(tile, reached.reason, change=change)
+            return found if self.conditions.stops(change.watchpoint.number, tile) else None
+        if reached.reason != "breakpoint":
+            return reached
+        number, s.word_break_hit[0] = int(s.word_break_hit[0]), 0
+        if number:
+            where = report.where_thread(tile, int(s.status_thread[0]))
+            found = Stop(reached.reason, where, now(s), number)
+            return found if self.conditions.stops(number, tile) else None
+        return self._core_breakpoint(int(s.agent[0]))
+
+    def _core_breakpoint(self, core: int) -> Stop | None:
+        tile, s = self.tile, self.tile.state
+        # An access that had to wait is repeated: the same instruction reaches its breakpoint
+        # again without having been executed.
+        if self.seen.get(core) == s.retired[core]:
+            self.points.skip(core)
+            return None
+        self.acknowledge(core)
+        pc = int(s.pc[core])
+        point = self.points.at(core, pc)
+        if point is None:
+            return stop(tile, "breakpoint")
+        wanted = self.conditions.stops(point.number, tile)
+        if wanted or self.points.is_visited(core, pc):
+            return stop(tile, "breakpoint", point.number)
+        self.points.skip(core)
+        return None
 
     # Breakpoints
 
@@ -55,19 +146,33 @@ class Machine(Runner):
 
     def delete(self, number: int | None) -> None:
         """Remove a breakpoint or watchpoint, or all of them."""
-        self.conditions.forget(number)
+        own = (*self.points.points, *self.points.words, *self.watched.points)
+        for each in own if number is None else (number,):
+            self.conditions.forget(each)
         if number not in self.watched.points:
             self.points.delete(number)
         if number is None or number in self.watched.points:
             self.watched.delete(number)
             self._reading.follow()
 
-    def stopped_core(self, stop: Stop) -> str | None:
+    def stopped_core(self, reached: Stop) -> str | None:
         """Name of the core that a breakpoint stopped."""
         agent = int(self.tile.state.agent[0])
-        word = stop.where is not None and stop.where.thread is not None
-        at_core = stop.reason == "breakpoint" and not word and agent < CORES
+        word = reached.where is not None and reached.where.thread is not None
+        at_core = reached.reason == "breakpoint" and not word and agent < CORES
         return CORE_NAMES[agent] if at_core else None
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """No breakpoint or watchpoint of this tile stops anything."""
+        s = self.tile.state
+        watched = int(s.watch_count[0])
+        s.watch_count[0] = 0
+        try:
+            with self.points.suspended():
+                yield
+        finally:
+            s.watch_count[0] = watched
 
     # RISC-V instructions
 
@@ -75,8 +180,8 @@ class Machine(Runner):
         return int(self.tile.state.core_state[core]) in (RUNNING, BLOCKED)
 
     def _check_steps(self, core: CorePart) -> None:
-        if self.error is not None:
-            raise copy.copy(self.error)
+        if self.loop.error is not None:
+            raise copy.copy(self.loop.error)
         if core.state == "reset":
             raise InputError(
                 f"{core.name} is in reset", hint="break or continue until another core releases it"
@@ -89,17 +194,17 @@ class Machine(Runner):
 
         The reason is "until" when the core executes nothing more.
         """
-        self.check_idle("step")
+        self.loop.check_not_running("step")
         self._check_steps(core)
         s = self.tile.state
         with self._held(core.index if arguments.flag("hold", hold) else None):
             s.retired_limit[core.index] = count_to("n", int(s.retired[core.index]), n)
             try:
-                stop = self.run(lambda _: not self._can_step(core.index))
+                reached = self.run(lambda _: not self._can_step(core.index))
             finally:
                 s.retired_limit[core.index] = -1
-        self.saw(core.index)
-        return stop
+        self.acknowledge(core.index)
+        return reached
 
     @contextmanager
     def _held(self, core: int | None) -> Iterator[None]:
@@ -119,16 +224,18 @@ class Machine(Runner):
         self, core: CorePart, addresses: Sequence[int], arrived: Callable[[], bool] = lambda: True
     ) -> Stop:
         """Until `core` is at one of `addresses` and `arrived()`; any other stop ends it too."""
-        self.check_idle("run_to")
+        self.loop.check_not_running("run_to")
         with self.points.temporary(core.index, addresses):
-            self.saw(core.index)
+            self.acknowledge(core.index)
             while True:
-                stop = self.run()
-                mine = stop.reason == "breakpoint" and int(self.tile.state.agent[0]) == core.index
+                reached = self.run()
+                mine = (
+                    reached.reason == "breakpoint" and int(self.tile.state.agent[0]) == core.index
+                )
                 if not mine or core.pc not in addresses:
-                    return stop
+                    return reached
                 if arrived() or self.points.at(core.index, core.pc):
-                    return stop
+                    return reached
 
     def next(self, core: CorePart) -> Stop:
         """One instruction; a call runs until it has returned."""
@@ -147,9 +254,9 @@ class Machine(Runner):
             raise InputError(f"{name} has no ret", hint="until ADDRESS")
         if core.pc not in returns:
             stack = int(core.regs[SP])
-            stop = self.run_to(core, returns, lambda: int(core.regs[SP]) >= stack)
+            reached = self.run_to(core, returns, lambda: int(core.regs[SP]) >= stack)
             if core.pc not in returns:
-                return stop
+                return reached
         return self.step(core)
 
     # Tensix words
@@ -159,7 +266,7 @@ class Machine(Runner):
 
         With n = 0: until a word stands at its gate.
         """
-        self.check_idle("tstep")
+        self.loop.check_not_running("tstep")
         s = self.tile.state
         target = count_to("n", int(s.executed[thread]), n)
         s.executed_limit[thread] = target
@@ -174,10 +281,10 @@ class Machine(Runner):
         s = self.tile.state
         while True:
             taken, done = int(s.fifo_read[thread]), int(s.executed[thread])
-            stop = self.tstep(thread, 1)
+            reached = self.tstep(thread, 1)
             over = int(s.fifo_read[thread]) != taken or not self._expanding(thread)
-            if over or int(s.executed[thread]) == done or stop.reason not in ("step", "until"):
-                return stop
+            if over or int(s.executed[thread]) == done or reached.reason not in ("step", "until"):
+                return reached
 
     @contextmanager
     def recording(self) -> Iterator[list[Entry]]:
@@ -197,7 +304,7 @@ class Machine(Runner):
 
     def trace(self, limit: int | None = None) -> Stop:
         """Run as run() does, or until `limit` words were executed; they are in `traced`."""
-        self.check_idle("trace")
+        self.loop.check_not_running("trace")
         s, places = self.tile.state, Places(self.tile)
         first = int(s.executed.sum())
         if limit is not None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from bhemu import memmap as mm
 from bhemu.elf_texts import Texts
 from bhemu.errors import InputError
+from bhemu.machine.tile import Tile
 from bhemu.metal.copies import Sized, objects
 from bhemu.metal.firmware import TABLES, Grid, Write, noc_word
 from bhemu.metal.host import name_kernels, write
@@ -20,7 +21,6 @@ from bhemu.metal.kernels import Kernels, arrange
 from bhemu.program.loader import LOCAL_SIZE
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.riscv.asm import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
-from bhemu.tile import Tile
 
 BASE = 0x8000
 """Where arguments and kernels go."""

@@ -11,10 +11,10 @@ from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, Limit, NoProgress
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, Write
 from bhemu.metal.kernels import Kernels, arrange, launch_message
 from bhemu.program.specs import TileSpec
-from bhemu.tile import Tile
 
 BOOT_LIMIT = 10_000_000  # clock units; firmware needs some ten thousand
 AFTER_DONE = 7_500  # clock units in which brisc tells trisc0 to clear the stream counters

@@ -1,6 +1,7 @@
 """A chip's record with what Python keeps for it: compiled entries, pages of memory, coordinates."""
 
 import ctypes
+import time
 import weakref
 
 import numpy as np
@@ -48,6 +49,8 @@ class Network:
         self.grid, self._seed = grid, seed
         self.state = ChipState()
         self.pages: Pages = {}
+        self.seconds = 0.0  # spent on compiling its entries, or loading them
+        self._addresses: dict[str, int] = {}
         self.joined: dict[int, State] = {}  # the records of the tiles that are made
         self.dram_watches = DramWatches(weakref.proxy(self))
         self.state.blank[0] = _FILL[poison]
@@ -62,7 +65,11 @@ class Network:
     def call(self, entry: str, n: int) -> int:
         """Run an entry of ENTRIES on the record."""
         if JIT:
-            status = int(_STEP(load(ENTRIES[entry]).address)(self.state.base, n))
+            if entry not in self._addresses:
+                began = time.monotonic()
+                self._addresses[entry] = load(ENTRIES[entry]).address
+                self.seconds += time.monotonic() - began
+            status = int(_STEP(self._addresses[entry])(self.state.base, n))
             machine_code.surface()
             return status
         with np.errstate(over="ignore"):

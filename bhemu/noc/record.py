@@ -61,6 +61,7 @@ MEMBERS = (
     Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
     Member("until_address", _i64, (UNTIL_WORDS,), "their addresses"),
     Member("until_value", _u32, (UNTIL_WORDS,), "their values"),
+    Member("until_own", _i64, (TILES,), "how many of them are of each tile"),
     Member("until_polling", _i64, (1,), "1: stop when every core that runs only polls"),
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
     # watchpoints on DRAM (noc/dram_watch.py)

@@ -3,6 +3,11 @@
 A tile falls asleep when it is idle or cannot go on, and wakes when something is delivered to it.
 One that only polls is left out (skipped_rounds.py). A tile that stops in the middle of its round
 is resumed before the round goes on.
+
+A tile with until conditions stops at the store, or Tensix word, that makes its own hold
+(tensix/thread.py). When the other tiles have had their turns of the round, that ends the run if all
+conditions hold; otherwise the tile goes on. A tile whose own hold when a round begins is not
+stopped in it.
 """
 
 from typing import Any
@@ -16,7 +21,7 @@ from bhemu.noc.grid import TILES
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN
 from bhemu.noc.tile_records import tile_of
 from bhemu.tensix.polling_rounds import period
-from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE
+from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_UNTIL
 
 # Why `run_rounds` returned before the last of its rounds
 CHIP_TILES = 2001  # tiles have stopped: see `stopped`
@@ -31,17 +36,65 @@ CHIP_WATCH = 2009  # a request has touched a watchpoint on DRAM: see `dram_hit`
 
 
 @njit
+def _own_hold(chip: Any, t: Any) -> Any:
+    """Whether every until condition of tile `t` holds."""
+    s = tile_of(chip, t)
+    for i in range(chip.until_count[0]):
+        if chip.until_tile[i] == t:
+            if l1_word(s, chip.until_address[i]) != np.int64(chip.until_value[i]):
+                return False
+    return True
+
+
+@njit
+def _until(chip: Any) -> Any:
+    """Whether every until condition holds."""
+    for i in range(chip.until_count[0]):
+        t = chip.until_tile[i]
+        if chip.tile[t] == 0:
+            return False
+        if l1_word(tile_of(chip, t), chip.until_address[i]) != np.int64(chip.until_value[i]):
+            return False
+    return chip.until_count[0] > 0
+
+
+@njit
+def _arm(chip: Any) -> None:
+    """Tiles stop where their until conditions come to hold, but for those that hold by now.
+
+    Where all hold, as only a run can begin, the first tile to store something ends it.
+    """
+    ends = _until(chip)
+    for i in range(chip.until_count[0]):
+        t = chip.until_tile[i]
+        if chip.due[t]:
+            s = tile_of(chip, t)
+            s.until_count[0] = 0 if not ends and _own_hold(chip, t) else chip.until_own[t]
+
+
+@njit
+def _takes_part(chip: Any, t: Any) -> Any:
+    """Whether a tile that is left out has a turn again: a time is over, or a limit is near."""
+    near = chip.limit[0] >= 0 and chip.clock[0] + chip.skip_progress[t] >= chip.limit[0]
+    return near or chip.round[0] >= chip.skip_until[t]
+
+
+@njit
 def _open(chip: Any) -> Any:
     """Begin a round: every tile that is awake and not left out has a turn; 0, or CHIP_TILES."""
     for t in range(TILES):
-        if chip.round[0] >= chip.skip_until[t] and skipped_rounds.catch_up(chip, t) != 0:
+        if _takes_part(chip, t) and skipped_rounds.catch_up(chip, t) != 0:
             return np.int64(CHIP_TILES)
     chip.phase[0] = TILES_RUN
     for t in range(TILES):
         chip.due[t] = 0
         if chip.awake[t] and not skipped_rounds.is_skipped(chip, t):
+            s = tile_of(chip, t)
             chip.due[t] = 1
-            chip.begun[t] = tile_of(chip, t).clock[0]
+            chip.begun[t] = s.clock[0]
+            if chip.limit[0] >= 0:
+                s.limit[0] = s.clock[0] + chip.limit[0] - chip.clock[0]
+    _arm(chip)
     return np.int64(0)
 
 
@@ -59,20 +112,26 @@ def _run_tile(chip: Any, t: Any) -> None:
         chip.due[t] = 0
 
 
+@njit
+def _runs(chip: Any, t: Any) -> Any:
+    """Whether the tile has not finished the round, and does not stand where its conditions hold."""
+    return chip.due[t] != 0 and chip.stopped[t] != STOP_UNTIL
+
+
 def run_tiles(chip: Any, share: Any) -> Any:
     """STEP of a chip: run the due tiles of one share; `share`: which, and from bit 16 how many."""
     which, shares = share & 0xFFFF, share >> 16
     for t in range(TILES):
-        if chip.due[t] and chip.place[t] % shares == which:
+        if _runs(chip, t) and chip.place[t] % shares == which:
             _run_tile(chip, t)
     return np.int64(0)
 
 
 @njit
 def _stopped(chip: Any) -> Any:
-    """Whether a tile has not finished the round."""
+    """Whether a tile has stopped in the round for Python to look at."""
     for t in range(TILES):
-        if chip.due[t]:
+        if _runs(chip, t):
             return True
     return False
 
@@ -80,24 +139,30 @@ def _stopped(chip: Any) -> Any:
 @njit
 def _advance(chip: Any) -> None:
     """The clock grows by the largest progress of a tile."""
-    most = skipped_rounds.most_progress(chip, np.int64(1))
-    for t in range(TILES):
-        if chip.begun[t] >= 0:
-            most = max(most, tile_of(chip, t).clock[0] - chip.begun[t])
-            chip.begun[t] = -1
-    chip.clock[0] += most
+    chip.clock[0] += _progress(chip, skipped_rounds.most_progress(chip, np.int64(1)))
 
 
 @njit
-def _until(chip: Any) -> Any:
-    """Whether every until condition holds."""
-    for i in range(chip.until_count[0]):
-        t = chip.until_tile[i]
-        if chip.tile[t] == 0:
-            return False
-        if l1_word(tile_of(chip, t), chip.until_address[i]) != np.int64(chip.until_value[i]):
-            return False
-    return chip.until_count[0] > 0
+def _progress(chip: Any, least: Any) -> Any:
+    """The largest progress of a tile that has had a turn of the open round."""
+    most = least
+    for t in range(TILES):
+        if chip.begun[t] >= 0:
+            most = max(most, tile_of(chip, t).clock[0] - chip.begun[t])
+    return most
+
+
+@njit
+def _completed(chip: Any) -> Any:
+    """Whether a tile stands where it has completed the conditions; those that have not go on."""
+    for t in range(TILES):
+        while chip.due[t] and chip.stopped[t] == STOP_UNTIL:
+            if _until(chip):
+                chip.stopped[t] = 0
+                return True
+            tile_of(chip, t).until_count[0] = 0
+            _run_tile(chip, t)
+    return False
 
 
 @njit
@@ -125,12 +190,18 @@ def _only_polls(chip: Any) -> Any:
 
 @njit
 def _close(chip: Any) -> Any:
-    """End the round; 0, or why the run is over."""
+    """End the round; 0, or why the run is over. A round in which nothing could happen counts 0."""
     chip.phase[0] = BETWEEN
     chip.round[0] += 1
+    moved = _progress(chip, np.int64(0))
+    for t in range(TILES):
+        chip.begun[t] = -1
     if _until(chip):
         return np.int64(CHIP_UNTIL)
     status = idle_or_deadlock(chip)
+    if status != 0 and moved == 0:
+        chip.clock[0] -= 1
+        chip.round[0] -= 1
     if status == 0 and chip.until_polling[0] and _only_polls(chip):
         return np.int64(CHIP_POLLING)
     if status == 0 and chip.limit[0] >= 0 and chip.clock[0] >= chip.limit[0]:
@@ -144,6 +215,10 @@ def _close(chip: Any) -> Any:
 def _finish(chip: Any) -> Any:
     """What follows when the tiles have run: delivery and the end of the round."""
     if chip.phase[0] == TILES_RUN:
+        if _stopped(chip):
+            return np.int64(CHIP_TILES)
+        if chip.until_count[0] and _completed(chip):
+            return np.int64(CHIP_UNTIL)
         if _stopped(chip):
             return np.int64(CHIP_TILES)
         _advance(chip)
@@ -181,7 +256,7 @@ def run_rounds(chip: Any, rounds: Any) -> Any:
         if chip.phase[0] == BETWEEN and _open(chip) != 0:
             return np.int64(CHIP_TILES)
         for t in range(TILES):
-            if chip.due[t]:
+            if _runs(chip, t):
                 _run_tile(chip, t)
         status = _finish(chip)
         if status != 0:

@@ -10,7 +10,10 @@ from bhemu.noc.grid import TILES
 from bhemu.noc.record import BETWEEN, DELIVERY, MEMBERS
 from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
 
-_HOSTS = ("until_count", "until_tile", "until_address", "until_value", "limit", "wanted", "refused")
+_HOSTS = (
+    *("until_count", "until_tile", "until_address", "until_value", "until_own", "limit"),
+    *("wanted", "refused"),
+)
 _MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")

@@ -15,12 +15,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from bhemu.chip import Chip
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.elf_texts import Texts
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch_chip import launch
+from bhemu.launch import launch
+from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import host
 from bhemu.metal.firmware import Firmware, Grid, read_firmware
@@ -32,7 +33,6 @@ from bhemu.oracle.programs import Verdict, first_difference
 from bhemu.program import coordinates, interleave
 from bhemu.program.coordinates import XY
 from bhemu.program.specs import Program, TileSpec
-from bhemu.tile import Tile
 
 CLOCKS = 4_000_000  # of the library
 _POLL, _SETTLE = 200, 4_000
@@ -119,7 +119,7 @@ class _Job:
     """What is done in the library's process."""
 
     def __init__(self, program: Program, chip: Chip) -> None:
-        self._program, self._words = program, chip.end.words
+        self._program, self._words = program, chip.loop.end.words
         self._tiles = [xy for part in program.placed() for xy in part.at]
         self._inputs = [(s.dram, s.data()) for s in program.inputs if s.dram is not None]
         self._firmware: Firmware | None = None

@@ -8,10 +8,10 @@ import numpy as np
 
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.oracle.case import SECONDS, Case, Outcome
 from bhemu.tensix.state import BLOCKED, HELD, RUNNING
-from bhemu.tile import Tile
 
 MOST_LEFT = 10_000_000  # clock units: far more than what FIFOs, MOPs and REPLAYs can hold
 

@@ -9,6 +9,7 @@ import numpy as np
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
 from bhemu.launch import launch
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
 from bhemu.oracle.case import Case
@@ -20,7 +21,6 @@ from bhemu.program.datafiles import read_image
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix.state import RESET
 from bhemu.text import printable
-from bhemu.tile import Tile
 
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
 _KINDS = {"until": "done", "idle": "done"}
@@ -82,7 +82,7 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     _check_local(tile)
     _check_sets(tile, program)
     starts, held = _starts(tile)
-    until = list(tile.machine.end.words)
+    until = list(tile.loop.end.words)
     ours = outcome(tile, tile.run, _KINDS)
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]

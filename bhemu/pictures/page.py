@@ -60,7 +60,7 @@ def page(
     if not findings:
         body.append("<p>Nothing is wrong with this run: it ended, and no output differs.</p>")
     body += _timelines(recording, shown)
-    if launched.chip is not None:
+    if not launched.program.is_alone:
         told = "the bluer, the more instructions and words a tile has executed"
         body.append(f'<h2>Tiles</h2><p class="quiet">{told}</p><div class="over">')
         body.append(f"{_chip(recording)}</div>")
@@ -199,6 +199,6 @@ def _chip(recording: Recording) -> str:
 
 def _outputs(launched: Launched) -> Iterator[str]:
     for spec in launched.program.outputs:
-        yield heat.section(spec, launched.output(spec)[1])
+        yield heat.section(spec, launched.machine.output(spec)[1])
     if not launched.program.outputs:
         yield "<p>The program names no output.</p>"

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from bhemu.errors import BhemuError
 from bhemu.launched import Launched
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.tensix.recording import WORDS_AND_STORES
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.tensix.status import CONDITIONS
-from bhemu.tile import Tile
 
 MOST = 800  # looks that are kept
 LANES = (*CORE_NAMES, *(f"T{t}" for t in range(THREADS)), "NoC")
@@ -123,17 +123,13 @@ class Recorder:
         """The whole run; its error, if it has one, is in the recording."""
         found, spec = self.recording, self._launched.program.run
         began, period = time.monotonic(), 1
-        runner = (
-            self._launched.tile.machine
-            if self._launched.chip is None
-            else (self._launched.chip.runner)
-        )
-        runner.goes_on = False
+        loop = self._launched.machine.loop
+        loop.continues_last_run = False
         self._look()
         try:
             while True:
                 found.stop = stop = self._piece(period, began)
-                runner.goes_on = True
+                loop.continues_last_run = True
                 self._look()
                 over = spec.limit is not None and self._launched.clock >= spec.limit
                 if stop.reason != "limit" or over:
@@ -146,7 +142,7 @@ class Recorder:
             found.error = error
             self._look()
         finally:
-            runner.goes_on = False
+            loop.continues_last_run = False
             self._take_words()
         return found
 
@@ -157,8 +153,7 @@ class Recorder:
         timeout = spec.timeout_s
         if timeout is not None:
             timeout = max(timeout - (time.monotonic() - began), 0.001)
-        machine = self._launched.chip or self._launched.tile
-        return machine.run(limit=period, timeout_s=timeout)
+        return self._launched.machine.run(limit=period, timeout_s=timeout)
 
     def _thin_out(self) -> None:
         found = self.recording

@@ -121,7 +121,7 @@ def with_options(program: Program, values: Mapping[str, Any]) -> Program:
     program = replace(program, run=replace(program.run, **how))
     if not on_chip:
         return program
-    if not program.is_chip:
+    if program.is_alone:
         raise InputError(f"--{next(iter(on_chip))} goes with a program of a chip")
     return replace(program, chip=replace(program.chip or ChipSpec(), **on_chip))
 

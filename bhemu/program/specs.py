@@ -259,10 +259,10 @@ class Program:
     chip: ChipSpec | None = None
 
     @property
-    def is_chip(self) -> bool:
-        """Whether it runs on a chip: it has [[tile]], [chip] or tensors in DRAM."""
+    def is_alone(self) -> bool:
+        """Whether it runs on one tile without NoCs: no [[tile]], [chip] or tensor in DRAM."""
         dram = [spec.dram for spec in self.inputs] + [spec.dram for spec in self.outputs]
-        return bool(self.tiles or self.chip or any(dram))
+        return not (self.tiles or self.chip or any(dram))
 
     @property
     def l0(self) -> str:

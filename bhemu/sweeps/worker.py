@@ -175,7 +175,7 @@ def _compared(launched: Launched) -> Record:
     digest = hashlib.sha256()
 
     def read(spec: OutputSpec) -> tuple[int, bytes]:
-        address, data = launched.output(spec)
+        address, data = launched.machine.output(spec)
         digest.update(f"{spec.name} {len(data)}:".encode() + data)
         return address, data
 

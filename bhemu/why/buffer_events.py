@@ -8,12 +8,12 @@ from bhemu import memmap as mm
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
 from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry
 from bhemu.tensix.insn import decode
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.status import DONE
 from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
-from bhemu.tile import Tile
 from bhemu.why.network.requests import Requests
 from bhemu.why.walk import MOST
 

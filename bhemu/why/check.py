@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled
 from bhemu.launch import Program
+from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
-from bhemu.tile import Tile
 from bhemu.why.findings import Finding
 from bhemu.why.walk import MOST, ChipWalk, Walk
 from bhemu.why.work import Work, executed, tiles_of
@@ -260,7 +260,7 @@ def outcome(
     program: schema.Program, machine: Any, stop: Stop | None, error: BhemuError | None
 ) -> Outcome:
     """What a run has left."""
-    wanted = machine.machine.end.words if isinstance(machine, Tile) else machine.end.words
+    wanted = machine.loop.end.words
     if error is None and stop is not None and (stop.reason in ("limit", "timeout")):
         error = Limit("the limit of the run was reached", rule="LIMIT")
     if error is None and stop is not None and stop.reason == "idle" and wanted:

@@ -154,7 +154,7 @@ def _change(search: Search, cure: Cure, machine: Any) -> None:
     assert cure.edit is not None
     for number, change in search.changes(search.parts[cure.part], cure.edit).items():
         tiles = [machine]
-        if program.is_chip:
+        if not program.is_alone:
             tiles = [machine.tile[xy] for xy in program.placed()[number].at]
         for tile in tiles:
             change(tile)

@@ -5,7 +5,7 @@ much: with one change of that value nothing unwritten counts any more.
 """
 
 from bhemu.errors import Where
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 from bhemu.why.causes.perturb import Fill
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bhemu.core import Core
 from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
@@ -14,7 +15,6 @@ from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain, Link
 from bhemu.why.causes.places import find
 from bhemu.why.likelihood import LIKELY, likely

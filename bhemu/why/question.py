@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError, Limit
 from bhemu.hang.explore import livelock
 from bhemu.hang.waitgraph import no_progress
 from bhemu.launched import Ended, Launched
+from bhemu.machine.tile import Tile
 from bhemu.program import saved
+from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
-from bhemu.tile import Tile
 from bhemu.why import checks, explained, saved_state
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.failures.arguments import overwritten_arguments
@@ -35,7 +35,7 @@ _BUDGET = 20_000  # instructions that are followed to prove a livelock
 def context(target: Launched, ended: Ended, say: Callable[[str], None] = lambda _: None) -> Context:
     """What checks of a run work on."""
     program = unsaved(target.program)
-    machine = target.tile if target.chip is None else target.chip
+    machine = target.machine
     quantum = int(target.tile.state.quantum[0])
     seen = outcome(program, machine, ended.stop, _proved(target, ended))
     return Context(program, seen, quantum, say)
@@ -43,7 +43,7 @@ def context(target: Launched, ended: Ended, say: Callable[[str], None] = lambda 
 
 def _proved(target: Launched, ended: Ended) -> BhemuError | None:
     """The error of a run; of one that came to its limit the hang that it was in by then."""
-    if target.chip is None and isinstance(ended.error, Limit):
+    if target.program.is_alone and isinstance(ended.error, Limit):
         if loops := livelock(target.tile, _BUDGET):
             return no_progress(target.tile, loops)
     return ended.error
@@ -51,7 +51,7 @@ def _proved(target: Launched, ended: Ended) -> BhemuError | None:
 
 def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:
     """Everything that is wrong with a run, the likeliest first."""
-    tile = target.tile if target.chip is None else None
+    tile = target.tile if target.program.is_alone else None
     if isinstance(error, Limit):
         error = asked.symptom.error
     found = [] if error is None else [of_error(error, target.clock, tile)]
@@ -89,15 +89,20 @@ def _with_history(asked: Context, result: OutputResult) -> Tile | None:
         return None
     chip = asked.launch(engine="compiled", **asked.alone)
     tile: Tile = chip.tile[result.spec.tile]
-    ChipHistory(tile, chip)
+    tile.keep_history()
     asked.finish(chip, limit=asked.most)
     return tile
 
 
-def of_program(program: Any, where: str | None, core: str, quantum: int) -> list[Finding]:
-    """Run a program once more and tell what is wrong, or what made the place `where` what it is."""
-    target = Launched(unsaved(program), one_tile=where is not None, quantum=quantum)
-    if target.chip is None:
+def of_program(
+    program: Any, where: str | None, core: str, quantum: int, xy: XY | None = None
+) -> list[Finding]:
+    """Run a program once more and tell what is wrong, or what made the place `where` what it is.
+
+    xy: the tile on which `where` lies.
+    """
+    target = Launched(unsaved(program), xy, quantum=quantum)
+    if target.program.is_alone or where is not None:
         target.keep_history()
     ended = target.finish()
     if where is None:

@@ -8,12 +8,12 @@ from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
 from bhemu.hang.release import Agents
 from bhemu.hang.waits import semaphore_releasers, touched
 from bhemu.launched import Launched
+from bhemu.machine.tile import Tile
 from bhemu.meaning import SEMAPHORES
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.asm import SP
 from bhemu.tensix import streams
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tile import Tile
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely

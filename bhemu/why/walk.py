@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import report
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError, Where
+from bhemu.machine.machine import Chip
 from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.noc.rounds import CHIP_TILES
 from bhemu.riscv.formats import Atomic, Load, Store
@@ -19,7 +20,6 @@ from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import DONE
 from bhemu.tensix.stops import STOP_LIMIT, STOP_TIME
-from bhemu.tile import Tile
 
 MOST = 150_000  # steps of a walk, some 6 s
 _PAUSES = (STOP_LIMIT, STOP_TIME)
@@ -195,7 +195,7 @@ class ChipWalk:
                 walk.tile.state.limit[0] = -1
 
     def _steps(self, most: int) -> bool:
-        ends = self._chip.end.words
+        ends = self._chip.loop.end.words
         stepwise = [walk for walk in self._walks if walk.stepwise]
         for number in range(most):
             for walk in stepwise:
@@ -206,7 +206,7 @@ class ChipWalk:
             if self._stepped is not None:
                 self._stepped()
             if ends and number % _LOOK == 0:
-                if all(self._chip.read32(*xy, at) == want for xy, at, want in ends):
+                if self._chip.loop.holds(ends):
                     return True
             if reason != "limit":
                 return True

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 from bhemu.why.walk import Walk
 
 # What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
@@ -41,4 +41,4 @@ def executed(tiles: Iterable[Tile]) -> int:
 
 def tiles_of(machine: Any) -> list[Tile]:
     """The tiles that a machine has."""
-    return [machine] if isinstance(machine, Tile) else list(machine.made())
+    return [machine] if isinstance(machine, Tile) else list(machine.tiles_made())

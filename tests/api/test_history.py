@@ -7,10 +7,10 @@ import pytest
 
 import bhemu as package
 from bhemu import Assert, InputError, Program, Tile
-from bhemu.history import History
+from bhemu.machine.history import Marks
+from bhemu.machine.saved_tile import HOSTS
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import A0, A1, EBREAK, PARK, RA, ZERO, addi, jal, jalr, li, sw
-from bhemu.snapshot import HOSTS
 from bhemu.tensix.state import MEMBERS, POINTERS
 
 ROOT = Path(package.__file__).parent.parent
@@ -140,10 +140,10 @@ def test_what_the_host_changes_is_a_new_future(tile) -> None:
 def test_marks_stay_few_and_every_moment_can_be_reached(tile) -> None:
     mine = tile(*LOOP)
     history = mine.keep_history()
-    history._every = 2
+    history.marks._every = 2
     for _ in range(300):
         mine.run("idle", limit=10)
-    assert len(history._marks) <= 65
+    assert len(history.marks.all) <= 65
     for clock in (2999, 1, 1502):
         assert history.goto(clock).clock == mine.clock == clock
 
@@ -166,7 +166,8 @@ def test_before_the_beginning(tile) -> None:
 def test_a_run_from_the_past_keeps_the_marks_that_no_host_has_touched() -> None:
     tile = Program.load(ROOT / "elfs" / "matmul").launch()
     tile.keep_history()
-    history = tile.machine.observer = History(tile, tile.machine, every=100)
+    tile.loop.observer = Marks(tile.loop, every=100)
+    history = tile.keep_history()
     end = tile.run()
     marks = repr(history)
     middles = list(range(end.clock // 4, end.clock, end.clock // 8))

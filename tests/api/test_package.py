@@ -58,5 +58,5 @@ def test_objects_say_what_they_are(request) -> None:
 def test_dir_of_a_tile_leaves_out_what_is_not_for_users() -> None:
     names = dir(Tile())
     assert {"run", "core", "tensix", "snapshot", "break_at", "__repr__"} <= set(names)
-    assert not {"state", "backend", "bus", "_alone", "machine"} & set(names)
+    assert not {"state", "backend", "bus", "stepping", "loop"} & set(names)
     assert {"gpr", "cfg", "dst", "cfg_field"} <= set(dir(Tile().tensix))

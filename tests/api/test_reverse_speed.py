@@ -6,7 +6,6 @@ import time
 import pytest
 
 from bhemu import Chip, Tile
-from bhemu.chip_history import ChipHistory
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import A0, A1, A2, ZERO, addi, bne, code, li, lw, sw
 
@@ -59,6 +58,6 @@ def test_a_step_back_in_a_long_run_of_a_chip(engine: str, tiles: int) -> None:
     for n in range(tiles):
         release(chip.tile[1 + n % 7, 2 + n // 7])
     tile = chip.tile[2, 2]
-    ChipHistory(tile, chip)
-    tile.machine.run("idle", limit=LENGTH // tiles)
+    tile.keep_history()
+    tile.stepping.run("idle", limit=LENGTH // tiles)
     demand_speed(tile, tuple(moment // tiles for moment in MOMENTS))

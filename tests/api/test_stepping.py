@@ -129,7 +129,7 @@ def test_a_trace_goes_on_where_the_last_one_ended(add1, many: int) -> None:
 def test_single_words_come_in_the_order_of_one_run(add1) -> None:
     """Also where a stop cuts short the sweep that a push into a full FIFO set going."""
     whole, tile, rng = add1.launch().trace(), add1.launch(), np.random.default_rng(0)
-    with tile.machine.recording() as entries:
+    with tile.stepping.recording() as entries:
         for _ in range(60):
             tile.tstep(int(rng.integers(3)))
         tile.run()

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bhemu.cli import main
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import code
-from bhemu.tile import Tile
 
 assert Tile  # importing the tile declares the instructions that tests assemble
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.machine.runner import LONGEST_TURN
+from bhemu.machine.run import LONGEST_TURN
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import EBREAK, PARK, addi, jal
-from bhemu.tile import Tile
 
 ROOT = Path(__file__).parents[2]
 HUGE = "9" * 30

@@ -1,7 +1,6 @@
 """Commands on programs of many tiles: what they print, --tile, --delivery, --threads."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -135,33 +134,7 @@ def test_disasm_shows_the_kernel_of_a_core(bhemu) -> None:
     assert "--core brisc" in bhemu("disasm", ADD1).stderr
 
 
-def test_commands_for_one_tile_say_so(bhemu) -> None:
+def test_numerics_measures_outputs_in_dram(bhemu) -> None:
     result = bhemu("numerics", ADD1)
-    assert result.exit_code == 2
-    assert "add1_chip is a program of a chip, and this is for programs of one tile" in result.stderr
-
-
-def test_check_says_the_same_of_a_program_on_a_tile_and_on_a_chip(bhemu, tmp_path) -> None:
-    for name in ("tile", "chip"):
-        folder = tmp_path / name
-        shutil.copytree(ROOT / "elfs" / "matmul", folder)
-        text = (folder / "PROGRAM.toml").read_text().replace("at = 0x80000", "at = 0x10000")
-        if name == "chip":
-            cores, rest = text.split("[[input]]", 1)
-            head, cores = cores.split("[cores]")
-            cores = f'[[tile]]\nat = "1,2"\n[tile.cores]{cores}'.replace("[[set]]", "[[tile.set]]")
-            rest = rest.replace("at = 0x", 'tile = "1,2"\nat = 0x')
-            text = f"{head}{cores}[[input]]{rest}"
-        (folder / "PROGRAM.toml").write_text(text)
-    tile, chip = (bhemu("check", tmp_path / name) for name in ("tile", "chip"))
-    assert "warning: code trisc0.elf trisc0 and input b.npy" in tile.stderr
-    assert (tile.exit_code, tile.stderr) == (chip.exit_code, chip.stderr)
-    assert "1,2 0x00000200..0x00000238  set     [[set]] 1 runtime_args" in chip.stdout
-    assert chip.stdout.splitlines()[-5:] == tile.stdout.splitlines()[-5:]
-    shown = [
-        json.loads(bhemu("check", tmp_path / name, "--json").stdout) for name in ("tile", "chip")
-    ]
-    for report in shown:
-        for part in report["parts"]:
-            part.pop("what")
-    assert shown[0] == shown[1]
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("y  128x128 bf16  0 ULP at most")

@@ -16,10 +16,10 @@ from elf_builder import Elf, Raw, Sec, Seg, Sym
 
 from bhemu import interrupts
 from bhemu.errors import BhemuError
+from bhemu.machine.saved_tile import SAVED
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import EBREAK, PARK, code
-from bhemu.snapshot import SAVED
 from bhemu.text import one_line, printable
-from bhemu.tile import Tile
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = "\x1b]0;owned\x07\nerror: forged\r\u202egnp.\x9b31m"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.chip import Chip
+from bhemu.machine.machine import Chip
 from bhemu.program.schema import load_program
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, lw
 

@@ -70,7 +70,7 @@ def saved(folder: Path, name: str) -> Launched:
     state = folder / f"{name}.npz"
     target = Launched(Program.load(ELFS / name))
     target.finish()
-    (target.tile if target.chip is None else target.chip).snapshot().save(state)
+    target.machine.snapshot().save(state)
     return Launched(Program.load(state))
 
 

@@ -8,13 +8,14 @@ from bhemu.debug.decoded import ROWS
 from bhemu.debug.rows import Row, differences
 from bhemu.debug.view import View
 from bhemu.errors import InputError
-from bhemu.snapshot import REGS, Snapshot
+from bhemu.machine.saved import Snapshot
+from bhemu.machine.saved_tile import REGS
+from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import formats
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import MEMBERS
 from bhemu.tensix.views import NAMED
-from bhemu.tile import Tile
 
 
 @pytest.fixture

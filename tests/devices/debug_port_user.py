@@ -1,8 +1,8 @@
 """A debugger at the debug port of a core, with the accesses of tt-exalens."""
 
 from bhemu.devices import debug_port as port
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import code
-from bhemu.tile import Tile
 
 CNTL_0, CNTL_1, STATUS_0, STATUS_1 = range(0xFFB12080, 0xFFB12090, 4)
 CORES = ("brisc", "trisc0", "trisc1", "trisc2")

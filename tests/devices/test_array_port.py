@@ -3,7 +3,7 @@
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 ENABLE, COMMAND, DATA = 0xFFB12060, 0xFFB12064, 0xFFB1206C
 DST = 2 << 16

@@ -6,10 +6,10 @@ import pytest
 
 from bhemu.devices import auto_sync
 from bhemu.errors import InputError, NotModelled
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, addi, code, li, lw, sw, tt
 from bhemu.tensix import config_fields, units
 from bhemu.tensix.insn import REGISTRY, assemble
-from bhemu.tile import Tile
 
 assert units.MODULES
 PUSH, GPR, CFG = 0xFFE40000, 0xFFE00000, 0xFFEF0000

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from bhemu.errors import InputError
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import PUSH
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields
 from bhemu.tensix.insn import assemble
-from bhemu.tile import Tile
 
 CFG = 0xFFEF0000
 BANK, DUAL, THREAD = 0x380, 0x700, 0xA80

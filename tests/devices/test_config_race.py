@@ -3,6 +3,7 @@
 import pytest
 
 from bhemu.errors import Undefined
+from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE, TENSIX_CFG_BASE
 from bhemu.riscv.asm import A0, A1, PARK, code, li, sw, ttinsn
 from bhemu.tensix import config_fields as cf
@@ -11,7 +12,6 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.status import RULES
-from bhemu.tile import Tile
 
 START = 0x10000
 DONE = (0x100, 1)

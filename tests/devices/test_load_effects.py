@@ -5,9 +5,9 @@ import pytest
 
 from bhemu.devices.bus.address_map import WINDOWS
 from bhemu.devices.bus.window import Effect, Window
+from bhemu.machine.tile import Tile
 from bhemu.memmap import HOST, MAILBOX_BASE, PC_BUF_BASE
 from bhemu.tensix.state import DTYPE
-from bhemu.tile import Tile
 
 SCRATCH = {"loaded", "detail", "core_address", "load_acted", "window_entry", "sync_entry"}
 

@@ -42,7 +42,7 @@ import pytest
 from bhemu.devices.bus.address_map import INERT, REGISTERS, block_name
 from bhemu.errors import InputError
 from bhemu.hang import device_access
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 BASE = {BASE:#x}
 assert block_name(BASE + 0x60) == "fictitious counters"

@@ -3,10 +3,10 @@
 import pytest
 
 from bhemu.errors import InputError
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.status import RULES
-from bhemu.tile import Tile
 
 SOFT_RESET, DISABLE_RESET = 0xFFB121B0, 0xFFB12224
 SLOW = {"brisc": 0xFFB14000, "ncrisc": 0xFFB16000}

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 ELFS = Path(__file__).parents[2] / "elfs" / "sfpu"
 OPS = (

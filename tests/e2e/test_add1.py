@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 ROOT = Path(__file__).parents[2]
 ADD1 = ROOT / "elfs" / "add1"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 FOLDER = os.environ.get("BHEMU_FIRMWARE_DIR")
 STAGING = {"brisc": 0x82B0, "ncrisc": 0xA2B0, "trisc0": 0xC2B0, "trisc1": 0xD2B0, "trisc2": 0xE2B0}

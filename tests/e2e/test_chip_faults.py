@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from chip_program import copied, edited
 
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch import Program
+from bhemu.machine.machine import Chip
 
 ROOT = Path(__file__).parents[2]
 Change = tuple[str, str, str]  # source, text, replacement

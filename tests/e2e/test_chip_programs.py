@@ -11,9 +11,9 @@ from chip_program import add1, copied, edited, matmul
 from matmul_model import matmul as model
 from script_module import script
 
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError
 from bhemu.launch import Program
+from bhemu.machine.machine import Chip
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("copy_dram", "add1_chip", "matmul_mcast", "all_gather")

@@ -18,7 +18,7 @@ import pytest
 from script_module import script
 
 from bhemu.errors import Assert
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 ROOT = Path(__file__).parents[2]
 ELTWISE = ROOT / "elfs" / "eltwise"

@@ -8,6 +8,7 @@ from released import release
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
 from bhemu.hang.waitgraph import Waiter, WaitGraph
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -28,7 +29,6 @@ from bhemu.riscv.asm import (
     sw,
     tt,
 )
-from bhemu.tile import Tile
 
 FLAG, OTHER = 0x8000, 0x8004
 CLOCK = 0xFFB121F0

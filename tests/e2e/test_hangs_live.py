@@ -7,6 +7,7 @@ import pytest
 from released import release
 
 from bhemu.hang.explore import explore
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -31,7 +32,6 @@ from bhemu.riscv.asm import (
     sw,
     tt,
 )
-from bhemu.tile import Tile
 
 FLAG, COUNT = 0x8000, 0x8010
 CLOCK, CLOCK_HIGH = 0xFFB121F0, 0xFFB121F4

@@ -9,9 +9,9 @@ from released import release
 from bhemu.errors import NoProgress, from_dict
 from bhemu.hang.waitgraph import Waiter, WaitGraph
 from bhemu.launch import launch
+from bhemu.machine.tile import Tile
 from bhemu.program.schema import CoreSpec, Program, RunSpec, SetSpec
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
-from bhemu.tile import Tile
 
 SYNC, WHILE_ZERO, ALL = 0xFFE80004, 1, 0x1FF
 ARGUMENT, START = 0x9000, 0x10000

@@ -20,8 +20,8 @@ from test_matmul import (
 )
 
 from bhemu.errors import Assert
+from bhemu.machine.tile import Tile
 from bhemu.program.tensor import decode, encode
-from bhemu.tile import Tile
 
 A, B, C, PARTIALS = 0x40000, 0x80000, 0xC0000, 0x100000
 DONE = [(0x100, 0xD0E0)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from production import FIRMWARE, KERNELS, add1
 
-from bhemu.chip import Chip
 from bhemu.launch import Program
+from bhemu.machine.machine import Chip
 from bhemu.program.coordinates import tensix
 
 pytestmark = pytest.mark.skipif(

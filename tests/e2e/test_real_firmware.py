@@ -20,7 +20,7 @@ from test_boot import booted as boot_real
 from test_slow_dispatch import BASE, BOOT_WORDS, GO, LAUNCH, READ_POINTER, SYNC, message
 from test_slow_dispatch import booted as boot_ours
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 KERNELS = os.environ.get("BHEMU_KERNEL_DIR")
 needs_firmware = pytest.mark.skipif(not FOLDER, reason="BHEMU_FIRMWARE_DIR is not set")

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 from listing import kernel
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, PARK, RA, SP, T0, ZERO, code, jalr, li, sw
-from bhemu.tile import Tile
 
 KERNELS = os.environ.get("BHEMU_KERNEL_DIR")
 pytestmark = pytest.mark.skipif(not KERNELS, reason="BHEMU_KERNEL_DIR is not set")

@@ -16,7 +16,7 @@ from script_module import script
 from test_matmul import Bf16, Floats, bf16, matrix, scattered, tiles, widen
 
 from bhemu.errors import Assert
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 ROOT = Path(__file__).parents[2]
 REDUCE = ROOT / "elfs" / "reduce"

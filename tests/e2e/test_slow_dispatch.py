@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bhemu.launch import launch
+from bhemu.machine.tile import Tile
 from bhemu.program.schema import load_program
 from bhemu.riscv.asm import A0, A1, A2, RA, ZERO, addi, code, jalr, li, lw, sw, tt
-from bhemu.tile import Tile
 
 ROOT = Path(__file__).parents[2]
 BASE = 0x82B0  # kernel_config_base

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bhemu
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 ADD1 = Path(bhemu.__file__).parent.parent / "elfs" / "add1"
 SOURCE, TARGET, TILES = 0x40000, 0xC0000, 1

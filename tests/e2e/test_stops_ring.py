@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from test_stops import QUANTA, record
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, A2, A3, PARK, ZERO, addi, bne, code, li, lw, sw, tt
-from bhemu.tile import Tile
 
 TURNS, MOST = 12, 2
 FIBONACCI = 144  # the 12th: each increment is what the one before it fetched

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from bhemu.errors import BhemuError, Internal
 from bhemu.jit.subset import JIT
 from bhemu.machine.operands import told
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.asm import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tile import Tile
 
 STARTS = (0x10000, 0x20000, 0x30000)
 BOUNDS = Path(__file__).parent / "bounds.py"

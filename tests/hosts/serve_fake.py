@@ -37,7 +37,7 @@ class Slow(FakeChip):
             file.write(f"{len(self.memory)} bytes")
 
 
-stand_in = types.ModuleType("bhemu.chip")
+stand_in = types.ModuleType("bhemu.machine.machine")
 stand_in.Chip = Slow  # type: ignore[attr-defined]
-sys.modules["bhemu.chip"] = stand_in
+sys.modules["bhemu.machine.machine"] = stand_in
 main()

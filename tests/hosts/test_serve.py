@@ -64,7 +64,7 @@ def test_production_kernels_follow_llk_unless_told_otherwise(
         made[-1].options = options
         return made[-1]
 
-    monkeypatch.setattr("bhemu.chip.Chip", chip)
+    monkeypatch.setattr("bhemu.machine.machine.Chip", chip)
     values = serve.command.make_context("serve", list(given)).params
     served = SimpleNamespace(serve=lambda device: None)
     assert serve._session(served, values) == 0  # type: ignore[arg-type]

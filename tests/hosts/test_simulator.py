@@ -85,7 +85,7 @@ def test_the_descriptor_names_the_tiles_of_the_chip() -> None:
 
 
 def test_the_descriptor_s_dram_is_where_the_chip_has_it() -> None:
-    from bhemu.chip import Chip
+    from bhemu.machine.machine import Chip
 
     chip = Chip()
     width, height = map(int, re.findall(r"_size: (\d+)", soc_descriptor())[:2])
@@ -99,8 +99,8 @@ def test_the_descriptor_s_dram_is_where_the_chip_has_it() -> None:
 
 
 def test_dram_s_own_core_stays_in_reset() -> None:
-    from bhemu.chip import Chip
     from bhemu.errors import InputError
+    from bhemu.machine.machine import Chip
 
     chip = Chip()
     chip.write32(17, 12, 0xFFB121B0, 0x47800)

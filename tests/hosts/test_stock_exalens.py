@@ -7,7 +7,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from script_module import script
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 pytest.importorskip("ziglang")
 SESSION = "scripts/stock_exalens/session.py"

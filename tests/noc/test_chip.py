@@ -154,7 +154,7 @@ def test_what_a_host_must_not() -> None:
         *(lambda: chip.read(*OWN, 0x17FFF0, 32), lambda: chip.read(*OWN, 0xFFB48021, 4)),
         *(lambda: chip.write(*OWN, 0, "text"), lambda: chip.dram[0].write(0xFF000000, b"1")),  # type: ignore[arg-type]
         *(lambda: chip.run([(OWN, 2, 0)]), lambda: chip.run("never"), lambda: chip.run([1])),  # type: ignore[list-item]
-        *(lambda: chip.tile[OWN].run(), lambda: chip.tile[OWN].step("brisc")),
+        *(lambda: chip.step("brisc", tile=(0, 0)), lambda: chip.tile[OWN].step("brisc")),
         *(lambda: Chip(harvest=(8,)), lambda: Chip(harvest=COLUMNS), lambda: Chip(dram_banks=3)),
         *(lambda: Chip(delivery="soon"), lambda: Chip(threads=0), lambda: Chip(engine="fast")),
     ):

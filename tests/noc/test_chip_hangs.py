@@ -5,8 +5,8 @@ from typing import Any
 import noc_program as p
 import pytest
 
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError, NoProgress, Undefined
+from bhemu.machine.machine import Chip
 from bhemu.riscv.asm import A0, A1, A2, bne, li, lw
 
 OWN, OTHER, THIRD = (1, 2), (3, 4), (5, 6)

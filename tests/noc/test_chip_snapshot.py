@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bhemu import ChipSnapshot
-from bhemu.chip import Chip
 from bhemu.errors import InputError
+from bhemu.machine.machine import Chip
 
 DELAYED = "random_4"
 
@@ -59,7 +59,7 @@ def test_a_file_holds_it_all(tmp_path: Path) -> None:
     chip.snapshot().save(tmp_path / "chip.npz")
     first = finish(case, chip)
     loaded = ChipSnapshot.load(tmp_path / "chip.npz")
-    assert repr(loaded).startswith("<ChipSnapshot of ")
+    assert repr(loaded).startswith("<Snapshot of ")
     other = Chip(quantum=50, delivery="late", seed=1)
     other.restore(loaded)
     assert finish(case, other) == first
@@ -113,7 +113,8 @@ def test_numbers_that_no_chip_holds_are_refused(name: str) -> None:
 )
 def test_a_chips_own_numbers_are_checked_too(member: str, index: int, value: int) -> None:
     saved = begun(10)[1].snapshot()
-    saved.arrays[member][index] = value
+    assert saved.network is not None
+    saved.network.arrays[member][index] = value
     with pytest.raises(InputError):
         Chip(quantum=50).restore(saved)
 

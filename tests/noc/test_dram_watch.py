@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from bhemu import Chip, Program, Tile
-from bhemu.chip_history import ChipHistory
 from bhemu.errors import InputError
 
 ELFS = Path(__file__).resolve().parents[2] / "elfs"
@@ -150,10 +149,10 @@ def test_too_many_and_a_tile_alone() -> None:
 
 def test_going_back_to_a_write() -> None:
     chip, tile = copy_dram()
-    history = ChipHistory(tile, chip)
-    tile.machine.run()
+    history = tile.keep_history()
+    tile.stepping.run()
     ended = tile.clock
-    tile.machine.watch(tile.core["brisc"], f"dram:1:{OUT:#x}:4")
+    tile.stepping.watch(tile.core["brisc"], f"dram:1:{OUT:#x}:4")
     stop = history.reverse_continue()
     assert stop.reason == "watchpoint"
     assert stop.change is not None

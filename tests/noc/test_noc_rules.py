@@ -5,8 +5,8 @@ from typing import Any
 import noc_program as p
 import pytest
 
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError
+from bhemu.machine.machine import Chip
 from bhemu.riscv.asm import A0, A1, li, sw
 
 OWN, OTHER = (1, 2), (3, 4)

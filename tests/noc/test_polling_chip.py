@@ -74,7 +74,7 @@ def test_a_chip_whose_cores_are_held_is_idle() -> None:
 
 
 def test_other_words_are_refused() -> None:
-    with pytest.raises(InputError, match="until = 'poling' is not known"):
+    with pytest.raises(InputError, match="until = 'poling': only"):
         Chip().run("poling")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import noc_program as p
 import numpy as np
 
-from bhemu.chip import Chip
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.machine import Chip
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import XY
 from bhemu.tensix.state import POINTERS

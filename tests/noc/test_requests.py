@@ -6,7 +6,7 @@ import noc_program as p
 import numpy as np
 import pytest
 
-from bhemu.chip import Chip
+from bhemu.machine.machine import Chip
 from bhemu.noc.grid import XY
 from bhemu.riscv.asm import A0, A1, A2, ZERO, li, lw, sw
 

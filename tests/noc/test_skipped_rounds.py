@@ -14,9 +14,8 @@ from riscv.lockstep.pair import OWN
 from riscv.polling_programs import CLOCK, DATA, FLAGS, STREAM, programs, start
 
 from bhemu import Chip
-from bhemu.chip_history import ChipHistory
 from bhemu.errors import NoProgress
-from bhemu.history import Mark
+from bhemu.machine.history import Mark, Marks
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.noc.saved import SAVED
@@ -155,7 +154,7 @@ def test_a_hang_is_found_as_of_tiles_that_run() -> None:
     for skipping in (1, 0):
         chip = waiting(skipping)
         chip.tile[SENDER].core["brisc"].hold()
-        chip.runner._livelock = 500
+        chip.loop.rounds.livelock = 500
         with pytest.raises(NoProgress) as caught:
             chip.run(timeout_s=60)
         texts.append(str(caught.value))
@@ -179,19 +178,16 @@ def test_a_tile_that_is_left_out_has_no_turns() -> None:
     assert all(tile.core["brisc"].retired > n for tile, n in zip(left_out, before, strict=True))
 
 
-class Marking(ChipHistory):
-    """A history with a mark at every pause, for which all tiles stand where they would be."""
-
-    def __init__(self, chip: Chip) -> None:
-        super().__init__(chip.tile[POLLERS[0]], chip)
+class Marking(Marks):
+    """Marks at every pause, for which all tiles stand where they would be."""
 
     def run_pauses(self) -> None:
         self._seconds = -1.0
         super().run_pauses()
 
-    def _mark(self, *, changed: bool = False) -> Mark:
-        assert (self._chip.network.state.skip_from < 0).all()
-        return super()._mark(changed=changed)
+    def mark(self) -> Mark:
+        assert (self.loop.rounds.owner.network.state.skip_from < 0).all()
+        return super().mark()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -216,7 +212,7 @@ def test_code_that_is_translated_while_a_tile_catches_up(how: str, threads: int)
             polls = chip.tile[POLLERS[0]].state
             polls.page_count[0, :] = polls.translate_after[0] - left
             if how == "mark":
-                chip.runner.observer = Marking(chip)
+                chip.loop.observer = Marking(chip.loop)
             if how == "turn":
                 polls.limit[0] = polls.clock[0] + 7000
             chip.run(rounds=53 + 34 * (how != "end"))

@@ -11,7 +11,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import random_noc as r  # noqa: E402
 
-from bhemu.chip import Chip  # noqa: E402
+from bhemu.machine.machine import Chip  # noqa: E402
 from bhemu.memmap import L1_SIZE, SOFT_RESET_ALL  # noqa: E402
 from bhemu.noc.grid import XY, Grid  # noqa: E402
 from bhemu.oracle.libttsim import Library, Simulator, find  # noqa: E402

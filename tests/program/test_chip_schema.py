@@ -51,7 +51,7 @@ def test_a_program_of_many_tiles() -> None:
         + DRAM
     )
     one, two = program.tiles
-    assert program.is_chip
+    assert not program.is_alone
     assert one.at == ((1, 2), (2, 2))
     assert two.at == ((3, 4), (5, 4), (6, 4))
     assert one.cores["ncrisc"].args == ("u32:1",)
@@ -65,7 +65,7 @@ def test_a_program_of_many_tiles() -> None:
 
 def test_a_program_of_one_tile_is_no_chip() -> None:
     program = loaded(HEAD + 'semaphores = [1]\n[cores]\nbrisc = { elf = "k.elf" }\n')
-    assert not program.is_chip
+    assert program.is_alone
     assert program.placed()[0].semaphores == (1,)
 
 

@@ -10,10 +10,10 @@ from bhemu import Program, limits
 from bhemu.errors import Assert, Call, Where, from_dict
 from bhemu.launch import launch
 from bhemu.machine.status import backtrace
+from bhemu.machine.tile import Tile
 from bhemu.program.dwarf import Debug
 from bhemu.program.loader import read_elf
 from bhemu.program.schema import CoreSpec
-from bhemu.tile import Tile
 
 SOURCE = """\
 volatile int out;

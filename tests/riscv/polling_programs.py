@@ -3,6 +3,7 @@
 import random
 
 from bhemu import memmap as mm
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.asm import (
     A0,
@@ -26,7 +27,6 @@ from bhemu.riscv.asm import (
 )
 from bhemu.riscv.asm import li as _li
 from bhemu.riscv.isa import rv32i
-from bhemu.tile import Tile
 
 FLAGS = 0x80000  # a word per core, which counts its steps up
 DATA = 0x90000

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import GuestFault, Undefined
+from bhemu.machine.tile import Tile
 from bhemu.riscv import register_file
 from bhemu.riscv.asm import A0, A1, PARK, addi, code, lb, lbu, lh, lhu, li, lw, sw
-from bhemu.tile import Tile
 
 START = 0x10000
 PLACES = {"L1": 0x8000, "local": 0xFFB00040, "Config": 0xFFEF0000, "stream": 0xFFB48020}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bhemu.jit.record import PAGE
+from bhemu.machine.tile import Tile
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import (
     A0,
@@ -30,7 +31,6 @@ from bhemu.riscv.asm import (
     tt,
 )
 from bhemu.tensix.state import RUNNING
-from bhemu.tile import Tile
 
 START, FUNCTION, FLAG, OTHER = 0x10000, 0x11000, 0x8000, 0x20000
 INVALIDATE = 0xFFEF02E4

@@ -3,6 +3,7 @@
 import pytest
 
 from bhemu.errors import GuestFault, NoProgress, NotModelled
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -20,7 +21,6 @@ from bhemu.riscv.asm import (
     tt,
 )
 from bhemu.tensix.insn import assemble
-from bhemu.tile import Tile
 
 START = 0x10000
 CORES = ("brisc", "trisc0", "trisc1", "trisc2", "ncrisc")

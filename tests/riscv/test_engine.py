@@ -9,6 +9,7 @@ import pytest
 
 from bhemu.errors import Assert, GuestFault, NotModelled, Undefined
 from bhemu.jit.subset import JIT
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import (
     A0,
     A1,
@@ -36,7 +37,6 @@ from bhemu.riscv.asm import (
     ttinsn,
 )
 from bhemu.tensix.insn import assemble
-from bhemu.tile import Tile
 
 START = 0x10000
 SYNC = 0xFFE80004

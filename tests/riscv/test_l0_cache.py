@@ -13,6 +13,8 @@ from riscv.lockstep.test_lockstep import load
 
 from bhemu.errors import InputError
 from bhemu.hang import explore
+from bhemu.machine.saved import Snapshot
+from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program.schema import ENGINES
 from bhemu.riscv import csr
@@ -41,8 +43,6 @@ from bhemu.riscv.asm import (
 )
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.insn import REGISTRY
-from bhemu.snapshot import Snapshot
-from bhemu.tile import Tile
 
 DATA, LINE = 0x8000, 16
 OLD, NEW = 0x11112222, 0x8899AABB

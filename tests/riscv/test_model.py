@@ -8,9 +8,9 @@ from fuzz.campaign import campaign
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import PARK
 from bhemu.riscv.disasm import disassemble
-from bhemu.tile import Tile
 
 START, DATA, SIZE = 0x20000, 0x40000, 0x1000
 MIDDLE = DATA + SIZE // 2

@@ -24,6 +24,7 @@ from riscv.polling_programs import (
 )
 
 from bhemu import memmap as mm
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import (
@@ -45,7 +46,6 @@ from bhemu.riscv.asm import (
     word,
 )
 from bhemu.tensix.state import MEMBERS
-from bhemu.tile import Tile
 
 VISIBLE = [m.name for m in MEMBERS if m.name not in OWN | {"loaded"}]
 engines = pytest.mark.parametrize("engine", ENGINES)

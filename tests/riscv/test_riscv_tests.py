@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import BhemuError
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 FOLDER = os.environ.get("BHEMU_RISCV_TESTS")
 ELFS = sorted(Path(FOLDER).glob("*.elf")) if FOLDER else []

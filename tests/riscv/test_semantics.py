@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv import formats
 from bhemu.riscv.asm import A0, A1, A2, PARK, addi, code, jalr, li, sw
 from bhemu.riscv.isa import decode
-from bhemu.tile import Tile
 
 START, RESULT = 0x10000, 0x8000
 EDGES = (0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFFE, 0xFF, 0x8000)

@@ -8,12 +8,12 @@ from scalar_reference import Memory
 from unit_runner import ERROR, SILICON, WORD, push, run, sentence
 
 from bhemu.errors import NoProgress
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, addi, bne, code, li, sw, tt
 from bhemu.tensix import status
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
 from bhemu.tensix.units import atomic, memory
-from bhemu.tile import Tile
 
 SPAN = 0x400
 

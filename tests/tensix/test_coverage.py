@@ -13,8 +13,8 @@ from unit_runner import push
 from bhemu.cli import isa, main
 from bhemu.debug import coverage
 from bhemu.errors import Undefined
+from bhemu.machine.tile import Tile
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tile import Tile
 
 ROOT = Path(__file__).parents[2]
 ADD1 = ROOT / "elfs" / "add1"
@@ -98,7 +98,7 @@ def test_a_test_suite_writes_a_file(tmp_path: Path) -> None:
     """Every process adds a line; the rows of one mode are added up."""
     path = tmp_path / "suite.json"
     text = (
-        "from bhemu.tile import Tile\nfrom bhemu.tensix.insn import assemble\n"
+        "from bhemu.machine.tile import Tile\nfrom bhemu.tensix.insn import assemble\n"
         "for i in range(2):\n t = Tile()\n"
         " t.core['brisc'].write32(0xFFE40000, assemble('SFPMOV', instr_mod1=1))\n t.run()\n"
     )

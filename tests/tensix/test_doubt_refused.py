@@ -13,13 +13,13 @@ from unit_runner import run
 from unpack_model import put
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, code, li, lw, sw
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix.dest import HALVES, UNWRITTEN
 from bhemu.tensix.state import State
-from bhemu.tile import Tile
 
 
 def packing(p: Pack, at: int, columns: int) -> State:

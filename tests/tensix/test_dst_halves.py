@@ -12,10 +12,10 @@ from move_model import BF16, filled
 from unit_runner import run
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.tensix import status
 from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.state import State
-from bhemu.tile import Tile
 
 FEATURES, BIT = 0x068 >> 2, 0x800
 ROWS = 256  # the 16-bit rows that the second record can hold twice

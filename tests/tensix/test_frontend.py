@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from bhemu.errors import Undefined
+from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE
 from bhemu.riscv.asm import A0, A1, PARK, PUSH, code, li, sw, tt, ttinsn
 from bhemu.tensix.insn import assemble
-from bhemu.tile import Tile
 
 NOP = assemble("NOP")
 

@@ -8,13 +8,13 @@ from pack_runner import execute, setup
 from unit_runner import run, sentence
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.riscv import csr
 from bhemu.riscv.asm import A0, PARK, code, csrrs
 from bhemu.tensix import doubt, lane_doubt, status
 from bhemu.tensix.doubt import DENORMAL, EXPONENT
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
-from bhemu.tile import Tile
 
 START = 0x1000
 FLAGS, STACK, RANDOM = lane_doubt.FLAGS, lane_doubt.STACK, lane_doubt.RANDOM

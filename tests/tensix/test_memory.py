@@ -8,11 +8,11 @@ from scalar_reference import L1_SIZE, Memory, record_cell, src_cell
 from unit_runner import ERROR, SILICON, WORD, push, run, sentence, view
 
 from bhemu.errors import NoProgress, Undefined
+from bhemu.machine.tile import Tile
 from bhemu.tensix import banks, mmio, status
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 from bhemu.tensix.units import memory
-from bhemu.tile import Tile
 
 SPAN = 0x8000  # bytes of L1 that the random cases use
 

@@ -7,13 +7,13 @@ import pytest
 from mover_reference import L1_SIZE, Mover
 from unit_runner import numbers, push, run, sentence
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, RA, ZERO, code, jalr, li, lw, sw, tt
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 from bhemu.tensix.units import mover
-from bhemu.tile import Tile
 
 SPAN = 0x4000  # bytes of L1 that the random cases use
 ZERO_L1, L1_CONFIG, ZERO_CONFIG, L1_L1 = range(4)

@@ -15,6 +15,7 @@ from test_unpack import fresh as unpack_state
 from unit_runner import WARN, count, run, sentence, view
 from unpack_model import Unpack, put
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.asm import A1, PARK, ZERO, code, li, sw
 from bhemu.tensix import config, status
@@ -22,7 +23,6 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import HALVES, UNWRITTEN
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import unwritten
-from bhemu.tile import Tile
 
 RULE = unwritten._UNWRITTEN
 

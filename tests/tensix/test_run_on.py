@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv import polling
 from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt, ttinsn
 from bhemu.tensix.insn import REGISTRY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.state import MEMBERS, POINTERS
-from bhemu.tile import Tile
 
 GPR = 0xFFE00000
 # Positions within a sweep, what says how the order was found, what is known of loops without

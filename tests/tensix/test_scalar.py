@@ -7,12 +7,12 @@ import pytest
 from unit_runner import WORD, push, run
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, addi, bne, code, li, lw, sw, tt
 from bhemu.tensix import mmio as mmio_window
 from bhemu.tensix import status, streams
 from bhemu.tensix.state import State
 from bhemu.tensix.units import scalar
-from bhemu.tile import Tile
 
 
 @pytest.mark.parametrize("register", [0, 4, 63])

@@ -6,9 +6,9 @@ Chapter: gpr-and-dma-instructions; where it pushes to 0xFFE60000, a TRISC pushes
 import pytest
 from unit_runner import WORD
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, A2, PARK, PUSH, ZERO, addi, bne, code, li, lui, lw, sw, tt
 from bhemu.tensix.insn import assemble
-from bhemu.tile import Tile
 
 START = 0x10000
 GPR = 0xFFE00000

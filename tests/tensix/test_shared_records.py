@@ -8,12 +8,12 @@ from test_streams import WORD, read, write
 from unit_runner import run, sentence, view
 
 from bhemu.errors import Undefined
+from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE
 from bhemu.riscv.asm import PUSH
 from bhemu.tensix import gate, semaphores, status
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
-from bhemu.tile import Tile
 
 
 def latched(s: State, t: int) -> dict[str, int]:

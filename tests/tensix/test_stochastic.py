@@ -18,10 +18,10 @@ from unit_runner import count, run
 
 from bhemu.errors import InputError
 from bhemu.llk.device import options
+from bhemu.machine.tile import Tile
 from bhemu.tensix import config, status, stochastic
 from bhemu.tensix.state import State
 from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
-from bhemu.tile import Tile
 
 FP16, BF16, TF32, INT8 = 1, 5, 4, 14
 ROWS = {"MVMUL": 8, "GAPOOL": 4, "ELWADD": 8, "ELWSUB": 8, "ELWMUL": 8, "CONV3S1": 8}

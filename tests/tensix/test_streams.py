@@ -7,13 +7,13 @@ import pytest
 from unit_runner import WORD, push, run, sentence, view
 
 from bhemu.errors import NoProgress
+from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import gate, status, streams
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.state import State
 from bhemu.tensix.units import cfg
-from bhemu.tile import Tile
 
 # Registers that keep what is stored to them: index and width ("AsMMIORegisters" table).
 PLAIN = {7: 18, 8: 17, 10: 17, 11: 17, 17: 17, 18: 17, 19: 17, 20: 17, 28: 20, 30: 17}

@@ -3,10 +3,10 @@
 import pytest
 from unit_runner import ERROR, SILICON, WARN, count, push, run, sentence, view
 
+from bhemu.machine.tile import Tile
 from bhemu.tensix import semaphores, status
 from bhemu.tensix.state import State
 from bhemu.tensix.units import sync
-from bhemu.tile import Tile
 
 
 @pytest.mark.parametrize("index", [0, 2, 3, 4])

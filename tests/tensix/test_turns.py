@@ -3,8 +3,8 @@
 import pytest
 from released import release
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt
-from bhemu.tile import Tile
 
 SRCA, SRCB = 0, 1
 GPR = 0xFFE00000

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bhemu.errors import Undefined
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, assemble, disassemble
-from bhemu.tile import Tile
 
 ALL_LANES = assemble("SFPENCC", imm12_math=3, instr_mod1=10)
 FORWARD = assemble("SETRWC", rwc_d=4, bit_mask=4)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from vector_literal_runner import differences, snapshot, unit_of
 
+from bhemu.machine.tile import Tile
 from bhemu.tensix.insn import decode
-from bhemu.tile import Tile
 from random_programs import vectors
 from random_programs.units import generate
 

@@ -6,12 +6,12 @@ from string import Formatter
 from typing import Any
 
 from bhemu.jit.subset import JIT, njit
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import PUSH
 from bhemu.tensix import status
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.state import DTYPE, State
-from bhemu.tile import Tile
 
 WORD = 0xFFFFFFFF
 ERROR, WARN, SILICON = 0, 1, 2

@@ -12,7 +12,7 @@ import test_real_kernels as real
 import test_real_layernorm as norm
 from alarm_programs import image, output, written
 
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 
 Counters = dict[int, int]  # pages that a buffer is said to have got
 _WORDS = 8  # of a buffer's interface

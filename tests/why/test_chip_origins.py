@@ -57,7 +57,7 @@ def test_a_run_to_the_limit_has_reached_its_last_transfer(
     assert context.last_activity < 1_000_000
     again = context.again()
     assert again.ending == context.symptom.ending == "Limit"
-    assert again.machine.network.state.delivered == target.chip.network.state.delivered
+    assert again.machine.network.state.delivered == target.machine.network.state.delivered
 
 
 def test_cores_that_idle_in_firmware_are_apart(compiler: ModuleType, tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import bhemu as package
-from bhemu.chip_history import ChipHistory
 from bhemu.cli import main
 from bhemu.launched import Launched
-from bhemu.machine.chip_stepping import ChipMachine
+from bhemu.machine.history import History
 from bhemu.program.schema import ENGINES, load_program
 from bhemu.why.findings import chain
 
@@ -19,12 +18,11 @@ MCAST = Path(package.__file__).parent.parent / "elfs" / "matmul_mcast"
 PAGE = 0x30880  # of a buffer of tile (2,2), which tile (1,2) fills by multicasts
 
 
-def ran(engine: str | None = None) -> tuple[Launched, ChipHistory]:
+def ran(engine: str | None = None) -> tuple[Launched, History]:
     launched = Launched(load_program(MCAST), (2, 2), engine=engine)
-    assert launched.chip is not None
     launched.keep_history()
     launched.run()
-    assert isinstance(launched.tile.history, ChipHistory)
+    assert isinstance(launched.tile.history, History)
     return launched, launched.tile.history
 
 
@@ -48,7 +46,7 @@ def test_what_came_over_the_noc_names_its_sender(engine) -> None:
 
 def test_every_moment_is_that_of_the_run_forward() -> None:
     launched, past = ran()
-    chip, tile = launched.chip, launched.tile
+    chip, tile = launched.machine, launched.tile
     ended = {one.xy: one.l1.copy() for one in launched.tiles}
     end, clock = chip.clock, int(tile.state.clock[0])
     with past.replaying():
@@ -63,12 +61,10 @@ def test_every_moment_is_that_of_the_run_forward() -> None:
 def test_words_and_watches_of_a_tile_stop_the_chip() -> None:
     plain, stopped = (Launched(load_program(MCAST), (2, 2)) for _ in range(2))
     plain.run()
-    assert stopped.chip is not None
-    machine = stopped.tile.machine = ChipMachine(stopped.tile, stopped.chip)
     number = stopped.tile.break_word("PACR", 2, condition=lambda tile: tile.state.sem[1] > 0)
     stopped.tile.watch("mutex:0", access="rw")
     stops = 0
-    while (stop := machine.run()).reason == "breakpoint":
+    while (stop := stopped.tile.run()).reason == "breakpoint":
         assert (stop.breakpoint, stop.where.tile) == (number, (2, 2))
         stops += 1
     assert stops == plain.tile.state.op_count[2, 0x41] > 0

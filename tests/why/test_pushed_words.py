@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv.asm import sw
 from bhemu.tensix.insn import assemble, decode
-from bhemu.tile import Tile
 from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.repair import constants, tables
 from bhemu.why.repair.sites import Code, Site

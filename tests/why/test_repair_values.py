@@ -4,9 +4,9 @@ import planted
 import pytest
 
 from bhemu import Program
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import addi, branch, sw
 from bhemu.tensix.insn import assemble
-from bhemu.tile import Tile
 from bhemu.why.ordering.delays import nops_before
 from bhemu.why.repair import files, tables
 from bhemu.why.repair.edits import pushing

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bhemu.core import Core
 from bhemu.debug.places import Sources
 from bhemu.debug.stepper import Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
 from bhemu.hosts.gdb.description import CSRS, PC
 from bhemu.launched import Launched
+from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.tensix.state import LOCAL_SIZE
@@ -37,7 +37,7 @@ class Target:
         launched.keep_history()
         self._lines: list[str] = []
         out = self._lines.append
-        self._stepper = Stepper(tile, program, Sources(program), out, launched.chip)
+        self._stepper = Stepper(tile, program, Sources(program), out)
         self._breakpoints: dict[int, list[int]] = {}
         self._watchpoints: dict[tuple[int, int, str], int] = {}
 
@@ -177,7 +177,7 @@ class Target:
 
         def pieces() -> Iterator[Stop]:
             while True:
-                yield self.tile.machine.run(timeout_s=_PIECE_S, resume=True)
+                yield self.tile.stepping.run(timeout_s=_PIECE_S, resume=True)
 
         for stop in self._guarded(core, pieces()):
             if isinstance(stop, Report):
@@ -196,7 +196,7 @@ class Target:
 
         def steps() -> Iterator[Stop]:
             while True:
-                yield self.tile.machine.step(self.core(core))
+                yield self.tile.stepping.step(self.core(core))
 
         for stop in self._guarded(core, steps()):
             if isinstance(stop, Report):
@@ -248,7 +248,7 @@ class Target:
             )
             return Report(SIGNAL_TRAP, by, reason, f"{stop.change}, by {where}\n")
         if stop.reason == "breakpoint":
-            name = self.tile.machine.stopped_core(stop)
+            name = self.tile.stepping.stopped_core(stop)
             by = CORE_NAMES.index(name) if name in CORE_NAMES else core
             return Report(SIGNAL_TRAP, by)
         if stop.reason == "step":

@@ -6,11 +6,11 @@ from typing import Any
 
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import InputError, Where
-from bhemu.history import History
+from bhemu.machine.history import History
 from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
-from bhemu.tile import Tile
 from bhemu.why.causes.instructions import Source, sources, window
 from bhemu.why.causes.words import Words
 
@@ -99,8 +99,7 @@ class Chain:
 
     def last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
         """The last change before now; the tile stands right behind it then."""
-        machine = self.tile.machine
-        with machine.watched.alone(place, found):
+        with self.tile.stepping.watched.alone(place, found):
             return self._history.last_stop().change
 
     def _untouched(self, span: Span) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bhemu.core import Core
-from bhemu.history import History
+from bhemu.machine.core import Core
+from bhemu.machine.history import History
 from bhemu.machine.stop import now
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import report, snapshot
+from bhemu import report
 from bhemu.errors import BhemuError, Where
+from bhemu.machine.saved_tile import HOSTS
 from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import spans
 from bhemu.memmap import L1_SIZE
 from bhemu.metal.host import AFTER_DONE
@@ -22,13 +24,12 @@ from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.recording import WORDS
 from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS
-from bhemu.tile import Tile
 from bhemu.why.check import Context, Outcome
 
 NEAR = 64  # bytes: what belongs together
 Offsets = npt.NDArray[np.int64]
 _NO_STATE = (
-    *snapshot.HOSTS,
+    *HOSTS,
     *POINTERS,
     *("src_prepared", "src_exponent", "src_slice", "src_wide", "term_sum", "term_exponent"),
     *(
@@ -135,7 +136,7 @@ class Trials:
         self.pages: list[tuple[int, int]] = []
         self._start = self.machine.snapshot()
         if context.is_chip:
-            self.tiles = self.machine.made()
+            self.tiles = self.machine.tiles_made()
             self._make_pages()
         self.runs = 0
         self.ground = NOTHING
@@ -287,7 +288,7 @@ class Trials:
     def _first_change(self, fill: Fill, tile: Tile, at: int) -> tuple[Where, int] | None:
         self.begin(fill)
         text = f"{at:#x}:4"
-        with tile.machine.watched.alone(text, spans(tile, "brisc", text)):
+        with tile.stepping.watched.alone(text, spans(tile, "brisc", text)):
             stop = None
             with contextlib.suppress(BhemuError):
                 stop = self.machine.run(limit=self.context.most)

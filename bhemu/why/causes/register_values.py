@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.errors import InputError
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE, LOCAL_BASE
 from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.state import CORES
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.walk import MOST, Access, ChipWalk, Instruction, Walk
 

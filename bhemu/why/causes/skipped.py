@@ -7,11 +7,11 @@ other way before: until then it had led past the store.
 from typing import Any
 
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.report import where_core
 from bhemu.riscv.formats import Branch, Store
 from bhemu.riscv.isa import decode
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import outside_headers
 from bhemu.why.walk import Instruction, Walk

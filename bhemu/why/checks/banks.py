@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from bhemu.jit.plain import plain
 from bhemu.machine.operands import Pack, transfer_of
+from bhemu.machine.tile import Tile
 from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.insn import decode
 from bhemu.tensix.units.pack.word import PackWord
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely

@@ -7,11 +7,11 @@ from typing import Any
 from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
 from bhemu.text import joined
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely

@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.errors import Where
 from bhemu.jit.plain import plain
 from bhemu.machine.operands import transfer_of
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
@@ -19,7 +20,6 @@ from bhemu.program.specs import OutputSpec
 from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, outside_headers, place
@@ -86,7 +86,7 @@ class Operands:
         self._made: dict[tuple[int, int], Where] = {}  # by thread and GPR, who set it last
         self._given: dict[int, tuple[int, Where]] = {}  # by Config word: the WRCFG, its GPR
         self._stored: dict[tuple[int, int], Where | None] = {}  # by WRCFG and GPR: a core's store
-        keeps = not context.is_chip and context.tile.machine.observer is not None
+        keeps = not context.is_chip and context.tile.loop.observer is not None
         self._history, self._end = context.tile if keeps else None, context.end
         self._right: set[tuple[int, str]] = set()  # words that have read a tensor from its begin
         self.found: dict[object, Finding] = {}

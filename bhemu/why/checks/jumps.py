@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely

@@ -4,13 +4,12 @@ from contextlib import suppress
 
 import numpy as np
 
-from bhemu.chip_history import ChipHistory
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import spans
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.perturb import (
     NOTHING,
@@ -177,12 +176,12 @@ def _last_writer(context: Context, tile: Tile, name: str) -> dict[str, object]:
     if context.is_chip:
         chip = context.launch(engine="compiled", **context.alone)
         tile = chip.tile[tile.xy]
-        ChipHistory(tile, chip)
+        tile.keep_history()
         with suppress(BhemuError):
             chip.run()
     else:
         tile = context.tile
-        if tile.machine.observer is None:
+        if tile.loop.observer is None:
             return {"place": name}
     links = Chain(tile).why(name, spans(tile, "brisc", name))
     made = next((link for link in links if link.where is not None), None)

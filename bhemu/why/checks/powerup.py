@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.machine.tile import Tile
 from bhemu.tensix.state import DTYPE, OFFSET
-from bhemu.tile import Tile
 from bhemu.why.causes.perturb import NOTHING, STRIDE, Fill, Reader, Trials
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, outside_headers, place

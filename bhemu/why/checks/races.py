@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+from bhemu.machine.tile import Tile
 from bhemu.meaning import BLOCKS
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
 from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.failures import end_words
 from bhemu.why.findings import Finding, merged, place

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import (
     GPR_BASE,
     GPR_END,
@@ -19,7 +20,6 @@ from bhemu.tensix.frontend import MOP, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units import front
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely

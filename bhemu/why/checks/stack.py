@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu.core import Core
 from bhemu.errors import BhemuError, Where
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Span
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
 from bhemu.riscv.asm import SP
 from bhemu.tensix.state import OFFSET
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
@@ -94,7 +94,7 @@ def _run(context: Context) -> Sequence[Finding]:
     tiles = {tile.xy: _stacks(context, tile) for tile in context.tiles(machine)}
     for tile in context.tiles(machine):
         for name, stack in tiles[tile.xy].items():
-            tile.machine.watched.add(name, (_pointer(stack.core),))
+            tile.stepping.watched.add(name, (_pointer(stack.core),))
     return merged([_overflows(machine, tiles, int(machine.clock) + context.most)])
 
 

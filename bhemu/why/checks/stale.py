@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
-from bhemu.tile import Tile
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, Where
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
 from bhemu.why.causes.skipped import branch_past
@@ -249,7 +249,7 @@ def _adds(context: Context, read: Reader) -> Change | None:
     if context.is_chip or cls is None or cls.name != "PACR":
         return None
     tile = context.tile
-    if tile.machine.observer is None:
+    if tile.loop.observer is None:
         return None
     end, found = tile.clock, None
     with suppress(BhemuError):  # in which the run may have ended

@@ -6,12 +6,12 @@ from contextlib import suppress
 import numpy as np
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, spans
 from bhemu.names import resolve
 from bhemu.placing import data_of
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
@@ -30,7 +30,7 @@ def overwritten_arguments(context: Context) -> Iterator[Finding]:
     if context.symptom.fine or context.is_chip or not context.program.outputs:
         return
     tile = context.tile
-    if tile.machine.observer is None:
+    if tile.loop.observer is None:
         return
     trials, tried = None, set[int]()
     for address in _changed(context, tile):

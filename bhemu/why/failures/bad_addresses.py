@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, MAILBOX_BASE, MAILBOX_END
 from bhemu.names import resolve
@@ -14,7 +15,6 @@ from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.instructions import sources_of, window
 from bhemu.why.check import Context
@@ -28,7 +28,7 @@ def overwritten_address(context: Context, error: BhemuError | None) -> Iterator[
     if where is None or context.is_chip or where.thread is not None or where.core is None:
         return
     tile = context.tile
-    if where.core not in tile.core or tile.machine.observer is None:
+    if where.core not in tile.core or tile.loop.observer is None:
         return
     given, end = list(_given(context, tile)), tile.clock
     found: list[Finding] = []

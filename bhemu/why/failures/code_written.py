@@ -6,11 +6,11 @@ from contextlib import suppress
 import numpy as np
 
 from bhemu.errors import BhemuError
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
@@ -20,7 +20,7 @@ _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linke
 
 def code_written(tile: Tile, program: Program) -> Iterator[Finding]:
     """Who has done so first in memory; `tile` stands at the end of a run, with its history."""
-    if program.kind not in _KINDS or tile.machine.observer is None:
+    if program.kind not in _KINDS or tile.loop.observer is None:
         return
     end = tile.clock
     for core, segment in _code(program):

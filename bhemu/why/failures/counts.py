@@ -6,11 +6,11 @@ from typing import Any
 
 from bhemu import report
 from bhemu.errors import BhemuError, NoProgress
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
-from bhemu.tile import Tile
 from bhemu.why.causes.register_values import makers
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve
 from bhemu.program.schema import Until
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely

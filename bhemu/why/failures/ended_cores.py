@@ -6,10 +6,10 @@ from typing import Any
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.hang.release import Releaser
 from bhemu.hang.stores import code_stores
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.tensix.state import PARKED
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, who_waits
 from bhemu.why.likelihood import likely
@@ -63,7 +63,7 @@ def unread(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 def _says_done(tile: Tile, core: int) -> int:
     """The store by which a core says that it is done; where it stands, if there is none."""
-    ends = {at & ~3 for at, _ in tile.machine.end.words}
+    ends = {at & ~3 for _, at, _ in tile.loop.end.words}
     stores = code_stores(tile, core).stores
     told = [one.pc for at, known in stores.items() if at & ~3 in ends for one in known]
     return int(told[-1] if told else tile.state.pc[core])

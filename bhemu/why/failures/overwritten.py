@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from bhemu.errors import BhemuError, InputError, NoProgress
+from bhemu.machine.tile import Tile
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.isa import decode
-from bhemu.tile import Tile
 from bhemu.why.causes.chain import Chain
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.likelihood import likely
@@ -36,7 +36,7 @@ def _goes_on(tile: Tile, waits: Waits, poller: int, address: int, values: tuple[
 
 def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
     """Who overwrote it; `tile` stands in the hang, with its history."""
-    if not isinstance(error, NoProgress) or tile.machine.observer is None:
+    if not isinstance(error, NoProgress) or tile.loop.observer is None:
         return
     waits = waits_of(error, tile)
     hang = tile.clock

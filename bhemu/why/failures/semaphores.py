@@ -10,12 +10,12 @@ from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.tensix.insn import decode
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.sync import SEMGET
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely

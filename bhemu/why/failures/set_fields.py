@@ -24,7 +24,7 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     if error is None or where is None or where.thread is None or context.is_chip:
         return
     tile = context.tile
-    if isinstance(error, NoProgress) or tile.machine.observer is None:
+    if isinstance(error, NoProgress) or tile.loop.observer is None:
         return
     end = tile.clock
     for name in dict.fromkeys(_NAME.findall(error.message)):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.chip import Chip
 from bhemu.devices import niu_request as request
 from bhemu.devices.niu_issue import ACKS, ATOMIC_ANSWERS, OUTGOING, OUTSTANDING, READ_ANSWERS
-from bhemu.tile import Tile
+from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.network.conflicts import Counter, TileRaces
 from bhemu.why.network.flag_words import Look

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.tile import Tile
+from bhemu.machine.tile import Tile
 from bhemu.why.network.flag_words import FlagWord, Look, Value
 from bhemu.why.network.transfers import Sent, Transfer, transfer
 from bhemu.why.network.vector_clocks import AGENTS_SHARED, TileOrder

@@ -15,9 +15,9 @@ from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
 from bhemu.tensix.state import OFFSET
 from bhemu.tensix.stops import STOP_TIME
-from bhemu.tile import Tile
 from bhemu.why.causes.perturb import NOTHING, Bytes, Fill, Reader, Trials, one_step, seen
 
 _HOPS = 16  # that are followed

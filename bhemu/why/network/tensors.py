@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bhemu.chip import Chip
 from bhemu.devices import noc_map
+from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program import interleave
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
-from bhemu.tile import Tile
 from bhemu.why.network.requests import Request, Requests
 
 _HOPS = 32  # tiles on the way

@@ -7,8 +7,8 @@ from bhemu import memmap as mm
 from bhemu.devices import niu_issue
 from bhemu.devices import niu_request as request
 from bhemu.devices.niu_issue import OUTGOING
+from bhemu.machine.tile import Tile
 from bhemu.tensix.state import NOC_ARRIVED
-from bhemu.tile import Tile
 from bhemu.why.walk import Access, Instruction
 
 KINDS = {request.ATOMIC: "atomic", request.WRITE: "write", request.READ: "read"}

@@ -7,6 +7,7 @@ their words have left the wait gate.
 import numpy as np
 
 from bhemu.devices.niu_issue import ACKS, READ_ANSWERS, WRITES_SENT
+from bhemu.machine.tile import Tile
 from bhemu.memmap import (
     DEBUG_BASE,
     INSTRN_BUF_BASE,
@@ -32,7 +33,6 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
-from bhemu.tile import Tile
 from bhemu.why.network.flag_words import Look
 from bhemu.why.network.unanswered import OUTSTANDING
 from bhemu.why.ordering import effects

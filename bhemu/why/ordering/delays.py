@@ -1,13 +1,13 @@
 """What stands in front of an access, and only lets time pass: a loop that counts, nops, NOPs."""
 
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
-from bhemu.tile import Tile
 from bhemu.why.findings import outside_headers
 from bhemu.why.repair.edits import NOP
 from bhemu.why.walk import Step, Word

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.chip import Chip
+from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.names import resolve
 from bhemu.placing import data_of
 from bhemu.riscv.formats import Atomic, Branch, Csr, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.network.unanswered import Unanswered
 from bhemu.why.ordering import effects
@@ -60,8 +60,8 @@ class Recorder:
             self.ended = ChipWalk(self._chip, [walk]).run(most)
             return self.ended
         ended = walk.run(most)
-        words = [at for at, _ in self.tile.machine.end.words]
-        if ended and words and self.tile.machine.error is None:
+        words = [at for _, at, _ in self.tile.loop.end.words]
+        if ended and words and self.tile.loop.error is None:
             for races in (self.plain, self.units):
                 races.ended(words, outputs)
             walk.run(_BEHIND, "idle")

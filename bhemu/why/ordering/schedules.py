@@ -147,7 +147,7 @@ def _accesses(context: Context, schedule: Schedule, xy: XY, place: int) -> list[
     options = {**schedule.options, **context.alone}
     machine = context.launch(engine="compiled", **options)
     tile = machine.tile[xy] if context.is_chip else machine
-    tile.machine.watch(tile.core["brisc"], _text(place), "rw")
+    tile.stepping.watch(tile.core["brisc"], _text(place), "rw")
     found: list[_Access] = []
     while len(found) < _MOST:
         try:

@@ -4,6 +4,7 @@ The thread takes a MOP from its queue when it comes to it. What has told the cor
 its thread is, be it mop_sync, TTSync or a semaphore, is taken as enough.
 """
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import (
     INSTRN_BUF_BASE,
     INSTRN_BUF_END,
@@ -16,7 +17,6 @@ from bhemu.memmap import (
 from bhemu.riscv.formats import Pushed
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP
-from bhemu.tile import Tile
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 from bhemu.why.ordering.vector_clocks import Order

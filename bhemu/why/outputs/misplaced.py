@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from bhemu.errors import Where
 from bhemu.machine.operands import transfer_of
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
 from bhemu.tensix.insn import decode
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding, place

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, chain, place
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from bhemu.debug.places import Sources
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.program import interleave, tensor
 from bhemu.program.specs import InputSpec
-from bhemu.tile import Tile
 from bhemu.why.check import Context
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding, outside_headers, place

@@ -12,7 +12,7 @@ _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 def given(program: Program, value: int) -> tuple[int, str] | None:
     """The line and text of a value of [[set]] that is no float and these 32 bits of infinity or
     NaN, of a program of one tile."""
-    if program.path is None or program.is_chip or value & _EXPONENT != _EXPONENT:
+    if program.path is None or not program.is_alone or value & _EXPONENT != _EXPONENT:
         return None
     lines = TomlLines(program.path)
     for number, spec in enumerate(program.sets):

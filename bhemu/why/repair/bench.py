@@ -3,16 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from bhemu.chip import Chip
 from bhemu.launch import launch
-from bhemu.launch_chip import launch as launch_chip
-from bhemu.machine.runner import resolve
+from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
+from bhemu.machine.tile_status import resolve
 from bhemu.names import resolve as address_of
 from bhemu.noc import saved
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import stops
 from bhemu.tensix.state import DTYPE, POINTERS
-from bhemu.tile import Tile
 
 Ground = Callable[[Tile], None] | None
 
@@ -56,7 +55,9 @@ class _Kept:
         for name in POINTERS:
             record[name][0] = getattr(self._tile.state, name)
         self._tile.state.buffer[:] = self._buffer
-        self._tile.machine.forget()
+        self._tile.stepping.seen.clear()
+        if self._tile.network is None:
+            self._tile.loop.restored(None, None)
 
 
 class TileBench:
@@ -93,8 +94,7 @@ class TileBench:
     def _runs(self, limit: int) -> bool | None:
         """Run on: None where it takes longer, otherwise whether the program has ended."""
         tile = self.tile
-        tile.machine.set_end(None, limit)
-        tile.before_run()
+        tile.loop.prepare(limit)
         while True:
             status = tile.backend.rounds(_ROUNDS)
             if status in _GO_ON:
@@ -114,12 +114,12 @@ class ChipBench:
     """A chip: its tiles' records, its own, and the pages of its memory are put back."""
 
     def __init__(self, program: Program, quantum: int) -> None:
-        self.chip: Chip = launch_chip(program, engine="compiled", livelock=0, quantum=quantum)
+        self.chip: Chip = launch(program, engine="compiled", livelock=0, quantum=quantum)
         self.parts: Sequence[Sequence[Tile]] = [
             [self.chip.tile[xy] for xy in part.at] for part in program.placed()
         ]
         self.first_clock = self.chip.clock
-        self._tiles = [_Kept(tile) for tile in self.chip.made()]
+        self._tiles = [_Kept(tile) for tile in self.chip.tiles_made()]
         state = self.chip.network.state
         self._arrays = {m.name: getattr(state, m.name).copy() for m in saved.SAVED}
         self._pages = {place: page.copy() for place, page in self.chip.network.pages.items()}
@@ -133,7 +133,7 @@ class ChipBench:
             getattr(network.state, name)[...] = value
         for place, page in network.pages.items():
             page[:] = self._pages.get(place, 0)
-        self.chip.runner.restored(None, None)
+        self.chip.loop.restored(None, None)
 
     def ends(self, limit: int) -> bool:
         """Run on; whether the program comes to its end."""
@@ -145,7 +145,7 @@ class ChipBench:
         while self.chip.clock < clock:
             stop = self.chip.run(limit=clock - self.chip.clock, rounds=_SLICE)
             if stop.reason in ("until", "idle"):
-                return stop.reason == ("until" if self.chip.end.words else "idle")
+                return stop.reason == ("until" if self.chip.loop.end.words else "idle")
             before, moved = moved, self._moved()
             still = still + 1 if moved == before else 0
             if still == _STILL:
@@ -154,7 +154,7 @@ class ChipBench:
 
     def _moved(self) -> int:
         """How much has happened beside what cores compute."""
-        words = sum(int(tile.state.executed.sum()) for tile in self.chip.made())
+        words = sum(int(tile.state.executed.sum()) for tile in self.chip.tiles_made())
         return words + int(self.chip.network.state.delivered[0])
 
     def read(self, spec: OutputSpec) -> bytes:
@@ -164,4 +164,6 @@ class ChipBench:
 
 def bench_of(program: Program, quantum: int, ground: Ground = None) -> Bench:
     """What the program runs on; `ground`: of one tile, what it holds before anything is on it."""
-    return ChipBench(program, quantum) if program.is_chip else TileBench(program, quantum, ground)
+    return (
+        ChipBench(program, quantum) if not program.is_alone else TileBench(program, quantum, ground)
+    )

@@ -5,8 +5,8 @@ Each [[tile]] is a part of its own, and kernels of one ELF may lie elsewhere in 
 
 from dataclasses import replace
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.tile import Tile
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.sites import Code
 

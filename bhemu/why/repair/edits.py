@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import SP, addi, jal, li, lw, sw
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store, Upper
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import AUIPC, XOR
 from bhemu.riscv.isa.ttinsn import TTINSN
-from bhemu.tile import Tile
 
 NOP = addi(0, 0, 0)
 xor = XOR.assemble

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
 from bhemu.placing import data_of
 from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS
-from bhemu.tile import Tile
 from bhemu.why.repair.kernels import other_elfs
 from bhemu.why.repair.tiles import arguments, exchanges, semaphores, values
 from bhemu.why.repair.toml_lines import TomlLines
@@ -75,7 +75,7 @@ class FileEdits:
 
     def every(self) -> Iterator[FileEdit]:
         """All of them, cheap and likely ones first."""
-        if self._program.is_chip:
+        if not self._program.is_alone:
             yield from self._outputs()
             for found in (exchanges, semaphores, arguments, values):
                 for line, text, cost, cures in found(self._trials, self._lines):

@@ -7,12 +7,12 @@ from functools import partial
 from bhemu.errors import BhemuError
 from bhemu.hang.stores import code_stores
 from bhemu.machine.breakpoints import MOST
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP, REPLAY
-from bhemu.tile import Tile
 from bhemu.why.repair.sites import Code, Site
 from bhemu.why.repair.trial import Trials
 from bhemu.why.work import executed

@@ -6,9 +6,9 @@ changed too, but later, and those first that the kernel calls itself.
 
 from collections.abc import Iterable, Iterator
 
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.specs import Program
-from bhemu.tile import Tile
 from bhemu.why.repair.edits import Edit
 
 _KIND = "llk"

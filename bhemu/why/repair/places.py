@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import Any
 
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import instruction, where_core
 from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode
-from bhemu.tile import Tile
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.sites import Code
 from bhemu.why.repair.uses import computed_for

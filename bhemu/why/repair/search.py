@@ -10,6 +10,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from bhemu.errors import BhemuError, Where
+from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry
 from bhemu.memmap import (
     GPR_BASE,
@@ -21,7 +22,6 @@ from bhemu.memmap import (
 from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.recording import WORDS_AND_STORES
-from bhemu.tile import Tile
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import (
     alternation,
@@ -82,7 +82,7 @@ class Part:
         log = self._record()
         self.code: Code = code_of(self.tile, log, self.others)
         self.sites: list[Site] = sites(self.code, log)
-        if not trials.program.is_chip:
+        if trials.program.is_alone:
             self.sites += front_words.sites(trials, self.code, self.sites, len(log))
         self.lines = Lines(self.tile, self.code)
         self.origins = Origins(self.tile, trials.program)

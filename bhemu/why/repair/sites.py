@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from bhemu.core import Core
 from bhemu.hang.stores import reachable
+from bhemu.machine.core import Core
+from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.program.schema import Program
@@ -12,7 +13,6 @@ from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import FROM_MOP
 from bhemu.tensix.recording import FIRST_CORE
 from bhemu.tensix.state import CORES
-from bhemu.tile import Tile
 
 _TAKEN = 64
 KEPT = frozenset((8, 9, *range(18, 28)))  # registers that a function leaves as they were

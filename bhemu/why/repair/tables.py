@@ -8,11 +8,11 @@ import numpy as np
 
 from bhemu.debug.places import Sources
 from bhemu.errors import Where
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import dwarf, elf
 from bhemu.program.symbols import Symbols
 from bhemu.tensix.insn import decode
-from bhemu.tile import Tile
 from bhemu.why.repair.constants import HIGH, LOW
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.sites import Code, Site, pushes

@@ -7,13 +7,13 @@ from itertools import pairwise
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve
 from bhemu.program.address import At
 from bhemu.program.coordinates import TILE_VALUES, values_of
 from bhemu.program.datafiles import encode_values
 from bhemu.program.schema import Program
 from bhemu.program.specs import CoreSpec, TileSpec
-from bhemu.tile import Tile
 from bhemu.why.repair.kernels import other_elfs
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials

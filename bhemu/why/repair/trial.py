@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.tile import Tile
 from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
 from bhemu.riscv.asm import EBREAK
-from bhemu.tile import Tile
 from bhemu.why.repair.bench import Ground, bench_of
 from bhemu.why.repair.looks import Looks
 from bhemu.why.work import Work, executed
@@ -83,7 +83,7 @@ class Trials:
                     return False
             return self.bench.ends(self._limit)
         finally:
-            once = _CHIP if self.program.is_chip else _TRIAL
+            once = _CHIP if not self.program.is_alone else _TRIAL
             self.work.done += once + _TILE * len(self._tiles) + self._acts() - self._before
 
     def _acts(self) -> int:
@@ -142,7 +142,7 @@ class Trials:
 
     def reads_right(self, number: int, spec: OutputSpec) -> bool:
         """Whether the unchanged run is right where output `number` is read as `spec` says."""
-        if self.program.is_chip:
+        if not self.program.is_alone:
             self.is_right()
             outputs = [spec if i == number else s for i, s in enumerate(self.program.outputs)]
             return self._ended and self._agree(outputs)

@@ -6,12 +6,12 @@ from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.hang.stores import Stored, code_stores
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.asm import addi, li, sw
 from bhemu.riscv.formats import Branch, Jump, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import JALR
-from bhemu.tile import Tile
 from bhemu.why.repair.edits import NOP, Edit, moves, storing
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import Code, Site
@@ -64,8 +64,8 @@ def waits_of(error: BhemuError | None, tile: Tile) -> Waits:
             number = CORE_NAMES.index(waiter.who)
             polled.append((number, waiter.resource["address"] & ~3, tuple(values)))
             loads.append((number, waiter.resource["address"] & ~3, int(where["pc"])))
-    ends = [] if graph is None or error is None else tile.machine.end.words
-    missing = [(at & ~3, want) for at, want in ends if _word(tile, at) != want]
+    ends = [] if graph is None or error is None else tile.loop.end.words
+    missing = [(at & ~3, want) for _, at, want in ends if _word(tile, at) != want]
     return Waits(*(frozenset(lines), tuple(polled), tuple(missing), tuple(mail), tuple(loads)))
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, Internal
+from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv import polling
 from bhemu.tensix.state import MEMBERS, POINTERS
-from bhemu.tile import Tile
 
 # Not compared: host addresses; how pollers are run, by slices, which differ where one engine
 # asks for a page of code; what an engine keeps for itself; what means nothing after a slice.

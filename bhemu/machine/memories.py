@@ -1,7 +1,9 @@
-"""What a user holds of a chip: its tiles by coordinate, its memories."""
+"""What a user holds of a machine: its tiles by coordinate, its memories."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,30 +12,14 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import TILES, XY, tile_at
-from bhemu.noc.network import Network
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
 from bhemu.program.tensor_memory import Tensors
-from bhemu.tile import Tile
+
+if TYPE_CHECKING:
+    from bhemu.machine.machine import Machine
+    from bhemu.machine.tile import Tile
 
 _DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
-
-
-class ChipPart(Protocol):
-    """What the views ask of a chip."""
-
-    network: Network
-
-    def check_thread(self) -> None:
-        """InputError in another thread than the one that made the chip."""
-
-    def made(self) -> Sequence[Tile]:
-        """The tiles that are made."""
-
-    def number_of(self, xy: object) -> int:
-        """The number of the Tensix tile at a coordinate; InputError elsewhere."""
-
-    def hand_out(self, t: int) -> Tile:
-        """Tile `t`, for a user."""
 
 
 def plain_bytes(data: Any) -> npt.NDArray[np.uint8]:
@@ -47,7 +33,7 @@ def plain_bytes(data: Any) -> npt.NDArray[np.uint8]:
 class Bank(Tensors):
     """One memory: a bank of DRAM, or what lies behind PCIe, ARC or Ethernet; sparse."""
 
-    def __init__(self, chip: ChipPart, which: int, size: int, name: str) -> None:
+    def __init__(self, chip: Machine, which: int, size: int, name: str) -> None:
         self._chip, self._which, self.size, self.name = chip, which, size, name
 
     def _check(self, address: int, n: int) -> None:
@@ -97,14 +83,14 @@ class DramBank(Bank):
             raise InputError(f"the RISC-V core of {self.name} is not modelled", hint=hint)
 
 
-class Tiles(Mapping[XY, Tile]):
+class Tiles(Mapping[XY, "Tile"]):
     """The Tensix tiles by coordinate; one that was never touched is made when it is asked for."""
 
-    def __init__(self, chip: ChipPart) -> None:
+    def __init__(self, chip: Machine) -> None:
         self._chip = chip
 
     def __getitem__(self, xy: XY) -> Tile:
-        return self._chip.hand_out(self._chip.number_of(xy))
+        return self._chip.expose(self._chip.number_of(xy))
 
     def __contains__(self, xy: object) -> bool:
         try:
@@ -120,4 +106,4 @@ class Tiles(Mapping[XY, Tile]):
         return int((self._chip.network.state.column >= 0).sum())
 
     def __repr__(self) -> str:
-        return f"<{len(self)} Tensix tiles, {len(self._chip.made())} of them touched>"
+        return f"<{len(self)} Tensix tiles, {len(self._chip.tiles_made())} of them touched>"

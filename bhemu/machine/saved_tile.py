@@ -1,27 +1,27 @@
-"""The state of a tile outside of it: taken from a live tile, put back, written to one file."""
+"""The state of a tile outside of it: taken from a live tile, put back, as arrays of a file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import __version__, arguments, errors, limits
+from bhemu import __version__, errors, limits
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import Member
-from bhemu.machine.runner import Runner
 from bhemu.machine.until import End
-from bhemu.parts import TilePart
 from bhemu.program import arrays as archives
-from bhemu.program import files
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import polling
 from bhemu.tensix.state import CORES, DTYPE, HALTED, MEMBERS, POINTERS
 from bhemu.text import printable
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
 
 SCHEMA = 1
 """Of saved states, of tiles and of chips: what their members and `meta` mean."""
@@ -42,17 +42,12 @@ HOSTS = (
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
-_META_BYTES = 4 << 20
 _MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
 _QUEUES = ("fifo", "mailbox", "pcbuf")
-_DAMAGE = (
-    archives.UnreadableError,
-    *(AttributeError, LookupError, RecursionError, TypeError, ValueError),
-)
 _HINT = "written by bhemu run --save of the same version"
 
 
-class Snapshot:
+class TileState:
     """A tile's state: the arrays by member name (tensix/state.py) as attributes, and `regs`.
 
     `origin` names it in messages; `about` holds what is no array: coordinates, seed, end of the
@@ -71,6 +66,12 @@ class Snapshot:
         self.images = images
         self.error: BhemuError | None = None
 
+    @property
+    def xy(self) -> tuple[int, int]:
+        """The tile's coordinate."""
+        x, y = self.about.get("tile", (0, 0))
+        return int(x), int(y)
+
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         try:
             return self.__dict__["arrays"][name]  # type: ignore[no-any-return]
@@ -82,44 +83,38 @@ class Snapshot:
 
     def __repr__(self) -> str:
         x, y = self.about.get("tile", ("?", "?"))
-        return (
-            f"<Snapshot of tile ({x},{y}) at clock {self.about.get('clock')}, from {self.origin}>"
-        )
+        clock = self.about.get("clock")
+        return f"<TileState of tile ({x},{y}) at clock {clock}, from {self.origin}>"
 
-    def save(self, path: str | Path) -> None:
-        """Write one .npz file.
+    def held(self) -> dict[str, Any]:
+        """The arrays of a file: members by name and type, `regs`, the loaded ELFs.
 
-        Arrays carry the members' names and types; `regs` is uint32 (5, 32), x0-x31 of each core in
-        the record's order; `meta` is JSON; `elf0`, `elf1`, ... are the loaded ELFs. Host addresses
-        are left out.
+        `regs` is uint32 (5, 32), x0-x31 of each core in the record's order; `elf0`, `elf1`, ...
+        are the ELFs. Host addresses are left out.
         """
-        meta = {"bhemu": __version__, "schema": SCHEMA, **self.about}
-        arrays: dict[str, Any] = {**self.arrays, "meta": np.array(json.dumps(meta))}
-        for i, symbols in enumerate(self.images):
-            arrays[f"elf{i}"] = np.frombuffer(symbols.data, np.uint8)
-        files.write_whole(
-            arguments.path(path), lambda file: np.savez_compressed(file, **arrays), "snapshot"
-        )
+        elfs = (np.frombuffer(symbols.data, np.uint8) for symbols in self.images)
+        return {**self.arrays, **{f"elf{i}": elf for i, elf in enumerate(elfs)}}
 
-    @classmethod
-    def load(cls, path: str | Path) -> Snapshot:
-        """Read what `save` wrote; InputError when it is missing, damaged or of another version.
+    def whole(self) -> npt.NDArray[np.uint8]:
+        """The record as bytes, without host addresses."""
+        buffer = np.zeros(DTYPE.itemsize, np.uint8)
+        record = buffer.view(DTYPE)
+        for name, value in self.arrays.items():
+            record[name][0] = value
+        return buffer
 
-        A state of an older version may lack what only says how a host looked on: it counts as zero.
-        """
-        path = arguments.path(path)
-        try:
-            with archives.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
-                about, images = _about(archive)
-                check_schema(about, str(path))
-                arrays = {member.name: _member(archive, member, path) for member in SAVED}
-            loaded = cls(arrays, str(path), about, images)
-            if about.get("error"):
-                loaded.error = errors.from_dict(about["error"])
-        except _DAMAGE as error:
-            raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
-        check_values(arrays, path)
-        return loaded
+
+def read(archive: archives.Archive, about: Mapping[str, Any], path: Path) -> TileState:
+    """What `held` gave, from a file.
+
+    A state of an older version may lack what only says how a host looked on: it counts as zero.
+    """
+    arrays = {member.name: _member(archive, member, path) for member in SAVED}
+    state = TileState(arrays, str(path), about, images_of(archive, "elf", about))
+    if about.get("error"):
+        state.error = errors.from_dict(about["error"])
+    check_values(arrays, path)
+    return state
 
 
 def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
@@ -159,14 +154,6 @@ def check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
             raise InputError(f"{path}: {name} holds no 0 to {depth} entries", hint=_HINT)
 
 
-def _about(archive: archives.Archive) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
-    """What is no array, and the loaded ELFs."""
-    if "meta" not in archive:
-        return {}, ()
-    about = json.loads(str(archive.array("meta", _META_BYTES)))
-    return about, images_of(archive, "elf", about)
-
-
 def images_of(
     archive: archives.Archive, prefix: str, about: Mapping[str, Any]
 ) -> tuple[Symbols, ...]:
@@ -183,14 +170,13 @@ def images_of(
     )
 
 
-def take(tile: TilePart, run: Runner, more: Mapping[str, Any]) -> Snapshot:
-    """The state of `tile` as it stands; `more` is what else is to be known of it."""
-    record = whole_record(tile)
-    about, images = outside(tile, run, more)
-    return of_record(record, about, images, run.error)
+def take(tile: Tile, seed: int, poison: str | None) -> TileState:
+    """The state of a live tile."""
+    about, images = outside(tile, seed, poison)
+    return of_record(whole_record(tile), about, images, tile.error)
 
 
-def whole_record(tile: TilePart) -> npt.NDArray[np.uint8]:
+def whole_record(tile: Tile) -> npt.NDArray[np.uint8]:
     """A copy of the record's bytes, the cores' registers in it."""
     buffer = tile.state.buffer.copy()
     buffer.view(DTYPE)[REGS.name][0] = np.stack([core.regs for core in tile.core.values()])
@@ -202,27 +188,33 @@ def of_record(
     about: Mapping[str, Any],
     images: tuple[Symbols, ...],
     error: BhemuError | None,
-) -> Snapshot:
-    """The snapshot whose arrays are views of `buffer`, as `whole_record` gave it."""
+) -> TileState:
+    """The state whose arrays are views of `buffer`, as `whole_record` gave it."""
     record = buffer.view(DTYPE)
     arrays = {m.name: record[m.name][0] for m in MEMBERS if m.name not in POINTERS}
-    snapshot = Snapshot(arrays, "the tile", about, images)
-    snapshot.error = error
-    return snapshot
+    state = TileState(arrays, "the tile", about, images)
+    state.error = error
+    return state
 
 
 def outside(
-    tile: TilePart, run: Runner, more: Mapping[str, Any]
+    tile: Tile, seed: int, poison: str | None
 ) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
-    """What a snapshot holds beside the record: JSON-ready values and the loaded ELFs."""
-    cores = tile.core.values()
+    """What a state holds beside the record: JSON-ready values and the loaded ELFs.
+
+    The end of the program is the machine's: it stands here for a tile that is alone.
+    """
+    cores, alone = tile.core.values(), tile.network is None
+    end = tile.loop.end if alone else End()
+    error = tile.loop.error if alone else None
     about = {
-        **more,
+        "seed": seed,
+        "poison": poison,
         "tile": list(tile.xy),
         "clock": tile.clock,
-        "end": [run.end.words, run.end.clock, run.end.timeout_s],
-        "error": None if run.error is None else run.error.as_dict(),
-        "seen": [[core, retired] for core, retired in run.seen.items()],
+        "end": [[(at, value) for _, at, value in end.words], end.clock, end.timeout_s],
+        "error": None if error is None else error.as_dict(),
+        "seen": [[core, retired] for core, retired in tile.stepping.seen.items()],
         "first": [own.first for own in tile.loaded],
         "ranges": tile.ranges,
         "images": [
@@ -240,36 +232,33 @@ def outside(
     return json.loads(json.dumps(about)), images
 
 
-def restore(tile: TilePart, run: Runner, snapshot: Snapshot) -> None:
+def restore(tile: Tile, state: TileState) -> None:
     """Put everything back that `take` took; breakpoints and traces stay as they are."""
-    about, s = snapshot.about, tile.state
+    about, s = state.about, tile.state
     if "first" not in about:
-        raise InputError(f"{snapshot.origin} cannot be restored", hint=_HINT)
+        raise InputError(f"{state.origin} cannot be restored", hint=_HINT)
     for name in _RESTORED:
-        getattr(s, name)[...] = snapshot.arrays[name]
+        getattr(s, name)[...] = state.arrays[name]
     engine = tile.backend.engine
     for c in range(CORES):
         for number in range(1, 32):
-            engine.write_register(c, number, int(snapshot.arrays[REGS.name][c, number]))
+            engine.write_register(c, number, int(state.arrays[REGS.name][c, number]))
     engine.forget_code()
-    _restore_host_side(tile, run, snapshot)
-
-
-def _restore_host_side(tile: TilePart, run: Runner, snapshot: Snapshot) -> None:
-    """What is known about the state without being in it."""
-    about, s = snapshot.about, tile.state
     x, y = about["tile"]
     tile.xy = (x, y)
     tile.ranges[:] = [(low, high, name) for low, high, name in about["ranges"]]
     for own, first in zip(tile.loaded, about["first"], strict=True):
         own.forget()
         own.first = first
-    for elf, symbols in zip(about["images"], snapshot.images, strict=True):
+    for elf, symbols in zip(about["images"], state.images, strict=True):
         tile.core[elf["core"]].images.append(symbols)
-    words, clock, timeout_s = about["end"]
-    run.forget()
-    run.end = End(tuple((at, value) for at, value in words), clock, timeout_s)
-    run.error = snapshot.error
-    run.seen.update(dict(about["seen"]))
+    tile.stepping.seen.clear()
+    tile.stepping.seen.update(dict(about["seen"]))
     s.log_read[0] = s.log_write[0]
     s.breakpoint_skip[:] = s.word_break_seen[:] = 0
+
+
+def end_of(state: TileState) -> End:
+    """How the program of a tile that was alone ends."""
+    words, clock, timeout_s = state.about["end"]
+    return End(tuple((state.xy, at, value) for at, value in words), clock, timeout_s)

@@ -17,6 +17,7 @@ REFERENCE = dict(zip(schema.REFERENCES, (REFERENCE_TTSIM, REFERENCE_LLK), strict
 STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
 L0 = {name: number for number, name in enumerate(schema.L0)}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
+Progress = Callable[[str, float], None]
 _NOC_SIDE = 63  # largest coordinate
 
 

@@ -1,26 +1,22 @@
 """The tile: record, cores, coprocessor, devices, put together (the motherboard)."""
 
-import importlib
-import weakref
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments, events, memmap, names, report, snapshot
+from bhemu import arguments, events, memmap, names, report
 from bhemu.backend import Backend
-from bhemu.controls import Controls
-from bhemu.core import Core, Cores
 from bhemu.devices.bus.address_map import WINDOWS, block_name
-from bhemu.errors import InputError
-from bhemu.machine.runner import LONGEST_TURN
-from bhemu.machine.stepping import Machine
-from bhemu.machine.stop import Stop, now
-from bhemu.machine.until import End, Until
-from bhemu.noc.network import Network
-from bhemu.one_thread import OneThread
-from bhemu.options import (
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine import saved
+from bhemu.machine.controls import Controls
+from bhemu.machine.core import Core, Cores
+from bhemu.machine.memories import Bank
+from bhemu.machine.options import (
     L0,
     POISON,
     REFERENCE,
@@ -30,28 +26,31 @@ from bhemu.options import (
     engine_name,
     silent,
 )
+from bhemu.machine.rounds import RoundsOfOneTile
+from bhemu.machine.run import LONGEST_TURN, RunLoop
+from bhemu.machine.saved import Snapshot
+from bhemu.machine.stepping import Stepping
+from bhemu.machine.stop import now
+from bhemu.machine.thread_bound import ThreadBound
+from bhemu.noc.network import Network
 from bhemu.parts import Loaded
 from bhemu.program import loader
-from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.schema import ENGINES, OutputSpec, Program
+from bhemu.program.schema import ENGINES, OutputSpec
 from bhemu.program.specs import LIVELOCK, QUANTUM
 from bhemu.program.tensor_memory import Tensors
 from bhemu.riscv import l0_cache
-from bhemu.snapshot import Snapshot
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
 
-if TYPE_CHECKING:
-    from bhemu.history import History
-
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place before_run drain_log
-    launched loaded check_thread machine joined restored NOUN INTERNAL""".split()
+    loaded check_thread joined powered_up poison NOUN INTERNAL loop stepping network number
+    numbered chosen tile_at tiles_made exposed output""".split()
 )
 """What the packages own and no user needs; left out of dir(tile)."""
 
 
-class Tile(OneThread, Controls, Tensors):
+class Tile(ThreadBound, Controls, Tensors):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
@@ -102,15 +101,14 @@ class Tile(OneThread, Controls, Tensors):
         self.backend = Backend(self.state, progress, self.engine)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
-        self.machine = Machine(self)
-        self._poison = poison
+        self.poison = poison
         self._shared_l1 = False
-        self._chip: tuple[Network, int] | None = None  # and the tile's number on it
-        self._owner: Callable[[], Any] = lambda: None  # the chip, while somebody holds it
+        self.number = 0
+        self.network: Network | None = None
+        self.stepping = Stepping(self, RunLoop(RoundsOfOneTile(self)))
         self.log: list[tuple[int, int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
-        self._program: Program | None = None
         self._power_up(fresh=True)
         for observe in events.tile_created:
             observe(self)
@@ -122,22 +120,27 @@ class Tile(OneThread, Controls, Tensors):
         for window in WINDOWS:
             if window.power_up is not None:
                 window.power_up(self.state, self.xy)
-        if self._chip is not None:
-            self._chip[0].power_up(self._chip[1], self.state)
-        if not fresh or POISON[self._poison]:
-            self.state.l1[:] = POISON[self._poison]
-        if self._poison == "random":
+        if self.network is not None:
+            self.network.power_up(self.number, self.state)
+        if not fresh or POISON[self.poison]:
+            self.state.l1[:] = POISON[self.poison]
+        if self.poison == "random":
             self._scramble_l1()
 
     def _scramble_l1(self) -> None:
         """Fill L1 as the seed says, differently on each tile of a chip."""
-        number = [] if self._chip is None else [self._chip[1]]
+        number = [] if self.network is None else [self.number]
         random = np.random.default_rng([self.seed, *number])
         self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
 
     def reset(self) -> None:
         """Power-up again: memory, registers, clock; programs are forgotten."""
-        self._alone("reset")
+        self._check_alone("reset")
+        self.powered_up()
+        self.loop.forget()
+
+    def powered_up(self) -> None:
+        """As after reset(); a chip does it for its tiles."""
         reset(self.state)
         self.backend.engine.reset()
         self._power_up()
@@ -145,13 +148,8 @@ class Tile(OneThread, Controls, Tensors):
             own.forget()
         self.ranges.clear()
         self.placed.clear()
-        self._program = None
-        self.machine.forget()
-        self.machine.points.delete(None)
-        self.machine.watched.delete(None)
-        self.machine.end = End()
+        self.stepping.forget()
         self.state.flush[:] = 1
-        self._begin_history()
 
     @property
     def core(self) -> Mapping[str, Core]:
@@ -262,31 +260,11 @@ class Tile(OneThread, Controls, Tensors):
         """One line: core, pc, function, file:line."""
         return str(report.where_core(self, core, pc))
 
-    # Running
-
     def before_run(self) -> None:
         """Host writes take effect: drop translated code when L1 may have changed."""
         self.state.src_prepared[:] = 0
         if self._shared_l1:
             self.state.flush[:] = 1
-
-    def run(
-        self,
-        until: Until = None,
-        *,
-        limit: int | None = None,
-        timeout_s: float | None = None,
-        resume: bool = False,
-    ) -> Stop:
-        """Run until `until`, until everything is idle or parked, or until a limit.
-
-        until: a callable (tile) -> bool, asked once per round, or words of L1 that must all hold,
-        as [(address, value), ...] or [{"word": address, "equals": value}, ...], exact at the
-        store or Tensix word, or "idle"; limit in clock units. Else as the launched program says.
-        Errors: BhemuError; again raised until reset() or run(resume=True).
-        """
-        self._drives("run")
-        return self.machine.run(until, limit, timeout_s, resume)
 
     def drain_log(self) -> None:
         """Move executed words from the trace ring to `log`: (thread, word, pc, origin, clock)."""
@@ -297,94 +275,108 @@ class Tile(OneThread, Controls, Tensors):
             self.log.append((t, word, pc, origin, int(s.log_clock[at])))
         s.log_read[0] = s.log_write[0]
 
-    # States and programs
+    # States
 
     def snapshot(self) -> Snapshot:
-        """The whole state as it is now, breakpoints excepted: restore() takes it, save() a file."""
-        self.check_thread()
-        more = {"seed": self.seed, "poison": self._poison}
-        return snapshot.take(self, self.machine, more)
+        """The whole state as it is now, breakpoints excepted: restore() takes it, save() a file.
 
-    def restore(self, saved: Snapshot) -> None:
-        """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
-        self._drives("restore")
-        if not isinstance(saved, Snapshot):
-            raise InputError(f"{saved!r} is no snapshot", hint="Snapshot.load(path) reads a file")
-        self.restored(saved)
-
-    def restored(self, saved: Snapshot) -> None:
-        """As restore(); a chip does it for its tiles."""
-        snapshot.restore(self, self.machine, saved)
-        self.seed, self._poison = saved.about["seed"], saved.about["poison"]
-        self._begin_history()
-
-    def launched(self, program: Program, end: End) -> None:
-        """`program` is on the tile, and this is how its runs end."""
-        self._program, self.machine.end = program, end
-
-    def check(self) -> list[OutputResult]:
-        """The outputs of the launched program: saved where it says so, and compared."""
-        if self._program is None:
-            raise InputError("no program was launched", hint="Program.load(path).launch()")
-        return collect(self._program, self._output)
-
-    def why(self, place: str | None = None, core: str = "brisc") -> "list[Any]":
-        """What is wrong with the launched program, or what made `place` what it is at its end.
-
-        The program runs once more from its launch, beside this tile; the findings are those of
-        `bhemu why` (bhemu.why.findings.Finding, the likeliest first), none for a right program.
-        place: an element of an output, an address, a field, a part of the state, as in "y[0,2]",
-        "0x20000:4", "sem:1"; core: whose local memory it lies in.
+        Of a tile of a chip, that of the tile.
         """
-        self._alone("why")
-        if self._program is None:
-            raise InputError("no program was launched", hint="Program.load(path).launch()")
-        question = importlib.import_module("bhemu.why.question")  # above the tile, and much code
-        found: list[Any] = question.of_program(
-            self._program, place, core, int(self.state.quantum[0])
-        )
+        self.check_thread()
+        return saved.of_tile(self)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
+        self._check_alone("restore")
+        saved.restore_tile(self, snapshot)
+
+    def _check_alone(self, what: str) -> None:
+        self._check_not_running(what)
+        if self.network is not None:
+            raise InputError(f"{what}: this tile is on a chip", hint=f"chip.{what}()")
+
+    # The machine that the tile is, or is part of
+
+    @property
+    def loop(self) -> RunLoop:
+        """The run loop of the machine."""
+        return self.stepping.loop
+
+    @property
+    def machine(self) -> Any:
+        """What this tile is part of: the chip, or the tile itself where it is alone."""
+        return self.loop.rounds.owner
+
+    @property
+    def error(self) -> BhemuError | None:
+        """The error that stopped the last run; of a tile of a chip, if it came from this tile."""
+        mine = self.network is None or self.loop.rounds.broken == self.number
+        return self.loop.error if mine else None
+
+    @property
+    def tile(self) -> Mapping[tuple[int, int], Tile]:
+        """The tiles of the machine by coordinate: this one, or the chip's."""
+        if self.network is None:
+            return {self.xy: self}
+        found: Mapping[tuple[int, int], Tile] = self.machine.tile
         return found
 
-    def _output(self, spec: OutputSpec) -> tuple[int, bytes]:
+    @property
+    def dram(self) -> tuple[Bank, ...]:
+        """The banks of DRAM of the chip; a tile that is alone has none."""
+        found: tuple[Bank, ...] = ()
+        return found if self.network is None else self.machine.dram
+
+    def chosen(self, tile: object) -> Tile:
+        """This tile, which is the only one that can be named here."""
+        if tile is not None and tile is not self and tile != self.xy:
+            raise InputError(f"tile = {tile!r}: this is tile {self.xy}")
+        return self
+
+    def tile_at(self, xy: object) -> Tile:
+        """The tile at a coordinate, which is this one; the chip's, of a tile of a chip."""
+        if self.network is None:
+            return self.chosen(coordinate(xy))
+        found: Tile = self.machine.tile_at(xy)
+        return found
+
+    def numbered(self, t: int) -> Tile:
+        """The one tile."""
+        return self
+
+    def tiles_made(self) -> tuple[Tile, ...]:
+        """The one tile."""
+        return (self,)
+
+    exposed = tiles_made
+
+    def output(self, spec: OutputSpec) -> tuple[int, bytes]:
+        """The address of an output of the program, and its bytes."""
+        if self.network is not None:
+            found: tuple[int, bytes] = self.machine.output(spec)
+            return found
         address = self.address(spec.at)
         return address, self.read(address, spec.size)
 
-    # On a chip
-
-    def joined(self, network: Network, number: int, chip: Any) -> None:
-        """The tile is tile `number` of `chip`, which runs it."""
-        self._chip, self._owner = (network, number), weakref.ref(chip)
-        self.machine.watched.dram = network.dram_watches, number
-        if self._poison == "random":
+    def joined(self, network: Network, number: int, loop: RunLoop) -> None:
+        """The tile is tile `number` of a chip, whose run loop runs it."""
+        self.network, self.number = network, number
+        self.stepping = Stepping(self, loop)
+        self.stepping.watched.dram = network.dram_watches, number
+        if self.poison == "random":
             self._scramble_l1()
 
     def _touched(self) -> None:
         """The host has changed something."""
-        if self._chip is not None:
-            self._chip[0].wake(self._chip[1], self.state)
-
-    def keep_history(self) -> "History":
-        """As Controls; of a tile of a chip, the history of the whole chip seen from this tile."""
-        if self._chip is None:
-            return super().keep_history()
-        self._alone("keep_history")
-        chip, kept = self._owner(), self.machine.observer
-        if chip is None:
-            raise InputError("keep_history: the chip of this tile is gone", hint="hold the chip")
-        chip.runner.check_idle("keep_history")
-        made: type[History] = importlib.import_module("bhemu.chip_history").ChipHistory
-        return kept if isinstance(kept, made) else made(self, chip)
-
-    def _drives(self, what: str) -> None:
-        if self._chip is not None:
-            raise InputError(f"{what}: this tile is on a chip", hint="chip.run() runs its tiles")
-        self._alone(what)
+        if self.network is not None:
+            self.network.wake(self.number, self.state)
 
     # What a tile is to Python
 
     def __repr__(self) -> str:
         x, y = self.xy
-        program = "" if self._program is None else f" {self._program.name},"
+        named = None if self.network is not None else self.loop.program
+        program = "" if named is None else f" {named.name},"
         cores = " ".join(f"{core.name}:{core.state}" for core in self.core.values())
         problem = "" if self.error is None else f"; stopped by {type(self.error).__name__}"
         return f"<Tile ({x},{y}){program} clock {self.clock}; {cores}{problem}>"

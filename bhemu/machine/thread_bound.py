@@ -6,7 +6,7 @@ from typing import ClassVar, NoReturn
 from bhemu.errors import InputError
 
 
-class OneThread:
+class ThreadBound:
     """An object that belongs to the thread that made it."""
 
     NOUN: ClassVar[str]

@@ -1,0 +1,319 @@
+"""What a user does with a machine: runs, steps, breakpoints, traces, where everything stands.
+
+A tile and a chip have the same calls, and each drives the whole machine. Calls that are about one
+tile take `tile`: a coordinate; of a chip it may be left out where the program is on one tile.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from bhemu import arguments
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
+from bhemu.machine.conditions import Condition
+from bhemu.machine.run import RunLoop
+from bhemu.machine.stop import Stop
+from bhemu.machine.traced import TracedWord
+from bhemu.machine.until import Until
+from bhemu.machine.watching import Watchpoint
+from bhemu.program.outputs import OutputResult, collect
+from bhemu.program.specs import OutputSpec
+
+if TYPE_CHECKING:  # at run time when they are asked for: most runs need neither
+    from bhemu.machine.history import History
+    from bhemu.machine.status import Standing
+    from bhemu.machine.tile import Tile
+
+XY = tuple[int, int]
+
+
+class Controls:
+    """The part of Tile and Chip that drives their machine."""
+
+    @property
+    def loop(self) -> RunLoop:
+        """The run loop of the machine."""
+        raise NotImplementedError
+
+    def check_thread(self) -> None:
+        """InputError in another thread than the one that made the object."""
+        raise NotImplementedError
+
+    def chosen(self, tile: object) -> Tile:
+        """The tile that a call is about; InputError where that cannot be told."""
+        raise NotImplementedError
+
+    def tiles_made(self) -> tuple[Tile, ...]:
+        """The tiles that exist and can be seen from here."""
+        raise NotImplementedError
+
+    def output(self, spec: OutputSpec) -> tuple[int, bytes]:
+        """The address of an output of the program, and its bytes."""
+        raise NotImplementedError
+
+    def _view(self) -> Tile | None:
+        """The tile through which the machine is seen."""
+        return None
+
+    def _check_not_running(self, what: str) -> None:
+        self.check_thread()
+        self.loop.check_not_running(what)
+
+    def run(
+        self,
+        until: Until = None,
+        *,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        resume: bool = False,
+        rounds: int | None = None,
+    ) -> Stop:
+        """Run all tiles until `until`, until nothing can move, or until a limit.
+
+        until: a callable (of the object whose run() this is) -> bool, asked once per round; or
+        words of L1 that must all hold, exact at the store or Tensix word that completes them, as
+        (address, value), ((x, y), address, value) or {"word": address, "equals": value} with or
+        without "tile", addresses being integers or symbols; or "idle"; or "polling": every core
+        that runs only polls, so that nothing changes until a host writes.
+        limit: in units of the clock of this object; rounds: at most so many. What is not given is
+        as the launched program says. Errors: BhemuError; again raised until reset() or
+        run(resume=True).
+        """
+        self.check_thread()
+        return self.loop.run(until, limit, timeout_s, resume, rounds, self._view())
+
+    @property
+    def error(self) -> BhemuError | None:
+        """The error that stopped the last run."""
+        return self.loop.error
+
+    @property
+    def stop(self) -> Stop | None:
+        """How the last run or step ended; None when none did, or with an error."""
+        return self.loop.last
+
+    def step(self, core: str, n: int = 1, *, hold: bool = False, tile: XY | None = None) -> Stop:
+        """Normal schedule until `core` retired `n` instructions; hold freezes its tile's others.
+
+        Ends with "until" when the core executes nothing more, and at a breakpoint of any core.
+        """
+        self._check_not_running("step")
+        one = self.chosen(tile)
+        return one.stepping.step(one.core[core], n, hold)
+
+    def next(self, core: str, *, tile: XY | None = None) -> Stop:
+        """One instruction of `core`; a call runs until it has returned."""
+        self._check_not_running("next")
+        one = self.chosen(tile)
+        return one.stepping.next(one.core[core])
+
+    def finish(self, core: str, *, tile: XY | None = None) -> Stop:
+        """Until the function that `core` is in has returned."""
+        self._check_not_running("finish")
+        one = self.chosen(tile)
+        return one.stepping.finish(one.core[core])
+
+    def run_to(self, core: str, place: int | str, *, tile: XY | None = None) -> Stop:
+        """Until `core` is at an address, symbol or FILE:LINE."""
+        self._check_not_running("run_to")
+        one = self.chosen(tile)
+        return one.stepping.run_to(one.core[core], [one.core[core].address(place)])
+
+    def tstep(self, thread: int, n: int = 1, *, tile: XY | None = None) -> Stop:
+        """Normal schedule until Tensix thread 0-2 executed `n` words, past any breakpoint.
+
+        n = 0: until a word of the thread stands at the wait gate.
+        """
+        self._check_not_running("tstep")
+        return self.chosen(tile).stepping.tstep(_thread_number(thread), n)
+
+    def tnext(self, thread: int, *, tile: XY | None = None) -> Stop:
+        """One pushed Tensix word of a thread, with all that MOP or REPLAY makes of it."""
+        self._check_not_running("tnext")
+        return self.chosen(tile).stepping.tnext(_thread_number(thread))
+
+    def break_at(
+        self,
+        core: str,
+        place: int | str,
+        *,
+        condition: Condition | None = None,
+        ignore: int = 0,
+        tile: XY | None = None,
+    ) -> int:
+        """Stop before `core` executes `place`: an address, function or FILE:LINE; its number.
+
+        Also wherever that function or line is inlined. Only if condition(tile) holds, and not the
+        first `ignore` times that it does.
+        """
+        self._check_not_running("break_at")
+        one = self.chosen(tile)
+        number = one.stepping.break_at(one.core[core], place).number
+        self.loop.conditions.ask(number, condition, ignore)
+        return number
+
+    def break_word(
+        self,
+        name: str,
+        thread: int | None = None,
+        *,
+        condition: Condition | None = None,
+        ignore: int = 0,
+        tile: XY | None = None,
+        **fields: int,
+    ) -> int:
+        """Stop before a Tensix word executes, as in break_word("PACR", 2, last=1); its number.
+
+        thread: 0-2, None for any; fields: those that must have a value. Else as break_at.
+        """
+        self._check_not_running("break_word")
+        threads = ALL if thread is None else (_thread_number(thread),)
+        number = self.chosen(tile).stepping.break_word(name, threads, **fields).number
+        self.loop.conditions.ask(number, condition, ignore)
+        return number
+
+    def watch(
+        self,
+        place: str,
+        core: str = "brisc",
+        access: str = "w",
+        *,
+        condition: Condition | None = None,
+        ignore: int = 0,
+        tile: XY | None = None,
+    ) -> int:
+        """Stop after the instruction or Tensix word that changes `place`; its number.
+
+        access: "w" changes, "r" reads, "rw" both. A core reads what it loads; a Tensix word or a
+        device access reads a place if it would have done anything else with other bits there.
+
+        place: an L1 address or symbol, with a length in bytes as in "0x20000:16" (default 4); an
+        address of `core`'s local memory; a Config or ThreadConfig field (any bank, any thread); a
+        part of the state with its indices, as in "sem:1", "gpr:0:5", "lreg:3", "dst:12"; of a tile
+        on a chip, bytes of a DRAM bank, as in "dram:0:0x40:4": the run stops after the request
+        that reached them. What a host writes is no change. Stop.change tells what was there
+        before, and what changed it.
+        condition, ignore: as break_at.
+        """
+        self._check_not_running("watch")
+        one = self.chosen(tile)
+        number = one.stepping.watch(one.core[core], place, access).number
+        self.loop.conditions.ask(number, condition, ignore)
+        return number
+
+    def delete(self, n: int | None = None) -> None:
+        """Remove breakpoint or watchpoint `n`, or all."""
+        self._check_not_running("delete")
+        number = None if n is None else arguments.integer("n", n)
+        for tile in self.tiles_made():
+            step = tile.stepping
+            if number is None or number in (
+                *step.points.points,
+                *step.points.words,
+                *step.watched.points,
+            ):
+                step.delete(number)
+                if number is not None:
+                    return
+        if number is not None:
+            known = [point.number for point in (*self.breakpoints, *self.watchpoints)]
+            hint = ", ".join(map(str, known)) or "there are none"
+            raise InputError(f"no breakpoint {number}", hint=hint)
+
+    @property
+    def watchpoints(self) -> tuple[Watchpoint, ...]:
+        """The watchpoints that are set."""
+        made = self.tiles_made()
+        return tuple(p for tile in made for p in tile.stepping.watched.points.values())
+
+    @property
+    def breakpoints(self) -> tuple[Breakpoint | WordBreakpoint, ...]:
+        """The breakpoints that are set, those on Tensix words last."""
+        points = [tile.stepping.points for tile in self.tiles_made()]
+        at: list[Breakpoint] = [p for own in points for p in own.points.values()]
+        return (*at, *(p for own in points for p in own.words.values()))
+
+    def trace(self, limit: int | None = None, *, tile: XY | None = None) -> list[TracedWord]:
+        """Run as run() does, or until a tile executed `limit` Tensix words; its words in order.
+
+        An error is raised as by run(); the words before it are in `traced` of the tile.
+        """
+        self._check_not_running("trace")
+        stepping = self.chosen(tile).stepping
+        stepping.trace(limit)
+        return stepping.traced
+
+    @property
+    def traced(self) -> list[TracedWord]:
+        """The words of the last trace()."""
+        return self.chosen(None).stepping.traced
+
+    def keep_history(self, *, tile: XY | None = None) -> History:
+        """Leave marks from now on, so that runs can go back (History); the same one if it is kept.
+
+        The moments of the whole machine are named by the clock of a tile. A mark of one tile costs
+        about 3 ms and up to 2 MB, every 2^20 clock units at first; at most 64 stay.
+        """
+        from bhemu.machine.history import Marks
+
+        self._check_not_running("keep_history")
+        if not isinstance(self.loop.observer, Marks):
+            self.loop.observer = Marks(self.loop)
+        return self.loop.observer.history(self.chosen(tile))
+
+    @property
+    def history(self) -> History:
+        """What keep_history() began; InputError when it was not called."""
+        from bhemu.machine.history import Marks
+
+        self.check_thread()
+        if not isinstance(self.loop.observer, Marks):
+            raise InputError("no history is kept", hint="call keep_history() before the run")
+        return self.loop.observer.history(self.chosen(None))
+
+    def where(self) -> Standing:
+        """Where every core and thread stands and what it waits for; prints as lines."""
+        from bhemu.machine import status
+
+        made = self.tiles_made()
+        if len(made) == 1:
+            return status.Standing(status.where(made[0]))
+        return status.Standing(
+            f"({tile.xy[0]},{tile.xy[1]}) {line}" for tile in made for line in status.where(tile)
+        )
+
+    def check(self) -> list[OutputResult]:
+        """The outputs of the launched program: saved where it says so, and compared."""
+        return collect(self._launched(), self.output)
+
+    def why(
+        self, place: str | None = None, core: str = "brisc", *, tile: XY | None = None
+    ) -> list[Any]:
+        """What is wrong with the launched program, or what made `place` what it is at its end.
+
+        The program runs once more from its launch, beside this machine; the findings are those of
+        `bhemu why` (bhemu.why.findings.Finding, in the order of docs/why.md), none for a right
+        program. place: an element of an output, an address, a field, a part of the state, as in
+        "y[0,2]", "0x20000:4", "sem:1"; core: whose local memory it lies in.
+        """
+        self._check_not_running("why")
+        question = importlib.import_module("bhemu.why.question")  # above the machine, much code
+        one = self.chosen(tile)
+        found: list[Any] = question.of_program(
+            self._launched(), place, core, int(one.state.quantum[0]), one.xy
+        )
+        return found
+
+    def _launched(self) -> Any:
+        if self.loop.program is None:
+            raise InputError("no program was launched", hint="Program.load(path).launch()")
+        return self.loop.program
+
+
+def _thread_number(thread: Any) -> int:
+    try:
+        return arguments.integer("thread", thread, 0, 2)
+    except InputError:
+        raise InputError(f"there is no Tensix thread {thread!r} (0, 1, 2)") from None

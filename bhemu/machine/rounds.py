@@ -1,0 +1,375 @@
+"""How the rounds of a machine run: those of a tile alone, or of tiles on their NoCs."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bhemu import errors
+from bhemu.errors import BhemuError, InputError
+from bhemu.jit.plain import plain
+from bhemu.jit.subset import JIT
+from bhemu.machine.senders import refused, sent_by
+from bhemu.machine.stop import Stop, now
+from bhemu.machine.tile_status import resolve
+from bhemu.machine.watching import Change
+from bhemu.noc import rounds
+from bhemu.noc.grid import TILES, XY
+from bhemu.noc.network import Network
+from bhemu.noc.record import TILES_RUN, UNTIL_WORDS
+from bhemu.parts import MachinePart
+from bhemu.tensix import stops, watchpoints
+from bhemu.tensix.polling_rounds import period
+from bhemu.tensix.thread import ALL_THREADS
+
+if TYPE_CHECKING:
+    from bhemu.hang.explore import Loop
+    from bhemu.machine.tile import Tile
+
+Word = tuple["Tile", int, int]  # of L1 of a tile: address, value
+
+_ROUNDS = 1 << 40  # of one call: compiled code returns when its time slice is over
+_CALL_SECONDS = 0.02  # how long compiled code of several tiles may run between two looks
+_ENDS = {
+    rounds.CHIP_UNTIL: "until",
+    rounds.CHIP_LIMIT: "limit",
+    rounds.CHIP_POLLING: "polling",
+}
+_CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
+
+
+class Rounds:
+    """The rounds of a machine. `broken`: the tile whose error stopped them."""
+
+    def __init__(self, owner: MachinePart) -> None:
+        self._owner = weakref.ref(owner)
+        self.broken: int | None = None
+
+    @property
+    def owner(self) -> Any:
+        """The tile or the chip, which holds this object: it is there as long as something runs."""
+        owner = self._owner()
+        assert owner is not None
+        return owner
+
+    @property
+    def tiles(self) -> Sequence[Tile]:
+        """The tiles that exist."""
+        made: Sequence[Tile] = self.owner.tiles_made()
+        return made
+
+    @property
+    def compile_seconds(self) -> float:
+        """What compiling took so far."""
+        return sum(tile.backend.table.seconds for tile in self.tiles)
+
+    @property
+    def clock(self) -> int:
+        """The machine's clock."""
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        """Rounds completed."""
+        raise NotImplementedError
+
+    def put_limit(self, clock: int | None) -> None:
+        """Stop when the machine's clock has reached `clock`; None: never."""
+        raise NotImplementedError
+
+    def put_words(self, words: Sequence[Word], *, polling: bool) -> None:
+        """Stop where all these words hold, or where every core that runs only polls."""
+        for tile in self.tiles:
+            tile.state.until_count[0] = 0
+        for tile, address, value in words:
+            s = tile.state
+            i = int(s.until_count[0])
+            s.until_address[i], s.until_value[i] = address, value
+            s.until_count[0] = i + 1
+
+    def begin(self, *, quiet_since_now: bool) -> None:
+        """A run begins; the host may have changed everything that it can reach."""
+        for tile in self.owner.exposed():
+            tile.before_run()
+            watchpoints.refresh(tile.state)
+            tile.stepping.leave_breakpoints()
+            if quiet_since_now:
+                tile.state.quiet[0] = tile.state.quiet_next[0] = 0
+
+    def advance(self, *, one: bool, most: int | None) -> tuple[Stop | None, bool]:
+        """Run rounds, `one` or as many as are good, at most `most`: (stop, a round has ended)."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Every tile is where it would be if it had had all its turns."""
+
+    def end(self) -> None:
+        """A run is over: a host may end what threads wait for."""
+        for tile in self.owner.exposed():
+            tile.state.sweep_due[0], tile.state.sweep_idle[0] = ALL_THREADS, 0
+        for tile in self.tiles:
+            tile.state.limit[0] = -1
+
+    def resolve_tile(self, tile: Tile, status: int) -> Stop | None:
+        """Act on the status with which a tile has stopped: None to go on."""
+        try:
+            tile.backend.surface()
+            stopped = None if status == stops.STOP_TIME else resolve(tile, status)
+            return None if stopped is None else tile.stepping.user_visible(stopped)
+        except BhemuError:
+            self.broken = tile.number
+            raise
+
+
+class RoundsOfOneTile(Rounds):
+    """The compiled loop of one tile, which no NoC connects with others."""
+
+    _polling = False
+
+    @property
+    def _tile(self) -> Tile:
+        tile: Tile = self.owner.numbered(0)
+        return tile
+
+    @property
+    def clock(self) -> int:
+        """Of the tile."""
+        return now(self._tile.state)
+
+    @property
+    def count(self) -> int:
+        """Of the tile."""
+        return int(self._tile.state.round[0])
+
+    def put_limit(self, clock: int | None) -> None:
+        """As of every machine."""
+        self._tile.state.limit[0] = -1 if clock is None else clock
+
+    def put_words(self, words: Sequence[Word], *, polling: bool) -> None:
+        """As of every machine."""
+        super().put_words(words, polling=polling)
+        self._polling = polling
+
+    def advance(self, *, one: bool, most: int | None) -> tuple[Stop | None, bool]:
+        """As of every machine."""
+        tile = self._tile
+        n = 1 if one or self._polling else _ROUNDS
+        status = tile.backend.rounds(n if most is None else min(n, most))
+        if status not in (0, stops.STOP_TIME):
+            return self.resolve_tile(tile, status), False
+        if status == 0 and self._polling and plain(period)(tile.state):
+            return Stop("polling", None, self.clock), True
+        return None, status == 0
+
+
+class RoundsOnNetwork(Rounds):
+    """The compiled loop of the tiles of a chip, with delivery between rounds.
+
+    livelock: rounds without a Tensix word and a delivery after which a look follows, 0 = none.
+    """
+
+    def __init__(self, owner: MachinePart, network: Network, livelock: int, threads: int) -> None:
+        super().__init__(owner)
+        self._network = network
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
+        self.livelock = livelock
+        self._delivered = self._executed = 0  # requests, Tensix words: at `_quiet_since`
+        self._quiet_since, self._next_look = 0, livelock
+        self._n = 1  # rounds of the next call
+
+    @property
+    def compile_seconds(self) -> float:
+        """Of the tiles and of the network."""
+        return super().compile_seconds + self._network.seconds
+
+    @property
+    def clock(self) -> int:
+        """The largest progress of a tile in each round, at least 1 per round, summed up."""
+        c, moved = self._network.state, 0
+        if c.phase[0] == TILES_RUN:
+            for t in (c.begun >= 0).nonzero()[0]:
+                s = self.owner.numbered(int(t)).state
+                moved = max(moved, now(s) - int(c.begun[t]))
+        return int(c.clock[0]) + moved
+
+    @property
+    def count(self) -> int:
+        """Of the chip."""
+        return int(self._network.state.round[0])
+
+    def put_limit(self, clock: int | None) -> None:
+        """As of every machine: a tile stops in its turn when that brings the clock there."""
+        c = self._network.state
+        c.limit[0] = -1 if clock is None else clock
+        for tile in self.tiles:
+            begun = int(c.begun[tile.number])
+            own = -1 if clock is None or begun < 0 else begun + clock - int(c.clock[0])
+            tile.state.limit[0] = own
+
+    def put_words(self, words: Sequence[Word], *, polling: bool) -> None:
+        """As of every machine."""
+        super().put_words(words, polling=polling)
+        c = self._network.state
+        if len(words) > UNTIL_WORDS:
+            raise InputError(f"{len(words)} until conditions, at most {UNTIL_WORDS} are possible")
+        c.until_polling[0], c.until_count[0] = int(polling), len(words)
+        c.until_own[:] = 0
+        for i, (tile, address, value) in enumerate(words):
+            c.until_tile[i], c.until_address[i], c.until_value[i] = tile.number, address, value
+            c.until_own[tile.number] += 1
+        c.stopped[c.stopped == stops.STOP_UNTIL] = 0  # where the words of another run came to hold
+
+    def begin(self, *, quiet_since_now: bool) -> None:
+        """As of every machine."""
+        if quiet_since_now:
+            self._quiet_since, self._next_look = self.count, self.livelock
+        self._network.dram_watches.refresh()
+        super().begin(quiet_since_now=quiet_since_now)
+        for tile in self.owner.exposed():
+            self._network.wake(tile.number, tile.state)
+        self._n = 1
+
+    def advance(self, *, one: bool, most: int | None) -> tuple[Stop | None, bool]:
+        """As of every machine."""
+        n = 1 if one else self._n
+        before, began = self.count, time.monotonic()
+        status = self._run(n if most is None else min(n, most))
+        stopped = self._resolve(status) if status else None
+        if stopped is not None:
+            return stopped, False
+        if status == 0:
+            self._look_for_livelock()
+            faster = time.monotonic() - began < _CALL_SECONDS / 2
+            self._n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
+        return None, self.count != before
+
+    def settle(self) -> None:
+        """As of every machine: those that only poll are left out of rounds."""
+        while self._network.call("catch_up", 0):
+            stopped = self._resolve_tiles()
+            assert stopped is None, stopped
+
+    def _run(self, n: int) -> int:
+        """Run up to `n` rounds: 0, or why they stopped."""
+        if self._pool is None:
+            return self._network.call("run_rounds", n)
+        status = 0
+        while n > 0 and status == 0:
+            due = self._network.call("open_round", 0)
+            if due < 0:
+                return rounds.CHIP_TILES
+            self._run_shares(self._pool, max(min(due, self._threads), 1))
+            status, n = self._network.call("finish_round", 0), n - 1
+        return status
+
+    def _run_shares(self, pool: ThreadPoolExecutor, shares: int) -> None:
+        """Run the due tiles, spread over the threads; this one takes a share too."""
+        others = [
+            pool.submit(self._network.call, "run_tiles", share | shares << 16)
+            for share in range(1, shares)
+        ]
+        try:
+            self._network.call("run_tiles", shares << 16)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
+
+    def _stop(self, reason: str) -> Stop:
+        return Stop(reason, None, self.clock)
+
+    def _resolve(self, status: int) -> Stop | None:
+        """Act on a status: None to go on, a stop, or an exception."""
+        actions: dict[int, Callable[[], Stop | None]] = {
+            rounds.CHIP_IDLE: self._idle,
+            rounds.CHIP_TILES: self._resolve_tiles,
+            rounds.CHIP_WATCH: self._watched,
+            rounds.CHIP_MAKE: self._make,
+        }
+        if status in _ENDS:
+            return self._stop(_ENDS[status])
+        if status in actions:
+            return actions[status]()
+        if status == rounds.CHIP_REFUSED:
+            raise refused(self.owner, self._network.state)
+        raise self._no_progress({})
+
+    def _make(self) -> None:
+        wanted = self._network.make_wanted()
+        if wanted is not None:
+            self.owner.numbered(wanted)
+
+    def _watched(self) -> Stop | None:
+        """The stop at a watchpoint on DRAM; None where its condition does not hold."""
+        hit = self._network.dram_watches.taken()
+        self.settle()
+        tile: Tile = self.owner.numbered(hit.owner)
+        where = sent_by(self.owner, hit.sender, hit.core, hit.pc)
+        point = tile.stepping.watched.points[hit.number]
+        if not tile.stepping.conditions.stops(hit.number, tile):
+            return None
+        change = Change(point, hit.before, hit.after, where, hit.read)
+        return replace(self._stop("watchpoint"), where=where, change=change)
+
+    def _resolve_tiles(self) -> Stop | None:
+        """Look at the tiles that have stopped, in their order, up to one that ends the run."""
+        c = self._network.state
+        for t in range(TILES):
+            status = int(c.stopped[t])
+            if status in (0, stops.STOP_UNTIL) or not (c.due[t] or c.skip_from[t] >= 0):
+                continue
+            stopped = self.resolve_tile(self.owner.numbered(t), status)
+            c.stopped[t] = 0
+            if stopped is not None:
+                return stopped
+        return None
+
+    def _idle(self) -> Stop:
+        """Everything is idle; a linked transaction that is still open is an error."""
+        from bhemu.hang.network import linked
+
+        if (self._network.state.tile != 0).any() and (lines := linked(self.owner)):
+            raise errors.Undefined("; ".join(lines), rule="NOC-LINKED-OPEN", hint=_CLOSE)
+        return self._stop("idle")
+
+    def _no_progress(self, loops: dict[int, tuple[Loop, ...]]) -> BhemuError:
+        # Imported here: much code, which most programs do not need.
+        from bhemu.hang.network import no_progress
+
+        return no_progress(self.owner, loops)
+
+    def _look_for_livelock(self) -> None:
+        """After many rounds in which nothing was delivered: NoProgress when no tile can go on."""
+        c = self._network.state
+        quiet = self.count - self._quiet_since
+        if c.delivered[0] == self._delivered and (not self.livelock or quiet < self._next_look):
+            return
+        executed = self._network.executed()
+        if (c.delivered[0], executed) != (self._delivered, self._executed):
+            self._delivered, self._executed = int(c.delivered[0]), executed
+            self._quiet_since, self._next_look = self.count, self.livelock
+            return
+        if self._network.under_way():
+            return
+        self._next_look = 2 * quiet
+        self.settle()
+        from bhemu.hang.explore import livelock
+
+        loops: dict[int, tuple[Loop, ...]] = {}
+        for t in (int(t) for t in c.awake.nonzero()[0]):
+            found = livelock(self.owner.numbered(t), quiet // 2)
+            if not found:
+                return
+            loops[t] = found
+        if loops:
+            raise self._no_progress(loops)
+
+
+def named(words: Sequence[Word]) -> tuple[tuple[XY, int, int], ...]:
+    """Words by the coordinates of their tiles."""
+    return tuple((tile.xy, address, value) for tile, address, value in words)

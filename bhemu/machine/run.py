@@ -1,0 +1,243 @@
+"""The run loop of a machine: rounds until something stops it."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from bhemu import arguments, interrupts
+from bhemu.arguments import MOST
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine import until as ends
+from bhemu.machine.conditions import Conditions
+from bhemu.machine.rounds import Rounds, Word
+from bhemu.machine.stop import Stop, now
+from bhemu.program.schema import Program
+from bhemu.tensix.state import ASSERTED, RUNNING
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
+LONGEST_TURN = 10_000_000  # instructions
+
+
+class Observer(Protocol):
+    """What is told that a run begins, pauses and ends (history.py)."""
+
+    def run_begins(self) -> None:
+        """Before anything runs."""
+
+    def run_pauses(self) -> None:
+        """Every few milliseconds."""
+
+    def run_ended(self) -> None:
+        """Whatever ended it."""
+
+    def restored(self) -> None:
+        """The machine was reset, or put back to another state."""
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """What a run waits for beside what compiled code looks for, and how long."""
+
+    until: Callable[[], bool] | None
+    deadline: float | None  # without what is spent on compiling
+    earliest: float  # time.monotonic() at the deadline if nothing is compiled
+    rounds: int | None
+
+
+class RunLoop:
+    """Runs the rounds of one machine; remembers the error that stopped it.
+
+    `program` is on the machine, `end`: what a run ends at when nothing else is asked for; `last`:
+    how the last run ended.
+    """
+
+    def __init__(self, rounds: Rounds) -> None:
+        self.rounds = rounds
+        self.numbers = itertools.count(1)  # of breakpoints and watchpoints
+        self.conditions = Conditions()
+        self.program: Program | None = None
+        self.end = ends.End()
+        self.error: BhemuError | None = None
+        self.last: Stop | None = None
+        self.observer: Observer | None = None
+        self.continues_last_run = False  # look for hangs as if both were one run
+        self._running = False
+
+    def launched(self, program: Program, end: ends.End) -> None:
+        """`program` is on the machine, and this is how its runs end."""
+        self.program, self.end = program, end
+
+    def forget(self) -> None:
+        """The machine was reset."""
+        self.restored(None, None)
+        self.program, self.end = None, ends.End()
+
+    def restored(self, error: BhemuError | None, broken: int | None) -> None:
+        """The machine was put back to a state in which `error` had stopped it, at tile `broken`."""
+        self.error, self.rounds.broken, self.last = error, broken, None
+        if self.observer:
+            self.observer.restored()
+
+    def check_not_running(self, what: str) -> None:
+        """InputError while a run goes on: its `until` may look, and change L1, but not this."""
+        if self._running:
+            raise InputError(f"{what} was called during a run", hint="call it when run() is over")
+
+    def run(
+        self,
+        until: ends.Until = None,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        resume: bool = False,
+        rounds: int | None = None,
+        view: Tile | None = None,
+    ) -> Stop:
+        """Run rounds until a stop; see Controls.run.
+
+        view: the tile through which the machine is seen. `limit` and the clock of the stop are in
+        units of its clock, words without a coordinate are its own, and a callable is asked with it.
+        """
+        self.check_not_running("run")
+        self._clear_error(resume)
+        if until is None and self._is_over(view):
+            assert self.last is not None
+            return self.last
+        if self.observer:
+            self.observer.run_begins()  # what follows is no change that a host has made
+        ask = self._ask(until, limit, timeout_s, rounds, view)
+        self.last, self._running = None, True
+        try:
+            reached = self._run(ask)
+            self.last = replace(reached, clock=self.clock_of(view))
+        except BhemuError as problem:
+            if not isinstance(problem, InputError):  # that is a mistake in the caller's `until`
+                self.error = copy.copy(problem)  # without the traceback, which holds the tile
+            raise
+        finally:
+            self._running = False
+            self.rounds.end()
+            if self.observer:
+                self.observer.run_ended()
+        return self.last
+
+    def prepare(self, limit: int) -> None:
+        """Put the program's end and a limit into the records, for a caller that runs the rounds."""
+        self.continues_last_run = False
+        self._ask(None, limit, None, None, None)
+        self.rounds.begin(quiet_since_now=True)
+
+    def clock_of(self, view: Tile | None) -> int:
+        """The clock of a tile, or of the machine."""
+        return self.rounds.clock if view is None else now(view.state)
+
+    def holds(self, words: tuple[tuple[tuple[int, int], int, int], ...]) -> bool:
+        """Whether all these words of tiles have these values."""
+        return all(self._tile_at(None, xy).read32(at) == value for xy, at, value in words)
+
+    def _is_over(self, view: Tile | None) -> bool:
+        """Whether the last run has met the program's end condition, which still holds."""
+        last, words = self.last, self.end.words
+        ended = last is not None and last.reason == "until" and last.clock == self.clock_of(view)
+        return ended and bool(words) and self.holds(words)
+
+    def _clear_error(self, resume: bool) -> None:
+        resume = arguments.flag("resume", resume)
+        if self.error is None:
+            return
+        if not resume:
+            raise copy.copy(self.error)
+        self.error = None
+        if self.rounds.broken is not None:
+            s = self.rounds.owner.numbered(self.rounds.broken).state
+            s.status[0] = 0
+            s.core_state[s.core_state == ASSERTED] = RUNNING
+            self.rounds.broken = None
+
+    def _ask(
+        self,
+        until: ends.Until,
+        limit: int | None,
+        timeout_s: float | None,
+        most: int | None,
+        view: Tile | None,
+    ) -> _Ask:
+        """Put the end into the records; what is not given is the program's own."""
+        wanted = self.end.timeout_s if timeout_s is None else timeout_s
+        seconds = None if wanted is None else arguments.seconds("timeout_s", wanted)
+        count = None if most is None else count_to("rounds", self.rounds.count, most)
+        if limit is not None:
+            clock = count_to("limit", self.clock_of(view), limit)
+            self.rounds.put_limit(clock if view is None else None)
+            if view is not None:
+                view.state.limit[0] = clock
+        elif self.end.clock is not None:
+            self.rounds.put_limit(max(self.end.clock, self.rounds.clock + 1))
+        else:
+            self.rounds.put_limit(None)
+        asked: Callable[[], bool] | None = None
+        words: list[Word] = []
+        if until is None:
+            words = [(self._tile_at(view, xy), at, value) for xy, at, value in self.end.words]
+        elif callable(until):
+            condition, target = until, self.rounds.owner if view is None else view
+            asked = lambda: bool(condition(target))  # noqa: E731
+        elif until not in ("idle", "polling"):
+            words = ends.words(until, lambda xy: self._tile_at(view, xy))
+        self.rounds.put_words(words, polling=until == "polling")
+        deadline = None if seconds is None else self._seconds() + seconds
+        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count)
+
+    def _tile_at(self, view: Tile | None, xy: object) -> Tile:
+        """The tile at a coordinate; without one the tile that is seen, or the only one."""
+        tile: Tile
+        if xy is None:
+            tile = self.rounds.owner.chosen(None) if view is None else view
+        else:
+            tile = self.rounds.owner.tile_at(xy)
+        return tile
+
+    def _seconds(self) -> float:
+        """The time without what was spent on compiling, which is not the program's."""
+        return time.monotonic() - self.rounds.compile_seconds
+
+    def _run(self, ask: _Ask) -> Stop:
+        try:
+            self.rounds.begin(quiet_since_now=not self.continues_last_run)
+            try:
+                return self._loop(ask)
+            finally:
+                self.rounds.settle()
+        except KeyboardInterrupt:
+            interrupts.done()
+            return Stop("interrupt", None, 0)
+
+    def _loop(self, ask: _Ask) -> Stop:
+        while True:
+            interrupts.check()
+            left = None if ask.rounds is None else ask.rounds - self.rounds.count
+            stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)
+            if stopped is not None:
+                return stopped
+            if self.observer:
+                self.observer.run_pauses()
+            if ask.until is not None and round_ended:
+                self.rounds.settle()
+                if ask.until():
+                    return Stop("until", None, 0)
+            if ask.rounds is not None and self.rounds.count >= ask.rounds:
+                return Stop("rounds", None, 0)
+            over = ask.deadline is not None and time.monotonic() >= ask.earliest
+            if over and ask.deadline is not None and self._seconds() >= ask.deadline:
+                return Stop("timeout", None, 0)
+
+
+def count_to(what: str, base: int, n: int) -> int:
+    """`base` + `n`, at most what a counter of the record holds; InputError for no count."""
+    return min(base + arguments.integer(what, n), MOST)

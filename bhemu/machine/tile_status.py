@@ -1,0 +1,67 @@
+"""Acting on the status with which the compiled loop of a tile has returned."""
+
+from dataclasses import replace
+
+from bhemu import report
+from bhemu.errors import BhemuError
+from bhemu.machine.stop import Stop, stop
+from bhemu.parts import TilePart
+from bhemu.tensix import stops
+
+_STOPS = {
+    stops.STOP_STEP: "step",
+    stops.STOP_BREAKPOINT: "breakpoint",
+    stops.STOP_UNTIL: "until",
+    stops.STOP_LIMIT: "limit",
+    stops.STOP_IDLE: "idle",
+    stops.STOP_WATCH: "watchpoint",
+}
+
+
+def resolve(tile: TilePart, status: int) -> Stop | None:
+    """Act on a status: None to go on, a Stop, or an exception."""
+    s, engine = tile.state, tile.backend.engine
+    if status < 0:
+        raise _with_operands(tile, report.rule_error(tile, status))
+    c = int(s.core[0])
+    if status == stops.STOP_FLUSH:
+        engine.flush(c)
+        return None
+    if status == stops.STOP_CODE_PAGE:
+        if not engine.make_executable(c, int(s.pc[c])):
+            raise report.fetch_error(tile, c)
+        return None
+    if status == stops.STOP_ENGINE:
+        raise report.engine_error(tile)
+    if status == stops.STOP_ASSERT:
+        raise report.assert_error(tile, int(s.agent[0]))
+    if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
+        _look_for_hang(tile, status)
+        return None
+    if status == stops.STOP_LOG:
+        tile.drain_log()
+        return None
+    return stop(tile, _STOPS[status])
+
+
+def _look_for_hang(tile: TilePart, status: int) -> None:
+    """Raise an error unless a tile without progress is still alive."""
+    # Imported here: much code, which most programs do not need.
+    from bhemu.hang.explore import livelock
+    from bhemu.hang.waitgraph import no_progress
+
+    if status == stops.STOP_DEADLOCK:
+        raise no_progress(tile, ())
+    # The look may follow half as many instructions as rounds went by: a small part of the time.
+    if loops := livelock(tile, int(tile.state.quiet[0]) // 2):
+        raise no_progress(tile, loops)
+
+
+def _with_operands(tile: TilePart, error: BhemuError) -> BhemuError:
+    """The error of a Tensix word, its place with what the word would have done."""
+    where = error.where
+    if where is not None and where.thread is not None and where.word is not None:
+        from bhemu.machine.operands import told
+
+        error.where = replace(where, operands=told(tile, where.thread, where.word) or None)
+    return error
