@@ -1,6 +1,6 @@
 """A pytest plugin: writes each test of tt-llk that runs on the emulated tile as a program.
 
-    PYTHONPATH=$(bhemu llk --path):scripts pytest -p llk_programs --programs FOLDER test_matmul.py
+    PYTHONPATH=$(bhemu llk --path):scripts:tools pytest -p llk_programs --programs FOLDER test_matmul.py
 
 FOLDER gets a folder per test, its first launch, with PROGRAM.toml, the ELFs, what the test wrote to
 L1 and what it read from there afterwards, which is what the program expects.
@@ -17,8 +17,8 @@ import pytest
 
 from bhemu.llk import harness
 from bhemu.llk.device import Device
-from bhemu.llk.recording import DATA
 from bhemu.memmap import L1_SIZE
+from llk_sweep.recording import DATA
 
 _PARAMETERS = 0x20000  # of L1; what lies below is code
 _ELFS: dict[str, str] = {}  # the file that each core has loaded last

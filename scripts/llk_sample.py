@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bhemu.llk.recording import Recorder
+from llk_sweep.recording import Recorder
 
 _ran: Counter[str] = Counter()  # tests that were not skipped, by file
 _begun: dict[str, float] = {}  # when a file's first test began

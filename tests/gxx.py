@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bhemu.llk.preprocessed import Text, parsed
+from llk_sweep.preprocessed import Text, parsed
 
 GCC = shutil.which("g++")
 

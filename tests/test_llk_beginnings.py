@@ -7,9 +7,9 @@ import gxx
 import pytest
 from gxx import GCC
 
-from bhemu.llk import beginnings
-from bhemu.llk.beginnings import Beginnings, cuts
-from bhemu.llk.preprocessed import Text
+from llk_sweep import beginnings
+from llk_sweep.beginnings import Beginnings, cuts
+from llk_sweep.preprocessed import Text
 
 LONG = "\n".join(f"inline int library{i}(int x) {{ return x * {i}; }}" for i in range(3000))
 OPTIONS = ("-O1", "-g", "-Wall", "-Werror")

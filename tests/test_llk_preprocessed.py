@@ -7,8 +7,8 @@ import gxx
 import pytest
 from gxx import GCC
 
-from bhemu.llk.beginnings import Beginnings
-from bhemu.llk.preprocessed import Header, Library, Text, parsed
+from llk_sweep.beginnings import Beginnings
+from llk_sweep.preprocessed import Header, Library, Text, parsed
 
 OPTIONS = ("-O2", "-std=c++17", "-g0")
 needs_gcc = pytest.mark.skipif(not GCC, reason="no g++ here")

@@ -1,4 +1,4 @@
-"""`bhemu llk sweep` on a checkout with tt-llk's shape: files shared out, kernels compiled once."""
+"""A sweep of a checkout with tt-llk's shape: files shared out, kernels compiled once."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from bhemu.cli import main
-from bhemu.llk.kernels import Kernels, _Command, _without_unused
+from llk_sweep.command import command
+from llk_sweep.kernels import Kernels, _Command, _without_unused
 
 SUITE = '''
 """Stands for tt-llk's helpers/test_config.py: compiles a kernel per parameter."""
@@ -102,8 +102,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sweep(checkout: Path, *more: object) -> Result:
-    words = ["llk", "sweep", str(checkout), *map(str, more)]
-    return CliRunner().invoke(main, words)
+    words = [str(checkout), *map(str, more)]
+    return CliRunner().invoke(command, words)
 
 
 def records(folder: str = "llk-results") -> list[dict[str, object]]:

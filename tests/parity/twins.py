@@ -12,7 +12,7 @@ TWINS = ("tile", "chip")
 
 
 def write(name: str, folder: Path, change: tuple[str, str] = ("", "")) -> dict[str, Path]:
-    """Both forms of a program of elfs/, by "tile" and "chip"; change: a text and its replacement."""
+    """Both forms of a program of elfs/, by "tile" and "chip"; change: a text, its replacement."""
     paths = {}
     for form in TWINS:
         path = folder / form / name

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bhemu.errors import InputError
-from bhemu.llk.kernels import BEGINNINGS
+from llk_sweep.kernels import BEGINNINGS
 
-_STAND_IN = Path(__file__).parent / "stand_in"
-_PLUGIN = "bhemu.llk.plugin"
+_ROOT = Path(__file__).parents[2]
+_STAND_IN = _ROOT / "bhemu" / "llk" / "stand_in"
+_PLUGIN = "llk_sweep.plugin"
 _RESTARTS = 20
 _PERIOD = 0.2
 
@@ -112,7 +113,12 @@ class Campaign:
             "sample": self._each,
             "files": self.files,
         }
-        packages = [str(_STAND_IN), str(_STAND_IN.parents[2]), os.environ.get("PYTHONPATH", "")]
+        packages = [
+            str(_STAND_IN),
+            str(_ROOT),
+            str(_ROOT / "tools"),
+            os.environ.get("PYTHONPATH", ""),
+        ]
         own = {
             "PYTHONPATH": os.pathsep.join(filter(None, packages)),
             "BHEMU_LLK_SWEEP": json.dumps(about),

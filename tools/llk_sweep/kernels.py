@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from bhemu.errors import InputError
-from bhemu.llk.beginnings import Beginnings
-from bhemu.llk.preprocessed import Header, Text, parsed
 from bhemu.program.elf import DamagedError, segments
+from llk_sweep.beginnings import Beginnings
+from llk_sweep.preprocessed import Header, Text, parsed
 
 BEGINNINGS = "beginnings"  # folder of those that are compiled, for one sweep
 _OF_LINKER = ("-Wl,", "-T", "-l", "-nostartfiles")

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from bhemu.llk.kernels import Kernels
-from bhemu.llk.recording import Recorder
+from llk_sweep.kernels import Kernels
+from llk_sweep.recording import Recorder
 
 _TRIED = 10  # tests that are looked at for each that is not skipped
 _CASES = 50  # cases of a test function for each that is asked for: enough to choose from
