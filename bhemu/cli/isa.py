@@ -121,6 +121,7 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
         "opcode": cls.opcode,
         "unit": cls.unit,
         "fields": [{"name": f.name, "hi": f.hi, "lo": f.lo} for f in cls.fields],
+        "arguments": [one.name for one in cls.arguments],
         "stall": cls.stall,
         "status": status(cls),
         "modes": modes(cls),
@@ -173,6 +174,8 @@ def _explain(cls: "type[Instruction]") -> list[str]:
         lines.append(f"  reserved bits {cls.reserved:#08x} must be 0")
     if cls.unread:
         lines.append(f"  bits {cls.unread:#08x} are not read: kernels set them without effect")
+    arguments = ", ".join(one.name for one in cls.arguments)
+    lines.append(f"  in C: TTI_{cls.name}" + (f"({arguments})" if arguments else ""))
     cases = ", ".join(_coverage().get(cls.name, ()))
     reason = cls.refused if status(cls) == "refused" else cases
     return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]

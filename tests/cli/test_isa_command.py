@@ -48,6 +48,14 @@ def test_one_instruction_is_explained(bhemu) -> None:
     assert lines[-1].startswith("  status: ")
 
 
+def test_the_macro_of_an_instruction_is_shown(bhemu) -> None:
+    """Its arguments as in tt-llk's ckernel_ops.h, also those that are no field."""
+    assert "  in C: TTI_STALLWAIT(stall_res, wait_res)" in bhemu("isa", "stallwait").stdout
+    row = json.loads(bhemu("isa", "sfpabs", "--json").stdout)
+    assert row["arguments"] == ["imm12_math", "lreg_c", "lreg_dest", "instr_mod1"]
+    assert "  in C: TTI_SFPNOP\n" in bhemu("isa", "sfpnop").stdout
+
+
 def test_the_table_is_plain_in_a_pipe(bhemu) -> None:
     lines = bhemu("isa").stdout.splitlines()
     assert len(lines) == 138

@@ -11,7 +11,7 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import code_pages, gate
-from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.insn import Argument, Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.resources import BETWEEN_GPRS
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
@@ -163,6 +163,7 @@ class ATSWAP(
     oracle=False,
     resources=BETWEEN_GPRS,
     stores="atomic",
+    macro=(Argument("swap_mask", 22, 14),),  # bit 8: single_data_reg
 ):
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 

@@ -8,7 +8,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, doubt, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 
@@ -288,7 +288,13 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
         return DONE
 
 
-class INCRWC(Instruction, opcode=0x38, unit="matrix", unread=1 << 21):
+class INCRWC(
+    Instruction,
+    opcode=0x38,
+    unit="matrix",
+    unread=1 << 21,
+    macro=(Argument("rwc_cr", 21, 18),),
+):
     """Increment row counters (INCRWC, Wormhole ISA).
 
     Bit 21: tt-llk's eltwise multiplication gives rwc_cr the value 8, meant as an increment.

@@ -8,7 +8,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.insn import NO_TEXT, Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UB, error
 
@@ -45,7 +45,13 @@ def _shift_block(s: Any, bank: Any, first: Any, direction: Any) -> None:
             out[COLUMNS - 1] = np.uint32(0)
 
 
-class SHIFTXA(Instruction, opcode=0x17, unit="matrix", oracle=False):
+class SHIFTXA(
+    Instruction,
+    opcode=0x17,
+    unit="matrix",
+    oracle=False,
+    macro=(Argument("log2_amount2", 23, 2),),
+):
     """Shift 16 rows of SrcA by one column, into rows 0-15 (SHIFTXA, Wormhole ISA).
 
     By a defect of the hardware they are the aligned rows that the last instruction of any thread

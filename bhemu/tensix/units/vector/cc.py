@@ -11,7 +11,13 @@ from bhemu.tensix.lane_doubt import FLAGS, STACK
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, Target
+from bhemu.tensix.units.vector.fields import (
+    ALL_BUT_TARGET,
+    NO_IMMEDIATE,
+    NO_SOURCE,
+    OneSource,
+    Target,
+)
 from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
 _U = np.uint32
@@ -102,7 +108,9 @@ class SFPSETCC(
         return doubts.flags(s, np.int64(0) if constant else doubts.of(s, f.lreg_c))
 
 
-class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION):
+class SFPENCC(
+    Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
+):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
     imm12_math = bits(13, 12)
@@ -193,7 +201,9 @@ def _doubts_of_popped(s: Any, mod: Any) -> Any:
     return doubts.put_flags(s, doubts.combined(truth, lane_doubt.of(s, FLAGS), stacked))
 
 
-class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION):
+class SFPPUSHC(
+    Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
+):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -220,7 +230,9 @@ class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDI
         return DONE
 
 
-class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION):
+class SFPPOPC(
+    Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
+):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -245,7 +257,7 @@ class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDIT
         return _doubts_of_popped(s, f.instr_mod1)
 
 
-class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION):
+class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, macro=ALL_BUT_TARGET):
     """Complement the condition codes (SFPCOMPC, Blackhole ISA).
 
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
@@ -326,7 +338,9 @@ def _compared(s: Any, f: Any) -> Any:
     return doubts.flags(s, marks) if f.instr_mod1 & _SET_CC else np.int64(DONE)
 
 
-class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPLE(
+    OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
+):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -336,7 +350,9 @@ class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS
         return _compared(s, f)
 
 
-class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPGT(
+    OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
+):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

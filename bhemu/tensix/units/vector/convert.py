@@ -10,7 +10,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate
+from bhemu.tensix.units.vector.fields import NO_IMMEDIATE, OneSource, SourceAndImmediate
 from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT
 
 _U, _I = np.uint32, np.int32
@@ -68,7 +68,9 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC):
+class SFPEXEXP(
+    OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Extract the exponent (SFPEXEXP, Blackhole ISA).
 
     Mode bit 0 keeps the bias, bit 1 sets the flags from the sign, bit 3 complements them.
@@ -99,7 +101,9 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.RE
         )
 
 
-class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC):
+class SFPEXMAN(
+    OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -1,6 +1,14 @@
 """Field sets that several vector instructions have."""
 
 from bhemu.bits import Word, bits
+from bhemu.tensix.insn import Argument
+
+# Arguments that tt-llk's macros have for bits that the instruction does not use
+NO_IMMEDIATE = (Argument("imm12_math", 23, 12),)
+NO_SOURCE = (*NO_IMMEDIATE, Argument("lreg_c", 11, 8))
+NO_MODE = (*NO_IMMEDIATE, Argument("instr_mod1", 3, 0))
+WIDE_ADDRESS = (Argument("dest_reg_addr", 12, 0),)  # three bits more than are read
+ALL_BUT_TARGET = (*NO_SOURCE, Argument("instr_mod1", 3, 0))
 
 
 class Target(Word):

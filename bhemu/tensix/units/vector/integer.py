@@ -10,7 +10,13 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate, TwoSources
+from bhemu.tensix.units.vector.fields import (
+    NO_IMMEDIATE,
+    NO_MODE,
+    OneSource,
+    SourceAndImmediate,
+    TwoSources,
+)
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -187,7 +193,7 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGI
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
 
 
-class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
+class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC, macro=NO_MODE):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -207,7 +213,7 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_MODE):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
 
     lreg_dest = bits(7, 4)
@@ -227,7 +233,9 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, f.lreg_dest))
 
 
-class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC):
+class SFPLZ(
+    OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Count leading zeros (SFPLZ, Blackhole ISA).
 
     Mode bit 2 leaves the sign out, bit 1 sets the flags where a bit is set, bit 3 complements them.
@@ -257,7 +265,9 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS
         )
 
 
-class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC):
+class SFPABS(
+    OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -14,7 +14,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
 from bhemu.tensix.units.vector import datums, doubts
-from bhemu.tensix.units.vector.fields import DstAccess
+from bhemu.tensix.units.vector.fields import WIDE_ADDRESS, DstAccess
 from bhemu.tensix.units.vector.sfpu import LOAD, STORE, Sfpu, Writes
 
 _U = np.uint32
@@ -59,6 +59,7 @@ class SFPLOAD(
     opcode=0x70,
     unit="vector",
     unread=_ABOVE,
+    macro=WIDE_ADDRESS,
     facts=Sfpu(LOAD),
     formats="sfpu",
     dst_rows=4,
@@ -82,6 +83,7 @@ class SFPSTORE(
     opcode=0x72,
     unit="vector",
     unread=_ABOVE,
+    macro=WIDE_ADDRESS,
     facts=Sfpu(STORE, reads="stored", writes=Writes.NONE),
     formats="sfpu",
 ):

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.vector import doubts, indirect
@@ -49,7 +49,11 @@ def _with_sign_of_x(s: Any) -> None:
 
 
 class SFPLUT(
-    Instruction, opcode=0x73, unit="vector", facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD")
+    Instruction,
+    opcode=0x73,
+    unit="vector",
+    facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD"),
+    macro=(Argument("dest_reg_addr", 15, 0),),
 ):
     """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA).
 

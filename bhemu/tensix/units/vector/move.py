@@ -10,7 +10,7 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import excused, refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, SourceC
+from bhemu.tensix.units.vector.fields import ALL_BUT_TARGET, NO_IMMEDIATE, OneSource, SourceC
 from bhemu.tensix.units.vector.integer import shift, signed12
 from bhemu.tensix.units.vector.sfpu import LOAD, ROUND, Form, Sfpu, Writes
 
@@ -86,7 +86,9 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READS_VC):
+class SFPMOV(
+    OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Copy a register (SFPMOV, Blackhole ISA).
 
     Mode 0 plain, 1 with the sign flipped, 2 in all lanes, 3 as 1; bit 3 reads configuration.
@@ -189,6 +191,7 @@ class SFPSWAP(
     opcode=0x92,
     unit="vector",
     facts=Sfpu(reads="VD VC", writes=Writes.SEVERAL),
+    macro=NO_IMMEDIATE,
 ):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
@@ -237,6 +240,7 @@ class SFPTRANSP(
     opcode=0x8C,
     unit="vector",
     facts=Sfpu(form=Form.NONE, implied=0xFF, writes=Writes.SEVERAL),
+    macro=ALL_BUT_TARGET,
 ):
     """Transpose four registers within lane columns (SFPTRANSP, Blackhole ISA)."""
 
