@@ -1,5 +1,6 @@
 """The C header that firmware is compiled with, generated from the instruction classes."""
 
+import textwrap
 from collections.abc import Iterator
 
 from bhemu.tensix import config_fields, thread_fields
@@ -55,7 +56,7 @@ def c_header() -> str:
 def _instruction(cls: type[Instruction]) -> Iterator[str]:
     name, args = cls.name, ", ".join(one.name for one in cls.arguments)
     call = f"({args})" if args else ""
-    yield f"/* {cls.summary()} */"
+    yield from _comment(cls)
     yield f"#define TTO_{name} 0x{cls.opcode << 24:08X}u"
     for field in cls.fields:
         put = f"TT_PUT(value, {field.lo}, 0x{field.max:X}u)"
@@ -73,6 +74,21 @@ def _instruction(cls: type[Instruction]) -> Iterator[str]:
     yield f"        TT_INSN(TT_OP_{name}{call}); \\"
     yield "    } while (0)"
     yield f"#define TT_{name}{call} TT_PUSH(TT_OP_{name}{call})"
+
+
+def _comment(cls: type[Instruction]) -> Iterator[str]:
+    """What the instruction does, and what the values of its operands stand for."""
+    lines = [cls.summary()]
+    for field in reversed(cls.fields):
+        operand = field.operand
+        rows = [] if operand is None else [f"{value} = {text}" for value, text in operand.rows()]
+        if operand is not None and (rows or operand.about):
+            parts = [operand.about] if operand.about else []
+            text = f"{field.name}: {': '.join([*parts, '; '.join(rows)] if rows else parts)}"
+            lines += textwrap.wrap(text, 94, subsequent_indent="  ")
+    lines[-1] += " */"
+    yield f"/* {lines[0]}"
+    yield from (f" * {line}" for line in lines[1:])
 
 
 def _values(used: int) -> str:

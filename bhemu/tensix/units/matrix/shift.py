@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, rwc
+from bhemu.operand import choice, number
+from bhemu.tensix import banks, rwc, tables
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, bits
@@ -58,7 +59,7 @@ class SHIFTXA(
     with operands in SrcA started from.
     """
 
-    direction = bits(1, 0, mode=True)
+    direction = bits(1, 0, choice({2: "right, away from column 0", 3: "left"}), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.direction < _RIGHT:
@@ -81,13 +82,13 @@ class SHIFTXA(
 class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
     """Shift or rotate one row of SrcB left by one column (SHIFTXB, Wormhole ISA).
 
-    rot_shift 0 rotates, 1 shifts in zero.  The loop in the page leaves column 14 alone; its
+    The loop in the page leaves column 14 alone; its
     diagrams move all columns, and so does this.
     """
 
-    shift_row = bits(9, 0)
-    rot_shift = bits(10, mode=True)
-    addr_mode = bits(16, 14)
+    shift_row = bits(9, 0, number("row of SrcB"))
+    rot_shift = bits(10, 10, choice({0: "rotates", 1: "shifts in zero"}), mode=True)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = banks.matrix_ready(s, SRCB) or rwc.addr_mod_refused(s, t, f.addr_mode)

@@ -5,16 +5,18 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import flags, number
 from bhemu.tensix import lane_doubt, lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.lane_doubt import FLAGS, STACK
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import doubts, modes, sfpu
 from bhemu.tensix.units.vector.fields import (
     ALL_BUT_TARGET,
     NO_IMMEDIATE,
     NO_SOURCE,
+    NO_TARGET,
     OneSource,
     Target,
 )
@@ -69,13 +71,13 @@ def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
 class SFPSETCC(
     OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(reads="VC", writes=Writes.NONE)
 ):
-    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA).
+    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
 
-    Mode bit 0 takes imm12_math instead, bit 3 clears them; while they are not in use all are
-    cleared.
-    """
+    lreg_dest = OneSource.lreg_dest.meaning(NO_TARGET)
 
-    imm12_math = bits(12)
+    instr_mod1 = OneSource.instr_mod1.meaning(modes.SET)
+
+    imm12_math = bits(12, 12, number("flags of the modes that take it"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -113,7 +115,11 @@ class SFPENCC(
 ):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
-    imm12_math = bits(13, 12)
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+
+    instr_mod1 = Target.instr_mod1.meaning(modes.ENABLED)
+
+    imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -206,6 +212,10 @@ class SFPPUSHC(
 ):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+
+    instr_mod1 = Target.instr_mod1.meaning(modes.PUSHED)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
@@ -235,6 +245,10 @@ class SFPPOPC(
 ):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+
+    instr_mod1 = Target.instr_mod1.meaning(modes.POPPED)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
@@ -263,7 +277,7 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, ma
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
     """
 
-    lreg_dest = bits(7, 4)
+    lreg_dest = bits(7, 4, NO_TARGET)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -343,6 +357,8 @@ class SFPLE(
 ):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
+    instr_mod1 = OneSource.instr_mod1.meaning(modes.COMPARED)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
 
@@ -354,6 +370,8 @@ class SFPGT(
     OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
 ):
     """Compare greater (SFPGT, Blackhole ISA)."""
+
+    instr_mod1 = OneSource.instr_mod1.meaning(modes.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)
