@@ -118,7 +118,8 @@ def meaning(word: int, thread: int | None = None) -> str:
     told = _TOLD.get(cls.name)
     if told is not None:
         return told(values, thread)
-    return ", ".join((*_gprs(cls, values, thread), *_chosen(cls, values)))
+    gprs = ", ".join(_gprs(cls, values, thread))
+    return "; ".join(filter(None, (gprs, *_chosen(cls, values))))
 
 
 def _gprs(cls: type[Instruction], values: dict[str, int], thread: int | None) -> Iterator[str]:

@@ -157,7 +157,11 @@ def test_a_refused_mode_has_no_words() -> None:
         ("SFPSETCC", {}, "instr_mod1: flags where LReg[lreg_c] is negative"),
         ("SFPIADD", {"instr_mod1": 6}, "LReg[lreg_c] - LReg[lreg_dest], the flags stay"),
         ("SFPLOADI", {"instr_mod0": 8}, "high half of the LReg"),
-        ("ELWADD", {"instr_mod19": 3, "clear_dvalid": 1}, "clear_dvalid: SrcA"),
+        (
+            "SETRWC",
+            {"bit_mask": 3, "clear_ab_vld": 3},
+            "bit_mask: SrcA, SrcB; clear_ab_vld: SrcA, SrcB",
+        ),
         ("ADDDMAREG", {"op_a_reg_index": 3, "op_b_is_const": 1}, "op_a_reg_index GPR 3"),
         ("ZEROACC", {"clear_mode": 3}, "clear_mode: all of Dst"),
     ],

@@ -76,7 +76,7 @@ class SFPARECIP(
         choice(
             {0: "1 / x", 1: "1 / |x| where LReg[imm12_math] is negative, else x"},
             about="x: LReg[lreg_c]",
-            others="e ** |x| with the sign of x",
+            others="exp(|x|) with the sign of x",
         )
     )
 

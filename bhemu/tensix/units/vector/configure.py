@@ -152,7 +152,12 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu(writes=Write
             (
                 0,
                 0,
-                choice({0: "LReg[0] of lanes 0-7", 1: "imm16_math, or the default of a constant"}),
+                choice(
+                    {
+                        0: "LReg[0] of lanes 0-7",
+                        1: "imm16_math; of LReg[11] to [14] the default, of templates LReg[0]",
+                    }
+                ),
             ),
             (
                 *(2, 1),

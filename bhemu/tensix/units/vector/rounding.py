@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number, parts
+from bhemu.operand import choice, number
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
@@ -189,24 +189,20 @@ class SFP_STOCH_RND(
     """
 
     instr_mod1 = SourceC.instr_mod1.meaning(
-        parts(
-            (
-                *(2, 0),
-                choice(
-                    {
-                        0: "fp32 to 10 bits of mantissa",
-                        1: "fp32 to 7 bits of mantissa (bf16)",
-                        2: "fp32 to uint8",
-                        3: "fp32 to int8",
-                        4: "integer shifted right, to uint8",
-                        5: "integer shifted right, to int8",
-                        6: "fp32 to uint16",
-                        7: "fp32 to int16",
-                    },
-                    about="integers: sign-magnitude",
-                ),
-            ),
-            (3, 3, choice({0: "modes 4, 5: by LReg[lreg_src_b]", 1: "modes 4, 5: by imm8_math"})),
+        choice(
+            {
+                **dict.fromkeys((0, 8), "fp32 to 10 bits of mantissa"),
+                **dict.fromkeys((1, 9), "fp32 to 7 bits of mantissa (bf16)"),
+                **dict.fromkeys((2, 10), "fp32 to uint8"),
+                **dict.fromkeys((3, 11), "fp32 to int8"),
+                4: "integer shifted right by LReg[lreg_src_b], to uint8",
+                5: "integer shifted right by LReg[lreg_src_b], to int8",
+                **dict.fromkeys((6, 14), "fp32 to uint16"),
+                **dict.fromkeys((7, 15), "fp32 to int16"),
+                12: "integer shifted right by imm8_math, to uint8",
+                13: "integer shifted right by imm8_math, to int8",
+            },
+            about="integers are sign-magnitude",
         )
     )
 
