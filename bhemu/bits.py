@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol, overload
+
+from bhemu.operand import Operand
 
 
 class HasWord(Protocol):
@@ -17,17 +20,21 @@ class Bits:
 
     Used as a class attribute, it takes the attribute's name. On the class the attribute is the
     descriptor itself; on an instance that has an integer `word` it is the field's value, and
-    assigning to it rewrites that part of the word. `mode`: its value selects behaviour.
+    assigning to it rewrites that part of the word. `mode`: its value selects behaviour; `operand`:
+    what its values stand for.
     """
 
-    __slots__ = ("hi", "lo", "mode", "name")
+    __slots__ = ("hi", "lo", "mode", "name", "operand")
 
-    def __init__(self, hi: int, lo: int, mode: bool = False) -> None:
+    def __init__(
+        self, hi: int, lo: int, mode: bool = False, operand: Operand | None = None
+    ) -> None:
         if not 0 <= lo <= hi:
             raise ValueError(f"bits({hi}, {lo}): want hi >= lo >= 0")
         self.hi = hi
         self.lo = lo
         self.mode = mode
+        self.operand = operand
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -50,6 +57,25 @@ class Bits:
     def max(self) -> int:
         """The largest value the field holds."""
         return (1 << self.width) - 1
+
+    def about(self) -> Iterator[str]:
+        """Lines for readers: bits, name and what the field is for, then the table of its values."""
+        about = "" if self.operand is None else self.operand.about
+        yield f"[{self.hi:>2}:{self.lo:>2}]  {self.name}" + (f"  {about}" if about else "")
+        rows = [] if self.operand is None else [*self.operand.rows()]
+        width = max((len(value) for value, _ in rows), default=0)
+        yield from (f"           {value:>{width}}  {text}" for value, text in rows)
+
+    def as_dict(self) -> dict[str, object]:
+        """The same, JSON-ready: `values` by number, or by "bit N" for sets of bits."""
+        found: dict[str, object] = {"name": self.name, "hi": self.hi, "lo": self.lo}
+        if self.operand is not None:
+            found["about"], found["values"] = self.operand.about, dict(self.operand.rows())
+        return found
+
+    def meaning(self, operand: Operand) -> Bits:
+        """The same field for a class in which its values stand for something of its own."""
+        return Bits(self.hi, self.lo, self.mode, operand)
 
     def get(self, word: int) -> int:
         """The field's value in `word`, shifted down, unsigned."""
@@ -78,9 +104,15 @@ class Bits:
         return f"<{label}bits({self.hi}, {self.lo})>"
 
 
-def bits(hi: int, lo: int | None = None, *, mode: bool = False) -> Bits:
+def bits(
+    hi: int, lo: int | None = None, operand: Operand | None = None, *, mode: bool = False
+) -> Bits:
     """Declare the field [hi:lo], or the single bit `hi` when `lo` is left out; see Bits."""
-    return Bits(hi, hi if lo is None else lo, mode)
+    return Bits(hi, hi if lo is None else lo, mode, operand)
+
+
+def _place(field: Bits) -> tuple[str, int, int]:
+    return field.name, field.hi, field.lo
 
 
 class _ValuesOf:
@@ -113,10 +145,14 @@ class Word:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         found = {
-            v.name: v for base in cls.__mro__ for v in vars(base).values() if isinstance(v, Bits)
+            v.name: v
+            for base in reversed(cls.__mro__)
+            for v in vars(base).values()
+            if isinstance(v, Bits)
         }
         cls.fields = tuple(sorted(found.values(), key=lambda field: field.lo))
-        if cls.fields != getattr(cls.__mro__[1], "fields", ()):
+        inherited = getattr(cls.__mro__[1], "fields", ())
+        if [_place(f) for f in cls.fields] != [_place(f) for f in inherited]:
             cls.Fields = _ValuesOf(cls)
 
     @classmethod

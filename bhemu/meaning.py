@@ -1,25 +1,15 @@
-"""What the numbers in a Tensix word stand for: classes, conditions, fields and GPRs by name.
+"""What the operands of a Tensix word stand for, in one sentence: tables, fields, GPRs by name.
 
-Names of classes, conditions and GPRs: STALLWAIT, Blackhole ISA, and tt-llk (p_stall, p_gpr_*).
+What the values of an operand mean stands beside its bit field (operand.py); here is what needs more
+than that. Names of GPRs: tt-llk (p_gpr_*).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from bhemu.devices.bus.naming import config_fields_at, thread_fields_at
-from bhemu.tensix.insn import decode
-
-BLOCKS = (
-    *("TDMA", "SYNC", "PACK", "UNPACK", "XMOV"),
-    *("THCON", "MATH", "CFG", "SFPU"),
-)
-"""STALLWAIT's instruction classes, B0 to B8."""
-
-CONDITIONS = (
-    *("THCON idle", "UNPACK0 idle", "UNPACK1 idle", "PACK idle", "MATH idle"),
-    *("SRCA_CLR", "SRCB_CLR", "SRCA_VLD", "SRCB_VLD"),
-    *("XMOV idle", "TRISC_CFG idle", "SFPU idle", "CFGEXU idle"),
-)
-"""STALLWAIT's conditions, C0 to C12: what is waited for."""
+from bhemu.tensix.insn import Instruction, decode
+from bhemu.tensix.tables import BLOCKS, CONDITIONS, GPR, GPR_ADDRESS, GPR_OR_NUMBER, SEMAPHORES
+from bhemu.tensix.units.sync import SEMWAIT
 
 _COMMON = {0: "ZERO", 1: "DBG_RESERVED", 2: "DBG_MSG", 3: "DBG_CKID"}
 GPRS: tuple[dict[int, str], ...] = (
@@ -40,33 +30,11 @@ GPRS: tuple[dict[int, str], ...] = (
 )
 """What tt-llk calls the GPRs of the threads (unpack, math, pack)."""
 
-SEMAPHORES = (
-    *("FPU_SFPU", "MATH_PACK", "UNPACK_TO_DEST", "UNPACK_OPERAND_SYNC"),
-    *("PACK_DONE", "UNPACK_SYNC", "UNPACK_MATH_DONE", "MATH_DONE"),
-)
-"""What tt-llk calls the eight semaphores."""
-
 
 def gpr_name(thread: int | None, index: int) -> str:
     """ "GPR 12 (OUTPUT_ADDR)"; without a thread the number alone."""
     name = GPRS[thread].get(index) if thread is not None else None
     return f"GPR {index}" + (f" ({name})" if name else "")
-
-
-def bits_named(mask: int, names: tuple[str, ...]) -> str:
-    """The names of the bits that are set."""
-    return ", ".join(name for i, name in enumerate(names) if mask >> i & 1)
-
-
-def _held(mask: int) -> str:
-    if mask == 0x1FF:
-        return "everything"
-    return bits_named(mask, BLOCKS) or "MATH (the default)"
-
-
-def _semaphores(mask: int) -> str:
-    numbers = [i for i in range(8) if mask >> i & 1]
-    return ", ".join(f"semaphore {i} ({SEMAPHORES[i]})" for i in numbers) or "no semaphore"
 
 
 def _fields(names: list[str], otherwise: str) -> str:
@@ -78,14 +46,14 @@ def _config(word: int, mask: int = 0xFFFFFFFF) -> str:
 
 
 def _stallwait(v: dict[str, int], thread: int | None) -> str:
-    wanted = bits_named(v["wait_res"], CONDITIONS) or "THCON, UNPACK0, UNPACK1, PACK idle (default)"
-    return f"holds {_held(v['stall_res'])} until {wanted}"
+    return f"holds {BLOCKS.text(v['stall_res'])} until {CONDITIONS.text(v['wait_res'])}"
 
 
 def _semwait(v: dict[str, int], thread: int | None) -> str:
-    what = {1: "is above 0", 2: "is below its maximum", 3: "is above 0 and below its maximum"}
-    until = what.get(v["wait_sem_cond"], "nothing")
-    return f"holds {_held(v['stall_res'])} until {_semaphores(v['sem_sel'])} {until}"
+    until = SEMWAIT.wait_sem_cond.operand
+    assert until is not None
+    what = until.text(v["wait_sem_cond"]) or "nothing"
+    return f"holds {BLOCKS.text(v['stall_res'])} until {SEMAPHORES.text(v['sem_sel'])} {what}"
 
 
 def _setc16(v: dict[str, int], thread: int | None) -> str:
@@ -119,13 +87,13 @@ def _setdmareg(v: dict[str, int], thread: int | None) -> str:
 
 
 def _semaphore(verb: str) -> Callable[[dict[str, int], int | None], str]:
-    return lambda v, thread: f"{verb} {_semaphores(v['sem_sel'])}"
+    return lambda v, thread: f"{verb} {SEMAPHORES.text(v['sem_sel'])}"
 
 
 _TOLD: dict[str, Callable[[dict[str, int], int | None], str]] = {
     "STALLWAIT": _stallwait,
     "SEMWAIT": _semwait,
-    "STREAMWAIT": lambda v, thread: f"holds {_held(v['stall_res'])}",
+    "STREAMWAIT": lambda v, thread: f"holds {BLOCKS.text(v['stall_res'])}",
     "SETC16": _setc16,
     "WRCFG": _wrcfg,
     "RDCFG": _rdcfg,
@@ -133,7 +101,7 @@ _TOLD: dict[str, Callable[[dict[str, int], int | None], str]] = {
     "CFGSHIFTMASK": lambda v, thread: _config(v["cfg_reg"]),
     "SETDMAREG": _setdmareg,
     "SEMINIT": lambda v, thread: (
-        f"{_semaphores(v['sem_sel'])} = {v['init_value']}, maximum {v['max_value']}"
+        f"{SEMAPHORES.text(v['sem_sel'])} = {v['init_value']}, maximum {v['max_value']}"
     ),
     "SEMPOST": _semaphore("posts"),
     "SEMGET": _semaphore("takes"),
@@ -150,5 +118,22 @@ def meaning(word: int, thread: int | None = None) -> str:
     told = _TOLD.get(cls.name)
     if told is not None:
         return told(values, thread)
-    gprs = {n: v for n, v in values.items() if n.endswith("reg_index") and cls.unit == "scalar"}
-    return ", ".join(f"{name} {gpr_name(thread, v & 63)}" for name, v in gprs.items())
+    gprs = ", ".join(_gprs(cls, values, thread))
+    return "; ".join(filter(None, (gprs, *_chosen(cls, values))))
+
+
+def _gprs(cls: type[Instruction], values: dict[str, int], thread: int | None) -> Iterator[str]:
+    for field in cls.fields:
+        constant = field.operand == GPR_OR_NUMBER and values["op_b_is_const"]
+        if field.operand in (GPR, GPR_ADDRESS, GPR_OR_NUMBER) and not constant:
+            yield f"{field.name} {gpr_name(thread, values[field.name] & 63)}"
+
+
+def _chosen(cls: type[Instruction], values: dict[str, int]) -> Iterator[str]:
+    """What the tables of the fields say, without what a bit that is 0 leaves as it mostly is."""
+    for field in cls.fields:
+        value, operand = values[field.name], field.operand
+        if operand is not None and (value or (field.mode and field.width > 1)):
+            text = operand.text(value)
+            if text:
+                yield f"{field.name}: {text}"

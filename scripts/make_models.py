@@ -212,7 +212,7 @@ def disagreements() -> list[str]:
         *table(
             ("rule", "category", "severity", "sentence"),
             [
-                (r.rule, r.category, severity(r.number), r.text.replace("|", "\\|"))
+                (r.rule, r.category, severity(r.number), r.pattern("`{}`").replace("|", "\\|"))
                 for r in sorted(RULES.values(), key=lambda r: r.rule)
             ],
         ),

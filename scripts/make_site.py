@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 import bhemu  # noqa: E402
 import bhemu.devices  # noqa: E402
+from bhemu.bits import Bits  # noqa: E402
 from bhemu.cli import main  # noqa: E402
 from bhemu.cli.isa import row  # noqa: E402
 from bhemu.devices.bus.address_map import NAMED  # noqa: E402
@@ -73,15 +74,22 @@ def instructions() -> Iterator[str]:
         if "reason" in about:
             yield f"Refused: {about['reason']}\n"
         if about["fields"]:
-            yield "| field | bits |\n|---|---|"
-            yield from (f"| `{f['name']}` | {f['hi']}:{f['lo']} |" for f in about["fields"])
+            yield "| field | bits | what its values stand for |\n|---|---|---|"
+            yield from (f"| `{f.name}` | {f.hi}:{f.lo} | {_values(f)} |" for f in insn.fields)
         yield ""
+
+
+def _values(field: Bits) -> str:
+    if field.operand is None:
+        return ""
+    rows = (f"{value}: {text}" for value, text in field.operand.rows())
+    return "<br>".join([*filter(None, [field.operand.about]), *rows]).replace("|", "\\|")
 
 
 def rules() -> Iterator[str]:
     yield "# Rules\n\nWhat an error names in brackets; `bhemu explain RULE` says the same.\n"
     for rule in sorted(RULES.values(), key=lambda rule: rule.rule):
-        yield f"## {rule.rule}\n\n{rule.category}: {rule.text}\n"
+        yield f"## {rule.rule}\n\n{rule.category}: {rule.pattern('`{}`')}\n"
         if rule.hint:
             yield f"Hint: {rule.hint}\n"
 

@@ -23,7 +23,7 @@ from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.c_header import c_header
-from bhemu.tensix.insn import REGISTRY, decode
+from bhemu.tensix.insn import REGISTRY, assemble, decode
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = ("brisc", "trisc0", "trisc1", "trisc2")
@@ -49,10 +49,15 @@ def elf(path: str) -> Any:
 
 
 def compile_c(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Compile `source` after the generated header to out.o in `folder`."""
+    return compile_whole(folder, '#define BHEMU_TT_ORDER\n#include "tensix_insn.h"\n' + source)
+
+
+def compile_whole(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
     """Compile `source`, which may include the generated header, to out.o in `folder`."""
     build = toolchain()
     (folder / "tensix_insn.h").write_text(c_header())
-    (folder / "in.c").write_text('#include "tensix_insn.h"\n' + source)
+    (folder / "in.c").write_text(source)
     flags = [flag for flag in build.FLAGS if flag != "-g" and not flag.startswith("-Wl")]
     command = [sys.executable, "-m", "ziglang", "cc", *flags, "-c", "in.c", "-o", "out.o"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
@@ -69,29 +74,98 @@ def samples() -> list[tuple[str, dict[str, int], int]]:
     return found
 
 
+def call(name: str, word: int) -> str:
+    """An instruction's macro, without TT_OP_, TT_ or TTI_, with the arguments that give `word`."""
+    (cls,) = (cls for cls in REGISTRY.values() if cls.name == name)
+    values = [str(word >> lo & (1 << hi - lo + 1) - 1) for _, hi, lo in cls.arguments]
+    return f"{name}({', '.join(values)})" if values else name
+
+
+def words_of(folder: Path, section: str) -> list[int]:
+    """The words of a section of out.o."""
+    with (folder / "out.o").open("rb") as file:
+        data = ELFFile(file).get_section_by_name(section).data()
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
 def test_header_words_are_those_of_the_assembler(tmp_path: Path) -> None:
     wanted, lines = [], []
     for name, values, word in samples():
         wanted += [word, word]
-        lines.append(f"TT_{name}({', '.join(map(str, values.values()))}),")
+        lines.append(f"TT_OP_{call(name, word)},")
         named = "".join(f" | TTF_{name}_{field}({value})" for field, value in values.items())
         lines.append(f"TTO_{name}{named},")
     done = compile_c(tmp_path, "const unsigned words[] = {\n" + "\n".join(lines) + "\n};\n")
     assert done.returncode == 0, done.stderr
-    data = ELFFile(io.BytesIO((tmp_path / "out.o").read_bytes())).get_section_by_name(".rodata")
-    assert list(struct.unpack(f"<{len(wanted)}I", data.data())) == wanted
+    assert words_of(tmp_path, ".rodata") == wanted
 
 
 def test_header_ttinsn_is_rotated_left_by_two(tmp_path: Path) -> None:
-    wanted, lines = [], []
-    for name, values, word in samples():
-        wanted.append((word << 2 | word >> 30) & 0xFFFFFFFF)
-        lines.append(f"TTI_{name}({', '.join(map(str, values.values()))});")
-    done = compile_c(tmp_path, "void run(void) {\n" + "\n".join(lines) + "\n}\n")
+    words = [(name, word) for name, _, word in samples()]
+    lines = "\n".join(f"TTI_{call(name, word)};" for name, word in words)
+    done = compile_c(tmp_path, f"void run(void) {{\n{lines}\n}}\n")
     assert done.returncode == 0, done.stderr
-    text = ELFFile(io.BytesIO((tmp_path / "out.o").read_bytes())).get_section_by_name(".text")
-    got = struct.unpack(f"<{text.data_size // 4}I", text.data())
-    assert list(got[: len(wanted)]) == wanted
+    got = words_of(tmp_path, ".text")
+    assert got[: len(words)] == [(word << 2 | word >> 30) & 0xFFFFFFFF for _, word in words]
+
+
+def test_macros_have_the_arguments_of_ckernel_ops() -> None:
+    """tests/ckernel_ops.toml: the lowest bit of each argument of Blackhole's TT_OP_*, in order."""
+    wanted = tomllib.loads((ROOT / "tests" / "ckernel_ops.toml").read_text())
+    assert {c.name: [one.lo for one in c.arguments] for c in REGISTRY.values()} == wanted
+    defined = re.findall(r"^#define TT_OP_(\w+)(?:\((.*?)\))? ", c_header(), re.MULTILINE)
+    counts = {name: len(args.split(", ")) if args else 0 for name, args in defined}
+    assert counts == {name: len(lowest) for name, lowest in wanted.items()}
+
+
+def test_stallwait_is_written_as_in_tt_llk(tmp_path: Path) -> None:
+    """TT_OP_STALLWAIT(stall_res, wait_res), TTI_NOP without parentheses (ckernel_ops.h)."""
+    source = """
+    const unsigned word = TT_OP_STALLWAIT(0x41, 0x10);
+    void run(unsigned wait) {
+        TTI_STALLWAIT(0x41, 0x10);
+        TTI_NOP;
+        TT_STALLWAIT(0x41, wait);
+        TT_NOP;
+    }
+    """
+    done = compile_c(tmp_path, source)
+    assert done.returncode == 0, done.stderr
+    word = assemble("STALLWAIT", stall_res=0x41, wait_res=0x10)
+    assert words_of(tmp_path, ".rodata") == [word]
+    inlined = [w for w in words_of(tmp_path, ".text") if w & 3 != 3]
+    assert [(w >> 2 | w << 30) & 0xFFFFFFFF for w in inlined] == [word, assemble("NOP")]
+
+
+def test_code_for_the_order_from_low_bits_up_does_not_compile(tmp_path: Path) -> None:
+    include = '#include "tensix_insn.h"\n'
+    done = compile_whole(tmp_path, include + "void run(void) { TTI_STALLWAIT(0x10, 0x41); }\n")
+    assert done.returncode != 0
+    assert "BHEMU_TT_ORDER" in done.stderr
+    done = compile_whole(tmp_path, "#define BHEMU_TT_ORDER\n" + include)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("SFPNOT(1, 0, 0, 0)", "SFPNOT imm12_math takes 0: nothing reads it"),
+        ("SHIFTXA(1, 2)", "SHIFTXA log2_amount2 takes 0: nothing reads it"),
+        ("SFPLOAD(0, 0, 0, 0x2000)", "SFPLOAD dest_reg_addr takes 0..8191"),
+        ("INCRWC(4, 0, 0, 0)", None),
+        ("INCRWC(8, 0, 0, 0)", None),  # a bit that kernels set and nothing reads
+        ("INCRWC(16, 0, 0, 0)", "INCRWC rwc_cr takes 0..15"),
+    ],
+)
+def test_header_takes_what_may_stand_in_the_word(
+    tmp_path: Path, call: str, told: str | None
+) -> None:
+    done = compile_c(tmp_path, f"void run(void) {{ TTI_{call}; }}\n")
+    if told is None:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode != 0
+        assert told in done.stderr
 
 
 def test_header_refuses_a_constant_that_does_not_fit(tmp_path: Path) -> None:

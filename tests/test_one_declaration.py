@@ -42,7 +42,7 @@ from bhemu.machine.tile import Tile
 
 word = assemble("SFPTWICE", lreg_dest=2, lreg_c=1)
 assert disassemble(word) == "SFPTWICE lreg_dest=0x2 lreg_c=0x1"
-assert "#define TT_SFPTWICE(" in c_header()
+assert "#define TT_OP_SFPTWICE(" in c_header()
 assert schedule.SUB_UNIT[0x9A] == sfpu.SIMPLE
 assert schedule.reads.py_func(word) == 1 << 1
 

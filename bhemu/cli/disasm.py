@@ -27,9 +27,15 @@ Decode = Callable[[int], str]
 @click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")
 @click.option("--symbol", metavar="NAME", help="only this function")
 @click.option("--riscv", is_flag=True, help="the words are RISC-V words, not Tensix words")
+@click.option("--meanings", is_flag=True, help="say what the operands of Tensix words stand for")
 @outside_option
 def command(
-    what: tuple[str, ...], core: str | None, symbol: str | None, riscv: bool, allow_outside: bool
+    what: tuple[str, ...],
+    core: str | None,
+    symbol: str | None,
+    riscv: bool,
+    meanings: bool,
+    allow_outside: bool,
 ) -> None:
     """Disassemble an ELF, or words given in hexadecimal.
 
@@ -37,33 +43,41 @@ def command(
     """
     path = Path(what[0])
     if len(what) == 1 and (not files.is_missing(path) or _WORD.fullmatch(what[0]) is None):
-        for line in _elf(_elf_path(path, core, allow_outside), symbol):
+        for line in _elf(_elf_path(path, core, allow_outside), symbol, meanings):
             output.say(line)
         return
     if core or symbol:
         raise click.UsageError("--core and --symbol go with a file", click.get_current_context())
     for text in what:
-        output.say(_word(text, riscv))
+        output.say(_word(text, riscv, meanings))
 
 
-def _word(text: str, riscv: bool) -> str:
+def _word(text: str, riscv: bool, meanings: bool) -> str:
     if _WORD.fullmatch(text) is None:
         raise InputError(f"{text!r} is not a 32-bit word", hint="for example 0xA6A1000A")
     word = int(text, 16)
     if not riscv:
-        return f"0x{word:08X}  {tensix_decoder()(word)}"
+        return f"0x{word:08X}  {tensix_decoder(meanings)(word)}"
     from bhemu.riscv.disasm import disassemble
 
-    return f"0x{word:08X}  {disassemble(word, 0, None, tensix_decoder())}"
+    return f"0x{word:08X}  {disassemble(word, 0, None, tensix_decoder(meanings))}"
 
 
-def tensix_decoder() -> Decode:
-    """The Tensix disassembler with every instruction declared."""
+def tensix_decoder(meanings: bool = False) -> Decode:
+    """The Tensix disassembler with every instruction declared; `meanings`: of operands, too."""
     from bhemu.tensix import units
     from bhemu.tensix.insn import disassemble
 
     assert units.MODULES
-    return disassemble
+    if not meanings:
+        return disassemble
+    from bhemu.meaning import meaning
+
+    def told(word: int) -> str:
+        text = meaning(word)
+        return disassemble(word) + (f"  ; {text}" if text else "")
+
+    return told
 
 
 def _elf_path(path: Path, core: str | None, allow_outside: bool) -> Path:
@@ -89,13 +103,13 @@ def _elf_path(path: Path, core: str | None, allow_outside: bool) -> Path:
     return elves[core].pop()
 
 
-def _elf(path: Path, symbol: str | None) -> Iterator[str]:
+def _elf(path: Path, symbol: str | None, meanings: bool) -> Iterator[str]:
     from bhemu.program.loader import read_elf
 
     image = read_elf(path)
     if symbol is not None:
         start = image.symbols.address(symbol)
-        yield from _code(image, *_extent(image, symbol, start))
+        yield from _code(image, *_extent(image, symbol, start), meanings)
         return
     yield f"{printable(str(path))}: entry 0x{image.entry:08X}"
     if image.symbols.line_problem:
@@ -106,7 +120,7 @@ def _elf(path: Path, symbol: str | None) -> Iterator[str]:
         end = segment.vaddr + segment.memsz
         yield f"{kind} 0x{segment.vaddr:08X}..0x{end:08X}, loaded at 0x{segment.paddr:08X}"
         if kind == "code":
-            yield from _code(image, segment.vaddr, segment.vaddr + len(segment.data))
+            yield from _code(image, segment.vaddr, segment.vaddr + len(segment.data), meanings)
 
 
 def _is_code(segment: "Segment") -> bool:
@@ -128,7 +142,7 @@ def _extent(image: "Image", symbol: str, start: int) -> tuple[int, int]:
     raise InputError(f"{image.path}: {symbol} at {start:#x} is not code")
 
 
-def _code(image: "Image", low: int, high: int) -> Iterator[str]:
+def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
     from bhemu.riscv.disasm import disassemble
 
     symbols, last = image.symbols, None
@@ -136,7 +150,7 @@ def _code(image: "Image", low: int, high: int) -> Iterator[str]:
     for pc in range((low + 3) & ~3, high & ~3, 4):
         word = _word_at(image, pc)
         if word & 3 != 3 and decode is None:
-            decode = tensix_decoder()  # slow to import, and many ELFs have no Tensix word
+            decode = tensix_decoder(meanings)  # slow to import, and many ELFs have no Tensix word
         found = symbols.lookup(pc)
         if found and found[1] == 0:
             yield ""

@@ -120,7 +120,8 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
         "mnemonic": cls.name,
         "opcode": cls.opcode,
         "unit": cls.unit,
-        "fields": [{"name": f.name, "hi": f.hi, "lo": f.lo} for f in cls.fields],
+        "fields": [f.as_dict() for f in cls.fields],
+        "arguments": [one.name for one in cls.arguments],
         "stall": cls.stall,
         "status": status(cls),
         "modes": modes(cls),
@@ -168,11 +169,13 @@ def _elsewhere(name: str) -> str:
 def _explain(cls: "type[Instruction]") -> list[str]:
     lines = [f"{cls.name}  opcode {cls.opcode:#04x}  unit {cls.unit}  stall {cls.stall}"]
     lines += [f"  {text.strip()}" for text in (cls.__doc__ or "").strip().splitlines()]
-    lines += [f"  [{f.hi:>2}:{f.lo:>2}]  {f.name}" for f in reversed(cls.fields)]
+    lines += [f"  {line}" for f in reversed(cls.fields) for line in f.about()]
     if cls.reserved:
         lines.append(f"  reserved bits {cls.reserved:#08x} must be 0")
     if cls.unread:
         lines.append(f"  bits {cls.unread:#08x} are not read: kernels set them without effect")
+    arguments = ", ".join(one.name for one in cls.arguments)
+    lines.append(f"  in C: TTI_{cls.name}" + (f"({arguments})" if arguments else ""))
     cases = ", ".join(_coverage().get(cls.name, ()))
     reason = cls.refused if status(cls) == "refused" else cases
     return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]

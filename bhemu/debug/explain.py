@@ -24,7 +24,7 @@ from bhemu.devices.bus.naming import (
     thread_fields_at,
 )
 from bhemu.errors import InputError
-from bhemu.meaning import BLOCKS, CONDITIONS, GPRS, SEMAPHORES, meaning
+from bhemu.meaning import GPRS, meaning
 from bhemu.names import registers
 from bhemu.riscv import csr
 from bhemu.riscv.disasm import disassemble as riscv_text
@@ -32,6 +32,7 @@ from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import REGISTRY, decode, disassemble
 from bhemu.tensix.status import RULES
+from bhemu.tensix.tables import BLOCKS, CONDITIONS, SEMAPHORE_NAMES
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
@@ -96,7 +97,7 @@ def _all_names() -> tuple[str, ...]:
     state = [one.name for one in views.NAMED]
     streams = STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
-    known = (*known, *SEMAPHORES)
+    known = (*known, *SEMAPHORE_NAMES)
     return tuple(dict.fromkeys(known))
 
 
@@ -133,7 +134,10 @@ def _word(word: int) -> Iterator[str]:
         yield told
     yield f"{cls.unit} unit: {cls.summary()}"
     for field in cls.fields:
-        yield f"  [{field.hi:>2}:{field.lo:>2}] {field.name} = {field.get(word):#x}"
+        value = field.get(word)
+        told = "" if field.operand is None else field.operand.text(value)
+        shown = f"  [{field.hi:>2}:{field.lo:>2}] {field.name} = {value:#x}"
+        yield shown + (f"  {told}" if told else "")
 
 
 def _address(address: int) -> Explanation:
@@ -170,7 +174,7 @@ def _instruction(name: str) -> Iterator[Explanation]:
         if cls.name == name.upper():
             lines = [f"opcode {cls.opcode:#04x}, {cls.unit} unit, held by {cls.stall}"]
             lines += [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
-            lines += [f"[{f.hi:>2}:{f.lo:>2}] {f.name}" for f in reversed(cls.fields)]
+            lines += [line for f in reversed(cls.fields) for line in f.about()]
             lines += [f"refused: {cls.refused}"] if cls.refused else []
             lines += _documented(importlib.import_module(cls.__module__))
             yield Explanation("a Tensix instruction", cls.name, tuple(lines))
@@ -217,7 +221,9 @@ def _rule(name: str) -> Iterator[Explanation]:
     _sources()  # importing them registers the rules
     for rule in list(RULES.values()):
         if rule.rule.lower() == name.lower():
-            lines = [f"{rule.category}: {rule.text}"]
+            lines = [f"{rule.category}: {rule.pattern()}"]
+            names = dict.fromkeys(re.findall(r"<\w+>", lines[0]))
+            lines += [f"{', '.join(names)}: numbers of the run that breaks it"] if names else []
             lines += [f"hint: {rule.hint}"] if rule.hint else []
             lines += _used_by(re.escape(f'"{rule.rule}"'), "", "declared in")
             yield Explanation("a rule", rule.rule, tuple(lines))
@@ -233,7 +239,7 @@ def _state(name: str) -> Iterator[Explanation]:
 def _semaphore(name: str) -> Iterator[Explanation]:
     """What tt-llk calls a semaphore, also as semaphore::NAME and as SEMAPHORE_NAME."""
     wanted = name.upper().removeprefix("P_").removeprefix("SEMAPHORE").lstrip(":_")
-    for i, known in enumerate(SEMAPHORES):
+    for i, known in enumerate(SEMAPHORE_NAMES):
         if wanted == known:
             lines = (
                 f"semaphore {i} of a tile, as tt-llk uses it; sem_sel = {1 << i:#x} in SEMINIT,"
@@ -248,12 +254,12 @@ def _other(name: str) -> Iterator[Explanation]:
     for code, known in formats.NAMES.items():
         if known == name.lower():
             yield Explanation("a data format", known, (f"code {code}",))
-    for i, block in enumerate(BLOCKS):
+    for i, block in enumerate(BLOCKS.names):
         if wanted in (block, f"STALL_{block}", f"B{i}"):
             held = [cls.name for cls in REGISTRY.values() if cls.stall_mask >> i & 1][:10]
             about = f"bit {i} of stall_res: holds {', '.join(held)} ... (STALLWAIT, Blackhole ISA)"
             yield Explanation("a class of instructions that STALLWAIT holds", block, (about,))
-    for i, condition in enumerate(CONDITIONS):
+    for i, condition in enumerate(CONDITIONS.names):
         if wanted in (condition.upper(), condition.upper().removesuffix(" IDLE"), f"C{i}"):
             about = f"bit {i} of wait_res (STALLWAIT, Blackhole ISA)"
             yield Explanation("a condition of STALLWAIT", condition, (about,))

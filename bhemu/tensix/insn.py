@@ -12,6 +12,7 @@ from bhemu.tensix.resources import OTHERS, Resources
 __all__ = [
     "NO_TEXT",
     "REGISTRY",
+    "Argument",
     "Instruction",
     "Word",
     "assemble",
@@ -60,6 +61,19 @@ UNITS = {
 }
 
 
+class Argument(NamedTuple):
+    """An argument of an instruction's C macros: bits [hi:lo] of the word."""
+
+    name: str
+    hi: int
+    lo: int
+
+    @property
+    def max(self) -> int:
+        """The largest value that it holds."""
+        return (2 << self.hi - self.lo) - 1
+
+
 def stall_mask(stall: str) -> int:
     """Block-bit mask of a stall class: "B0,B5", "any", "all nine" or "never" (STALLWAIT)."""
     named = {"any": STALL_ANY, "all nine": STALL_ALL_NINE, "never": 0}
@@ -86,6 +100,9 @@ class Instruction(Word):
     `second_entries`: slots of second_entries.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
     doubt (lane_doubt.py).
+    `arguments`: those of its C macros, from high bits to low, as tt-llk's ckernel_ops.h has them:
+    its fields, but for the bits of `macro`, which tt-llk gives an argument where no field is
+    declared, or one for several.
     `route(s, t, word) -> status`: while the opcode is in `s.route`, it takes every word of every
     thread; a negative t says that thread -1 - t waits.
     """
@@ -108,6 +125,7 @@ class Instruction(Word):
     inputs: ClassVar[tuple[str, ...]]
     second_entries: ClassVar[tuple[int, ...]]
     facts: ClassVar[Any]
+    arguments: ClassVar[tuple[Argument, ...]]
     execute: ClassVar[Callable[..., Any] | None] = None
     doubts: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
@@ -160,6 +178,7 @@ class Instruction(Word):
         stores: str = "",
         second_entries: tuple[int, ...] = (),
         facts: Any = None,
+        macro: tuple[Argument, ...] = (),
     ) -> None:
         super().__init_subclass__()
         cls.name = cls.__name__
@@ -171,6 +190,9 @@ class Instruction(Word):
         cls.by_chance, cls.dst_rows, cls.stores = by_chance, dst_rows, stores
         cls.second_entries, cls.facts = second_entries, facts
         cls.stall_mask = stall_mask(cls.stall)
+        alone = (f for f in cls.fields if not any(m.lo <= f.lo <= m.hi for m in macro))
+        arguments = (*macro, *(Argument(f.name, f.hi, f.lo) for f in alone))
+        cls.arguments = tuple(sorted(arguments, key=lambda one: -one.lo))
         used = 0
         for field in cls.fields:
             assert not used & field.mask, f"{cls.name}.{field.name} overlaps"

@@ -45,6 +45,11 @@ class Rule:
         """The words of `s.detail` by the names of the sentence."""
         return dict(zip(self.names, (int(value) for value in values), strict=False))
 
+    def pattern(self, mark: str = "<{}>") -> str:
+        """The sentence for readers: the name of each of its numbers, marked, in place of it."""
+        parts = string.Formatter().parse(self.text)
+        return "".join(text + (mark.format(name) if name else "") for text, name, _, _ in parts)
+
     def sentence(self, values: Iterable[int]) -> str:
         """The sentence with the words of `s.detail`."""
         return self.text.format(**self.details(values))

@@ -9,11 +9,11 @@ from bhemu.hang.release import Agents
 from bhemu.hang.waits import semaphore_releasers, touched
 from bhemu.launched import Launched
 from bhemu.machine.tile import Tile
-from bhemu.meaning import SEMAPHORES
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.asm import SP
 from bhemu.tensix import streams
 from bhemu.tensix.banks import SRCA, SRCB
+from bhemu.tensix.tables import SEMAPHORE_NAMES
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.likelihood import likely
@@ -73,7 +73,7 @@ def _standing(tile: Tile) -> Iterator[str]:
 def _semaphores(tile: Tile) -> Iterator[str]:
     """Those that somebody has set up or used; who can still change them, where any thread waits."""
     s, agents = tile.state, Agents(tile, ())
-    for i, name in enumerate(SEMAPHORES):
+    for i, name in enumerate(SEMAPHORE_NAMES):
         value, most = int(s.sem[i]), int(s.sem_max[i])
         if not (value or most or s.sem_by[i].any()):
             continue

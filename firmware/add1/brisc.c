@@ -19,12 +19,12 @@ static void check_args(void) {
 /* These words enter thread 0's queue. T0's own words follow them, and T1 and T2 depend on T0's data
  * or on the semaphore's maximum (0 until SEMINIT), so none can overtake them. */
 static void prepare_tensix(void) {
-    TTP_ZEROACC(0, 0, 0, 0, 3);        /* all of Dst */
-    TTP_SFPENCC(10, 0, 3);             /* all lanes on, condition codes in force */
-    TTP_NOP();
-    TTP_SFPLOADI(0xBF80, 0, 0);        /* LReg0 = bf16 -1.0 */
-    TTP_SFPCONFIG(0, 11, 0);           /* LReg11 = LReg0 */
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 2);
+    TT_ZEROACC(3, 0, 0, 0, 0);         /* all of Dst */
+    TT_SFPENCC(3, 0, 0, 10);           /* all lanes on, condition codes in force */
+    TT_NOP;
+    TT_SFPLOADI(0, 0, 0xBF80);         /* LReg0 = bf16 -1.0 */
+    TT_SFPCONFIG(0, 11, 0);            /* LReg11 = LReg0 */
+    TT_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 
 static void release_triscs(void) {

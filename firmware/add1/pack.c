@@ -35,17 +35,17 @@ static void configure_packer(void) {
 
 /* PACR packs four rows; address mode 0 goes on by four, 2 to the next face, 1 back to the start. */
 static void configure_counters(void) {
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, PACKER);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, PACKER);
-    TTI_SETADCXX(0, 15, PACKER);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
-                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
-                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1),
-               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    TTI_SETADCXY(PACKER, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(PACKER, 15, 0);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1));
+    TTI_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
+                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1));
     gpr_write(GPR_DST_OFFSET, 0);
     gpr_write(GPR_DST_OFFSET + 1, DST_HALF_ROWS);
 }
@@ -54,26 +54,26 @@ static void program_mop(void) {
     uint32_t rows = TTO_PACR;
     uint32_t end_of_face = TTO_PACR | TTF_PACR_addr_mode(2);
     uint32_t end_of_tile = TTO_PACR | TTF_PACR_addr_mode(1) | TTF_PACR_last(1);
-    mop_loop_program(FACES, 4, TT_NOP(), rows, TT_NOP(), end_of_face, end_of_tile);
+    mop_loop_program(FACES, 4, TT_OP_NOP, rows, TT_OP_NOP, end_of_face, end_of_tile);
 }
 
 static void set_output(uint32_t address, uint32_t half) {
     uint32_t value = (address >> 4) - 1; /* the packer adds 1 for a tile header */
-    TTP_SETDMAREG(2 * GPR_OUTPUT_ADDRESS, 0, value & 0x3FFF, (value >> 14) & 3);
-    TTP_SETDMAREG(2 * GPR_OUTPUT_ADDRESS + 1, 0, (value >> 16) & 0x3FFF, value >> 30);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_OUTPUT_ADDRESS);
-    TTP_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_DST_OFFSET + half);
-    TTI_DMANOP(); /* WRCFG takes two cycles */
+    TT_SETDMAREG((value >> 14) & 3, value & 0x3FFF, 0, 2 * GPR_OUTPUT_ADDRESS);
+    TT_SETDMAREG(value >> 30, (value >> 16) & 0x3FFF, 0, 2 * GPR_OUTPUT_ADDRESS + 1);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_PACK);
+    TTI_WRCFG(GPR_OUTPUT_ADDRESS, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TT_WRCFG(GPR_DST_OFFSET + half, 0, DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32);
+    TTI_DMANOP; /* WRCFG takes two cycles */
 }
 
 static void pack_tile(uint32_t address, uint32_t half) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_TDMA);
+    TTI_SEMWAIT(STALL_TDMA, SEM_SEL(SEMAPHORE_MATH_PACK), SEMWAIT_WHILE_ZERO);
     set_output(address, half);
     MOP_LOOP_RUN();
-    TTI_STALLWAIT(WAIT_PACK, STALL_MATH);
-    TTP_ZEROACC(half, 0, 0, 0, 2);
-    TTI_STALLWAIT(WAIT_PACK | WAIT_MATH, STALL_SYNC);
+    TTI_STALLWAIT(STALL_MATH, WAIT_PACK);
+    TT_ZEROACC(2, 0, 0, 0, half);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK | WAIT_MATH);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 

@@ -37,10 +37,10 @@ static void configure_addresses(void) {
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, FACE_DATUMS) |
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, FACE_DATUMS));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTI_SETADCXX(0, FACE_DATUMS - 1, UNPACKER0);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(BOTH_UNPACKERS, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(BOTH_UNPACKERS, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(UNPACKER0, FACE_DATUMS - 1, 0);
 }
 
 /* SrcB is validated before SrcA: math waits for SrcA alone and then clears both. */
@@ -49,12 +49,12 @@ static void program_mop(void) {
                           TTF_UNPACR_NOP_set_dvalid(1) | TTF_UNPACR_NOP_unpacker_select(1);
     uint32_t face = TTO_UNPACR | TTF_UNPACR_last(1) | TTF_UNPACR_set_dat_valid(1) |
                     TTF_UNPACR_ovrd_thread_id(1) | TTF_UNPACR_addr_mode(1); /* next input z */
-    mop_loop_program(FACES, 1, srcb_zeros, face, TT_NOP(), face, face);
+    mop_loop_program(FACES, 1, srcb_zeros, face, TT_OP_NOP, face, face);
 }
 
 /* Selects the configuration context that the next unpacks use. */
 static void select_context(uint32_t context) {
-    TTP_SETC16(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
+    THREAD_CFG(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
                    CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context),
                UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
 }
@@ -66,10 +66,10 @@ static void unpack_tile(uint32_t address, uint32_t context) {
                       : THCON_SEC0_REG3_Base_address_ADDR32,
               (address >> 4) - 1); /* the unpacker adds 1 for a tile header */
     semaphore_post(SEMAPHORE_UNPACK_SYNC);
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, UNPACKER0);
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
+    TTI_SETADCZW(UNPACKER0, 0, 0, 0, 0, 0xF);
     MOP_LOOP_RUN();
-    TTI_STALLWAIT(WAIT_UNPACK0, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_UNPACK0);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_SYNC));
 }
 

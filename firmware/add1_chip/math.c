@@ -11,36 +11,36 @@
 #define LREG_ONE 10u
 
 static void configure(uint32_t scalar) {
-    TTI_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 2);
+    TTI_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
     ADDR_MODE(STAY, 0, 0);
     ADDR_MODE(NEXT_ROWS, AB_STEP(8, 0), DST_STEP(8));
     ADDR_MODE(NEXT, 0, DST_STEP(2));
-    TTI_SFPENCC(10, 0, 3); /* all lanes on */
-    TTP_SFPLOADI(scalar & 0xFFFF, 10, LREG_SCALAR);
-    TTP_SFPLOADI(scalar >> 16, 8, LREG_SCALAR);
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SFPENCC(3, 0, 0, 10); /* all lanes on */
+    SFPLOAD_HALF(scalar & 0xFFFF, 10, LREG_SCALAR);
+    SFPLOAD_HALF(scalar >> 16, 8, LREG_SCALAR);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* 32 datums: LReg0 = Dst; LReg0 = 1.0 * LReg0 + scalar; Dst = LReg0. */
 static void add_32(void) {
-    TTI_SFPLOAD(0, STAY, 0, LREG_DATA);
-    TTI_SFPADD(0, LREG_DATA, LREG_SCALAR, LREG_DATA, LREG_ONE);
-    TTI_SFPNOP(); /* SFPADD takes two cycles */
-    TTI_SFPSTORE(0, NEXT, 0, LREG_DATA);
+    TTI_SFPLOAD(LREG_DATA, 0, STAY, 0);
+    TTI_SFPADD(LREG_ONE, LREG_DATA, LREG_SCALAR, LREG_DATA, 0);
+    TTI_SFPNOP; /* SFPADD takes two cycles */
+    TTI_SFPSTORE(LREG_DATA, 0, NEXT, 0);
 }
 
 static void math_tile(uint32_t half) {
     acquire_half(half);
     for (uint32_t row = 0; row < TILE_ROWS; row += 8) {
-        TTI_MOVA2D(0, 2, NEXT_ROWS, 0, 0);
+        TTI_MOVA2D(0, 0, NEXT_ROWS, 2, 0);
     }
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA);
-    TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
+    TTI_SETRWC(CLEAR_SRCA, 0, 0, 0, 0, RWC_ALL);
+    TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);
     for (uint32_t datum = 0; datum < TILE_DATUMS; datum += 32) {
         add_32();
     }
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
-    TTI_STALLWAIT(WAIT_SFPU, STALL_SYNC);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_SFPU);
     release_half();
 }
 

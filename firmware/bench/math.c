@@ -23,12 +23,12 @@ static void configure(void) {
     ADDR_MODE(NEXT_HALF, AB_STEP(0, ROWS), DST_STEP(ROWS));
     ADDR_MODE(VECTOR_STAY, 0, 0);
     ADDR_MODE(VECTOR_NEXT, 0, DST_STEP(2));
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* 8 rows of SrcB times a face of SrcA into 8 rows of Dst, sixteen times. */
 static void record_mvmul(void) {
-    TTI_REPLAY(1, 0, 16, 0);
+    TTI_REPLAY(0, 16, 0, 1);
     for (uint32_t i = 1; i < 16; i++) {
         TT_PUSH(TTO_MVMUL | TTF_MVMUL_addr_mode(i % 2 ? NEXT_HALF : NEXT_FACE));
     }
@@ -36,7 +36,7 @@ static void record_mvmul(void) {
 }
 
 static void record_elwadd(void) {
-    TTI_REPLAY(1, 0, 8, 0);
+    TTI_REPLAY(0, 8, 0, 1);
     for (uint32_t i = 1; i < 8; i++) {
         TT_PUSH(TTO_ELWADD | TTF_ELWADD_addr_mode(NEXT_ROWS));
     }
@@ -46,7 +46,7 @@ static void record_elwadd(void) {
 /* What one repetition runs: `times` the first `length` words of the replay buffer. */
 static void program(uint32_t length, uint32_t times) {
     uint32_t play = TTO_REPLAY | TTF_REPLAY_len(length);
-    mop_loop_program(1, times, TT_NOP(), play, TT_NOP(), play, play);
+    mop_loop_program(1, times, TT_OP_NOP, play, TT_OP_NOP, play, play);
 }
 
 static void record(uint32_t what) {
@@ -67,21 +67,21 @@ static void record(uint32_t what) {
 
 /* Unlike the instructions that read a bank, SETRWC does not wait until there is one. */
 static void release_banks(void) {
-    TTI_STALLWAIT(WAIT_SRCA_VALID | WAIT_SRCB_VALID, STALL_MATH);
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA_SRCB);
+    TTI_STALLWAIT(STALL_MATH, WAIT_SRCA_VALID | WAIT_SRCB_VALID);
+    TTI_SETRWC(CLEAR_SRCA_SRCB, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* The vector unit works on what the matrix unit has put into Dst. */
 static void copy_tile(void) {
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_ROWS, 0, 0);
-    TTI_MOVA2D(OPERAND_ROWS, 2, NEXT_PASS, 0, 0);
-    TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_ROWS, 2, OPERAND_ROWS);
+    TTI_MOVA2D(0, 0, NEXT_PASS, 2, OPERAND_ROWS);
+    TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);
 }
 
 static void work(uint32_t what, uint32_t repeat) {
@@ -98,14 +98,14 @@ static void work(uint32_t what, uint32_t repeat) {
             MOP_LOOP_RUN();
             MOP_LOOP_RUN();
             MOP_LOOP_RUN();
-            TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+            TTI_SETRWC(0, 0, 0, 0, 0, RWC_D);
         }
     }
     if (what == BENCH_SFPMAD) {
         store_results();
     }
     if (vector) {
-        TTI_STALLWAIT(WAIT_SFPU, STALL_MATH);
+        TTI_STALLWAIT(STALL_MATH, WAIT_SFPU);
     }
 }
 

@@ -7,7 +7,7 @@ uint32_t tiles_done; /* in local RAM, for a debugger */
 
 /* All but the last repetition: the half stays with pack. */
 static void pack_again(uint32_t address, uint32_t half, uint32_t times) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_TDMA);
+    TTI_SEMWAIT(STALL_TDMA, SEM_SEL(SEMAPHORE_MATH_PACK), SEMWAIT_WHILE_ZERO);
     for (uint32_t i = 0; i < times; i++) {
         set_pack_output(address, half);
         MOP_LOOP_RUN();

@@ -41,7 +41,7 @@ static void configure_steps(uint32_t broadcast) {
 static void configure(void) {
     configure_steps(runtime_args.broadcast);
     ADDR_MODE(NEXT_PASS, AB_CLEAR, DST_CLEAR | NEXT_PHASE);
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* ELWADD and ELWSUB replace Dst; ELWMUL adds to it, over the phases, from the zeros pack left. */
@@ -53,7 +53,7 @@ static uint32_t instruction(uint32_t op) {
  * of addr_mode and instr_mod19. */
 static void record_tile(uint32_t op, uint32_t broadcast) {
     uint32_t word = instruction(op) | TTF_ELWADD_instr_mod19(broadcast);
-    TTI_REPLAY(1, 0, PASS, 0);
+    TTI_REPLAY(0, PASS, 0, 1);
     for (uint32_t i = 0; i < PASS - 1; i++) {
         TT_PUSH(word | TTF_ELWADD_addr_mode(step(i)));
     }

@@ -84,23 +84,23 @@ static inline void cb_pop(struct cb *cb, uint32_t pages) {
 #define STOREREG_BASE 0xFFB00000u
 
 static inline void cb_store(uint32_t address, uint32_t value) {
-    TTP_SETDMAREG(2 * CB_GPR, 0, value & 0x3FFF, value >> 14);
-    TTP_SETDMAREG(2 * CB_GPR + 1, 0, 0, 0);
-    TTI_STALLWAIT(WAIT_THCON, STALL_TDMA);
-    TTP_STOREREG((address - STOREREG_BASE) >> 2, CB_GPR);
+    TT_SETDMAREG(value >> 14, value & 0x3FFF, 0, 2 * CB_GPR);
+    TT_SETDMAREG(0, 0, 0, 2 * CB_GPR + 1);
+    TTI_STALLWAIT(STALL_TDMA, WAIT_THCON);
+    TT_STOREREG(CB_GPR, (address - STOREREG_BASE) >> 2);
 }
 
 /* For TRISC2: what it packed is in L1. */
 static inline void cb_push(struct cb *cb, uint32_t pages) {
     cb_advance(cb, pages);
-    TTI_STALLWAIT(WAIT_PACK, STALL_TDMA);
+    TTI_STALLWAIT(STALL_TDMA, WAIT_PACK);
     cb_store(cb->stream + CB_RECEIVED, cb->own);
 }
 
 /* For TRISC0: what it unpacked has been read. */
 static inline void cb_pop(struct cb *cb, uint32_t pages) {
     cb_advance(cb, pages);
-    TTI_STALLWAIT(WAIT_UNPACK0 | 0x004u /* unpacker 1 */, STALL_TDMA);
+    TTI_STALLWAIT(STALL_TDMA, WAIT_UNPACK0 | 0x004u /* unpacker 1 */);
     cb_store(cb->stream + CB_ACKED, cb->own);
 }
 

@@ -24,8 +24,8 @@
 
 #define ADDR_MODE(k, ab, dst) \
     do { \
-        TTI_SETC16(ab, ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + (k)); \
-        TTI_SETC16(dst, ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + (k)); \
+        TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + (k), ab); \
+        TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + (k), dst); \
     } while (0)
 
 /* A MOP that plays the first `length` words of the replay buffer once per fidelity phase, sets all
@@ -34,22 +34,22 @@ static inline void program_phases(uint32_t phases, uint32_t length) {
     uint32_t play = TTO_REPLAY | TTF_REPLAY_len(length);
     uint32_t end = TTO_SETRWC | TTF_SETRWC_bit_mask(RWC_ALL) |
                    TTF_SETRWC_clear_ab_vld(CLEAR_SRCA_SRCB);
-    mop_loop_program(1, phases, TT_NOP(), play, end, play, play);
+    mop_loop_program(1, phases, TT_OP_NOP, play, end, play, play);
 }
 
 /* Lets Dst row 0 mean `row` of the half. */
 static inline void set_dst_row(uint32_t half, uint32_t row) {
-    TTP_SETC16(half * DST_HALF_ROWS + row, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
+    THREAD_CFG(half * DST_HALF_ROWS + row, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
 }
 
 /* Waits until pack has released the half, then lets Dst row 0 mean its first row. */
 static inline void acquire_half(uint32_t half) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_MAX, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_SYNC | STALL_MATH);
+    TTI_SEMWAIT(STALL_SYNC | STALL_MATH, SEM_SEL(SEMAPHORE_MATH_PACK), SEMWAIT_WHILE_MAX);
     set_dst_row(half, 0);
 }
 
 /* Hands the half to pack once its last row is written. */
 static inline void release_half(void) {
-    TTI_STALLWAIT(WAIT_MATH, STALL_SYNC | STALL_CFG);
+    TTI_STALLWAIT(STALL_SYNC | STALL_CFG, WAIT_MATH);
     TTI_SEMPOST(SEM_SEL(SEMAPHORE_MATH_PACK));
 }

@@ -21,25 +21,25 @@ static void matmul_address_modes(void) {
     /* SrcB stands at face 2: 48 rows on, modulo 64, is face 1. */
     ADDR_MODE(NEXT_INNER, AB_STEP(32, 48) | AB_SRCA_CR | AB_SRCB_CR, DST_CR);
     ADDR_MODE(NEXT_PASS, AB_CLEAR, DST_CLEAR | NEXT_PHASE);
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* The four faces of C, from one column of faces of A and one row of faces of B. */
 #define RECORD_INNER(last) \
     do { \
-        TTI_MVMUL(0, LOWER_HALF, 0, 0); \
-        TTI_MVMUL(0, NEXT_B, 0, 0); \
-        TTI_MVMUL(0, LOWER_HALF, 0, 0); \
-        TTI_MVMUL(0, NEXT_A, 0, 0); \
-        TTI_MVMUL(0, LOWER_HALF, 0, 0); \
-        TTI_MVMUL(0, NEXT_B, 0, 0); \
-        TTI_MVMUL(0, LOWER_HALF, 0, 0); \
-        TTI_MVMUL(0, last, 0, 0); \
+        TTI_MVMUL(0, 0, LOWER_HALF, 0); \
+        TTI_MVMUL(0, 0, NEXT_B, 0); \
+        TTI_MVMUL(0, 0, LOWER_HALF, 0); \
+        TTI_MVMUL(0, 0, NEXT_A, 0); \
+        TTI_MVMUL(0, 0, LOWER_HALF, 0); \
+        TTI_MVMUL(0, 0, NEXT_B, 0); \
+        TTI_MVMUL(0, 0, LOWER_HALF, 0); \
+        TTI_MVMUL(0, 0, last, 0); \
     } while (0)
 
 /* Recorded once, without executing; the MOP plays it. */
 static void record_tile(void) {
-    TTI_REPLAY(1, 0, MVMULS, 0);
+    TTI_REPLAY(0, MVMULS, 0, 1);
     RECORD_INNER(NEXT_INNER);
     RECORD_INNER(NEXT_PASS);
 }

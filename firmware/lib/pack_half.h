@@ -27,9 +27,9 @@ static inline void write_pack_format(uint32_t format, uint32_t add) {
  * be packing, and T0 must have configured the formats. */
 static inline void set_pack_format(uint32_t format, uint32_t add) {
     write_pack_format(format, add);
-    TTP_RMWCIB3(ALU_FORMAT_SPEC_REG2_Dstacc_ADDR32,
+    TT_RMWCIB3(ALU_FORMAT_SPEC_REG2_Dstacc_MASK >> 24,
                 CFG(ALU_FORMAT_SPEC_REG2_Dstacc, format) >> 24,
-                ALU_FORMAT_SPEC_REG2_Dstacc_MASK >> 24);
+               ALU_FORMAT_SPEC_REG2_Dstacc_ADDR32);
 }
 
 static inline void configure_pack_registers(void) {
@@ -45,17 +45,17 @@ static inline void configure_pack_registers(void) {
 
 /* PACR packs four rows; address mode 0 goes on by four, 2 to the next face, 1 back to the start. */
 static inline void configure_pack_counters(void) {
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, PACKER);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, PACKER);
-    TTI_SETADCXX(0, 15, PACKER);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
-                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
-                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1),
-               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    TTI_SETADCXY(PACKER, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(PACKER, 15, 0);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1));
+    TTI_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
+                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1));
     gpr_write(GPR_DST_OFFSET, 0);
     gpr_write(GPR_DST_OFFSET + 1, DST_HALF_ROWS);
 }
@@ -66,7 +66,7 @@ static inline void configure_pack(void) {
     uint32_t end_of_tile = TTO_PACR | TTF_PACR_addr_mode(1) | TTF_PACR_last(1);
     configure_pack_registers();
     configure_pack_counters();
-    mop_loop_program(FACES, 4, TT_NOP(), rows, TT_NOP(), end_of_face, end_of_tile);
+    mop_loop_program(FACES, 4, TT_OP_NOP, rows, TT_OP_NOP, end_of_face, end_of_tile);
 }
 
 /* From Dst of 16 or, with `fp32_dst` 1, of 32 bits; to bf16. */
@@ -78,32 +78,32 @@ static inline void configure_pack_from(uint32_t fp32_dst) {
 
 static inline void set_pack_output(uint32_t address, uint32_t half) {
     uint32_t value = (address >> 4) - 1; /* the packer adds 1 for a tile header */
-    TTP_SETDMAREG(2 * GPR_OUTPUT_ADDRESS, 0, value & 0x3FFF, (value >> 14) & 3);
-    TTP_SETDMAREG(2 * GPR_OUTPUT_ADDRESS + 1, 0, (value >> 16) & 0x3FFF, value >> 30);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_OUTPUT_ADDRESS);
-    TTP_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_DST_OFFSET + half);
-    TTI_DMANOP(); /* WRCFG takes two cycles */
+    TT_SETDMAREG((value >> 14) & 3, value & 0x3FFF, 0, 2 * GPR_OUTPUT_ADDRESS);
+    TT_SETDMAREG(value >> 30, (value >> 16) & 0x3FFF, 0, 2 * GPR_OUTPUT_ADDRESS + 1);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_PACK);
+    TTI_WRCFG(GPR_OUTPUT_ADDRESS, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TT_WRCFG(GPR_DST_OFFSET + half, 0, DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32);
+    TTI_DMANOP; /* WRCFG takes two cycles */
 }
 
 /* Waits until math has filled a half. */
 static inline void acquire_packed_half(void) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_MATH_PACK),
-                STALL_TDMA | STALL_CFG);
+    TTI_SEMWAIT(STALL_TDMA | STALL_CFG, SEM_SEL(SEMAPHORE_MATH_PACK),
+                SEMWAIT_WHILE_ZERO);
 }
 
 /* Packs a tile of the half, 0 to 7, to `address`. */
 static inline void pack_tile_of_half(uint32_t address, uint32_t half, uint32_t tile) {
     set_pack_output(address, half);
-    TTP_SETADCZW(2, 0, tile, 0, 0, PACKER);
+    TT_SETADCZW(PACKER, 0, 0, tile, 0, 2);
     MOP_LOOP_RUN();
 }
 
 /* Clears the half and gives it back to math. */
 static inline void release_packed_half(uint32_t half) {
-    TTI_STALLWAIT(WAIT_PACK, STALL_MATH);
-    TTP_ZEROACC(half, 0, 0, 0, 2);
-    TTI_STALLWAIT(WAIT_PACK | WAIT_MATH, STALL_SYNC);
+    TTI_STALLWAIT(STALL_MATH, WAIT_PACK);
+    TT_ZEROACC(2, 0, 0, 0, half);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK | WAIT_MATH);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 

@@ -35,8 +35,8 @@ static inline void check_apart(uint32_t a, uint32_t a_tiles, uint32_t b, uint32_
 /* These words enter thread 0's queue. T0's own words follow them, and T1 and T2 depend on T0's data
  * or on the semaphore's maximum (0 until SEMINIT), so none can overtake them. */
 static inline void prepare_tensix(void) {
-    TTP_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 2);
+    TT_ZEROACC(3, 0, 0, 0, 0); /* all of Dst */
+    TT_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 
 static inline void release_triscs(void) {

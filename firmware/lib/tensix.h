@@ -2,8 +2,8 @@
 #pragma once
 
 #include "lib/types.h"
-
-#include "tensix_insn.h" /* generated: TT_*, TTI_*, TTP_*, configuration fields */
+#define BHEMU_TT_ORDER
+#include "tensix_insn.h" /* generated: TT_OP_*, TTI_*, TT_*, configuration fields */
 
 /* Addresses as in the Blackhole tile's memory map. */
 #define RISCV_DEBUG_REG_SOFT_RESET_0 0xFFB121B0u
@@ -108,11 +108,17 @@ static inline void mop_loop_program(uint32_t outer, uint32_t inner, uint32_t sta
     store(MOP_CFG_BASE + 0x04, inner);
     store(MOP_CFG_BASE + 0x08, start);
     store(MOP_CFG_BASE + 0x0C, end);
-    store(MOP_CFG_BASE + 0x10, TT_NOP());
+    store(MOP_CFG_BASE + 0x10, TT_OP_NOP);
     store(MOP_CFG_BASE + 0x14, loop);
-    store(MOP_CFG_BASE + 0x18, TT_NOP());
+    store(MOP_CFG_BASE + 0x18, TT_OP_NOP);
     store(MOP_CFG_BASE + 0x1C, last_outer);
     store(MOP_CFG_BASE + 0x20, last_inner);
 }
 
-#define MOP_LOOP_RUN() TTI_MOP(0, 0, 1)
+#define MOP_LOOP_RUN() TTI_MOP(1, 0, 0)
+
+/* Pushes a new value of a ThreadConfig word. */
+#define THREAD_CFG(value, word) TT_SETC16(word, value)
+
+/* Pushes a new half of an LReg; mode 8: the high one, 10: the low one. */
+#define SFPLOAD_HALF(value, mode, lreg) TT_SFPLOADI(lreg, mode, value)

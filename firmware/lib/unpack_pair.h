@@ -52,11 +52,11 @@ static inline void configure_unpack_addresses(void) {
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, FACE_DATUMS) |
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, FACE_DATUMS));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTI_SETADCXX(0, TILE_DATUMS - 1, UNPACKER0);
-    TTI_SETADCXX(0, TILE_DATUMS - 1, UNPACKER1);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(BOTH_UNPACKERS, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(BOTH_UNPACKERS, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(UNPACKER0, TILE_DATUMS - 1, 0);
+    TTI_SETADCXX(UNPACKER1, TILE_DATUMS - 1, 0);
 }
 
 /* Both operands of one format; Dst of 16 or, with `fp32_dst` 1, of 32 bits. */
@@ -83,20 +83,20 @@ static inline void acquire_context(uint32_t srca, uint32_t srcb, uint32_t contex
     }
     write_bases(srca, srcb, context);
     semaphore_post(SEMAPHORE_UNPACK_SYNC);
-    TTP_SETC16(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
+    THREAD_CFG(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
                    CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context),
                UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
 }
 
 static inline void release_context(void) {
-    TTI_STALLWAIT(WAIT_UNPACK0 | WAIT_UNPACK1, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_UNPACK0 | WAIT_UNPACK1);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_SYNC));
 }
 
 /* last, set_dat_valid, ovrd_thread_id */
-#define UNPACK_TO_SRCA() TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0)
-#define UNPACK_TO_SRCB() TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1)
+#define UNPACK_TO_SRCA() TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1)
+#define UNPACK_TO_SRCB() TTI_UNPACR(1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1)
 
 /* Unpacks the tiles at `srca` and `srcb`; contexts alternate, so that the addresses of the next
  * pair are stored while this one is still unpacked. */

@@ -19,15 +19,15 @@ static void wait_ticks(uint32_t ticks) {
 static void prepare_tensix(void) {
     /* Unpacker and packer share this word and change their own bits of it. */
     cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, 0);
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_PACK_CONFIGURED), 0, 1);
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 0);
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_UNPACK_TO_DST), 0, 1);
-    TTP_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */
-    TTP_SFPENCC(10, 0, 3); /* all lanes on */
-    TTP_NOP();
-    TTP_SFPCONFIG(1, 11, 0); /* LReg11 = -1.0 */
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_UNPACK_SYNC), 0, 2);
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 2);
+    TT_SEMINIT(1, 0, SEM_SEL(SEMAPHORE_PACK_CONFIGURED));
+    TT_SEMINIT(0, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
+    TT_SEMINIT(1, 0, SEM_SEL(SEMAPHORE_UNPACK_TO_DST));
+    TT_ZEROACC(3, 0, 0, 0, 0); /* all of Dst */
+    TT_SFPENCC(3, 0, 0, 10); /* all lanes on */
+    TT_NOP;
+    TT_SFPCONFIG(0, 11, 1); /* LReg11 = -1.0 */
+    TT_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_UNPACK_SYNC));
+    TT_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 
 static void start_triscs(void) {

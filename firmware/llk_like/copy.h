@@ -7,15 +7,15 @@
 
 /* One face; `clear` tells which banks go back to the unpackers. */
 static inline void copy_face(uint32_t row, uint32_t clear) {
-    TTP_MOVA2D(row, MOVE_8_ROWS, STAY, 0, 0);
-    TTP_MOVA2D(row + 8, MOVE_8_ROWS, STAY, 8, 0);
-    TTP_SETRWC(RWC_ALL, 0, 0, 0, 0, clear);
+    TT_MOVA2D(0, 0, STAY, MOVE_8_ROWS, row);
+    TT_MOVA2D(0, 8, STAY, MOVE_8_ROWS, row + 8);
+    TT_SETRWC(clear, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* The same as a sum with SrcB, which holds zeros. */
 static inline void add_face(uint32_t row) {
-    TTP_ELWADD(row, NEXT_SOURCE, 0, 0, 0);
-    TTP_ELWADD(row + 8, NEXT_SOURCE, 0, 0, 0);
+    TT_ELWADD(0, 0, 0, NEXT_SOURCE, row);
+    TT_ELWADD(0, 0, 0, NEXT_SOURCE, row + 8);
     release_banks();
 }
 
@@ -30,14 +30,14 @@ static inline void copy_faces_by_add(void) {
         add_face(FACE_ROWS * face);
     }
 }
-
+#define MOVE_B_ROW(dst, mode, addr_mode, src, low) TT_MOVB2D(low, src, addr_mode, mode, dst)
 /* Faces of SrcB, rows as they are or its first one in all places. */
 static inline void move_b_faces(void) {
     uint32_t broadcast = runtime_args.broadcast;
     uint32_t mode = broadcast & 2 ? broadcast : MOVE_4_ROWS_B2D | broadcast;
     for (uint32_t face = 0; face < runtime_args.faces; face++) {
         for (uint32_t row = 0; row < FACE_ROWS; row += broadcast & 2 ? 8 : 4) {
-            TTP_MOVB2D(FACE_ROWS * face + row, mode, STAY, broadcast & 2 ? 0 : row, 0);
+            MOVE_B_ROW(FACE_ROWS * face + row, mode, STAY, broadcast & 2 ? 0 : row, 0);
         }
         release_banks();
     }
@@ -45,14 +45,14 @@ static inline void move_b_faces(void) {
 
 /* Each face of Dst by way of SrcB's rows 16 to 31; moves from Dst do not wait for the bank. */
 static inline void transpose_faces(void) {
-    TTI_STALLWAIT(WAIT_SRCB_VALID, STALL_MATH);
+    TTI_STALLWAIT(STALL_MATH, WAIT_SRCB_VALID);
     for (uint32_t face = 0; face < FACES; face++) {
         for (uint32_t row = 0; row < 16; row += 4) {
-            TTP_MOVD2B(16 * face + row, MOVE_4_ROWS_D2B, STAY, 16 + row, 0);
+            TT_MOVD2B(0, 16 + row, STAY, MOVE_4_ROWS_D2B, 16 * face + row);
         }
-        TTI_TRNSPSRCB();
+        TTI_TRNSPSRCB;
         for (uint32_t row = 0; row < 16; row += 4) {
-            TTP_MOVB2D(16 * face + row, MOVE_4_ROWS_B2D, STAY, 16 + row, 0);
+            TT_MOVB2D(0, 16 + row, STAY, MOVE_4_ROWS_B2D, 16 * face + row);
         }
     }
     release_banks();
@@ -62,7 +62,7 @@ static inline void transpose_faces(void) {
 static inline void copy_row_major(void) {
     for (uint32_t row = 0; row < 64; row++) {
         uint32_t line = row / 2, face = 2 * (line / 16) + row % 2;
-        TTP_MOVA2D(16 * face + line % 16, 0, STAY, row, 0);
+        TT_MOVA2D(0, row, STAY, 0, 16 * face + line % 16);
     }
     release_banks();
 }
@@ -72,11 +72,11 @@ static inline void copy_row_major(void) {
 static inline void copy_fast_tilize(void) {
     for (uint32_t bank = 0; bank < 4; bank++) {
         for (uint32_t i = 0; i < 8; i++) {
-            TTI_MOVA2D(0, MOVE_8_ROWS, NEXT_ROWS_WIDE, 0, 0);
+            TTI_MOVA2D(0, 0, NEXT_ROWS_WIDE, MOVE_8_ROWS, 0);
         }
-        TTI_SETRWC(RWC_A, 0, 0, 0, 0, CLEAR_SRCA);
+        TTI_SETRWC(CLEAR_SRCA, 0, 0, 0, 0, RWC_A);
     }
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* Tile `i` of a block: its upper faces to rows 32 i, its lower ones 128 rows further on. */

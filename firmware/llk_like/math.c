@@ -24,12 +24,12 @@ static void configure(void) {
     uint32_t strided = runtime_args.pack != PACK_TILE && runtime_args.pack != PACK_TOPK;
     cfg_write(DEST_ACCESS_CFG_remap_addrs_ADDR32, CFG(DEST_ACCESS_CFG_remap_addrs, strided) |
                                                       CFG(DEST_ACCESS_CFG_swizzle_32b, strided));
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* The unpacker writes Dst itself, and tells when. */
 static void await_unpacker(void) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_UNPACK_TO_DST), STALL_SYNC | STALL_MATH);
+    TTI_SEMWAIT(STALL_SYNC | STALL_MATH, SEM_SEL(SEMAPHORE_UNPACK_TO_DST), SEMWAIT_WHILE_ZERO);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_TO_DST));
 }
 
@@ -62,9 +62,9 @@ static void matmul_inner(uint32_t last) {
     static const uint8_t step[7] = {LOWER_HALF, NEXT_B, LOWER_HALF, NEXT_A,
                                     LOWER_HALF, NEXT_B, LOWER_HALF};
     for (uint32_t i = 0; i < 7; i++) {
-        TTP_MVMUL(0, step[i], 0, 0);
+        TT_MVMUL(0, 0, step[i], 0);
     }
-    TTP_MVMUL(0, last, 0, 0);
+    TT_MVMUL(0, 0, last, 0);
 }
 
 static void matmul(void) {
@@ -78,9 +78,9 @@ static void matmul(void) {
 /* One pooling instruction per face: sixteen rows become one, added to or compared with Dst. */
 static void pool(uint32_t dst) {
     if (runtime_args.reduce & 4) {
-        TTP_GMPOOL(dst, 0, STAY, 1, 0);
+        TT_GMPOOL(0, 1, STAY, 0, dst);
     } else {
-        TTP_GAPOOL(dst, 0, STAY, 1, 0);
+        TT_GAPOOL(0, 1, STAY, 0, dst);
     }
     release_banks();
 }
@@ -165,13 +165,13 @@ static void math_tile(uint32_t half) {
         combine(runtime_args.math, i);
     }
     sfpu_tile(runtime_args.sfpu);
-    TTI_STALLWAIT(WAIT_MATH | WAIT_SFPU, STALL_SYNC | STALL_CFG);
+    TTI_STALLWAIT(STALL_SYNC | STALL_CFG, WAIT_MATH | WAIT_SFPU);
     TTI_SEMPOST(SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 
 int main(void) {
     configure();
-    TTI_SFPENCC(10, 0, 3); /* all lanes on */
+    TTI_SFPENCC(3, 0, 0, 10); /* all lanes on */
     if (runtime_args.math == MATH_TOPK) {
         configure_topk();
     }

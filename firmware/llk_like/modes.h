@@ -22,5 +22,5 @@
 
 /* All counters to zero, both banks back to the unpackers. */
 static inline void release_banks(void) {
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA_SRCB);
+    TTI_SETRWC(CLEAR_SRCA_SRCB, 0, 0, 0, 0, RWC_ALL);
 }

@@ -37,10 +37,10 @@ static void configure(void) {
     cfg_write(STACC_RELU_ApplyRelu_ADDR32,
               CFG(STACC_RELU_ApplyRelu, runtime_args.relu & 15) |
                   CFG(STACC_RELU_ReluThreshold, runtime_args.relu >> 16));
-    TTP_RMWCIB2(THCON_SEC0_REG1_Pack_L1_Acc_ADDR32,
+    TT_RMWCIB2((THCON_SEC0_REG1_Pack_L1_Acc_MASK | THCON_SEC0_REG1_Pac_LF8_4b_exp_MASK) >> 16,
                 (CFG(THCON_SEC0_REG1_Pack_L1_Acc, runtime_args.l1_acc) |
                  CFG(THCON_SEC0_REG1_Pac_LF8_4b_exp, (flags & E4M3_OUT) != 0)) >> 16,
-                (THCON_SEC0_REG1_Pack_L1_Acc_MASK | THCON_SEC0_REG1_Pac_LF8_4b_exp_MASK) >> 16);
+               THCON_SEC0_REG1_Pack_L1_Acc_ADDR32);
     cfg_write(THCON_SEC0_REG1_Row_start_section_size_ADDR32,
               CFG(THCON_SEC0_REG1_Exp_section_size, exponents));
     cfg_write(PCK_DEST_RD_CTRL_Read_32b_data_ADDR32,
@@ -53,7 +53,7 @@ static void configure(void) {
                   CFG(THCON_SEC0_REG1_Out_data_format, runtime_args.out) |
                   CFG(THCON_SEC0_REG1_In_data_format, runtime_args.dst));
     configure_pack_counters();
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC3_YsrcIncr, 1), ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32);
+    TTI_SETC16(ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32, CFG(ADDR_MOD_PACK_SEC3_YsrcIncr, 1));
     uint32_t width = runtime_args.dst & 3;
     configure_order(16 * (width == 0 ? 4 : width == 1 ? 2 : 1));
 }
@@ -74,14 +74,14 @@ static void pack_faces(void) {
 }
 
 static void set_pack_formats(uint32_t in, uint32_t out) {
-    TTI_STALLWAIT(WAIT_PACK, STALL_CFG);
-    TTP_RMWCIB0(THCON_SEC0_REG1_Out_data_format_ADDR32, CFG(THCON_SEC0_REG1_Out_data_format, out),
-                THCON_SEC0_REG1_Out_data_format_MASK);
-    TTP_RMWCIB1(THCON_SEC0_REG1_In_data_format_ADDR32,
-                CFG(THCON_SEC0_REG1_In_data_format, in) >> 8,
-                THCON_SEC0_REG1_In_data_format_MASK >> 8);
-    TTP_RMWCIB3(ALU_FORMAT_SPEC_REG2_Dstacc_ADDR32, CFG(ALU_FORMAT_SPEC_REG2_Dstacc, in) >> 24,
-                ALU_FORMAT_SPEC_REG2_Dstacc_MASK >> 24);
+    TTI_STALLWAIT(STALL_CFG, WAIT_PACK);
+    TT_RMWCIB0(THCON_SEC0_REG1_Out_data_format_MASK,    CFG(THCON_SEC0_REG1_Out_data_format, out),
+               THCON_SEC0_REG1_Out_data_format_ADDR32);
+    TT_RMWCIB1(THCON_SEC0_REG1_In_data_format_MASK >> 8,
+               CFG(THCON_SEC0_REG1_In_data_format, in) >> 8,
+               THCON_SEC0_REG1_In_data_format_ADDR32);
+    TT_RMWCIB3(ALU_FORMAT_SPEC_REG2_Dstacc_MASK>>24,CFG(ALU_FORMAT_SPEC_REG2_Dstacc, in) >> 24,
+               ALU_FORMAT_SPEC_REG2_Dstacc_ADDR32);
 }
 
 /* The first tile of values in Dst, then the first one of indices. */
@@ -89,9 +89,9 @@ static void pack_topk(uint32_t address, uint32_t half) {
     pack_faces();
     set_pack_formats(FORMAT_UINT16, FORMAT_UINT16);
     set_pack_output(address + runtime_args.out_bytes, half);
-    TTI_SETADCZW(2, 0, 2, 0, 0, PACKER);
+    TTI_SETADCZW(PACKER, 0, 0, 2, 0, 2);
     pack_faces();
-    TTI_SETADCZW(2, 0, 0, 0, 0, PACKER);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 2);
     set_pack_formats(runtime_args.dst, runtime_args.out);
 }
 
@@ -120,12 +120,12 @@ static void pack_in_order(uint32_t address, uint32_t half) {
 }
 
 static void pack_tile(uint32_t address, uint32_t half) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_MATH_PACK), STALL_TDMA);
+    TTI_SEMWAIT(STALL_TDMA, SEM_SEL(SEMAPHORE_MATH_PACK), SEMWAIT_WHILE_ZERO);
     set_pack_output(address, half);
     pack_in_order(address, half);
-    TTI_STALLWAIT(WAIT_PACK, STALL_MATH);
-    TTP_ZEROACC(half, 0, 0, runtime_args.dst32, 2);
-    TTI_STALLWAIT(WAIT_PACK | WAIT_MATH, STALL_SYNC);
+    TTI_STALLWAIT(STALL_MATH, WAIT_PACK);
+    TT_ZEROACC(/* half */2, runtime_args.dst32, 0, 0, half);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK | WAIT_MATH);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_MATH_PACK));
 }
 

@@ -13,10 +13,10 @@ static inline void pacr_strided(uint32_t interfaces, uint32_t mode, uint32_t las
 }
 
 static inline void pack_address_modes(uint32_t m0, uint32_t m1, uint32_t m2, uint32_t m3) {
-    TTP_SETC16(m0, ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTP_SETC16(m1, ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTP_SETC16(m2, ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
-    TTP_SETC16(m3, ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32);
+    TT_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32, m0);
+    TT_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32, m1);
+    TT_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32, m2);
+    TT_SETC16(ADDR_MOD_PACK_SEC3_YsrcIncr_ADDR32, m3);
 }
 
 /* Strides in rows of Dst. */
@@ -30,10 +30,10 @@ static inline void pack_strides(uint32_t row_bytes, uint32_t y, uint32_t z, uint
 
 /* The next PACR starts GPR_ROW_BYTES behind the last start; the one before has ended its tile. */
 static inline void advance_output(void) {
-    TTI_ADDDMAREG(GPR_OUTPUT_ADDRESS, GPR_ROW_BYTES, GPR_OUTPUT_ADDRESS, 0);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_OUTPUT_ADDRESS);
-    TTI_DMANOP();
+    TTI_ADDDMAREG(0, GPR_OUTPUT_ADDRESS, GPR_ROW_BYTES, GPR_OUTPUT_ADDRESS);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_PACK);
+    TTI_WRCFG(GPR_OUTPUT_ADDRESS, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TTI_DMANOP;
 }
 
 /* Two interfaces read the same row of two neighbouring faces, 32 datums of L1. Address mode 3 goes
@@ -41,13 +41,13 @@ static inline void advance_output(void) {
 static inline void pack_rows(void) {
     for (uint32_t row = 0; row < 32; row++) {
         if (row % FACE_ROWS == 0) {
-            TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
-            TTP_SETADCZW(1, row / FACE_ROWS * 2, 0, 0, 0, PACKER);
+            TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
+            TT_SETADCZW(PACKER, 0, 0, 0, row / FACE_ROWS * 2, 1);
         }
         pacr_strided(TWO_INTERFACES, 3, row == 31);
     }
-    TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
-    TTI_SETADCZW(1, 0, 0, 0, 0, PACKER);
+    TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 1);
 }
 
 static inline uint32_t is_dense(void) { return runtime_args.pack == PACK_BLOCK_DENSE; }
@@ -70,17 +70,17 @@ static inline void pack_block_untilize(void) {
     uint32_t interfaces = is_dense() ? 0 : faces > 1 ? TWO_INTERFACES : 1;
     uint32_t steps = is_dense() ? runtime_args.width / 2 : runtime_args.width;
     for (uint32_t face = 0; face < faces; face += 2) {
-        TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
+        TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
         for (uint32_t row = 0; row < runtime_args.face_rows; row++) {
             for (uint32_t i = 0; i < steps; i++) {
-                TTP_SETADCZW(3, face, i, 0, 0, PACKER);
+                TT_SETADCZW(PACKER, 0, 0, i, face, 3);
                 pacr_strided(interfaces, i == steps - 1 ? 3 : 0, i == steps - 1);
             }
             advance_output();
         }
     }
-    TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
-    TTI_SETADCZW(3, 0, 0, 0, 0, PACKER);
+    TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 3);
 }
 
 /* Rows of the block lie 16 rows apart. Mode 0: four rows of the block on; 3: the right face, the
@@ -98,10 +98,10 @@ static inline void configure_fast_tilize(uint32_t row_bytes) {
 
 static inline void pack_fast_tilize(void) {
     static const uint8_t end_of_face[FACES] = {3, 2, 3, 1};
-    TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
-    TTI_SETADCZW(3, 0, 0, 0, 0, PACKER);
+    TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 3);
     for (uint32_t tile = 0; tile < runtime_args.width; tile++) {
-        TTP_SETADCZW(2, 0, tile, 0, 0, PACKER);
+        TT_SETADCZW(PACKER, 0, 0, tile, 0, 2);
         for (uint32_t face = 0; face < FACES; face++) {
             for (uint32_t i = 0; i < 3; i++) {
                 pacr_strided(0, 0, 0);
@@ -110,7 +110,7 @@ static inline void pack_fast_tilize(void) {
         }
         advance_output();
     }
-    TTI_SETADCZW(3, 0, 0, 0, 0, PACKER);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 3);
 }
 
 /* 64 rows are the upper (128 rows further on the lower) faces of two tiles. Mode 0: the next two
@@ -126,8 +126,8 @@ static inline void configure_fast_untilize(uint32_t row_bytes) {
 static inline void pack_fast_untilize(void) {
     uint32_t width = runtime_args.width;
     for (uint32_t half = 0; half < 2; half++) {
-        TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
-        TTP_SETADCZW(3, 0, half, 0, 0, PACKER);
+        TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
+        TT_SETADCZW(PACKER, 0, 0, half, 0, 3);
         for (uint32_t row = 0; row < FACE_ROWS; row++) {
             uint32_t last = half && row == FACE_ROWS - 1;
             if (width > 2) {
@@ -136,6 +136,6 @@ static inline void pack_fast_untilize(void) {
             pacr_strided(width == 3 ? TWO_INTERFACES : 0, 1, last);
         }
     }
-    TTI_SETADCXY(3, 0, 0, 0, 0, PACKER);
-    TTI_SETADCZW(3, 0, 0, 0, 0, PACKER);
+    TTI_SETADCXY(PACKER, 0, 0, 0, 0, 3);
+    TTI_SETADCZW(PACKER, 0, 0, 0, 0, 3);
 }

@@ -27,31 +27,31 @@ enum {
 static inline void sfpu_word(uint32_t operation) {
     switch (operation) {
     case SFPU_ABS:
-        TTI_SFPABS(1, 0, 0); /* as a float */
+        TTI_SFPABS(0, 0, 0, 1); /* as a float */
         break;
     case SFPU_NEGATE:
-        TTI_SFPMOV(1, 0, 0); /* with the sign inverted */
+        TTI_SFPMOV(0, 0, 0, 1); /* with the sign inverted */
         break;
     case SFPU_SQUARE:
         TTI_SFPMUL(0, 0, LREG_ZERO, 0, 0);
-        TTI_SFPNOP(); /* SFPMUL takes two cycles */
+        TTI_SFPNOP; /* SFPMUL takes two cycles */
         break;
     case SFPU_ADD_TWO:
-        TTI_SFPADD(0, 0, 0, 1, LREG_ONE);
-        TTI_SFPNOP();
+        TTI_SFPADD(LREG_ONE, 1, 0, 0, 0);
+        TTI_SFPNOP;
         break;
     case SFPU_MUL_TWO:
-        TTI_SFPMUL(0, 0, LREG_ZERO, 0, 1);
-        TTI_SFPNOP();
+        TTI_SFPMUL(1, 0, LREG_ZERO, 0, 0);
+        TTI_SFPNOP;
         break;
     case SFPU_MAX_TWO:
-        TTI_SFPSWAP(1, 1, 0); /* the greater to LReg 0 */
-        TTI_SFPNOP();
+        TTI_SFPSWAP(0, 0, 1, 1); /* the greater to LReg 0 */
+        TTI_SFPNOP;
         break;
     case SFPU_WHERE_TWO:
         TTI_SFPSETCC(0, 0, 0, 0); /* LReg 0 < 0 */
-        TTI_SFPMOV(0, 0, 1);
-        TTI_SFPENCC(10, 0, 3);
+        TTI_SFPMOV(0, 1, 0, 0);
+        TTI_SFPENCC(3, 0, 0, 10);
         break;
     default:
         TTI_SFPCAST(0, 0, 0); /* sign and magnitude to fp32, nearest even */
@@ -65,15 +65,15 @@ static inline void sfpu_tile(uint32_t operation) {
     }
     uint32_t from = operation == SFPU_UINT16_TO_BF16 ? LOAD_UINT16 : LOAD_DEFAULT;
     uint32_t to = operation == SFPU_UINT16_TO_BF16 ? LOAD_BF16 : LOAD_DEFAULT;
-    TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
-    TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+    TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_D);
     for (uint32_t i = 0; i < 32; i++) {
-        TTP_SFPLOAD(0, 0, from, 0);
+        TT_SFPLOAD(0, from, 0, 0);
         if (operation >= SFPU_ADD_TWO) {
-            TTP_SFPLOAD(TILE_ROWS, 0, from, 1);
+            TT_SFPLOAD(1, from, 0, TILE_ROWS);
         }
         sfpu_word(operation);
-        TTP_SFPSTORE(0, SFPU_NEXT, to, 0);
+        TT_SFPSTORE(0, to, SFPU_NEXT, 0);
     }
-    TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_D);
 }

@@ -22,28 +22,28 @@ enum { ALL_ROWS = 1, ROWS_0_1 = 2, ROWS_0_2 = 3 };
 
 static inline void configure_topk(void) {
     uint32_t inverted = runtime_args.flags & SMALLEST_FIRST ? SWAP_INVERTED : 0;
-    TTP_SFPCONFIG(1, LANE_CONFIG, INDICES_FOLLOW | inverted);
+    TT_SFPCONFIG(INDICES_FOLLOW | inverted, LANE_CONFIG, 1);
 }
 
 /* Eight rows of values and of indices at p to LReg 0, 1, 4, 5, those at q to LReg 2, 3, 6, 7. */
 static __attribute__((noinline)) void load_sixteen(uint32_t p, uint32_t q) {
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t row = (i < 2 ? p : q) + 4 * (i & 1);
-        TTP_SFPLOAD(row, STAY, LOAD_DEFAULT, i);
-        TTP_SFPLOAD(INDEX_ROWS + row, STAY, LOAD_UINT16, 4 + i);
+        TT_SFPLOAD(i, LOAD_DEFAULT, STAY, row);
+        TT_SFPLOAD(4 + i, LOAD_UINT16, STAY, INDEX_ROWS + row);
     }
 }
 
 static __attribute__((noinline)) void store_sixteen(uint32_t p, uint32_t q) {
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t row = (i < 2 ? p : q) + 4 * (i & 1);
-        TTP_SFPSTORE(row, STAY, LOAD_DEFAULT, i);
-        TTP_SFPSTORE(INDEX_ROWS + row, STAY, LOAD_UINT16, 4 + i);
+        TT_SFPSTORE(i, LOAD_DEFAULT, STAY, row);
+        TT_SFPSTORE(4 + i, LOAD_UINT16, STAY, INDEX_ROWS + row);
     }
 }
 
 static __attribute__((noinline)) void compare(uint32_t rows, uint32_t first, uint32_t second) {
-    TTP_SFPSWAP(rows, second, first);
+    TT_SFPSWAP(0, first, second, rows);
 }
 
 /* Registers two apart, then neighbours. */
@@ -65,22 +65,22 @@ static __attribute__((noinline)) void merge_sixteen(uint32_t falling) {
             compare(ALL_ROWS, 1, 0);
             compare(ALL_ROWS, 3, 2);
         }
-        TTI_SFPTRANSP(0);
+        TTI_SFPTRANSP(0, 0, 0, 0);
     }
 }
 
 /* Sequences of 2, 4, 8 and 16, falling and rising in turn. */
 static __attribute__((noinline)) void sort_sixteen(uint32_t falling) {
-    TTI_SFPTRANSP(0);
+    TTI_SFPTRANSP(0, 0, 0, 0);
     compare(ALL_ROWS, 0, 1);
     compare(ALL_ROWS, 3, 2);
     compare_by_two_and_one(ROWS_0_2);
-    TTI_SFPTRANSP(0);
+    TTI_SFPTRANSP(0, 0, 0, 0);
     compare(ALL_ROWS, 0, 1);
     compare(ALL_ROWS, 3, 2);
-    TTI_SFPTRANSP(0);
+    TTI_SFPTRANSP(0, 0, 0, 0);
     compare_by_two_and_one(ROWS_0_1);
-    TTI_SFPTRANSP(0);
+    TTI_SFPTRANSP(0, 0, 0, 0);
     merge_sixteen(falling);
 }
 
@@ -121,10 +121,10 @@ static __attribute__((noinline)) void sort_tile(uint32_t p, uint32_t falling) {
  * sequence of 64, whose greater half stays in the first. */
 static void topk_next(uint32_t i) {
     uint32_t row = i ? TILE_ROWS : 0;
-    TTI_STALLWAIT(WAIT_SFPU, STALL_MATH);
+    TTI_STALLWAIT(STALL_MATH, WAIT_SFPU);
     copy_faces(row);
     copy_faces(INDEX_ROWS + row);
-    TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
+    TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);
     static const uint8_t columns[4] = {0, 2, 16, 18}; /* even and odd ones of two faces */
     for (uint32_t k = 0; k < 4; k++) {
         uint32_t column = columns[k];

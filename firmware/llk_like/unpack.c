@@ -66,10 +66,10 @@ static void configure_formats(void) {
                   CFG(ALU_ACC_CTRL_INT8_math_enabled, runtime_args.int8));
     /* uint16 is raw bits: what would be a denormal as bf16 must not become zero. The packer has
      * bits of its own in this word, and in the one of unpacker 0's fp8. */
-    TTP_RMWCIB0(ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32,
+    TT_RMWCIB0(ALU_ACC_CTRL_Zero_Flag_disabled_src_MASK,
                 CFG(ALU_ACC_CTRL_Zero_Flag_disabled_src,
                     src == FORMAT_UINT16 || runtime_args.unpack == UNPACK_TOPK),
-                ALU_ACC_CTRL_Zero_Flag_disabled_src_MASK);
+               ALU_ACC_CTRL_Zero_Flag_disabled_src_ADDR32);
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32, descriptor | x_dimension() << 16);
     cfg_write(THCON_SEC0_REG0_TileDescriptor_ADDR32 + 1, y_dim | z_dim_a << 16);
     cfg_write(THCON_SEC1_REG0_TileDescriptor_ADDR32, descriptor | x_dimension() << 16);
@@ -92,9 +92,9 @@ static void configure_formats(void) {
     cfg_write(THCON_SEC1_REG2_Disable_zero_compress_cntx0_ADDR32,
               CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx0, 1) |
                   CFG(THCON_SEC1_REG2_Disable_zero_compress_cntx1, 1));
-    TTP_RMWCIB2(THCON_SEC0_REG1_Unp_LF8_4b_exp_ADDR32,
+    TT_RMWCIB2(THCON_SEC0_REG1_Unp_LF8_4b_exp_MASK >> 16,
                 CFG(THCON_SEC0_REG1_Unp_LF8_4b_exp, has_flag(E4M3_IN)) >> 16,
-                THCON_SEC0_REG1_Unp_LF8_4b_exp_MASK >> 16);
+               THCON_SEC0_REG1_Unp_LF8_4b_exp_ADDR32);
     cfg_write(THCON_SEC1_REG1_Unp_LF8_4b_exp_ADDR32,
               CFG(THCON_SEC1_REG1_Unp_LF8_4b_exp, has_flag(E4M3_IN)));
 }
@@ -119,11 +119,11 @@ static void configure_addresses(void) {
               CFG(UNP0_ADDR_CTRL_ZW_REG_1_Zstride, is_fast_tilize() ? 8 * srca_row_bytes() : 0));
     cfg_write(UNP1_ADDR_CTRL_ZW_REG_1_Zstride_ADDR32,
               CFG(UNP1_ADDR_CTRL_ZW_REG_1_Zstride, FACE_ROWS * srca_row_bytes()));
-    TTP_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, !to_dst), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH_UNPACKERS);
-    TTP_SETADCXX(0, burst_of_a() - 1, UNPACKER0);
-    TTP_SETADCXX(0, burst_of_b - 1, UNPACKER1);
+    TT_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, !to_dst));
+    TTI_SETADCXY(BOTH_UNPACKERS, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(BOTH_UNPACKERS, 0, 0, 0, 0, 0xF);
+    TT_SETADCXX(1u, burst_of_a() - 1, 0); /* UNPACKER0 */
+    TT_SETADCXX(UNPACKER1, burst_of_b - 1, 0);
 }
 
 /* Stores both bases, less 1 for the tile header, in the free context, and selects it. */
@@ -137,14 +137,14 @@ static void begin(uint32_t a, uint32_t b) {
                       : THCON_SEC1_REG3_Base_address_ADDR32,
               (b >> 4) - 1);
     semaphore_post(SEMAPHORE_UNPACK_SYNC);
-    TTP_SETC16(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
+    THREAD_CFG(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
                    CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context),
                UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
 }
 
 static void end(void) {
-    TTI_STALLWAIT(WAIT_UNPACK0 | WAIT_UNPACK1, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_UNPACK0 | WAIT_UNPACK1);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_UNPACK_SYNC));
     context ^= 1;
 }
@@ -152,20 +152,20 @@ static void end(void) {
 /* Math waits for SrcA alone and clears both. The second word waits until math has released SrcB's
  * bank before; as in tt-llk nothing but its pace brings it in before math's next release. */
 static void unpack_srca_alone(void) {
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
-    TTI_UNPACR_NOP(1, 0, 0, 0, 0, 1, 0, 0, 1);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
+    TTI_UNPACR_NOP(1, 0, 0, 1, 0, 0, 0, 0, 1);
 }
 
 static void unpack_pair(void) {
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    TTI_UNPACR(1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
 }
 
 /* Faces 0 top left, 1 top right, 2 bottom left, 3 bottom right; `exchange` takes 0, 2, 1, 3. */
 static void unpack_faces(uint32_t exchange, uint32_t with_b) {
     for (uint32_t i = 0; i < runtime_args.faces; i++) {
         uint32_t face = exchange ? i >> 1 | (i & 1) << 1 : i;
-        TTP_SETADCZW(1, face, 0, 0, 0, UNPACKER0);
+        TT_SETADCZW(UNPACKER0, 0, 0, 0, face, 1);
         if (with_b) {
             unpack_pair();
         } else {
@@ -176,27 +176,27 @@ static void unpack_faces(uint32_t exchange, uint32_t with_b) {
 
 static void unpack_face_pairs(void) {
     for (uint32_t face = 0; face < runtime_args.faces; face++) {
-        TTP_SETADCZW(1, face, 0, 0, 0, BOTH_UNPACKERS);
+        TT_SETADCZW(BOTH_UNPACKERS, 0, 0, 0, face, 1);
         unpack_pair();
     }
 }
 
 static void unpack_srca_only(void) {
     for (uint32_t face = 0; face < runtime_args.faces; face++) {
-        TTP_SETADCZW(1, face, 0, 0, 0, UNPACKER0);
-        TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+        TT_SETADCZW(UNPACKER0, 0, 0, 0, face, 1);
+        TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
     }
 }
 
 /* The faces of B lie 16 rows apart in SrcB, however few rows they have; the last hands it over. */
 static void unpack_b_faces(void) {
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
     for (uint32_t face = 0; face < runtime_args.faces; face++) {
-        TTP_SETADCZW(5, face, 0, face, 0, UNPACKER1);
+        TT_SETADCZW(UNPACKER1, 0, face, 0, face, 5);
         if (face + 1 < runtime_args.faces) {
-            TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1);
+            TTI_UNPACR(1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1);
         } else {
-            TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
+            TTI_UNPACR(1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
         }
     }
 }
@@ -213,10 +213,10 @@ static void program_fast_tilize(void) {
 }
 
 static void unpack_fast_tilize(void) {
-    TTI_SETADCXY(3, 0, 0, 0, 0, UNPACKER0);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, UNPACKER0);
+    TTI_SETADCXY(UNPACKER0, 0, 0, 0, 0, 3);
+    TTI_SETADCZW(UNPACKER0, 0, 0, 0, 0, 0xF);
     TTI_MOP_CFG(0x8080);
-    TTI_MOP(0x8080, 31, 0);
+    TTI_MOP(0, 31, 0x8080);
 }
 
 /* One row of the left face and one of the right make a row of the tile. Every word unpacks a whole
@@ -224,16 +224,16 @@ static void unpack_fast_tilize(void) {
  * The last word, 16 rows further on, only hands the bank over. */
 static void unpack_row_by_row(void) {
     for (uint32_t row = 0; row < 32; row++) {
-        TTP_SETADCZW(1, row >> 4 << 1, 0, 0, 0, UNPACKER0);
+        TT_SETADCZW(UNPACKER0, 0, 0, 0, row >> 4 << 1, 1);
         if ((row & 15) == 0) {
-            TTI_SETADCXY(2, 0, 0, 0, 0, UNPACKER0);
+            TTI_SETADCXY(UNPACKER0, 0, 0, 0, 0, 2);
         }
-        TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x41, 0); /* next face, next row of SrcA */
-        TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x41, 0);
-        TTI_INCADCXY(0, 1, 0, 0, UNPACKER0);
+        TTI_UNPACR(0, 0x41, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1); /* next face, next row of SrcA */
+        TTI_UNPACR(0, 0x41, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1);
+        TTI_INCADCXY(UNPACKER0, 0, 0, 1, 0);
         if ((row & 7) == 7) {
             unpack_srca_alone();
-            TTI_SETADCXY(8, 0, 0, 0, 0, UNPACKER0);
+            TTI_SETADCXY(UNPACKER0, 0, 0, 0, 0, 8);
         }
     }
 }
@@ -258,7 +258,7 @@ static void unpack_tile(uint32_t a, uint32_t b) {
     } else if (mode == UNPACK_REDUCE) {
         unpack_faces(!(runtime_args.reduce & 1), 1);
     } else if (mode == UNPACK_TO_DST) {
-        TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0);
+        TTI_UNPACR(0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1);
     } else {
         uint32_t exchange = mode == UNPACK_A_TRANSPOSED || mode == UNPACK_A_EXCHANGED;
         unpack_faces(exchange || mode == UNPACK_TOPK, 0);
@@ -274,10 +274,10 @@ static void unpack_tile(uint32_t a, uint32_t b) {
 
 /* The format of the next tiles of unpacker 0, in L1 and in SrcA. */
 static void set_format_of_a(uint32_t format) {
-    TTI_STALLWAIT(WAIT_UNPACK0, STALL_CFG);
-    TTP_RMWCIB0(THCON_SEC0_REG0_TileDescriptor_ADDR32, format, 0xF);
-    TTP_RMWCIB0(THCON_SEC0_REG2_Out_data_format_ADDR32, format,
-                THCON_SEC0_REG2_Out_data_format_MASK);
+    TTI_STALLWAIT(STALL_CFG, WAIT_UNPACK0);
+    TT_RMWCIB0(0xF, format, THCON_SEC0_REG0_TileDescriptor_ADDR32);
+    TT_RMWCIB0(THCON_SEC0_REG2_Out_data_format_MASK, format,
+               THCON_SEC0_REG2_Out_data_format_ADDR32);
 }
 
 /* Two tiles of values and their indices, then one of each at a time. */

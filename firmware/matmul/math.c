@@ -15,9 +15,9 @@ static void configure(void) {
 static void copy_tile(uint32_t half, uint32_t tile) {
     set_dst_row(half, tile * TILE_ROWS);
     for (uint32_t i = 0; i < TILE_ROWS / 8; i++) {
-        TTI_MOVA2D(0, 2, NEXT_ROWS, 0, 0);
+        TTI_MOVA2D(0, 0, NEXT_ROWS, 2, 0);
     }
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA);
+    TTI_SETRWC(CLEAR_SRCA, 0, 0, 0, 0, RWC_ALL);
 }
 
 static void math_subblock(const struct matmul_shape *s, uint32_t block, uint32_t half) {

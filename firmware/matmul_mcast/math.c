@@ -3,8 +3,8 @@
 #include "matmul_mcast/args.h"
 
 static void configure(void) {
-    TTI_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */
-    TTI_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 2);
+    TTI_ZEROACC(3, 0, 0, 0, 0); /* all of Dst */
+    TTI_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
     matmul_address_modes();
 }
 

@@ -14,7 +14,7 @@ uint32_t outputs_done; /* in local RAM */
 static void configure(void) {
     ADDR_MODE(STAY, 0, CFG(ADDR_MOD_DST_SEC0_FidelityClear, 1));
     ADDR_MODE(STAY_PHASE, 0, NEXT_PHASE);
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 /* The MOP pools one face: GMPOOL, or GAPOOL once per fidelity phase. */
@@ -23,36 +23,36 @@ static void program_pool(void) {
     uint32_t word = pool | TTF_GAPOOL_instr_mod19(1); /* both share the places of the fields */
     uint32_t next = word | TTF_GAPOOL_pool_addr_mode(STAY_PHASE);
     uint32_t last = word | TTF_GAPOOL_pool_addr_mode(STAY);
-    mop_loop_program(1, runtime_args.phases, TT_NOP(), next, TT_NOP(), last, last);
+    mop_loop_program(1, runtime_args.phases, TT_OP_NOP, next, TT_OP_NOP, last, last);
 }
 
 /* Rows 0-15 of Dst, of which only row 0 is not 0, transposed to rows 16-31 of SrcB. */
 static void transpose_row(void) {
-    TTI_MOVD2B(0, MOVE_4_ROWS, STAY, SCRATCH, 0);
-    TTI_MOVD2B(4, MOVE_4_ROWS, STAY, SCRATCH + 4, 0);
-    TTI_MOVD2B(8, MOVE_4_ROWS, STAY, SCRATCH + 8, 0);
-    TTI_MOVD2B(12, MOVE_4_ROWS, STAY, SCRATCH + 12, 0);
+    TTI_MOVD2B(0, SCRATCH, STAY, MOVE_4_ROWS, 0);
+    TTI_MOVD2B(0, SCRATCH + 4, STAY, MOVE_4_ROWS, 4);
+    TTI_MOVD2B(0, SCRATCH + 8, STAY, MOVE_4_ROWS, 8);
+    TTI_MOVD2B(0, SCRATCH + 12, STAY, MOVE_4_ROWS, 12);
     TTI_GATESRCRST(1, 1);
-    TTI_TRNSPSRCB();
+    TTI_TRNSPSRCB;
     TTI_GATESRCRST(1, 1);
 }
 
 static void column_to_dst(void) {
-    TTI_MOVB2D(0, MOVE_4_ROWS_B2D, STAY, SCRATCH, 0);
-    TTI_MOVB2D(4, MOVE_4_ROWS_B2D, STAY, SCRATCH + 4, 0);
-    TTI_MOVB2D(8, MOVE_4_ROWS_B2D, STAY, SCRATCH + 8, 0);
-    TTI_MOVB2D(12, MOVE_4_ROWS_B2D, STAY, SCRATCH + 12, 0);
+    TTI_MOVB2D(0, SCRATCH, STAY, MOVE_4_ROWS_B2D, 0);
+    TTI_MOVB2D(0, SCRATCH + 4, STAY, MOVE_4_ROWS_B2D, 4);
+    TTI_MOVB2D(0, SCRATCH + 8, STAY, MOVE_4_ROWS_B2D, 8);
+    TTI_MOVB2D(0, SCRATCH + 12, STAY, MOVE_4_ROWS_B2D, 12);
 }
 
 /* The column to SrcA, and its pool to row 0 of Dst, which is cleared first. */
 static void pool_column(void) {
-    TTI_MOVB2A(SCRATCH, MOVE_4_ROWS, STAY, 0);
-    TTI_MOVB2A(SCRATCH + 4, MOVE_4_ROWS, STAY, 4);
-    TTI_MOVB2A(SCRATCH + 8, MOVE_4_ROWS, STAY, 8);
-    TTI_MOVB2A(SCRATCH + 12, MOVE_4_ROWS, STAY, 12);
+    TTI_MOVB2A(0, STAY, MOVE_4_ROWS, SCRATCH);
+    TTI_MOVB2A(4, STAY, MOVE_4_ROWS, SCRATCH + 4);
+    TTI_MOVB2A(8, STAY, MOVE_4_ROWS, SCRATCH + 8);
+    TTI_MOVB2A(12, STAY, MOVE_4_ROWS, SCRATCH + 12);
     TTI_GATESRCRST(1, 1);
-    TTI_ZEROACC(0, STAY, 0, 0, 0);
-    TTI_SETRWC(RWC_B, 0, ONES_ROW, 0, 0, 0);
+    TTI_ZEROACC(0, 0, 0, STAY, 0);
+    TTI_SETRWC(0, 0, 0, ONES_ROW, 0, RWC_B);
     MOP_LOOP_RUN();
 }
 
@@ -68,7 +68,7 @@ static void math_part(void) {
                 pool_column();
             }
         }
-        TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, CLEAR_SRCA_SRCB);
+        TTI_SETRWC(CLEAR_SRCA_SRCB, 0, 0, 0, 0, RWC_ALL);
     }
 }
 

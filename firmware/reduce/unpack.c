@@ -7,7 +7,7 @@ uint32_t faces_done; /* in local RAM, for a debugger */
 /* A pool adds up columns of SrcA: for the sums of rows the faces are transposed on their way. */
 static void configure(void) {
     configure_unpack();
-    TTI_SETADCXX(0, FACE_DATUMS - 1, BOTH_UNPACKERS);
+    TTI_SETADCXX(BOTH_UNPACKERS, FACE_DATUMS - 1, 0);
     cfg_write(THCON_SEC0_REG2_Out_data_format_ADDR32,
               CFG(THCON_SEC0_REG2_Out_data_format, FORMAT_FLOAT16_B) |
                   CFG(THCON_SEC0_REG2_Throttle_mode, 2) |

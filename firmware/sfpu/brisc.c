@@ -16,8 +16,8 @@ static void check_args(void) {
 
 int main(void) {
     check_args();
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_DST_FREE), 2, 2);
-    TTP_SEMINIT(SEM_SEL(SEMAPHORE_DST_FILLED), 0, 2);
+    TT_SEMINIT(2, 2, SEM_SEL(SEMAPHORE_DST_FREE));
+    TT_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_DST_FILLED));
     run_triscs();
     return 0;
 }

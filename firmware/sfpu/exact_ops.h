@@ -36,19 +36,19 @@ static const uint32_t add_int32_words[] = {
     LOAD_BITS(0, 0), LOAD_BITS(1, 1), INT_ADD(0, 1), SAVE_BITS(0, 0),
 };
 static const uint32_t shift_words[] = {
-    LOAD_BITS(0, 0), LOAD_BITS(1, 1), TT_SFPSHFT(2, 0, 1, 0), SAVE_BITS(0, 0),
+    LOAD_BITS(0, 0), LOAD_BITS(1, 1), TT_OP_SFPSHFT(0, 1, 0, 2), SAVE_BITS(0, 0),
 };
 
 /* Where 1 <= |x| < 2**31 the mantissa, shifted by the exponent; INT_MIN above; then the sign. */
 static const uint32_t fp32_to_int32_words[] = {
     LOAD_BITS(0, 0),
     UNSIGNED(1, 0),
-    TT_SFPEXEXP(10, 2, 0), /* lanes with exponent >= 0 */
+    TT_OP_SFPEXEXP(0, 0, 2, 10), /* lanes with exponent >= 0 */
     BF16(1, 0x8000),
-    TT_SFPIADD(1, 2, 2, -31 & 0xFFF), /* of these, lanes with exponent < 31 */
+    TT_OP_SFPIADD(-31 & 0xFFF, 2, 2, 1), /* of these, lanes with exponent < 31 */
     INT_ADD_IMM(2, 2, 8),
-    TT_SFPEXMAN(0, 1, 0),
-    TT_SFPSHFT(0, 1, 2, 0),
+    TT_OP_SFPEXMAN(0, 0, 1, 0),
+    TT_OP_SFPSHFT(0, 2, 1, 0),
     ALL_LANES,
     WHERE_LT0(0),
     INT_SUB_FROM(1, ZERO),
@@ -59,9 +59,9 @@ static const uint32_t fp32_to_int32_words[] = {
 /* The magnitude converts, the sign is put back; the magnitude of INT_MIN looks negative. */
 static const uint32_t int32_to_fp32_words[] = {
     LOAD_BITS(0, 0),
-    TT_SFPABS(0, 1, 0),
-    TT_SFPCAST(0, 2, 1),
-    TT_SFPSETSGN(0, 0, 2, 0),
+    TT_OP_SFPABS(0, 0, 1, 0),
+    TT_OP_SFPCAST(1, 2, 0),
+    TT_OP_SFPSETSGN(0, 2, 0, 0),
     WHERE_LT0(1),
     ADD_BF16(0, 0xCF00), /* -2**31 */
     ALL_LANES,
@@ -69,16 +69,16 @@ static const uint32_t int32_to_fp32_words[] = {
 };
 
 static const uint32_t fp32_to_bf16_words[] = {
-    LOAD(0, 0), TT_SFP_STOCH_RND(1, 0, 0, 0, 0, 0), SAVE(0, 0),
+    LOAD(0, 0), TT_OP_SFP_STOCH_RND(0, 0, 0, 0, 0, 1), SAVE(0, 0),
 };
 /* LReg 12 = 1, 13 = 0x7FFF, 14 = 0xFFFF0000: add half less one, and one when the result is odd. */
 static const uint32_t fp32_to_bf16_rne_words[] = {
-    LOAD_BITS(0, 0), SHIFT_IMM(1, 0, -16), TT_SFPAND(0, 1, 12, 0), INT_ADD(0, 13),
-    INT_ADD(0, 1),   TT_SFPAND(0, 0, 14, 0), SAVE_BITS(0, 0),
+    LOAD_BITS(0, 0), SHIFT_IMM(1, 0, -16), TT_OP_SFPAND(0, 12, 1, 0), INT_ADD(0, 13),
+    INT_ADD(0, 1),   TT_OP_SFPAND(0, 14, 0, 0), SAVE_BITS(0, 0),
 };
 static const uint32_t fp32_to_uint16_words[] = {
-    LOAD(0, 0), MAXIMUM(0, ZERO), TT_SFP_STOCH_RND(6, 0, 0, 0, 0, 0), SAVE_BITS(0, 0),
+    LOAD(0, 0), MAXIMUM(0, ZERO), TT_OP_SFP_STOCH_RND(0, 0, 0, 0, 0, 6), SAVE_BITS(0, 0),
 };
 static const uint32_t approx_reciprocal_words[] = {
-    LOAD(0, 0), TT_SFPARECIP(0, 0, 0, 0), SAVE(0, 0),
+    LOAD(0, 0), TT_OP_SFPARECIP(0, 0, 0, 0), SAVE(0, 0),
 };

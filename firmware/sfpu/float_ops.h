@@ -21,7 +21,7 @@ static const uint32_t exp_words[] = {LOAD(0, 0), EXP_OF_LREG_0, SAVE(3, 0)};
 
 /* Reciprocal of LReg 0 in LReg 1: the approximation and two Newton steps. */
 #define RECIPROCAL_OF_LREG_0                                                              \
-    TT_SFPARECIP(0, 1, 0, 0), MAD_NEG(2, 0, 1, ONE), MAD(1, 1, 2, 1),                     \
+    TT_OP_SFPARECIP(0, 0, 1, 0), MAD_NEG(2, 0, 1, ONE), MAD(1, 1, 2, 1),                  \
     MAD_NEG(2, 0, 1, ONE), MAD(1, 1, 2, 1)
 
 static const uint32_t reciprocal_words[] = {LOAD(0, 0), RECIPROCAL_OF_LREG_0, SAVE(1, 0)};
@@ -29,16 +29,16 @@ static const uint32_t reciprocal_words[] = {LOAD(0, 0), RECIPROCAL_OF_LREG_0, SA
 /* log: x = 2**e * m with m near 1, log x = e * ln 2 + t - t**2 / 2 + t**3 * P(t), t = m - 1. */
 static const uint32_t log_words[] = {
     LOAD(0, 0),
-    TT_SFPEXEXP(0, 1, 0),
-    TT_SFPSETEXP(1, 0, 0, 127),
+    TT_OP_SFPEXEXP(0, 0, 1, 0),
+    TT_OP_SFPSETEXP(127, 0, 0, 1),
     BF16(2, 0xBFB5), /* -1.4140625 */
     ADD(2, 0, 2),
     WHERE_GE0(2),
-    TT_SFPSETEXP(1, 0, 0, 126),
+    TT_OP_SFPSETEXP(126, 0, 0, 1),
     INT_ADD_IMM(1, 1, 1),
     ALL_LANES,
-    TT_SFPCAST(3, 1, 1), /* to sign and magnitude, to fp32 */
-    TT_SFPCAST(0, 1, 1),
+    TT_OP_SFPCAST(1, 1, 3), /* to sign and magnitude, to fp32 */
+    TT_OP_SFPCAST(1, 1, 0),
     ADD(0, 0, 11), /* t */
     MAD(3, 4, 0, 5),
     MAD(3, 3, 0, 6),
@@ -84,13 +84,13 @@ static const uint32_t sqrt_words[] = {
 
 /* sigmoid x = 1 / (1 + exp(-x)); the sum waits in slot 1. */
 static const uint32_t sigmoid_sum_words[] = {
-    LOAD(0, 0), NEGATE(0, 0), EXP_OF_LREG_0, TT_SFPNOP(), ADD(3, 3, ONE), SAVE(3, 1),
+    LOAD(0, 0), NEGATE(0, 0), EXP_OF_LREG_0, TT_OP_SFPNOP, ADD(3, 3, ONE), SAVE(3, 1),
 };
 static const uint32_t sigmoid_words[] = {LOAD(0, 1), RECIPROCAL_OF_LREG_0, SAVE(1, 0)};
 
 /* tanh x = 1 - 2 / (1 + exp(2 * x)), but x + x**3 * Q(x**2) below 0.55. */
 static const uint32_t tanh_sum_words[] = {
-    LOAD(0, 0), ADD(0, 0, 0), EXP_OF_LREG_0, TT_SFPNOP(), ADD(3, 3, ONE), SAVE(3, 1),
+    LOAD(0, 0), ADD(0, 0, 0), EXP_OF_LREG_0, TT_OP_SFPNOP, ADD(3, 3, ONE), SAVE(3, 1),
 };
 static const uint32_t tanh_large_words[] = {
     LOAD(0, 1), RECIPROCAL_OF_LREG_0, ADD(1, 1, 1), SUB(1, ONE, 1), SAVE(1, 1),
@@ -110,7 +110,7 @@ static const uint32_t tanh_words[] = {
     MUL(3, 3, 1),
     MAD(3, 3, 0, 0),
     LOAD(2, 1),
-    TT_SFPABS(1, 1, 0),
+    TT_OP_SFPABS(0, 0, 1, 1),
     ADD_BF16(1, 0xBF0D), /* -0.55078125 */
     WHERE_GE0(1),
     COPY(3, 2),

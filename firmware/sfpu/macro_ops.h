@@ -4,7 +4,7 @@
 #include "sfpu/words.h"
 
 #define MACRO(index, reg, slot, step, mode) \
-    TT_SFPLOADMACRO(SLOT_ROWS * (slot) | (reg) >> 2, step, mode, (index) << 2 | ((reg) & 3))
+    TT_OP_SFPLOADMACRO((index) << 2 | ((reg) & 3), mode, step, SLOT_ROWS * (slot) | (reg) >> 2)
 
 /* Bytes of a sequence register: what, after how many words, and through LReg 16 or not. */
 #define STORE 3u
@@ -32,12 +32,12 @@ struct macros {
 static const uint32_t where_macro_words[] = {
     MACRO(0, 0, 0, STAY, AS_BITS),
     MACRO(1, 0, 1, STAY, AS_BITS),
-    TT_SFPLOAD(SLOT_ROWS * 2, NEXT, AS_BITS, 0),
+    TT_OP_SFPLOAD(0, AS_BITS, NEXT, SLOT_ROWS * 2),
 };
 static const struct macros where_macros = {
     PASS(where_macro_words),
     32,
-    {TT_SFPSETCC(6, AS_TEMPLATE(0), 0, 0), TT_SFPENCC(0, AS_TEMPLATE(1), 0)},
+    {TT_OP_SFPSETCC(0, 0, AS_TEMPLATE(0), 6), TT_OP_SFPENCC(0, 0, AS_TEMPLATE(1), 0)},
     {SEQUENCE(TEMPLATE(0), 0, 0, STORE | AFTER(2)), SEQUENCE(TEMPLATE(1), 0, 0, 0)},
     COUNT_WORDS(AS_BITS),
 };
@@ -47,7 +47,7 @@ static const uint32_t approx_reciprocal_macro_words[] = {MACRO(0, 0, 0, NEXT, AS
 static const struct macros approx_reciprocal_macros = {
     PASS(approx_reciprocal_macro_words),
     32,
-    {TT_SFPARECIP(0, AS_TEMPLATE(0), 0, 0)},
+    {TT_OP_SFPARECIP(0, 0, AS_TEMPLATE(0), 0)},
     {SEQUENCE(TEMPLATE(0) | LREG_16, 0, 0, STORE | LREG_16 | AFTER(1))},
     COUNT_WORDS(AS_FP32),
 };
@@ -55,14 +55,14 @@ static const struct macros approx_reciprocal_macros = {
 /* SFPSWAP takes two cycles and wants the sub-units idle in the second. */
 static const uint32_t fp32_to_uint16_macro_words[] = {
     MACRO(0, 0, 0, NEXT, AS_FP32),
-    TT_SFPNOP(),
+    TT_OP_SFPNOP,
     MACRO(0, 1, 0, NEXT, AS_FP32),
-    TT_SFPNOP(),
+    TT_OP_SFPNOP,
 };
 static const struct macros fp32_to_uint16_macros = {
     PASS(fp32_to_uint16_macro_words),
     16,
-    {TT_SFPSWAP(9, AS_TEMPLATE(0), ZERO), TT_SFP_STOCH_RND(6, AS_TEMPLATE(1), 0, 0, 0, 0)},
+    {TT_OP_SFPSWAP(0, ZERO, AS_TEMPLATE(0), 9), TT_OP_SFP_STOCH_RND(0, 0, 0, 0, AS_TEMPLATE(1), 6)},
     {SEQUENCE(TEMPLATE(0) | LOADED_IS_VB, 0, TEMPLATE(1) | LREG_16 | AFTER(2),
               STORE | LREG_16 | AFTER(3))},
     COUNT_WORDS(AS_BITS),

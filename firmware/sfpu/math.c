@@ -44,8 +44,8 @@ static const struct operation operations[OPS] = {
 };
 
 static void load_bits(uint32_t reg, uint32_t bits) {
-    TTP_SFPLOADI(bits & 0xFFFF, 10, reg); /* low half, high half */
-    TTP_SFPLOADI(bits >> 16, 8, reg);
+    SFPLOAD_HALF(bits & 0xFFFF, 10, reg); /* low half, high half */
+    SFPLOAD_HALF(bits >> 16, 8, reg);
 }
 
 /* LReg 11 to 14 are set through LReg 0. */
@@ -54,14 +54,14 @@ static void set_constant(uint32_t reg, uint32_t bits) {
         load_bits(reg, bits);
     } else {
         load_bits(0, bits);
-        TTP_SFPCONFIG(0, reg, 0);
+        TT_SFPCONFIG(0, reg, 0);
     }
 }
 
 static void configure(const struct operation *operation) {
     ADDR_MODE(STAY, 0, 0);
     ADDR_MODE(NEXT, 0, DST_STEP(2));
-    TTI_SFPENCC(10, 0, 3); /* all lanes on */
+    TTI_SFPENCC(3, 0, 0, 10); /* all lanes on */
     set_constant(12, runtime_args.p0);
     set_constant(13, runtime_args.p1);
     for (uint32_t i = 0; i < 8 && operation->constants[i].reg; i++) {
@@ -75,14 +75,14 @@ static void configure_macros(const struct macros *macros) {
             TT_PUSH(macros->templates[i]);
         }
         load_bits(0, macros->sequences[i]);
-        TTP_SFPCONFIG(0, 4 + i, 0);
+        TT_SFPCONFIG(0, 4 + i, 0);
     }
-    TTP_SFPCONFIG(1, 8, macros->misc);
+    TT_SFPCONFIG(/*imm*/macros->misc, 8, 1);
 }
 
 /* Recorded without executing; a single pass is recorded once for all tiles. */
 static void record(const struct pass *pass) {
-    TTP_REPLAY(1, 0, pass->count, 0);
+    TT_REPLAY(0x000, pass->count, 0, 1);
     for (uint32_t i = 0; i < pass->count; i++) {
         TT_PUSH(pass->words[i]);
     }
@@ -90,14 +90,14 @@ static void record(const struct pass *pass) {
 
 static void program(uint32_t rounds, uint32_t length) {
     uint32_t play = TTO_REPLAY | TTF_REPLAY_len(length);
-    mop_loop_program(1, rounds, TT_NOP(), play, TT_NOP(), play, play);
+    mop_loop_program(1, rounds, TT_OP_NOP, play, TT_OP_NOP, play, play);
 }
 
 static void run_passes(const struct operation *operation) {
     for (uint32_t i = 0; i < 3 && operation->passes[i].count; i++) {
         record(&operation->passes[i]);
         program(ROUNDS, operation->passes[i].count);
-        TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+        TTI_SETRWC(0, 0, 0, 0, 0, RWC_D);
         MOP_LOOP_RUN();
     }
 }
@@ -105,10 +105,10 @@ static void run_passes(const struct operation *operation) {
 static void run_macros(const struct macros *macros) {
     record(&macros->pass);
     program(macros->rounds, macros->pass.count);
-    TTI_SETRWC(RWC_D, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_D);
     MOP_LOOP_RUN();
     for (uint32_t i = 0; i < DRAIN; i++) {
-        TTI_SFPNOP();
+        TTI_SFPNOP;
     }
 }
 
@@ -132,14 +132,14 @@ int main(void) {
         configure_macros(macros);
     }
     for (uint32_t i = 0; i < runtime_args.n_tiles; i++) {
-        TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_DST_FILLED), STALL_SYNC | STALL_SFPU);
-        TTP_SETC16((i % 2) * DST_HALF_ROWS, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
+        TTI_SEMWAIT(STALL_SYNC | STALL_SFPU, SEM_SEL(SEMAPHORE_DST_FILLED), SEMWAIT_WHILE_ZERO);
+        THREAD_CFG((i % 2) * DST_HALF_ROWS, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
         if (macros) {
             run_macros(macros);
         } else {
             run_passes(operation);
         }
-        TTI_STALLWAIT(WAIT_SFPU, STALL_SYNC | STALL_CFG);
+        TTI_STALLWAIT(STALL_SYNC | STALL_CFG, WAIT_SFPU);
         TTI_SEMGET(SEM_SEL(SEMAPHORE_DST_FILLED));
         TTI_SEMPOST(SEM_SEL(SEMAPHORE_MATH_PACK));
         tiles_done = i + 1;

@@ -27,11 +27,11 @@ static void configure(void) {
     cfg_write(THCON_SEC0_REG5_Tile_x_dim_cntx0_ADDR32,
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, FACE_DATUMS));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(0, SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETC16(0, UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, UNPACKER0);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, UNPACKER0);
-    TTI_SETADCXX(0, TILE_DATUMS - 1, UNPACKER0);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, 0);
+    TTI_SETC16(UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32, 0);
+    TTI_SETADCXY(UNPACKER0, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(UNPACKER0, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(UNPACKER0, TILE_DATUMS - 1, 0);
 }
 
 /* The configuration may change only while the unpacker is idle; the thread waits for its words. */
@@ -41,18 +41,18 @@ static void unpack_tile(uint32_t address, uint32_t row) {
     /* In datums, from four rows before the target. */
     cfg_write(THCON_SEC0_REG5_Dest_cntx0_address_ADDR32,
               CFG(THCON_SEC0_REG5_Dest_cntx0_address, (row + 4) * 16));
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0); /* last, ovrd_thread_id; no set_dat_valid */
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1); /* last, ovrd_thread_id; no set_dat_valid */
 }
 
 static void unpack_step(uint32_t i) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEMAPHORE_DST_FREE), STALL_UNPACK | STALL_SYNC);
+    TTI_SEMWAIT(STALL_UNPACK | STALL_SYNC, SEM_SEL(SEMAPHORE_DST_FREE), SEMWAIT_WHILE_ZERO);
     TTI_SEMGET(SEM_SEL(SEMAPHORE_DST_FREE));
     for (uint32_t input = 0; input < runtime_args.inputs; input++) {
         unpack_tile(runtime_args.in[input] + i * SFPU_TILE_BYTES,
                     (i % 2) * DST_HALF_ROWS + input * SLOT_ROWS);
     }
-    TTI_STALLWAIT(WAIT_UNPACK0, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_UNPACK0);
     TTI_SEMPOST(SEM_SEL(SEMAPHORE_DST_FILLED));
 }
 

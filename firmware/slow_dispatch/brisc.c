@@ -11,14 +11,14 @@ static const uint32_t trisc_text[] = {0x5A40, 0x6040, 0x6640};
 #define NCRISC_TEXT 0x5440u
 
 static void prepare_tensix(void) {
-    TTP_ZEROACC(0, 0, 0, 0, 3); /* all of Dst */
-    TTP_SFPENCC(10, 0, 3);      /* all lanes on, condition codes in force */
-    TTP_NOP();
-    TTP_SFPLOADI(0xBF80, 0, 0); /* LReg0 = bf16 -1.0 */
-    TTP_SFPCONFIG(0, 11, 0);    /* LReg11 = LReg0 */
-    TTP_SEMINIT(SEM_SEL(1), 0, 1);
-    TTP_SEMINIT(SEM_SEL(2), 0, 1);
-    TTP_SEMINIT(SEM_SEL(7), 0, 1);
+    TT_ZEROACC(3, 0, 0, 0, 0); /* all of Dst */
+    TT_SFPENCC(3, 0, 0, 10);    /* all lanes on, condition codes in force */
+    TT_NOP;
+    TT_SFPLOADI(0, 0, 0xBF80); /* LReg0 = bf16 -1.0 */
+    TT_SFPCONFIG(0, 11, 0);     /* LReg11 = LReg0 */
+    TT_SEMINIT(1, 0, SEM_SEL(1));
+    TT_SEMINIT(1, 0, SEM_SEL(2));
+    TT_SEMINIT(1, 0, SEM_SEL(7));
 }
 
 static void release_others(void) {

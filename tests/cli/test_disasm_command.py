@@ -19,6 +19,17 @@ def test_words_are_tensix_words(bhemu) -> None:
     ]
 
 
+def test_operands_in_words_on_request(bhemu) -> None:
+    result = bhemu("disasm", "--meanings", "0xA4000008", "0x7B000006", "0x8F000000")
+    assert result.stdout.splitlines() == [
+        "0xA4000008  SEMPOST sem_sel=0x2  ; posts semaphore 1 (MATH_PACK)",
+        "0x7B000006  SFPSETCC instr_mod1=0x6  ; instr_mod1: flags where it is 0",
+        "0x8F000000  SFPNOP",
+    ]
+    text = bhemu("disasm", ADD1 / "trisc1.elf", "--meanings").stdout
+    assert "# SEMPOST sem_sel=0x2  ; posts semaphore 1 (MATH_PACK)" in text
+
+
 def test_riscv_words_on_request(bhemu) -> None:
     pushed = f"{ttinsn(0xA4000008):#x}"
     result = bhemu("disasm", "--riscv", "0x00008067", pushed)

@@ -38,7 +38,12 @@ def test_status_follows_the_class_and_the_coverage(monkeypatch) -> None:
 def test_fields_are_those_of_the_class(bhemu) -> None:
     row = json.loads(bhemu("isa", "SEMWAIT", "--json").stdout)
     assert (row["mnemonic"], row["opcode"], row["unit"]) == ("SEMWAIT", 0xA6, "sync")
-    assert {"name": "sem_sel", "hi": 9, "lo": 2} in row["fields"]
+    places = [(field["name"], field["hi"], field["lo"]) for field in row["fields"]]
+    assert ("sem_sel", 9, 2) in places
+    (condition,) = (field for field in row["fields"] if field["name"] == "wait_sem_cond")
+    assert condition["values"]["2"] == "is below its maximum"
+    (stall,) = (field for field in row["fields"] if field["name"] == "stall_res")
+    assert stall["values"]["bit 6"] == "MATH"
 
 
 def test_one_instruction_is_explained(bhemu) -> None:
@@ -46,6 +51,23 @@ def test_one_instruction_is_explained(bhemu) -> None:
     assert lines[0] == "SEMPOST  opcode 0xa4  unit sync  stall B1"
     assert "  [ 9: 2]  sem_sel" in lines
     assert lines[-1].startswith("  status: ")
+
+
+def test_values_of_operands_are_told(bhemu) -> None:
+    text = bhemu("isa", "stallwait").stdout
+    assert "  [23:15]  stall_res  classes of instructions that are held, B0 to B8" in text
+    assert "bit 6  MATH" in text
+    assert " 10  low half of the LReg, the high one stays" in bhemu("isa", "sfploadi").stdout
+    header = bhemu("isa", "--c-header").stdout
+    assert " * instr_mod1: while flags are not in use: flags = 0: 0 = flags where" in header
+
+
+def test_the_macro_of_an_instruction_is_shown(bhemu) -> None:
+    """Its arguments as in tt-llk's ckernel_ops.h, also those that are no field."""
+    assert "  in C: TTI_STALLWAIT(stall_res, wait_res)" in bhemu("isa", "stallwait").stdout
+    row = json.loads(bhemu("isa", "sfpabs", "--json").stdout)
+    assert row["arguments"] == ["imm12_math", "lreg_c", "lreg_dest", "instr_mod1"]
+    assert "  in C: TTI_SFPNOP\n" in bhemu("isa", "sfpnop").stdout
 
 
 def test_the_table_is_plain_in_a_pipe(bhemu) -> None:

@@ -17,7 +17,15 @@ def lines(text: str) -> str:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("UNPACR", ["opcode 0x42, unpack unit", "Blackhole ISA", "[ 6: 6] set_dat_valid"]),
+        (
+            "UNPACR",
+            [
+                "opcode 0x42, unpack unit",
+                "Blackhole ISA",
+                "[ 6: 6]  set_dat_valid",
+                "1  hands the bank to the matrix unit",
+            ],
+        ),
         ("unpacr", ["opcode 0x42"]),
         (
             "THCON_SEC0_REG1_Out_data_format",
@@ -32,7 +40,12 @@ def lines(text: str) -> str:
         ("0x20000", ["L1 (0 to 0x180000)"]),
         (
             "PACR-FORMATS",
-            ["Unsupported: packing", "hint:", "declared in tensix.units.pack.formats"],
+            [
+                "Unsupported: packing intermediate format <fmt> as <out> with Read_32b_data <wide>",
+                "<fmt>, <out>, <wide>: numbers of the run that breaks it",
+                "hint:",
+                "declared in tensix.units.pack.formats",
+            ],
         ),
         ("SOFT_RESET_0", ["0xffb121b0", "access: load, store"]),
         ("sem", ["semaphores: value and maximum", "dump sem"]),
@@ -53,7 +66,7 @@ def test_a_word_is_taken_apart() -> None:
     word = assemble("STALLWAIT", wait_res=1 << 3 | 1 << 7, stall_res=1 << 6)
     shown = lines(f"{word:#x}")
     assert "holds MATH until PACK idle, SRCA_VLD" in shown
-    assert "[12: 0] wait_res = 0x88" in shown
+    assert "[12: 0] wait_res = 0x88  PACK idle, SRCA_VLD" in shown
     rotated = (word << 2 | word >> 30) & 0xFFFFFFFF
     assert f"pushes {word:#010x}" in lines(f"{rotated:#x}")
 
@@ -64,6 +77,19 @@ def test_every_instruction_field_and_rule_is_known() -> None:
     every += [rule.rule for rule in list(RULES.values())]
     for name in every:
         assert explain(name)[0].lines, name
+
+
+def test_no_rule_is_shown_as_a_template() -> None:
+    explain("UNPACR")  # all rules are registered
+    for rule in RULES.values():
+        assert "{" not in lines(rule.rule), rule.rule
+
+
+def test_an_instruction_says_what_its_operands_mean() -> None:
+    shown = lines("SFPSETCC")
+    assert "instr_mod1  while flags are not in use: flags = 0" in shown
+    assert "6  flags where it is 0" in shown
+    assert "1, 3, 5, 7  flags = imm12_math" in shown
 
 
 @pytest.mark.parametrize(

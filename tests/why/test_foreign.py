@@ -67,7 +67,7 @@ def test_lanes_that_are_on_since_power_up_are_found_where_that_is_asked(
 def test_counters_of_every_tile_of_a_chip_are_looked_at(
     compiler: ModuleType, tmp_path: Path
 ) -> None:
-    change = ("add1_chip/math.c", "    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);\n", "")
+    change = ("add1_chip/math.c", "    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);\n", "")
     bug = planted.Bug("counters of power-up", 20, "add1_chip", (change,), "trisc1")
     (one,) = _checked(planted.make(bug, tmp_path / "bug", compiler).folder)
     assert one["text"].startswith("the RWC counters decide the result")

@@ -23,7 +23,7 @@ OWN = (
     ),
     planted.Bug(
         "no wait", 2, "matmul",
-        (("lib/pack_half.h", "    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);\n", ""),),
+        (("lib/pack_half.h", "    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_PACK);\n", ""),),
         "trisc2",
     ),
 )  # fmt: skip

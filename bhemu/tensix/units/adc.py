@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, flags, number
+from bhemu.tensix import tables
 from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.effects import Effect, Kind, Values, of_mask
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
@@ -116,10 +118,10 @@ class RSTDMA(Instruction, opcode=0x44, unit="adc", **NO_TEXT):
 class SETADC(Instruction, opcode=0x50, unit="adc"):
     """Set one address counter (SETADC, Wormhole ISA)."""
 
-    value = bits(17, 0)
-    dimension_index = bits(19, 18, mode=True)
-    channel_index = bits(20, mode=True)
-    cnt_set_mask = bits(23, 21)
+    value = bits(17, 0, number("value of the counter"))
+    dimension_index = bits(19, 18, choice({0: "X", 1: "Y", 2: "Z", 3: "W"}), mode=True)
+    channel_index = bits(20, 20, choice({0: "channel 0", 1: "channel 1"}), mode=True)
+    cnt_set_mask = bits(23, 21, tables.ENGINES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.value > 0xFFFF:
@@ -136,17 +138,24 @@ class SETADC(Instruction, opcode=0x50, unit="adc"):
 class _Increments(Word):
     """Numbers for two counters (X and Y, or Z and W) of both channels."""
 
-    ch0_x = bits(8, 6)
-    ch0_y = bits(11, 9)
-    ch1_x = bits(14, 12)
-    ch1_y = bits(17, 15)
-    cnt_set_mask = bits(23, 21)
+    ch0_x = bits(8, 6, tables.COUNTER_VALUE)
+    ch0_y = bits(11, 9, tables.COUNTER_VALUE)
+    ch1_x = bits(14, 12, tables.COUNTER_VALUE)
+    ch1_y = bits(17, 15, tables.COUNTER_VALUE)
+    cnt_set_mask = bits(23, 21, tables.ENGINES)
 
 
 class _Chosen(_Increments):
     """Also which of the four counters they are for."""
 
-    bit_mask = bits(3, 0)
+    bit_mask = bits(
+        3,
+        0,
+        flags(
+            *("the first counter (X or Z) of channel 0", "the second (Y or W) of channel 0"),
+            *("the first of channel 1", "the second of channel 1"),
+        ),
+    )
 
 
 class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc"):
@@ -198,7 +207,7 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
     last. With reference "llk" it has no format: only moves by bits may use it.
     """
 
-    setvalid = bits(1, 0)
+    setvalid = bits(1, 0, tables.SRC_BANKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = np.int64(0) if follows_llk(s) else violated(s, SETDVALID_FORMAT)
@@ -223,9 +232,9 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
 class SETADCXX(Instruction, opcode=0x5E, unit="adc"):
     """Set the X range of the address counters (SETADCXX, Wormhole ISA)."""
 
-    x_start = bits(9, 0)
-    x_end2 = bits(19, 10)
-    cnt_set_mask = bits(23, 21)
+    x_start = bits(9, 0, number("X of channel 0"))
+    x_end2 = bits(19, 10, number("X of channel 1: the last datum"))
+    cnt_set_mask = bits(23, 21, tables.ENGINES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _check(s, f.cnt_set_mask, 1)

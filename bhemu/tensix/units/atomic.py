@@ -10,8 +10,9 @@ import numpy as np
 from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import code_pages, gate
-from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.operand import choice, number
+from bhemu.tensix import code_pages, gate, tables
+from bhemu.tensix.insn import Argument, Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.resources import BETWEEN_GPRS
 from bhemu.tensix.status import DONE, UNSUPPORTED, condition, error
@@ -66,9 +67,9 @@ def _value(s: Any, address: int) -> str:
 class _Atomic(Word):
     """GPRs with the address of 16 bytes of L1 and with data."""
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
-    mem_hier_sel = bits(23, mode=True)
+    addr_reg_index = bits(5, 0, tables.GPR_ADDRESS)
+    data_reg_index = bits(11, 6, tables.GPR)
+    mem_hier_sel = bits(23, 23, choice({0: "L1"}), mode=True)
 
 
 class ATINCGET(
@@ -80,13 +81,10 @@ class ATINCGET(
     resources=BETWEEN_GPRS,
     stores="atomic",
 ):
-    """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA).
+    """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA)."""
 
-    sel32b is the word within the 16 bytes (Ofs), wrap_val the highest bit that changes (IntWidth).
-    """
-
-    sel32b = bits(13, 12, mode=True)
-    wrap_val = bits(18, 14)
+    sel32b = bits(13, 12, number("word of the 16 bytes"), mode=True)
+    wrap_val = bits(18, 14, number("highest bit that changes"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel:
@@ -112,14 +110,26 @@ class ATINCGETPTR(
 ):
     """Atomically advance a FIFO counter in L1, waiting for room or data (ATINCGETPTR, ISA).
 
-    The 16 bytes hold the read counter and the write counter; sel32b names the word to advance
-    (odd: push, even: pop), wrap_val its width in bits, 2**incr_val what is added unless no_incr.
+    The 16 bytes hold the read counter and the write counter.
     """
 
-    sel32b = bits(13, 12, mode=True)
-    wrap_val = bits(17, 14)
-    incr_val = bits(21, 18)
-    no_incr = bits(22, mode=True)
+    sel32b = bits(
+        13,
+        12,
+        choice(
+            {
+                0: "pop: the read counter",
+                1: "push: the write counter",
+                2: "pop: word 2",
+                3: "push: word 3",
+            },
+            about="the word of the 16 bytes that advances",
+        ),
+        mode=True,
+    )
+    wrap_val = bits(17, 14, number("width of the counter in bits"))
+    incr_val = bits(21, 18, number("log2 of what is added"))
+    no_incr = bits(22, 22, choice({0: "adds", 1: "adds nothing"}), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel:
@@ -163,15 +173,20 @@ class ATSWAP(
     oracle=False,
     resources=BETWEEN_GPRS,
     stores="atomic",
+    macro=(Argument("swap_mask", 22, 14),),  # bit 8: single_data_reg
 ):
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 
-    Nothing is swapped into the GPRs.  single_data_reg: the words of the other three registers of
-    the group are zero.
+    Nothing is swapped into the GPRs.
     """
 
-    swap_mask = bits(21, 14)
-    single_data_reg = bits(22, mode=True)
+    swap_mask = bits(21, 14, number("half-words of L1 that are stored, a bit each"))
+    single_data_reg = bits(
+        22,
+        22,
+        choice({0: "from four GPRs", 1: "from one GPR, zeros for the other three"}),
+        mode=True,
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel:
@@ -201,9 +216,9 @@ class ATCAS(
 ):
     """Wait until a word of L1 has a 4-bit value, then set it to another (ATCAS, Wormhole ISA)."""
 
-    sel32b = bits(13, 12, mode=True)
-    cmp_val = bits(17, 14)
-    swap_val = bits(21, 18)
+    sel32b = bits(13, 12, number("word of the 16 bytes"), mode=True)
+    cmp_val = bits(17, 14, number("value that is waited for"))
+    swap_val = bits(21, 18, number("value that is stored then"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel | f.data_reg_index:

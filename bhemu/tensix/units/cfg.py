@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, gate, streams
+from bhemu.operand import choice, number
+from bhemu.tensix import config, gate, streams, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.effects import Values
 from bhemu.tensix.insn import Instruction, Word, bits
@@ -83,9 +84,11 @@ def _combine(operation: Any, old: Any, new: Any) -> Any:
 class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)):
     """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
 
-    cfg_reg = bits(10, 0)
-    wr128b = bits(15, mode=True)
-    gpr_address = bits(21, 16)
+    cfg_reg = bits(10, 0, tables.CONFIG_WORD)
+    wr128b = bits(
+        15, 15, choice({0: "one GPR", 1: "four GPRs to four words, both aligned"}), mode=True
+    )
+    gpr_address = bits(21, 16, tables.GPR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
@@ -111,8 +114,8 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)
 class RDCFG(Instruction, opcode=0xB1, unit="cfg", resources=Resources(OWN, GPRS)):
     """Copy one Config word to a GPR (RDCFG, Blackhole ISA)."""
 
-    cfg_reg = bits(10, 0)
-    gpr_address = bits(21, 16)
+    cfg_reg = bits(10, 0, tables.CONFIG_WORD)
+    gpr_address = bits(21, 16, tables.GPR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
@@ -124,8 +127,8 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg", resources=Resources(OWN, GPRS)
 class SETC16(Instruction, opcode=0xB2, unit="cfg"):
     """Write one ThreadConfig value of the issuing thread (SETC16, Blackhole ISA)."""
 
-    setc16_value = bits(15, 0)
-    setc16_reg = bits(23, 16)
+    setc16_value = bits(15, 0, number("the new value"))
+    setc16_reg = bits(23, 16, number("word of ThreadConfig"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.setc16_reg >= config.THREAD_WORDS:
@@ -137,9 +140,9 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg"):
 class _MaskedByte(Word):
     """A Config word, and the new value of some bits of one byte of it."""
 
-    cfg_reg_addr = bits(7, 0)
-    data = bits(15, 8)
-    mask = bits(23, 16)
+    cfg_reg_addr = bits(7, 0, tables.CONFIG_WORD)
+    data = bits(15, 8, number("the new byte"))
+    mask = bits(23, 16, number("the bits of the byte that change"))
 
 
 class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg"):
@@ -175,9 +178,9 @@ class STREAMWRCFG(
 ):
     """Copy a stream register to Config (STREAMWRCFG, Blackhole ISA)."""
 
-    cfg_reg = bits(10, 0)
-    stream_reg_addr = bits(20, 11)
-    stream_id_sel = bits(22, 21)
+    cfg_reg = bits(10, 0, tables.CONFIG_WORD)
+    stream_reg_addr = bits(20, 11, number("register of the stream"))
+    stream_id_sel = bits(22, 21, tables.STREAM_SELECTOR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
@@ -193,12 +196,35 @@ class STREAMWRCFG(
 class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", resources=Resources(OWN, OWN)):
     """Combine a Config word with a masked, rotated scratch word (CFGSHIFTMASK, Blackhole ISA)."""
 
-    cfg_reg = bits(7, 0)
-    scratch_sel = bits(9, 8)
-    right_cshift_amt = bits(14, 10)
-    mask_width = bits(19, 15)
-    operation = bits(22, 20, mode=True)
-    disable_mask_on_old_val = bits(23, mode=True)
+    cfg_reg = bits(7, 0, tables.CONFIG_WORD)
+    scratch_sel = bits(
+        9,
+        8,
+        choice({**{i: f"SCRATCH_SEC{i}_val" for i in range(3)}, 3: "that of the issuing thread"}),
+    )
+    right_cshift_amt = bits(14, 10, number("bits by which scratch word and mask rotate right"))
+    mask_width = bits(19, 15, number("width of the mask, less one"))
+    operation = bits(
+        22,
+        20,
+        choice(
+            {
+                0: "old | new",
+                1: "old & new",
+                2: "old ^ new",
+                3: "old + new",
+                4: "old | ~new",
+                5: "old & ~new",
+                6: "old ^ ~new",
+                7: "old - new",
+            },
+            about="new: the scratch word, masked and rotated",
+        ),
+        mode=True,
+    )
+    disable_mask_on_old_val = bits(
+        23, 23, choice({0: "old: without the bits of the mask", 1: "old: as it is"}), mode=True
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:

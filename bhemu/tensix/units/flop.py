@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config
+from bhemu.operand import choice, number
+from bhemu.tensix import config, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse, violated
@@ -77,12 +78,42 @@ def _to_counter(s: Any, owner: Any, index: Any, value: Any) -> None:
 class _Flop(Word):
     """Fields of REG2FLOP."""
 
-    reg_index = bits(5, 0)
-    flop_index = bits(12, 6)
-    context_id_2 = bits(17, 16, mode=True)
-    byte_offset = bits(19, 18)
-    target_sel = bits(21, 20, mode=True)
-    size_sel = bits(23, 22, mode=True)
+    reg_index = bits(5, 0, tables.GPR)
+    flop_index = bits(
+        12,
+        6,
+        number(
+            "THCON word of Config; of a counter: X Y Z W [1:0], its carriage return [2], "
+            "engine [4:3], channel [5]"
+        ),
+    )
+    context_id_2 = bits(17, 16, number("thread whose counter is set"), mode=True)
+    byte_offset = bits(19, 18, number("first byte of the GPR"))
+    target_sel = bits(
+        21,
+        20,
+        choice(
+            {
+                0: "THCON words of Config",
+                2: "a counter of the issuing thread",
+                3: "a counter of thread context_id_2",
+            }
+        ),
+        mode=True,
+    )
+    size_sel = bits(
+        23,
+        22,
+        choice(
+            {
+                0: "four words; of a counter: 0",
+                1: "32 bits",
+                2: "one word; of a counter: 16 bits",
+                3: "one word; of a counter: 8 bits",
+            }
+        ),
+        mode=True,
+    )
 
 
 _COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_id_2.mask
@@ -97,10 +128,7 @@ class REG2FLOP(
     oracle=False,
     resources=Resources(GPRS | TDMA, GPRS | TDMA),
 ):
-    """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA).
-
-    target_sel 0: configuration; 2: a counter of the own thread, 3: of thread context_id_2.
-    """
+    """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.target_sel < 2:

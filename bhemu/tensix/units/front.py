@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from bhemu.tensix import frontend
+from bhemu.operand import choice, number
+from bhemu.tensix import frontend, tables
 from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.resources import EVERYTHING, NOTHING
 from bhemu.tensix.status import DONE
@@ -11,9 +12,20 @@ from bhemu.tensix.status import DONE
 class MOP(Instruction, opcode=frontend.MOP, unit="front", resources=EVERYTHING):
     """Expand the macro-operation held in the MOP configuration (MOPExpander, Blackhole ISA)."""
 
-    zmask_lo16_or_loop_count = bits(15, 0)
-    loop_count = bits(22, 16)
-    mop_type = bits(23, mode=True)
+    zmask_lo16_or_loop_count = bits(
+        15,
+        0,
+        number(
+            "template 0: low half of the zero mask, in which a set bit skips a step; template 1: 0"
+        ),
+    )
+    loop_count = bits(22, 16, number("template 0: steps, less one; template 1: 0"))
+    mop_type = bits(
+        23,
+        23,
+        choice({0: "template 0: steps with a zero mask", 1: "template 1: two nested loops"}),
+        mode=True,
+    )
 
 
 class NOP(
@@ -33,16 +45,21 @@ class NOP(
 class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", resources=NOTHING):
     """Set the upper half of the zero mask of the next MOP (MOPExpander, Blackhole ISA)."""
 
-    zmask_hi16 = bits(15, 0)
+    zmask_hi16 = bits(15, 0, number("high half of the zero mask of the next MOP with template 0"))
 
 
 class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front", resources=EVERYTHING):
     """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
 
-    load_mode = bits(0, mode=True)
-    execute_while_loading = bits(1, mode=True)
-    len = bits(13, 4)
-    start_idx = bits(23, 14)
+    load_mode = bits(0, 0, choice({0: "plays", 1: "records"}), mode=True)
+    execute_while_loading = bits(
+        1,
+        1,
+        choice({0: "recorded words do not execute", 1: "recorded words execute, too"}),
+        mode=True,
+    )
+    len = bits(13, 4, number("words; 0: all 32 of the buffer"))
+    start_idx = bits(23, 14, number("first slot of the buffer"))
 
 
 class RESOURCEDECL(
@@ -56,6 +73,6 @@ class RESOURCEDECL(
 ):
     """Declare resources to Auto TTSync (mop-and-replay-expanders.md)."""
 
-    op_class = bits(3, 0)
-    resources = bits(12, 4)
-    linger_time = bits(23, 13)
+    op_class = bits(3, 0, tables.IGNORED)
+    resources = bits(12, 4, tables.IGNORED)
+    linger_time = bits(23, 13, tables.IGNORED)

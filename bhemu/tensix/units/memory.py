@@ -8,7 +8,8 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.plain import plain
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, code_pages, config, gate, mmio
+from bhemu.operand import choice
+from bhemu.tensix import banks, code_pages, config, gate, mmio, tables
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
@@ -113,10 +114,18 @@ def _store(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
 class _Indirect(Word):
     """GPRs with an address, which is a base and an offset that may be stepped, and with data."""
 
-    addr_reg_index = bits(5, 0)
-    data_reg_index = bits(11, 6)
-    auto_inc_spec = bits(13, 12, mode=True)
-    offset_half_reg = bits(20, 14)
+    addr_reg_index = bits(5, 0, tables.GPR_ADDRESS)
+    data_reg_index = bits(11, 6, tables.GPR)
+    auto_inc_spec = bits(
+        13,
+        12,
+        choice(
+            {i: f"+ {INCREMENTS[i]}" for i in range(4)},
+            about="what is added to the offset afterwards",
+        ),
+        mode=True,
+    )
+    offset_half_reg = bits(20, 14, tables.HALF_GPR)
 
 
 class LOADIND(
@@ -124,7 +133,9 @@ class LOADIND(
 ):
     """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
 
-    size_sel = bits(23, 22, mode=True)
+    size_sel = bits(
+        23, 22, choice({0: "128 bits", 1: "32 bits", 2: "16 bits", 3: "8 bits"}), mode=True
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         address = _l1_address(s, t, f)
@@ -216,15 +227,36 @@ class STOREIND(
     resources=BETWEEN_GPRS,
     stores="L1",
 ):
-    """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA).
+    """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA)."""
 
-    mem_hier_sel 1: L1, of size size_sel * 2 + reg_size_sel as in LOADIND.  mem_hier_sel 0: with
-    size_sel 1 an MMIO register, with size_sel 0 four cells of SrcA or (reg_size_sel 1) SrcB.
-    """
-
-    reg_size_sel = bits(21, mode=True)
-    size_sel = bits(22, mode=True)
-    mem_hier_sel = bits(23, mode=True)
+    reg_size_sel = bits(
+        21,
+        21,
+        choice(
+            {
+                0: "L1: 128 or 16 bits; a register: of MMIO, or SrcA",
+                1: "L1: 32 or 8 bits; a register: SrcB",
+            }
+        ),
+        mode=True,
+    )
+    size_sel = bits(
+        22,
+        22,
+        choice(
+            {
+                0: "L1: 128 or 32 bits; a register: SrcA or SrcB",
+                1: "L1: 16 or 8 bits; a register: of MMIO",
+            }
+        ),
+        mode=True,
+    )
+    mem_hier_sel = bits(
+        23,
+        23,
+        choice({0: "a register: of MMIO, SrcA or SrcB", 1: "L1"}, about="where to"),
+        mode=True,
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel == 0:

@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
+from bhemu.operand import choice
 from bhemu.tensix import code_pages, config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
@@ -126,8 +127,8 @@ class XMOV(
 ):
     """Start a transfer of the mover (XMOV, Wormhole ISA)."""
 
-    last = bits(0)
-    mov_block_selection = bits(23)
+    last = bits(0, 0, choice({0: "as the text has it"}))
+    mov_block_selection = bits(23, 23, choice({0: "the mover"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.last | f.mov_block_selection:

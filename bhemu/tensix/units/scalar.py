@@ -7,7 +7,8 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.tensix import mmio
+from bhemu.operand import choice, number
+from bhemu.tensix import mmio, tables
 from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.quirks import refuse
@@ -115,14 +116,30 @@ def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
 class SETDMAREG(Instruction, opcode=0x45, unit="scalar", resources=BETWEEN_GPRS):
     """Set one half of a GPR to a 16-bit immediate, or GPRs to packer state (SETDMAREG, ISA).
 
-    With set_signals_mode 1, payload_sig_sel is InputHalfReg [2:0], InputSource [6:3] and
-    WhichPackers [10:7], payload_sig_sel_size is ResultSize (SETDMAREG_Special).
+    State of the packer: SETDMAREG_Special.
     """
 
-    reg_index_16b = bits(6, 0)
-    set_signals_mode = bits(7, mode=True)
-    payload_sig_sel = bits(21, 8)
-    payload_sig_sel_size = bits(23, 22, mode=True)
+    reg_index_16b = bits(6, 0, tables.HALF_GPR)
+    set_signals_mode = bits(
+        7, 7, choice({0: "a number", 1: "state of the packer"}, about="what is written"), mode=True
+    )
+    payload_sig_sel = bits(
+        21,
+        8,
+        number(
+            "a number: its bits 13:0; state: InputHalfReg [2:0], InputSource [6:3], "
+            "WhichPackers [10:7]"
+        ),
+    )
+    payload_sig_sel_size = bits(
+        23,
+        22,
+        number(
+            "a number: its bits 15:14; state: 0 half a GPR, 1 a GPR, 2 four GPRs, 3 a tile header "
+            "in four GPRs"
+        ),
+        mode=True,
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.set_signals_mode:
@@ -139,7 +156,9 @@ class FLUSHDMA(
 ):
     """Wait for outstanding work of the thread: there never is any here (FLUSHDMA, Wormhole ISA)."""
 
-    condition_mask = bits(3, 0)
+    condition_mask = bits(
+        3, 0, number("units whose work is waited for: none has any outstanding here")
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         # All four conditions ask for work in flight; every instruction completes at the gate.
@@ -149,10 +168,15 @@ class FLUSHDMA(
 class _Operands(Word):
     """Two operands, the second a GPR or a constant, and the GPR of the result."""
 
-    op_a_reg_index = bits(5, 0)
-    op_b_reg_index = bits(11, 6)
-    result_reg_index = bits(17, 12)
-    op_b_is_const = bits(23, mode=True)
+    op_a_reg_index = bits(5, 0, tables.GPR)
+    op_b_reg_index = bits(11, 6, tables.GPR_OR_NUMBER)
+    result_reg_index = bits(17, 12, tables.GPR)
+    op_b_is_const = bits(
+        23,
+        23,
+        choice({0: "operand B is a GPR", 1: "operand B is the number op_b_reg_index"}),
+        mode=True,
+    )
 
 
 class _Operation(_Operands):
@@ -192,6 +216,8 @@ class BITWOPDMAREG(
 ):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
 
+    op_sel = _Operation.op_sel.meaning(choice({0: "A & B", 1: "A | B", 2: "A ^ B"}))
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
             return refuse(s, BITWOP_MODE, op_sel=f.op_sel)
@@ -208,6 +234,8 @@ class SHIFTDMAREG(
 ):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
+    op_sel = _Operation.op_sel.meaning(choice({0: "A << B", 1: "A >> B, zeros from the left"}))
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 1:
             return refuse(s, SHIFT_MODE, op_sel=f.op_sel)
@@ -221,6 +249,10 @@ class CMPDMAREG(
     _Operation, Instruction, opcode=0x5D, unit="scalar", oracle=False, resources=BETWEEN_GPRS
 ):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
+
+    op_sel = _Operation.op_sel.meaning(
+        choice({0: "A > B", 1: "A < B", 2: "A == B"}, about="unsigned; the result is 0 or 1")
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
@@ -243,8 +275,8 @@ class DMANOP(Instruction, opcode=0x60, unit="scalar"):
 class _Register(Word):
     """A GPR and an MMIO register."""
 
-    reg_addr = bits(17, 0)
-    tdma_data_reg_index = bits(23, 18)
+    reg_addr = bits(17, 0, number("word of the MMIO space from 0xFFB00000 on"))
+    tdma_data_reg_index = bits(23, 18, tables.GPR)
 
 
 class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar", resources=Resources(reads=GPRS)):

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, gate, semaphores
+from bhemu.operand import choice, number
+from bhemu.tensix import config, gate, semaphores, tables
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.effects import Effect, Kind, Values, of_mask
 from bhemu.tensix.insn import Instruction, bits
@@ -70,7 +71,7 @@ def _acquiring(s: Any, t: Any, mutex_index: Any) -> Any:
 class ATGETM(Instruction, opcode=0xA0, unit="sync"):
     """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
 
-    mutex_index = bits(15, 0)
+    mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bad_mutex(s, t, f.mutex_index)
@@ -97,7 +98,7 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
     When both other threads wait for it, the next one in cyclic order gets it.
     """
 
-    mutex_index = bits(15, 0)
+    mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bad_mutex(s, t, f.mutex_index)
@@ -118,8 +119,8 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
 class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
     """Hold instruction classes until units and banks are ready (STALLWAIT, Blackhole ISA)."""
 
-    wait_res = bits(12, 0)
-    stall_res = bits(23, 15)
+    wait_res = bits(12, 0, tables.CONDITIONS)
+    stall_res = bits(23, 15, tables.BLOCKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         gate.stallwait(s, t, f.stall_res, f.wait_res)
@@ -129,9 +130,9 @@ class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
 class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
     """Set value and maximum of the selected semaphores (SEMINIT, Blackhole ISA)."""
 
-    sem_sel = bits(9, 2)
-    init_value = bits(19, 16)
-    max_value = bits(23, 20)
+    sem_sel = bits(9, 2, tables.SEMAPHORES)
+    init_value = bits(19, 16, number("value"))
+    max_value = bits(23, 20, number("maximum"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.init_value > f.max_value:
@@ -156,7 +157,7 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
 class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
     """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
 
-    sem_sel = bits(9, 2)
+    sem_sel = bits(9, 2, tables.SEMAPHORES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         full = semaphores.first_full(s, f.sem_sel)
@@ -178,7 +179,7 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
 class SEMGET(Instruction, opcode=0xA5, unit="sync"):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
 
-    sem_sel = bits(9, 2)
+    sem_sel = bits(9, 2, tables.SEMAPHORES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         empty = semaphores.first_zero(s, f.sem_sel)
@@ -200,9 +201,17 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync"):
 class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
     """Hold instruction classes until semaphore conditions are met (SEMWAIT, Blackhole ISA)."""
 
-    wait_sem_cond = bits(1, 0, mode=True)
-    sem_sel = bits(9, 2)
-    stall_res = bits(23, 15)
+    wait_sem_cond = bits(
+        1,
+        0,
+        choice(
+            {1: "is above 0", 2: "is below its maximum", 3: "is above 0 and below its maximum"},
+            about="what is waited for, of each semaphore that is selected",
+        ),
+        mode=True,
+    )
+    sem_sel = bits(9, 2, tables.SEMAPHORES)
+    stall_res = bits(23, 15, tables.BLOCKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.wait_sem_cond == 0:
@@ -214,10 +223,25 @@ class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
 class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=False):
     """Hold instruction classes until a stream register has a value (STREAMWAIT, Blackhole ISA)."""
 
-    wait_stream_sel = bits(1, 0)
-    target_sel = bits(3, mode=True)
-    target_value = bits(13, 4)
-    stall_res = bits(23, 15)
+    wait_stream_sel = bits(1, 0, tables.STREAM_SELECTOR)
+    target_sel = bits(
+        3,
+        3,
+        choice(
+            {0: "the phase of the stream", 1: "the messages it has received"},
+            about="what is waited for",
+        ),
+        mode=True,
+    )
+    target_value = bits(
+        13,
+        4,
+        number(
+            "low 10 bits of the awaited value; the others are in STREAMWAIT_PHASE_HI_Val or "
+            "STREAMWAIT_NUM_MSGS_HI_Val"
+        ),
+    )
+    stall_res = bits(23, 15, tables.BLOCKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.target_sel == gate.PHASE:

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from bhemu.machine.tile import Tile
-from bhemu.meaning import BLOCKS
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
 from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
+from bhemu.tensix.tables import BLOCKS
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.failures import end_words
 from bhemu.why.findings import Finding, merged, place
@@ -361,7 +361,7 @@ def _stall_res(step: Step) -> str:
     if cls is None or not cls.stall.startswith("B"):
         return ""
     bit = cls.stall_mask.bit_length() - 1
-    return f", stall_res = {BLOCKS[bit]} ({1 << bit:#x})"
+    return f", stall_res = {BLOCKS.names[bit]} ({1 << bit:#x})"
 
 
 def applies(seen: Outcome) -> int:

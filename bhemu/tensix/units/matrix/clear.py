@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, doubt, rwc
+from bhemu.operand import choice, flags, number
+from bhemu.tensix import banks, config, dest, doubt, rwc, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
 from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
 
@@ -152,11 +153,15 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     rows become valid instead.
     """
 
-    where = bits(9, 0)
-    addr_mode = bits(16, 14)
-    clear_zero_flags = bits(17, mode=True)
-    use_32_bit_mode = bits(18, mode=True)
-    clear_mode = bits(20, 19, mode=True)
+    where = bits(9, 0, number("row, block of 16 rows or half of Dst, by clear_mode"))
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    clear_zero_flags = bits(
+        17, 17, choice({0: "rows become zero", 1: "rows become valid again"}), mode=True
+    )
+    use_32_bit_mode = bits(18, 18, choice({0: "16-bit rows", 1: "32-bit rows"}), mode=True)
+    clear_mode = bits(
+        20, 19, choice({0: "one row", 1: "16 rows", 2: "half of Dst", 3: "all of Dst"}), mode=True
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.clear_zero_flags and not (f.clear_mode == SIXTEEN_ROWS and f.use_32_bit_mode):
@@ -192,10 +197,30 @@ def _zero_bank(s: Any, which: Any, bank: Any) -> None:
 class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
     """Clear banks of SrcA and SrcB, without waiting for them (ZEROSRC, Wormhole ISA)."""
 
-    src_mask = bits(1, 0, mode=True)
-    bank_mask = bits(2, mode=True)
-    write_mode = bits(3, mode=True)
-    zero_val = bits(4, mode=True)
+    src_mask = bits(1, 0, flags("SrcA", "SrcB"), mode=True)
+    bank_mask = bits(
+        2,
+        2,
+        choice(
+            {
+                0: "the bank of the matrix unit (with write_mode 1)",
+                1: "both banks (with write_mode 0, src_mask 3)",
+            }
+        ),
+        mode=True,
+    )
+    write_mode = bits(
+        3,
+        3,
+        choice(
+            {
+                0: "both banks (with bank_mask 1)",
+                1: "the bank of the matrix unit (with bank_mask 0)",
+            }
+        ),
+        mode=True,
+    )
+    zero_val = bits(4, 4, choice({0: "zeros"}), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.zero_val:
@@ -221,8 +246,12 @@ class GATESRCRST(Instruction, opcode=0x35, unit="matrix"):
     The operand cache has no visible effect, so there is nothing to do.
     """
 
-    reset_srca_gate_control = bits(0, mode=True)
-    reset_srcb_gate_control = bits(1, mode=True)
+    reset_srca_gate_control = bits(
+        0, 0, choice({0: "", 1: "operand gating of SrcA reset: nothing to see here"}), mode=True
+    )
+    reset_srcb_gate_control = bits(
+        1, 1, choice({0: "", 1: "operand gating of SrcB reset: nothing to see here"}), mode=True
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return DONE
@@ -234,8 +263,8 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
     Unlike clear_dvalid of other instructions it ignores CLR_DVALID_Src{A,B}_Disable.
     """
 
-    reset = bits(1, 0)
-    cleardvalid = bits(23, 22)
+    reset = bits(1, 0, choice({0: "only the banks that cleardvalid names"}))
+    cleardvalid = bits(23, 22, tables.RELEASED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.reset or not f.cleardvalid:
@@ -264,12 +293,19 @@ def _set(s: Any, t: Any, i: Any, value: Any, from_cr: Any, wrap: Any) -> None:
 class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     """Set row counters and optionally release Src banks (SETRWC, Wormhole ISA)."""
 
-    bit_mask = bits(3, 0)
-    rwc_a = bits(9, 6)
-    rwc_b = bits(13, 10)
-    rwc_d = bits(17, 14)
-    rwc_cr = bits(21, 18, mode=True)
-    clear_ab_vld = bits(23, 22, mode=True)
+    bit_mask = bits(
+        3, 0, flags("SrcA", "SrcB", "Dst", "fidelity", about="counters that are set; fidelity to 0")
+    )
+    rwc_a = bits(9, 6, number("row of SrcA"))
+    rwc_b = bits(13, 10, number("row of SrcB"))
+    rwc_d = bits(17, 14, number("row of Dst"))
+    rwc_cr = bits(
+        21,
+        18,
+        flags("SrcA", "SrcB", "Dst", about="counters that start from their CR value"),
+        mode=True,
+    )
+    clear_ab_vld = bits(23, 22, tables.RELEASED, mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:
@@ -288,16 +324,24 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
         return DONE
 
 
-class INCRWC(Instruction, opcode=0x38, unit="matrix", unread=1 << 21):
+class INCRWC(
+    Instruction,
+    opcode=0x38,
+    unit="matrix",
+    unread=1 << 21,
+    macro=(Argument("rwc_cr", 21, 18),),
+):
     """Increment row counters (INCRWC, Wormhole ISA).
 
     Bit 21: tt-llk's eltwise multiplication gives rwc_cr the value 8, meant as an increment.
     """
 
-    rwc_a = bits(9, 6)
-    rwc_b = bits(13, 10)
-    rwc_d = bits(17, 14)
-    rwc_cr = bits(20, 18, mode=True)
+    rwc_a = bits(9, 6, number("rows of SrcA to go on"))
+    rwc_b = bits(13, 10, number("rows of SrcB to go on"))
+    rwc_d = bits(17, 14, number("rows of Dst to go on"))
+    rwc_cr = bits(
+        20, 18, flags("", "", "Dst", about="counters that start from their CR value"), mode=True
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr & 3:

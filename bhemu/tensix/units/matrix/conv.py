@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, dest, doubt, rwc
+from bhemu.operand import choice
+from bhemu.tensix import banks, dest, doubt, rwc, tables
 from bhemu.tensix.banks import SRCA
 from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import Instruction, Word, bits
@@ -135,10 +136,10 @@ LEGACY: dict[str, Any] = {"oracle": False, "uncertain": True}
 class _Convolution(Word):
     """Fields of the legacy convolutions."""
 
-    dst = bits(13, 0)
-    addr_mode = bits(16, 14)
-    rotate_weights = bits(21, 17)
-    clear_dvalid = bits(23, 22, mode=True)
+    dst = bits(13, 0, tables.DST_ROW)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    rotate_weights = bits(21, 17, choice({0: "", 1: "no effect: the weights count as zero"}))
+    clear_dvalid = bits(23, 22, tables.RELEASED, mode=True)
 
 
 @njit
@@ -163,14 +164,14 @@ class CONV3S2(_Convolution, Instruction, opcode=0x23, unit="matrix", **LEGACY):
 class LegacyPool(Word):
     """Fields of the legacy pooling instructions."""
 
-    dst = bits(13, 0)
-    index_en = bits(14, mode=True)
-    pool_addr_mode = bits(21, 15)
-    clear_dvalid = bits(23, 22, mode=True)
+    dst = bits(13, 0, tables.DST_ROW)
+    index_en = bits(14, 14, tables.IGNORED, mode=True)
+    pool_addr_mode = bits(21, 15, tables.ADDR_MOD)
+    clear_dvalid = bits(23, 22, tables.RELEASED, mode=True)
 
 
 class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
-    """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
+    """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
@@ -180,7 +181,7 @@ class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
 
 
 class APOOL3S2(LegacyPool, Instruction, opcode=0x32, unit="matrix", **LEGACY):
-    """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA); index_en has no effect."""
+    """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
     execute = APOOL3S1.execute
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice
 from bhemu.tensix import banks, doubt, rwc
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
@@ -172,10 +173,7 @@ class ELWADD(
     dst_rows=_ROWS,
     by_chance=operands.SUMS,
 ):
-    """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA).
-
-    instr_mod19: bit 0 takes column 0 of SrcB for all columns, bit 1 its first row for all rows.
-    """
+    """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _sum(s, t, f, False)
@@ -191,7 +189,7 @@ class ELWSUB(
     dst_rows=_ROWS,
     by_chance=operands.SUMS,
 ):
-    """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA); modes as ELWADD."""
+    """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _sum(s, t, f, True)
@@ -207,10 +205,12 @@ class ELWMUL(
     dst_rows=_ROWS,
     by_chance=operands.SUMS,
 ):
-    """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA); modes as ELWADD.
+    """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA).
 
     It takes the slices of the mantissas that the fidelity phase names.
     """
+
+    dest_accum_en = Elementwise.dest_accum_en.meaning(choice({0: "adds to Dst", 1: "adds to Dst"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = operands.dst_field_refused(s, f.dst, _ROWS)

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, rwc
+from bhemu.operand import choice
+from bhemu.tensix import banks, config, rwc, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -36,18 +37,29 @@ from bhemu.tensix.units.matrix.move_kinds import (
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
 
 
+_LOW = choice({0: "16-bit datums, or high halves of 32-bit ones", 1: "low halves of 32-bit datums"})
+_FOUR = choice({2: "four rows"})
+_ONE_OR_EIGHT = choice({0: "one row", 2: "eight rows"})
+
+
 class _Move(Word):
     """Fields of the moves between Dst and a source register."""
 
-    dst = bits(9, 0)
+    dst = bits(9, 0, tables.DST_ROW)
     instr_mod = bits(13, 12, mode=True)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23, mode=True)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    src = bits(22, 17, tables.SRC_ROW)
+    dest_32b_lo = bits(23, 23, _LOW, mode=True)
 
 
 class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_rows=4):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
+
+    dest_32b_lo = _Move.dest_32b_lo.meaning(
+        choice({0: "16-bit datums, or high halves of 32-bit ones"})
+    )
+
+    instr_mod = _Move.instr_mod.meaning(_FOUR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
@@ -75,6 +87,8 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_
 
 class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_rows=4):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
+
+    instr_mod = _Move.instr_mod.meaning(choice({0: "one row", 2: "four rows"}))
 
     @classmethod
     def dst_rows_of(cls, values: Values) -> int:
@@ -106,10 +120,10 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_
 class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
     """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
 
-    srcb = bits(5, 0)
-    instr_mod = bits(13, 12, mode=True)
-    addr_mode = bits(16, 14)
-    srca = bits(22, 17)
+    srcb = bits(5, 0, tables.SRC_ROW)
+    instr_mod = bits(13, 12, _FOUR, mode=True)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    srca = bits(22, 17, tables.SRC_ROW)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
@@ -170,7 +184,9 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
 
 
 class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src", dst_rows=8):
-    """Copy one row (instr_mod 0) or eight rows (2) of SrcA to Dst (MOVA2D, Wormhole ISA)."""
+    """Copy one row or eight rows of SrcA to Dst (MOVA2D, Wormhole ISA)."""
+
+    instr_mod = _Move.instr_mod.meaning(_ONE_OR_EIGHT)
 
     @classmethod
     def dst_rows_of(cls, values: Values) -> int:
@@ -207,6 +223,8 @@ class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", oracle=False):
     The ISA does not name it among the instructions whose SrcA row SHIFTXA takes.
     """
 
+    instr_mod = _Move.instr_mod.meaning(_ONE_OR_EIGHT)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
             return refuse(s, MODE, instr_mod=f.instr_mod)
@@ -241,15 +259,28 @@ def _b2d_mask(s: Any, t: Any) -> Any:
 class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8):
     """Copy rows of SrcB to Dst (MOVB2D, Wormhole ISA).
 
-    instr_mod 0: one row; 2: one row to eight; 4: four rows; 1, 3 and 5: column 0 of each to all
-    columns. ttsim has no 0 and 1, a kernel of tt-llk has: they need reference llk.
+    ttsim has no modes 0 and 1, a kernel of tt-llk has: they need reference llk.
     """
 
-    dst = bits(9, 0)
-    movb2d_instr_mod = bits(13, 11, mode=True)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23, mode=True)
+    dst = bits(9, 0, tables.DST_ROW)
+    movb2d_instr_mod = bits(
+        13,
+        11,
+        choice(
+            {
+                0: "one row (reference llk)",
+                1: "column 0 of one row to all its columns (reference llk)",
+                2: "one row to eight",
+                3: "column 0 of one row to all columns of eight rows",
+                4: "four rows",
+                5: "column 0 of each of four rows to all its columns",
+            }
+        ),
+        mode=True,
+    )
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    src = bits(22, 17, tables.SRC_ROW)
+    dest_32b_lo = bits(23, 23, _LOW, mode=True)
 
     @classmethod
     def dst_rows_of(cls, values: Values) -> int:

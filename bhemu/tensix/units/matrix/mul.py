@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.operand import choice
+from bhemu.tensix import tables
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import UNSUPPORTED, error
@@ -25,10 +27,10 @@ class MVMUL(
 ):
     """Matrix product of SrcB and SrcA added to Dst (MVMUL, Wormhole ISA)."""
 
-    dst = bits(9, 0)
-    addr_mode = bits(16, 14)
-    instr_mod19 = bits(19, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
+    dst = bits(9, 0, tables.DST_ROW)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    instr_mod19 = bits(19, 19, choice({0: "eight rows of SrcB"}), mode=True)
+    clear_dvalid = bits(23, 22, tables.RELEASED, mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod19:
@@ -49,10 +51,11 @@ class DOTPV(
     dst_rows=_ROWS,
     by_chance=operands.SUMS,
 ):
-    """Matrix product without broadcast (DOTPV, Wormhole ISA).
+    """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
 
-    As MVMUL; instr_mod19 and dest_accum_en have no effect.
-    """
+    dest_accum_en = Elementwise.dest_accum_en.meaning(tables.IGNORED)
+
+    instr_mod19 = Elementwise.instr_mod19.meaning(tables.IGNORED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = operands.dst_field_refused(s, f.dst, _ROWS)

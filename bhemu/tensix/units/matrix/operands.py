@@ -8,7 +8,8 @@ from typing import Any
 
 from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats, rwc, stochastic
+from bhemu.operand import choice, flags
+from bhemu.tensix import banks, config, dest, formats, rwc, stochastic, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.quirks import refuse
@@ -92,11 +93,20 @@ SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
 class Elementwise(Word):
     """Fields of the operations that broadcast SrcB or not, and add to Dst or not."""
 
-    dst = bits(9, 0)
-    addr_mode = bits(16, 14)
-    instr_mod19 = bits(20, 19, mode=True)
-    dest_accum_en = bits(21, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
+    dst = bits(9, 0, tables.DST_ROW)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    instr_mod19 = bits(
+        20,
+        19,
+        flags(
+            "column 0 of SrcB for all columns",
+            "the first row of SrcB for all rows",
+            about="broadcast",
+        ),
+        mode=True,
+    )
+    dest_accum_en = bits(21, 21, choice({0: "replaces Dst", 1: "adds to Dst"}), mode=True)
+    clear_dvalid = bits(23, 22, tables.RELEASED, mode=True)
 
 
 @njit(forceinline=True)

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, dest, doubt, formats, rwc
+from bhemu.operand import choice
+from bhemu.tensix import banks, dest, doubt, formats, rwc, tables
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, Word, bits
@@ -196,11 +197,11 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
 class _Pool(Word):
     """Fields of pooling."""
 
-    dst = bits(9, 0)
-    max_pool_index_en = bits(14, mode=True)
-    pool_addr_mode = bits(17, 15)
-    instr_mod19 = bits(19, mode=True)
-    clear_dvalid = bits(23, 22, mode=True)
+    dst = bits(9, 0, tables.DST_ROW)
+    max_pool_index_en = bits(14, 14, choice({0: "values alone"}), mode=True)
+    pool_addr_mode = bits(17, 15, tables.ADDR_MOD)
+    instr_mod19 = bits(19, 19, choice({1: "16 rows of 16 columns"}), mode=True)
+    clear_dvalid = bits(23, 22, tables.RELEASED, mode=True)
 
 
 class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src", dst_rows=_ROWS):
@@ -243,6 +244,8 @@ class GAPOOL(
 class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
+    index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.index_en:
             return refuse(s, _MODE, instr_mod19=1, max_pool_index_en=f.index_en)
@@ -252,5 +255,7 @@ class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
 
 class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
+
+    index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
 
     execute = MPOOL3S1.execute

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, rwc
+from bhemu.operand import choice, number
+from bhemu.tensix import banks, rwc, tables
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.insn import NO_TEXT, Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, MISSING, UB, error
 
@@ -45,14 +46,20 @@ def _shift_block(s: Any, bank: Any, first: Any, direction: Any) -> None:
             out[COLUMNS - 1] = np.uint32(0)
 
 
-class SHIFTXA(Instruction, opcode=0x17, unit="matrix", oracle=False):
+class SHIFTXA(
+    Instruction,
+    opcode=0x17,
+    unit="matrix",
+    oracle=False,
+    macro=(Argument("log2_amount2", 23, 2),),
+):
     """Shift 16 rows of SrcA by one column, into rows 0-15 (SHIFTXA, Wormhole ISA).
 
     By a defect of the hardware they are the aligned rows that the last instruction of any thread
     with operands in SrcA started from.
     """
 
-    direction = bits(1, 0, mode=True)
+    direction = bits(1, 0, choice({2: "right, away from column 0", 3: "left"}), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.direction < _RIGHT:
@@ -75,13 +82,13 @@ class SHIFTXA(Instruction, opcode=0x17, unit="matrix", oracle=False):
 class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
     """Shift or rotate one row of SrcB left by one column (SHIFTXB, Wormhole ISA).
 
-    rot_shift 0 rotates, 1 shifts in zero.  The loop in the page leaves column 14 alone; its
+    The loop in the page leaves column 14 alone; its
     diagrams move all columns, and so does this.
     """
 
-    shift_row = bits(9, 0)
-    rot_shift = bits(10, mode=True)
-    addr_mode = bits(16, 14)
+    shift_row = bits(9, 0, number("row of SrcB"))
+    rot_shift = bits(10, 10, choice({0: "rotates", 1: "shifts in zero"}), mode=True)
+    addr_mode = bits(16, 14, tables.ADDR_MOD)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = banks.matrix_ready(s, SRCB) or rwc.addr_mod_refused(s, t, f.addr_mode)

@@ -7,7 +7,8 @@ import numpy as np
 
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config
+from bhemu.operand import choice
+from bhemu.tensix import banks, config, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction, bits
@@ -92,15 +93,38 @@ def _clear_both(s: Any, u: Any) -> Any:
 class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TDMA | OWN, TDMA)):
     """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
 
-    unpack_pop = bits(1, 0, mode=True)
-    src_clr_val_ctrl = bits(3, 2, mode=True)
-    bank_clr_ctrl = bits(4, mode=True)
-    stall_clr_cntrl = bits(5, mode=True)
-    clr_to1_fmt_ctrl = bits(7, 6, mode=True)
-    set_dvalid = bits(8, mode=True)
-    msg_clr_cnt = bits(14, 12)
-    stream_id = bits(21, 16)
-    unpacker_select = bits(23, mode=True)
+    unpack_pop = bits(
+        1,
+        0,
+        choice(
+            {1: "clears a bank", 2: "nothing", 3: "hands the bank over (with src_clr_val_ctrl 1)"}
+        ),
+        mode=True,
+    )
+    src_clr_val_ctrl = bits(
+        3, 2, choice({0: "zeros", 1: "all ones; with unpack_pop 3 required"}), mode=True
+    )
+    bank_clr_ctrl = bits(
+        4, 4, choice({0: "the bank of the unpacker", 1: "both banks (reference llk)"}), mode=True
+    )
+    stall_clr_cntrl = bits(
+        5,
+        5,
+        choice(
+            {
+                0: "waits until the matrix unit has given back its bank",
+                1: "waits until the bank of the unpacker is free",
+            }
+        ),
+        mode=True,
+    )
+    clr_to1_fmt_ctrl = bits(7, 6, choice({0: "as src_clr_val_ctrl says"}), mode=True)
+    set_dvalid = bits(8, 8, choice({0: "keeps the bank", 1: "hands the bank over"}), mode=True)
+    msg_clr_cnt = bits(14, 12, tables.ZERO)
+    stream_id = bits(21, 16, tables.ZERO)
+    unpacker_select = bits(
+        23, 23, choice({0: "unpacker 0: SrcA", 1: "unpacker 1: SrcB"}), mode=True
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         u, value = f.unpacker_select, f.src_clr_val_ctrl

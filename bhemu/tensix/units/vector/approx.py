@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import refuse
@@ -69,11 +70,15 @@ def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
 class SFPARECIP(
     TwoSources, Instruction, opcode=0x99, unit="vector", facts=Sfpu(form=Form.THREE, reads="VB VC")
 ):
-    """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA).
+    """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA)."""
 
-    Mode 0: 1/x; 1: 1/|x| where LReg[imm12_math] is negative, else x; 2 to 15: e**|x| with the sign
-    of x.
-    """
+    instr_mod1 = TwoSources.instr_mod1.meaning(
+        choice(
+            {0: "1 / x", 1: "1 / |x| where LReg[imm12_math] is negative, else x"},
+            about="x: LReg[lreg_c]",
+            others="exp(|x|) with the sign of x",
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import flags, number
 from bhemu.tensix import lanes
 from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Instruction, bits
@@ -47,6 +48,11 @@ def fma_rows(s: Any, x: Any, y: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
             out[lane] = fma(_U(x[lane] ^ flip_x), y[lane], _U(z[lane] ^ flip_z))
 
 
+_NEGATED_OR_INDIRECT = flags(
+    *("A negated", "C negated", "LReg[7] names A", "LReg[7] names the destination")
+)
+
+
 @njit
 def _flip(mod: Any, bit: Any) -> Any:
     return _U(_SIGN) if (mod >> bit) & 1 else _U(0)
@@ -83,10 +89,9 @@ def _mad_indirect(s: Any, f: Any) -> Any:
 
 
 class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
-    """Multiply and add (SFPMAD, Blackhole ISA).
+    """Multiply and add (SFPMAD, Blackhole ISA)."""
 
-    Mod bit 0 negates A, bit 1 negates C; LReg[7] names A with bit 2, the destination with bit 3.
-    """
+    instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _mad(s, t, f)
@@ -97,6 +102,8 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.F
 
 class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
+
+    instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & VA == 0
@@ -110,6 +117,8 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
+
+    instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != LREG_ZERO:
@@ -134,7 +143,11 @@ _WITH_IMMEDIATE = 10  # mode bits of SFPADDI and SFPMULI: NEGATE_VC, INDIRECT_VD
 class _WithImmediate(Target):
     """An operand, which is the destination as well, and a bf16 immediate."""
 
-    imm16_math = bits(23, 8)
+    instr_mod1 = Target.instr_mod1.meaning(
+        flags("", "the register negated", "", "LReg[7] names the destination")
+    )
+
+    imm16_math = bits(23, 8, number("bf16 immediate"))
 
 
 @njit
@@ -152,10 +165,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
 
 
 class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfpu.IMMEDIATE):
-    """Add a bf16 immediate (SFPADDI, Blackhole ISA).
-
-    Mod bit 1 negates the register, LReg[7] names the destination with bit 3.
-    """
+    """Add a bf16 immediate (SFPADDI, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
@@ -171,7 +181,7 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
 
 
 class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
-    """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA); modes as SFPADDI."""
+    """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)

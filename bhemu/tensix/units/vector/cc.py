@@ -5,13 +5,21 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import flags, number
 from bhemu.tensix import lane_doubt, lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.lane_doubt import FLAGS, STACK
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, Target
+from bhemu.tensix.units.vector import doubts, modes, sfpu
+from bhemu.tensix.units.vector.fields import (
+    ALL_BUT_TARGET,
+    NO_IMMEDIATE,
+    NO_SOURCE,
+    NO_TARGET,
+    OneSource,
+    Target,
+)
 from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
 _U = np.uint32
@@ -63,13 +71,13 @@ def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
 class SFPSETCC(
     OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(reads="VC", writes=Writes.NONE)
 ):
-    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA).
+    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
 
-    Mode bit 0 takes imm12_math instead, bit 3 clears them; while they are not in use all are
-    cleared.
-    """
+    lreg_dest = OneSource.lreg_dest.meaning(NO_TARGET)
 
-    imm12_math = bits(12)
+    instr_mod1 = OneSource.instr_mod1.meaning(modes.SET)
+
+    imm12_math = bits(12, 12, number("flags of the modes that take it"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -102,10 +110,16 @@ class SFPSETCC(
         return doubts.flags(s, np.int64(0) if constant else doubts.of(s, f.lreg_c))
 
 
-class SFPENCC(Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION):
+class SFPENCC(
+    Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
+):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
-    imm12_math = bits(13, 12)
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+
+    instr_mod1 = Target.instr_mod1.meaning(modes.ENABLED)
+
+    imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -193,8 +207,14 @@ def _doubts_of_popped(s: Any, mod: Any) -> Any:
     return doubts.put_flags(s, doubts.combined(truth, lane_doubt.of(s, FLAGS), stacked))
 
 
-class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION):
+class SFPPUSHC(
+    Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
+):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
+
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+
+    instr_mod1 = Target.instr_mod1.meaning(modes.PUSHED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -220,8 +240,14 @@ class SFPPUSHC(Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDI
         return DONE
 
 
-class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION):
+class SFPPOPC(
+    Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
+):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
+
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+
+    instr_mod1 = Target.instr_mod1.meaning(modes.POPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -245,13 +271,13 @@ class SFPPOPC(Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDIT
         return _doubts_of_popped(s, f.instr_mod1)
 
 
-class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION):
+class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, macro=ALL_BUT_TARGET):
     """Complement the condition codes (SFPCOMPC, Blackhole ISA).
 
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
     """
 
-    lreg_dest = bits(7, 4)
+    lreg_dest = bits(7, 4, NO_TARGET)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -326,8 +352,12 @@ def _compared(s: Any, f: Any) -> Any:
     return doubts.flags(s, marks) if f.instr_mod1 & _SET_CC else np.int64(DONE)
 
 
-class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPLE(
+    OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
+):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
+
+    instr_mod1 = OneSource.instr_mod1.meaning(modes.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
@@ -336,8 +366,12 @@ class SFPLE(OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS
         return _compared(s, f)
 
 
-class SFPGT(OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPGT(
+    OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
+):
     """Compare greater (SFPGT, Blackhole ISA)."""
+
+    instr_mod1 = OneSource.instr_mod1.meaning(modes.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)

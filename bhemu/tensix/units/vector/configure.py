@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, number, parts
 from bhemu.tensix import lane_doubt, lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
@@ -142,15 +143,46 @@ def _constant(s: Any, mod: Any, register: Any) -> Any:
 
 
 class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu(writes=Writes.CONSTANT)):
-    """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA).
+    """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA)."""
 
-    Mode bit 0 takes the immediate, bits 1 and 2 combine with the old value (or, and, xor; registers
-    8 and 15 only), bit 3 takes every second bit of the immediate as a mask of columns.
-    """
-
-    instr_mod1 = bits(3, 0, mode=True)
-    config_dest = bits(7, 4)
-    imm16_math = bits(23, 8)
+    instr_mod1 = bits(
+        3,
+        0,
+        parts(
+            (
+                0,
+                0,
+                choice(
+                    {
+                        0: "LReg[0] of lanes 0-7",
+                        1: "imm16_math; of LReg[11] to [14] the default, of templates LReg[0]",
+                    }
+                ),
+            ),
+            (
+                *(2, 1),
+                choice(
+                    {0: "", 1: "or", 2: "and", 3: "xor"}, about="with the old value: 8 and 15 only"
+                ),
+            ),
+            (3, 3, choice({0: "", 1: "columns by every second bit of imm16_math"})),
+        ),
+        mode=True,
+    )
+    config_dest = bits(
+        7,
+        4,
+        choice(
+            {
+                **{i: f"macro template {i}" for i in range(4)},
+                **{4 + i: f"macro sequence {i}" for i in range(4)},
+                8: "miscellaneous macro register",
+                **{i: f"LReg[{i}]" for i in range(11, 15)},
+                15: "LaneConfig",
+            }
+        ),
+    )
+    imm16_math = bits(23, 8, number("value, or mask of columns"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.imm16_math and f.instr_mod1 & (_IMMEDIATE | _LANE_MASK) == 0:

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, number
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, NCB, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate
+from bhemu.tensix.units.vector.fields import NO_IMMEDIATE, OneSource, SourceAndImmediate
 from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT
 
 _U, _I = np.uint32, np.int32
@@ -45,6 +46,10 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
 class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.READS_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
+    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+        choice({0: "exponent = imm12_math", 1: "exponent + imm12_math"})
+    )
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 14, 0)
         if status != lanes.GO:
@@ -68,11 +73,25 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC):
-    """Extract the exponent (SFPEXEXP, Blackhole ISA).
+class SFPEXEXP(
+    OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
+    """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
 
-    Mode bit 0 keeps the bias, bit 1 sets the flags from the sign, bit 3 complements them.
-    """
+    instr_mod1 = OneSource.instr_mod1.meaning(
+        choice(
+            {
+                bias + flag: f"{what}; {then}"
+                for bias, what in ((0, "without the bias"), (1, "with the bias"))
+                for flag, then in (
+                    (0, "the flags stay"),
+                    (2, "flags where it is negative"),
+                    (8, "the flags are complemented"),
+                    (10, "flags where it is not negative"),
+                )
+            }
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 4, 0)
@@ -99,8 +118,14 @@ class SFPEXEXP(OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.RE
         )
 
 
-class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC):
+class SFPEXMAN(
+    OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
+
+    instr_mod1 = OneSource.instr_mod1.meaning(
+        choice({0: "with the hidden bit", 1: "without the hidden bit"})
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 14, 0)
@@ -117,7 +142,17 @@ class SFPEXMAN(OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.RE
 class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.READS_VD_VC):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
-    imm12_math = bits(19, 12)
+    instr_mod1 = OneSource.instr_mod1.meaning(
+        choice(
+            {
+                0: "from the low bits of LReg[lreg_dest]",
+                2: "from the exponent of LReg[lreg_dest]",
+                **dict.fromkeys((1, 3), "imm12_math"),
+            }
+        )
+    )
+
+    imm12_math = bits(19, 12, number("exponent with its bias"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 0, 12)
@@ -166,6 +201,10 @@ class SFPSETMAN(
 ):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
+    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+        choice({0: "from the mantissa of LReg[lreg_dest]", 1: "imm12_math, as its high bits"})
+    )
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 0, 14)
         if status != lanes.GO:
@@ -179,7 +218,11 @@ class SFPSETMAN(
 class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.READS_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
-    imm12_math = bits(12)
+    instr_mod1 = OneSource.instr_mod1.meaning(
+        choice({0: "from the sign of LReg[lreg_dest]", 1: "imm12_math"})
+    )
+
+    imm12_math = bits(12, 12, number("sign"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 14, 0)

@@ -5,12 +5,20 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, parts
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse, violated
 from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, SourceAndImmediate, TwoSources
+from bhemu.tensix.units.vector.fields import (
+    LREG,
+    NO_IMMEDIATE,
+    NO_MODE,
+    OneSource,
+    SourceAndImmediate,
+    TwoSources,
+)
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -64,11 +72,33 @@ def _sum(s: Any, f: Any) -> None:
 
 
 class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.READS_VC):
-    """Integer addition and subtraction (SFPIADD, Blackhole ISA).
+    """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
-    Mode bit 0 adds the immediate, bit 1 alone subtracts; flags: the sign unless bit 2 is set, then
-    complemented by bit 3.
-    """
+    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+        parts(
+            (
+                *(1, 0),
+                choice(
+                    {
+                        0: "LReg[lreg_c] + LReg[lreg_dest]",
+                        2: "LReg[lreg_c] - LReg[lreg_dest]",
+                        **dict.fromkeys((1, 3), "LReg[lreg_c] + imm12_math"),
+                    }
+                ),
+            ),
+            (
+                *(3, 2),
+                choice(
+                    {
+                        0: "flags where the result is negative",
+                        1: "the flags stay",
+                        2: "flags where the result is not negative",
+                        3: "the flags are complemented",
+                    }
+                ),
+            ),
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)
@@ -108,6 +138,20 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
 
 class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts=sfpu.READS_VC):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
+
+    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+        choice(
+            {
+                0: "LReg[lreg_dest] by LReg[lreg_c]",
+                1: "LReg[lreg_dest] by imm12_math",
+                2: "LReg[lreg_dest] by LReg[lreg_c], arithmetic",
+                3: "LReg[lreg_dest] by imm12_math, arithmetic",
+                5: "LReg[lreg_c] by imm12_math",
+                7: "LReg[lreg_c] by imm12_math, arithmetic",
+            },
+            about="left; by a negative distance right",
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1
@@ -149,8 +193,13 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
+_OTHER = choice({0: "with LReg[lreg_dest]", 1: "with LReg[imm12_math]"})
+
+
 class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
+
+    instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bits_refused(s, t, f)
@@ -171,6 +220,8 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
 class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
+    instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bits_refused(s, t, f)
         if status != lanes.GO:
@@ -187,11 +238,11 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGI
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
 
 
-class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
+class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC, macro=NO_MODE):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
 
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
+    lreg_dest = bits(7, 4, LREG)
+    lreg_c = bits(11, 8, LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)
@@ -207,11 +258,11 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC):
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_MODE):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
 
-    lreg_dest = bits(7, 4)
-    lreg_c = bits(11, 8)
+    lreg_dest = bits(7, 4, LREG)
+    lreg_c = bits(11, 8, LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)
@@ -227,11 +278,25 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC):
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, f.lreg_dest))
 
 
-class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC):
-    """Count leading zeros (SFPLZ, Blackhole ISA).
+class SFPLZ(
+    OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
+    """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
-    Mode bit 2 leaves the sign out, bit 1 sets the flags where a bit is set, bit 3 complements them.
-    """
+    instr_mod1 = OneSource.instr_mod1.meaning(
+        choice(
+            {
+                sign + flag: f"{what}; {then}"
+                for sign, what in ((0, "of all 32 bits"), (4, "of the bits below the sign"))
+                for flag, then in (
+                    (0, "the flags stay"),
+                    (2, "flags where a bit is set"),
+                    (8, "the flags are complemented"),
+                    (10, "flags where none is set"),
+                )
+            }
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 1, 0)
@@ -257,8 +322,12 @@ class SFPLZ(OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS
         )
 
 
-class SFPABS(OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC):
+class SFPABS(
+    OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
     """Absolute value (SFPABS, Blackhole ISA)."""
+
+    instr_mod1 = OneSource.instr_mod1.meaning(choice({0: "of an integer", 1: "of a float"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 14, 0)

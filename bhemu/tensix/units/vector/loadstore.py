@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, number
 from bhemu.tensix import lanes, rwc
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.units.vector import datums, doubts
-from bhemu.tensix.units.vector.fields import DstAccess
+from bhemu.tensix.units.vector import datums, doubts, modes
+from bhemu.tensix.units.vector.fields import LREG, WIDE_ADDRESS, DstAccess
 from bhemu.tensix.units.vector.sfpu import LOAD, STORE, Sfpu, Writes
 
 _U = np.uint32
@@ -59,11 +60,14 @@ class SFPLOAD(
     opcode=0x70,
     unit="vector",
     unread=_ABOVE,
+    macro=WIDE_ADDRESS,
     facts=Sfpu(LOAD),
     formats="sfpu",
     dst_rows=4,
 ):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
+
+    instr_mod0 = DstAccess.instr_mod0.meaning(modes.LOADED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = rwc.dst_row(s, t, f.dest_reg_addr)
@@ -82,10 +86,13 @@ class SFPSTORE(
     opcode=0x72,
     unit="vector",
     unread=_ABOVE,
+    macro=WIDE_ADDRESS,
     facts=Sfpu(STORE, reads="stored", writes=Writes.NONE),
     formats="sfpu",
 ):
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
+
+    instr_mod0 = DstAccess.instr_mod0.meaning(modes.STORED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = rwc.dst_row(s, t, f.dest_reg_addr)
@@ -115,9 +122,24 @@ def _immediate(mod: Any, imm: Any) -> Any:
 class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
     """Load an immediate into all enabled lanes (SFPLOADI, Blackhole ISA)."""
 
-    imm16 = bits(15, 0)
-    instr_mod0 = bits(19, 16, mode=True)
-    lreg_ind = bits(23, 20)
+    imm16 = bits(15, 0, number("immediate of 16 bits"))
+    instr_mod0 = bits(
+        19,
+        16,
+        choice(
+            {
+                0: "bf16",
+                1: "fp16",
+                2: "unsigned",
+                4: "signed",
+                8: "high half of the LReg, the low one stays",
+                10: "low half of the LReg, the high one stays",
+            },
+            about="what the immediate is",
+        ),
+        mode=True,
+    )
+    lreg_ind = bits(23, 20, LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_ind >= lanes.WRITABLE:

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, flags
 from bhemu.tensix import lanes
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE
 from bhemu.tensix.units.vector import doubts, indirect
 from bhemu.tensix.units.vector.arith import fma_rows
-from bhemu.tensix.units.vector.fields import Target
+from bhemu.tensix.units.vector.fields import LREG, Target
 from bhemu.tensix.units.vector.sfpu import MAD, VD, Form, Sfpu
 
 _U = np.uint32
@@ -49,15 +50,21 @@ def _with_sign_of_x(s: Any) -> None:
 
 
 class SFPLUT(
-    Instruction, opcode=0x73, unit="vector", facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD")
+    Instruction,
+    opcode=0x73,
+    unit="vector",
+    facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD"),
+    macro=(Argument("dest_reg_addr", 15, 0),),
 ):
-    """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA).
+    """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA)."""
 
-    Mode bit 2 gives the result the sign of LReg[3]; LReg[7] names the destination with bit 3.
-    """
-
-    instr_mod0 = bits(19, 16, mode=True)
-    lreg_ind = bits(23, 20)
+    instr_mod0 = bits(
+        19,
+        16,
+        flags("", "", "result with the sign of LReg[3]", "LReg[7] names the destination"),
+        mode=True,
+    )
+    lreg_ind = bits(23, 20, LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_ind >= lanes.TEMPLATES:
@@ -150,12 +157,23 @@ class SFPLUTFP32(
     unit="vector",
     facts=Sfpu(MAD, Form.NONE, implied=0x7F, indirect="VD"),
 ):
-    """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA).
+    """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
 
-    Modes 0: three fp32 pieces; 2 and 3: six fp16 pieces, the last from 3.0 or 4.0 on; 10: three
-    fp16 pieces.  Bit 2 gives the result the sign of LReg[3]; LReg[7] names the destination with
-    bit 3, which mode 10 has as well.
-    """
+    instr_mod1 = Target.instr_mod1.meaning(
+        choice(
+            {
+                mode + sign: table + (", result with the sign of LReg[3]" if sign else "")
+                for sign in (0, _KEEP_SIGN)
+                for mode, table in (
+                    (0, "three fp32 pieces"),
+                    (8, "three fp32 pieces, LReg[7] names the destination"),
+                    (2, "six fp16 pieces, the last from 3.0 on"),
+                    (3, "six fp16 pieces, the last from 4.0 on"),
+                    (10, "three fp16 pieces, LReg[7] names the destination"),
+                )
+            }
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)

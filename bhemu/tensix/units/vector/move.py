@@ -5,12 +5,19 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, number
 from bhemu.tensix import lane_doubt, lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import excused, refuse, violated
 from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
-from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import OneSource, SourceC
+from bhemu.tensix.units.vector import doubts, modes, sfpu
+from bhemu.tensix.units.vector.fields import (
+    ALL_BUT_TARGET,
+    NO_IMMEDIATE,
+    NO_TARGET,
+    OneSource,
+    SourceC,
+)
 from bhemu.tensix.units.vector.integer import shift, signed12
 from bhemu.tensix.units.vector.sfpu import LOAD, ROUND, Form, Sfpu, Writes
 
@@ -86,11 +93,23 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READS_VC):
-    """Copy a register (SFPMOV, Blackhole ISA).
+class SFPMOV(
+    OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+):
+    """Copy a register (SFPMOV, Blackhole ISA)."""
 
-    Mode 0 plain, 1 with the sign flipped, 2 in all lanes, 3 as 1; bit 3 reads configuration.
-    """
+    instr_mod1 = OneSource.instr_mod1.meaning(
+        choice(
+            {
+                0: "as it is",
+                **dict.fromkeys((1, 3), "with the sign flipped"),
+                2: "as it is, in all lanes",
+                **dict.fromkeys(
+                    range(8, 12), "the register of SFPCONFIG that lreg_c names; 9: random"
+                ),
+            }
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1
@@ -131,12 +150,7 @@ class SFPMOV(OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READ
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-# Lanes (bit mask) in which LReg[lreg_dest] receives the greater value, by mode.
-_GREATER = (
-    *(0, 0, 0xFFFF0000, 0xFF00FF00, 0x00FFFF00),
-    *(0xFFFFFF00, 0xFFFF00FF, 0xFF00FFFF, 0x00FFFFFF, 0xFFFFFFFF),
-)
-_MAXIMUM_IN = np.array(_GREATER, np.uint32)
+_MAXIMUM_IN = np.array(modes.GREATER, np.uint32)
 _PRODUCTION_MODE = 15
 _EXCHANGE_BIT = lanes.EXCHANGE_SRCB_SRCC.bit_length() - 1
 
@@ -189,12 +203,15 @@ class SFPSWAP(
     opcode=0x92,
     unit="vector",
     facts=Sfpu(reads="VD VC", writes=Writes.SEVERAL),
+    macro=NO_IMMEDIATE,
 ):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
     Scheduled, lreg_dest names VB: the loaded LReg or, where that is VC, the template's.
     """
+
+    instr_mod1 = SourceC.instr_mod1.meaning(modes.SWAPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1
@@ -237,10 +254,11 @@ class SFPTRANSP(
     opcode=0x8C,
     unit="vector",
     facts=Sfpu(form=Form.NONE, implied=0xFF, writes=Writes.SEVERAL),
+    macro=ALL_BUT_TARGET,
 ):
     """Transpose four registers within lane columns (SFPTRANSP, Blackhole ISA)."""
 
-    lreg_dest = bits(7, 4)
+    lreg_dest = bits(7, 4, NO_TARGET)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -309,13 +327,11 @@ class SFPSHFT2(
     unit="vector",
     facts=Sfpu(ROUND, Form.THREE, reads="VD VC", writes=Writes.SEVERAL),
 ):
-    """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA).
+    """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
 
-    Modes 0 to 2 move LReg[1] to LReg[3] down by one, 3 and 4 move lanes up by one within each 8, 5
-    and 6 shift by a register or the immediate.
-    """
+    instr_mod1 = SourceC.instr_mod1.meaning(modes.MOVED)
 
-    imm12_math = bits(23, 12)
+    imm12_math = bits(23, 12, number("modes 5 and 6: LReg, distance"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod1 > 2 or lanes.target(s, f.lreg_dest) >= lanes.TEMPLATES:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import flags
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction
 from bhemu.tensix.quirks import violated
@@ -56,10 +57,18 @@ def _shift_add(product: Any, z: Any) -> Any:
 
 
 class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
-    """Multiply 23-bit integers (SFPMUL24, Blackhole ISA).
+    """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
 
-    Mod bit 0 takes the upper half; LReg[7] names A with bit 2, the destination with bit 3.
-    """
+    instr_mod1 = ThreeSources.instr_mod1.meaning(
+        flags(
+            *(
+                "the high 23 bits of the product",
+                "",
+                "LReg[7] names A",
+                "LReg[7] names the destination",
+            )
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 2, 0)

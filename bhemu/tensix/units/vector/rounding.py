@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.operand import choice, number
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.quirks import refuse
 from bhemu.tensix.status import DONE, UNSUPPORTED, error
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import SourceC
+from bhemu.tensix.units.vector.fields import LREG, SourceC
 from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT, FRACTION, HIDDEN, SIGN
 from bhemu.tensix.units.vector.sfpu import ROUND, Form, Sfpu
 
@@ -56,9 +57,19 @@ def _to_float(x: Any, threshold: Any) -> Any:
 class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.READS_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
-    Mode 0 rounds to nearest even and mode 1 stochastically (SFPCAST_IntFloat), mode 2 is the
-    absolute value that silicon computes (SFPCAST_IntAbs), mode 3 SFPCAST_IntInt.
+    Modes 0 and 1: SFPCAST_IntFloat, 2: SFPCAST_IntAbs, 3: SFPCAST_IntInt.
     """
+
+    instr_mod1 = SourceC.instr_mod1.meaning(
+        choice(
+            {
+                0: "sign-magnitude integer to fp32, to nearest even",
+                1: "sign-magnitude integer to fp32, stochastically",
+                2: "absolute value, as silicon computes it",
+                3: "sign-magnitude to two's complement, or back",
+            }
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 12, 0)
@@ -174,14 +185,38 @@ class SFP_STOCH_RND(
 ):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
-    Modes 0, 1: fp32 to 10 or 7 mantissa bits; 2, 3, 6, 7: fp32 to uint8, int8, uint16, int16;
-    4, 5: sign-magnitude integer, shifted right, to uint8 or int8.  Bit 3 takes the distance of
-    modes 4 and 5 from imm8_math; the others do not read it (tt-llk's exponential sets it).
+    Modes but 4 and 5 do not read bit 3 of instr_mod1 (tt-llk's exponential sets it).
     """
 
-    lreg_src_b = bits(15, 12)
-    imm8_math = bits(20, 16)
-    rnd_mode = bits(22, 21, mode=True)
+    instr_mod1 = SourceC.instr_mod1.meaning(
+        choice(
+            {
+                **dict.fromkeys((0, 8), "fp32 to 10 bits of mantissa"),
+                **dict.fromkeys((1, 9), "fp32 to 7 bits of mantissa (bf16)"),
+                **dict.fromkeys((2, 10), "fp32 to uint8"),
+                **dict.fromkeys((3, 11), "fp32 to int8"),
+                4: "integer shifted right by LReg[lreg_src_b], to uint8",
+                5: "integer shifted right by LReg[lreg_src_b], to int8",
+                **dict.fromkeys((6, 14), "fp32 to uint16"),
+                **dict.fromkeys((7, 15), "fp32 to int16"),
+                12: "integer shifted right by imm8_math, to uint8",
+                13: "integer shifted right by imm8_math, to int8",
+            },
+            about="integers are sign-magnitude",
+        )
+    )
+
+    lreg_src_b = bits(15, 12, LREG)
+    imm8_math = bits(20, 16, number("distance of modes 12 and 13"))
+    rnd_mode = bits(
+        22,
+        21,
+        choice(
+            {0: "to nearest", 1: "stochastically", 2: "down, but for a fraction of all ones"},
+            about="of the magnitude",
+        ),
+        mode=True,
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)

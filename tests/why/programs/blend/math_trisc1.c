@@ -10,19 +10,19 @@
 #define NEXT_PASS 1u
 
 static void configure(void) {
-    TTI_ZEROACC(0, 0, 0, 0, 3);
-    TTI_SEMINIT(SEM_SEL(SEMAPHORE_MATH_PACK), 0, 2);
+    TTI_ZEROACC(3, 0, 0, 0, 0);
+    TTI_SEMINIT(2, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
     ADDR_MODE(STEP, AB_STEP(ROWS, ROWS), DST_STEP(ROWS));
     ADDR_MODE(NEXT_PASS, AB_CLEAR, DST_CLEAR | NEXT_PHASE);
-    TTI_SETRWC(RWC_ALL, 0, 0, 0, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, RWC_ALL);
 }
 
 static void record(void) {
-    TTI_REPLAY(1, 0, PASS, 0);
+    TTI_REPLAY(0, PASS, 0, 1);
     for (uint32_t i = 0; i < PASS - 1; i++) {
-        TTI_ELWMUL(0, STEP, 0, 0, 0);
+        TTI_ELWMUL(0, 0, 0, STEP, 0);
     }
-    TTI_ELWMUL(0, NEXT_PASS, 0, 0, 0);
+    TTI_ELWMUL(0, 0, 0, NEXT_PASS, 0);
 }
 
 int main(void) {

@@ -23,36 +23,36 @@ static void configure(void) {
 }
 
 static void counters(void) {
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, 4);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, 4);
-    TTI_SETADCXX(0, 15, 4);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
+    TTI_SETADCXY(4, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(4, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(4, 15, 0);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1));
 }
 
 static void face(uint32_t number) {
-    TTP_SETADCZW(0xF, number, 0, number, 0, 4);
+    TT_SETADCZW(4, 0, number, 0, number, 0xF);
     TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     if (number == 3) {
-        TTI_PACR(1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0);
+        TTI_PACR(0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1);
     } else {
-        TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0);
+        TTI_PACR(0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0);
     }
 }
 
 int main(void) {
     configure();
     counters();
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_TDMA);
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEM_DONE), STALL_TDMA);
+    TTI_STALLWAIT(STALL_TDMA, WAIT_TRISC_CFG);
+    TTI_SEMWAIT(STALL_TDMA, SEM_SEL(SEM_DONE), SEMWAIT_WHILE_ZERO);
     for (uint32_t number = 0; number < 4; number++) {
         face(number);
     }
-    TTI_STALLWAIT(WAIT_PACK, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK);
     TTI_SEMGET(SEM_SEL(SEM_DONE));
     tensix_sync();
     done_words[3] = DONE_TRISC(2);

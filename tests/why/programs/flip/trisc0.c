@@ -21,18 +21,18 @@ static void configure(void) {
     cfg_write(THCON_SEC0_REG5_Tile_x_dim_cntx0_ADDR32,
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, 256));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(0, UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, 1);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, 1);
-    TTI_SETADCXX(0, 255, 1);
+    TTI_SETC16(UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32, 0);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(1, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(1, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(1, 255, 0);
 }
 
 static void face(uint32_t address) {
     tensix_sync();
     cfg_write(THCON_SEC0_REG3_Base_address_ADDR32, address / 16 - 1);
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
 }
 
 int main(void) {

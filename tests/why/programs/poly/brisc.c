@@ -16,8 +16,8 @@ int main(void) {
     for (uint32_t n = 1; n < 4; n++) {
         done_words[n] = 0;
     }
-    TTP_SEMINIT(SEM_SEL(SEM_ROOM), 2, 2);
-    TTP_SEMINIT(SEM_SEL(SEM_READY), 0, 2);
+    TT_SEMINIT(2, 2, SEM_SEL(SEM_ROOM));
+    TT_SEMINIT(2, 0, SEM_SEL(SEM_READY));
     start();
     for (uint32_t n = 1; n < 4; n++) {
         while (done_words[n] != DONE_TRISC(n - 1)) {

@@ -23,10 +23,10 @@ static void configure(void) {
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, 256) |
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, 256));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, 1);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, 1);
-    TTI_SETADCXX(0, 1023, 1);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(1, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(1, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(1, 1023, 0);
 }
 
 static void tile(uint32_t address, uint32_t context) {
@@ -38,11 +38,11 @@ static void tile(uint32_t address, uint32_t context) {
         cfg_write(THCON_SEC0_REG3_Base_address_ADDR32, address / 16 - 1);
     }
     semaphore_post(SEM_CONTEXT);
-    TTP_SETC16(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context),
-               UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
-    TTI_STALLWAIT(WAIT_UNPACK0, STALL_SYNC);
+    TT_SETC16(UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32,
+              CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context));
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_UNPACK0);
     TTI_SEMGET(SEM_SEL(SEM_CONTEXT));
 }
 

@@ -8,44 +8,44 @@
 #define LENGTH 7u
 
 static void modes(void) {
-    TTI_SETC16(0, ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + STAY);
-    TTI_SETC16(0, ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + STAY);
-    TTI_SETC16(CFG(ADDR_MOD_AB_SEC0_SrcAIncr, 8), ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + ROWS_8);
-    TTI_SETC16(CFG(ADDR_MOD_DST_SEC0_DestIncr, 8), ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + ROWS_8);
-    TTI_SETC16(0, ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + NEXT);
-    TTI_SETC16(CFG(ADDR_MOD_DST_SEC0_DestIncr, 2), ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + NEXT);
+    TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + STAY, 0);
+    TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + STAY, 0);
+    TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + ROWS_8, CFG(ADDR_MOD_AB_SEC0_SrcAIncr, 8));
+    TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + ROWS_8, CFG(ADDR_MOD_DST_SEC0_DestIncr, 8));
+    TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + NEXT, 0);
+    TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + NEXT, CFG(ADDR_MOD_DST_SEC0_DestIncr, 2));
 }
 
 static void constant(uint32_t bits) {
-    TTI_SFPENCC(10, 0, 3);
-    TTP_SFPLOADI(bits & 0xFFFF, 10, LREG_P);
-    TTP_SFPLOADI(bits >> 16, 8, LREG_P);
+    TTI_SFPENCC(3, 0, 0, 10);
+    TT_SFPLOADI(LREG_P, 10, bits & 0xFFFF);
+    TT_SFPLOADI(LREG_P, 8, bits >> 16);
 }
 
 static void record(void) {
-    TTI_REPLAY(1, 0, LENGTH, 8);
-    TTI_SFPLOAD(0, STAY, 0, 0);
-    TTI_SFPMUL(0, 1, 9, 0, 0);      /* L1 = L0 * L0 */
-    TTI_SFPNOP();
-    TTI_SFPMAD(0, 2, 1, LREG_P, 0); /* L2 = L0 * p + L1 */
-    TTI_SFPNOP();
-    TTI_SFPSTORE(0, NEXT, 0, 2);
-    TTI_SFPNOP();
+    TTI_REPLAY(8, LENGTH, 0, 1);
+    TTI_SFPLOAD(0, 0, STAY, 0);
+    TTI_SFPMUL(0, 0, 9, 1, 0);      /* L1 = L0 * L0 */
+    TTI_SFPNOP;
+    TTI_SFPMAD(0, LREG_P, 1, 2, 0); /* L2 = L0 * p + L1 */
+    TTI_SFPNOP;
+    TTI_SFPSTORE(2, 0, NEXT, 0);
+    TTI_SFPNOP;
 }
 
 static void move(uint32_t half) {
-    TTP_SETC16(half * DST_HALF_ROWS, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
-    TTI_SETRWC(0xF, 0, 0, 0, 0, 0);
+    TT_SETC16(DEST_TARGET_REG_CFG_MATH_Offset_ADDR32, half * DST_HALF_ROWS);
+    TTI_SETRWC(0, 0, 0, 0, 0, 0xF);
     for (uint32_t i = 0; i < 8; i++) {
-        TTI_MOVA2D(0, 2, ROWS_8, 0, 0);
+        TTI_MOVA2D(0, 0, ROWS_8, 2, 0);
     }
-    TTI_SETRWC(0xF, 0, 0, 0, 0, 1);
+    TTI_SETRWC(1, 0, 0, 0, 0, 0xF);
 }
 
 static void compute(void) {
-    TTI_STALLWAIT(WAIT_MATH, STALL_SFPU);
+    TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        TTI_REPLAY(0, 0, LENGTH, 8);
+        TTI_REPLAY(8, LENGTH, 0, 0);
     }
 }
 
@@ -54,11 +54,11 @@ int main(void) {
     constant(runtime_args.p);
     record();
     for (uint32_t i = 0; i < runtime_args.count; i++) {
-        TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEM_ROOM), STALL_SYNC | STALL_MATH | STALL_SFPU);
+        TTI_SEMWAIT(STALL_SYNC | STALL_MATH | STALL_SFPU, SEM_SEL(SEM_ROOM), SEMWAIT_WHILE_ZERO);
         TTI_SEMGET(SEM_SEL(SEM_ROOM));
         move(i % 2);
         compute();
-        TTI_STALLWAIT(WAIT_SFPU | WAIT_MATH, STALL_SYNC | STALL_CFG);
+        TTI_STALLWAIT(STALL_SYNC | STALL_CFG, WAIT_SFPU | WAIT_MATH);
         TTI_SEMPOST(SEM_SEL(SEM_READY));
     }
     tensix_sync();

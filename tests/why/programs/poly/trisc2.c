@@ -19,32 +19,32 @@ static void configure(void) {
                   CFG(THCON_SEC0_REG1_Out_data_format, FORMAT_FLOAT16_B) |
                   CFG(THCON_SEC0_REG1_In_data_format, FORMAT_FLOAT16_B));
     cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, 0);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, 4);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, 4);
-    TTI_SETADCXX(0, 15, 4);
+    TTI_SETADCXY(4, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(4, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(4, 15, 0);
 }
 
 static void modes(void) {
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstIncr, 4) |
-                   CFG(ADDR_MOD_PACK_SEC1_ZsrcIncr, 1),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstClear, 1) |
-                   CFG(ADDR_MOD_PACK_SEC2_ZsrcClear, 1),
-               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstIncr, 4) |
+                   CFG(ADDR_MOD_PACK_SEC1_ZsrcIncr, 1));
+    TTI_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC2_ZsrcClear, 1));
 }
 
 static void tile(uint32_t to, uint32_t half) {
     gpr_write(GPR_TO, to / 16 - 1);
     gpr_write(GPR_ROW, half * DST_HALF_ROWS);
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEM_READY), STALL_TDMA | STALL_CFG | STALL_SYNC);
+    TTI_SEMWAIT(STALL_TDMA | STALL_CFG | STALL_SYNC, SEM_SEL(SEM_READY), SEMWAIT_WHILE_ZERO);
     TTI_SEMGET(SEM_SEL(SEM_READY));
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_TO);
-    TTI_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_ROW);
-    TTI_DMANOP();
+    TTI_WRCFG(GPR_TO, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TTI_WRCFG(GPR_ROW, 0, DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32);
+    TTI_DMANOP;
     MOP_LOOP_RUN();
-    TTI_STALLWAIT(WAIT_PACK, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK);
     TTI_SEMPOST(SEM_SEL(SEM_ROOM));
     tensix_sync();
 }
@@ -52,7 +52,7 @@ static void tile(uint32_t to, uint32_t half) {
 int main(void) {
     configure();
     modes();
-    mop_loop_program(4, 4, TT_NOP(), TTO_PACR, TT_NOP(), TTO_PACR | TTF_PACR_addr_mode(1),
+    mop_loop_program(4, 4, TT_OP_NOP, TTO_PACR, TT_OP_NOP, TTO_PACR | TTF_PACR_addr_mode(1),
                      TTO_PACR | TTF_PACR_addr_mode(2) | TTF_PACR_last(1));
     for (uint32_t i = 0; i < runtime_args.count; i++) {
         tile(runtime_args.to + i * BYTES, i % 2);

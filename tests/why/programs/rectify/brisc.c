@@ -70,9 +70,9 @@ int main(void) {
     for (uint32_t n = 1; n < 4; n++) {
         done_words[n] = 0;
     }
-    TTP_ZEROACC(0, 0, 0, 0, 3);
-    TTP_SEMINIT(SEM_SEL(SEM_UNPACK), 0, 2);
-    TTP_SEMINIT(SEM_SEL(SEM_FULL), 0, 2);
+    TT_ZEROACC(3, 0, 0, 0, 0);
+    TT_SEMINIT(2, 0, SEM_SEL(SEM_UNPACK));
+    TT_SEMINIT(2, 0, SEM_SEL(SEM_FULL));
     write_turns(runtime_args.pairs);
     start();
     for (uint32_t n = 1; n < 4; n++) {

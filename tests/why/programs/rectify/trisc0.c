@@ -38,11 +38,11 @@ static void addresses(void) {
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, 256) |
                   CFG(THCON_SEC0_REG5_Tile_x_dim_cntx1, 256));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, BOTH);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, BOTH);
-    TTI_SETADCXX(0, 1023, UNP0);
-    TTI_SETADCXX(0, 1023, UNP1);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(BOTH, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(BOTH, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(UNP0, 1023, 0);
+    TTI_SETADCXX(UNP1, 1023, 0);
 }
 
 static void unpack(uint32_t a, uint32_t b, uint32_t context) {
@@ -56,13 +56,13 @@ static void unpack(uint32_t a, uint32_t b, uint32_t context) {
         cfg_write(THCON_SEC1_REG3_Base_address_ADDR32, b / 16 - 1);
     }
     semaphore_post(SEM_UNPACK);
-    TTP_SETC16(CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
-                   CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context),
-               UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
-    TTI_STALLWAIT(WAIT_UNPACK0 | WAIT_UNP1, STALL_SYNC);
+    TT_SETC16(UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32,
+              CFG(UNPACK_MISC_CFG_CfgContextOffset_0, context) |
+                  CFG(UNPACK_MISC_CFG_CfgContextOffset_1, context));
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
+    TTI_UNPACR(1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_UNPACK0 | WAIT_UNP1);
     TTI_SEMGET(SEM_SEL(SEM_UNPACK));
 }
 

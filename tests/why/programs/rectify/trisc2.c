@@ -30,41 +30,41 @@ static void formats(uint32_t threshold) {
 }
 
 static void counters(void) {
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, PCK);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, PCK);
-    TTI_SETADCXX(0, 15, PCK);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32 + MODE_NEXT);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC0_ZsrcIncr, 1) |
-                   CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC0_ZsrcClear, 1) |
-                   CFG(ADDR_MOD_PACK_SEC0_YdstClear, 1),
-               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    TTI_SETADCXY(PCK, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(PCK, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(PCK, 15, 0);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32 + MODE_NEXT,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC0_ZsrcIncr, 1) |
+                   CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC0_ZsrcClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC0_YdstClear, 1));
 }
 
 /* The packer has nothing to do. */
 static void accumulate(uint32_t add) {
     tensix_sync();
     cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, CFG(THCON_SEC0_REG1_Pack_L1_Acc, add));
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_TDMA);
+    TTI_STALLWAIT(STALL_TDMA, WAIT_TRISC_CFG);
 }
 
 static void pack(uint32_t to, uint32_t half) {
     gpr_write(GPR_TO, to / 16 - 1);
     gpr_write(GPR_FROM, half * DST_HALF_ROWS);
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEM_FULL), STALL_TDMA | STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_TO);
-    TTI_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_FROM);
-    TTI_DMANOP();
+    TTI_SEMWAIT(STALL_TDMA | STALL_CFG, SEM_SEL(SEM_FULL), SEMWAIT_WHILE_ZERO);
+    TTI_WRCFG(GPR_TO, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TTI_WRCFG(GPR_FROM, 0, DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32);
+    TTI_DMANOP;
     for (uint32_t face = 0; face < 4; face++) {
-        TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, MODE_NEXT, 0, 0, 0);
-        TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, MODE_NEXT, 0, 0, 0);
-        TTI_PACR(0, 0, 0, 0, 0, 0, 0, 0, MODE_NEXT, 0, 0, 0);
+        TTI_PACR(0, 0, 0, MODE_NEXT, 0, 0, 0, 0, 0, 0, 0, 0);
+        TTI_PACR(0, 0, 0, MODE_NEXT, 0, 0, 0, 0, 0, 0, 0, 0);
+        TTI_PACR(0, 0, 0, MODE_NEXT, 0, 0, 0, 0, 0, 0, 0, 0);
         TT_PUSH(face < 3 ? TTO_PACR | TTF_PACR_addr_mode(MODE_FACE)
                          : TTO_PACR | TTF_PACR_addr_mode(MODE_END) | TTF_PACR_last(1));
     }
-    TTI_STALLWAIT(WAIT_PACK, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK);
     TTI_SEMGET(SEM_SEL(SEM_FULL));
 }
 

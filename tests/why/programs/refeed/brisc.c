@@ -30,7 +30,7 @@ int main(void) {
     ISSUED = 0;
     TAKEN_0 = 0;
     TAKEN_2 = 0;
-    TTP_SEMINIT(SEM_SEL(SEM_HALF), 0, 2);
+    TT_SEMINIT(2, 0, SEM_SEL(SEM_HALF));
     start();
     for (uint32_t i = 0; i < runtime_args.tiles; i++) {
         issue(i);

@@ -30,32 +30,32 @@ static void configure(void) {
     cfg_write(THCON_SEC0_REG5_Tile_x_dim_cntx0_ADDR32,
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, 256));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(0, UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, 3);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, 3);
-    TTI_SETADCXX(0, 1023, 3);
+    TTI_SETC16(UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32, 0);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(3, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(3, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(3, 1023, 0);
 }
 
 static void set_gpr(uint32_t gpr, uint32_t value) {
-    TTP_SETDMAREG(2 * gpr, 0, value & 0x3FFF, value >> 14 & 3);
-    TTP_SETDMAREG(2 * gpr + 1, 0, value >> 16, 0);
+    TT_SETDMAREG(value >> 14 & 3, value & 0x3FFF, 0, 2 * gpr);
+    TT_SETDMAREG(0, value >> 16, 0, 2 * gpr + 1);
 }
 
 static void unpack(uint32_t a, uint32_t b) {
     set_gpr(GPR_A, a / 16 - 1);
     set_gpr(GPR_B, b / 16 - 1);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_UNPACK0 | WAIT_UNPACK1, STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG3_Base_address_ADDR32, 0, GPR_A);
-    TTI_WRCFG(THCON_SEC1_REG3_Base_address_ADDR32, 0, GPR_B);
-    TTI_DMANOP();
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1);
-    TTI_UNPACR(1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_UNPACK0 | WAIT_UNPACK1);
+    TTI_WRCFG(GPR_A, 0, THCON_SEC0_REG3_Base_address_ADDR32);
+    TTI_WRCFG(GPR_B, 0, THCON_SEC1_REG3_Base_address_ADDR32);
+    TTI_DMANOP;
+    TTI_UNPACR(1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
+    TTI_UNPACR(0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1);
 }
 
 int main(void) {
     configure();
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK);
+    TTI_STALLWAIT(STALL_UNPACK, WAIT_TRISC_CFG);
     for (uint32_t i = 0; i < runtime_args.tiles; i++) {
         volatile struct job *job = JOB(i);
         while (ISSUED <= i) {

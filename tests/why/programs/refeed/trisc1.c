@@ -10,43 +10,43 @@
 #define ADD 24u
 
 static void modes(void) {
-    TTI_SETC16(CFG(ADDR_MOD_AB_SEC0_SrcAIncr, 8) | CFG(ADDR_MOD_AB_SEC0_SrcBIncr, 8),
-               ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + ROWS_8);
-    TTI_SETC16(CFG(ADDR_MOD_DST_SEC0_DestIncr, 8), ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + ROWS_8);
-    TTI_SETC16(CFG(ADDR_MOD_AB_SEC0_SrcAIncr, 4), ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + ROWS_4);
-    TTI_SETC16(CFG(ADDR_MOD_DST_SEC0_DestIncr, 4), ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + ROWS_4);
-    TTI_SETC16(0, ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + STAY);
-    TTI_SETC16(0, ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + STAY);
+    TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + ROWS_8,
+               CFG(ADDR_MOD_AB_SEC0_SrcAIncr, 8) | CFG(ADDR_MOD_AB_SEC0_SrcBIncr, 8));
+    TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + ROWS_8, CFG(ADDR_MOD_DST_SEC0_DestIncr, 8));
+    TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + ROWS_4, CFG(ADDR_MOD_AB_SEC0_SrcAIncr, 4));
+    TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + ROWS_4, CFG(ADDR_MOD_DST_SEC0_DestIncr, 4));
+    TTI_SETC16(ADDR_MOD_AB_SEC0_SrcAIncr_ADDR32 + STAY, 0);
+    TTI_SETC16(ADDR_MOD_DST_SEC0_DestIncr_ADDR32 + STAY, 0);
 }
 
 static void record(void) {
-    TTI_REPLAY(1, 0, 8, MUL);
+    TTI_REPLAY(MUL, 8, 0, 1);
     for (uint32_t i = 0; i < 8; i++) {
-        TTI_ELWMUL(0, ROWS_8, 0, 0, 0);
+        TTI_ELWMUL(0, 0, 0, ROWS_8, 0);
     }
-    TTI_REPLAY(1, 0, 16, BACK);
+    TTI_REPLAY(BACK, 16, 0, 1);
     for (uint32_t i = 0; i < 16; i++) {
-        TTI_MOVD2A(0, 2, ROWS_4, 0, 0);
+        TTI_MOVD2A(0, 0, ROWS_4, 2, 0);
     }
-    TTI_REPLAY(1, 0, 8, ADD);
+    TTI_REPLAY(ADD, 8, 0, 1);
     for (uint32_t i = 0; i < 8; i++) {
-        TTI_ELWADD(0, ROWS_8, 0, 0, 0);
+        TTI_ELWADD(0, 0, 0, ROWS_8, 0);
     }
 }
 
 static void tile(uint32_t half) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_MAX, SEM_SEL(SEM_HALF), STALL_SYNC | STALL_MATH);
-    TTP_SETC16(half * DST_HALF_ROWS, DEST_TARGET_REG_CFG_MATH_Offset_ADDR32);
-    TTP_ZEROACC(half, STAY, 0, 0, 2);
-    TTI_SETRWC(0xF, 0, 0, 0, 0, 0);
-    TTI_REPLAY(0, 0, 8, MUL);
-    TTI_SETRWC(0xF, 0, 0, 0, 0, 0);
-    TTI_REPLAY(0, 0, 16, BACK);
-    TTI_SETRWC(0xF, 0, 0, 0, 0, 0);
+    TTI_SEMWAIT(STALL_SYNC | STALL_MATH, SEM_SEL(SEM_HALF), SEMWAIT_WHILE_MAX);
+    TT_SETC16(DEST_TARGET_REG_CFG_MATH_Offset_ADDR32, half * DST_HALF_ROWS);
+    TT_ZEROACC(2, 0, 0, STAY, half);
+    TTI_SETRWC(0, 0, 0, 0, 0, 0xF);
+    TTI_REPLAY(MUL, 8, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, 0xF);
+    TTI_REPLAY(BACK, 16, 0, 0);
+    TTI_SETRWC(0, 0, 0, 0, 0, 0xF);
     TTI_GATESRCRST(1, 1);
-    TTI_REPLAY(0, 0, 8, ADD);
-    TTI_SETRWC(0xF, 0, 0, 0, 0, 3);
-    TTI_STALLWAIT(WAIT_MATH, STALL_SYNC | STALL_CFG);
+    TTI_REPLAY(ADD, 8, 0, 0);
+    TTI_SETRWC(3, 0, 0, 0, 0, 0xF);
+    TTI_STALLWAIT(STALL_SYNC | STALL_CFG, WAIT_MATH);
     TTI_SEMPOST(SEM_SEL(SEM_HALF));
 }
 

@@ -21,38 +21,38 @@ static void configure(void) {
     cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, 0);
     gpr_write(GPR_HALVES, 0);
     gpr_write(GPR_HALVES + 1, DST_HALF_ROWS);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, 4);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, 4);
-    TTI_SETADCXX(0, 15, 4);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstIncr, 4) |
-                   CFG(ADDR_MOD_PACK_SEC1_ZsrcIncr, 1),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstClear, 1) |
-                   CFG(ADDR_MOD_PACK_SEC2_ZsrcClear, 1),
-               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    TTI_SETADCXY(4, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(4, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(4, 15, 0);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstIncr, 4) |
+                   CFG(ADDR_MOD_PACK_SEC1_ZsrcIncr, 1));
+    TTI_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC2_ZsrcClear, 1));
 }
 
 static void pack(uint32_t out, uint32_t relu, uint32_t half) {
     uint32_t value = out / 16 - 1;
-    TTP_SETDMAREG(2 * GPR_OUT, 0, value & 0x3FFF, value >> 14 & 3);
-    TTP_SETDMAREG(2 * GPR_OUT + 1, 0, value >> 16, 0);
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEM_HALF), STALL_TDMA | STALL_CFG);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);
-    TTP_RMWCIB0(STACC_RELU_ApplyRelu_ADDR32, CFG(STACC_RELU_ApplyRelu, relu),
-                STACC_RELU_ApplyRelu_MASK);
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_OUT);
-    TTP_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_HALVES + half);
-    TTI_DMANOP();
+    TT_SETDMAREG(value >> 14 & 3, value & 0x3FFF, 0, 2 * GPR_OUT);
+    TT_SETDMAREG(0, value >> 16, 0, 2 * GPR_OUT + 1);
+    TTI_SEMWAIT(STALL_TDMA | STALL_CFG, SEM_SEL(SEM_HALF), SEMWAIT_WHILE_ZERO);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_PACK);
+    TT_RMWCIB0(STACC_RELU_ApplyRelu_MASK, CFG(STACC_RELU_ApplyRelu, relu),
+               STACC_RELU_ApplyRelu_ADDR32);
+    TTI_WRCFG(GPR_OUT, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TT_WRCFG(GPR_HALVES + half, 0, DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32);
+    TTI_DMANOP;
     MOP_LOOP_RUN();
-    TTI_STALLWAIT(WAIT_PACK, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK);
     TTI_SEMGET(SEM_SEL(SEM_HALF));
 }
 
 int main(void) {
     configure();
-    mop_loop_program(4, 4, TT_NOP(), TTO_PACR, TT_NOP(), TTO_PACR | TTF_PACR_addr_mode(1),
+    mop_loop_program(4, 4, TT_OP_NOP, TTO_PACR, TT_OP_NOP, TTO_PACR | TTF_PACR_addr_mode(1),
                      TTO_PACR | TTF_PACR_addr_mode(2) | TTF_PACR_last(1));
     for (uint32_t i = 0; i < runtime_args.tiles; i++) {
         volatile struct job *job = JOB(i);

@@ -28,20 +28,20 @@ static void addresses(void) {
     cfg_write(THCON_SEC0_REG5_Tile_x_dim_cntx0_ADDR32,
               CFG(THCON_SEC0_REG5_Tile_x_dim_cntx0, 256));
     cfg_write(THCON_SEC0_REG7_Offset_address_ADDR32, 0);
-    TTI_SETC16(0, UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32);
-    TTI_SETC16(CFG(SRCA_SET_SetOvrdWithAddr, 1), SRCA_SET_SetOvrdWithAddr_ADDR32);
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, UNP0);
-    TTI_SETADCXX(0, 255, UNP0);
+    TTI_SETC16(UNPACK_MISC_CFG_CfgContextOffset_0_ADDR32, 0);
+    TTI_SETC16(SRCA_SET_SetOvrdWithAddr_ADDR32, CFG(SRCA_SET_SetOvrdWithAddr, 1));
+    TTI_SETADCXY(UNP0, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(UNP0, 255, 0);
 }
 
 static void tile(uint32_t address) {
     uint32_t value = address / 16 - 1;
-    TTP_SETDMAREG(2 * GPR_BASE_ADDRESS, 0, value & 0x3FFF, value >> 14 & 3);
-    TTP_SETDMAREG(2 * GPR_BASE_ADDRESS + 1, 0, 0, 0);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_UNPACK0, STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG3_Base_address_ADDR32, 0, GPR_BASE_ADDRESS);
-    TTI_DMANOP();
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, UNP0);
+    TT_SETDMAREG(value >> 14 & 3, value & 0x3FFF, 0, 2 * GPR_BASE_ADDRESS);
+    TT_SETDMAREG(0, 0, 0, 2 * GPR_BASE_ADDRESS + 1);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_UNPACK0);
+    TTI_WRCFG(GPR_BASE_ADDRESS, 0, THCON_SEC0_REG3_Base_address_ADDR32);
+    TTI_DMANOP;
+    TTI_SETADCZW(UNP0, 0, 0, 0, 0, 0xF);
     for (uint32_t face = 0; face < 4; face++) {
         TT_PUSH(TTO_UNPACR_NOP | TTF_UNPACR_NOP_unpack_pop(1) | TTF_UNPACR_NOP_set_dvalid(1) |
                 TTF_UNPACR_NOP_unpacker_select(1));
@@ -54,7 +54,7 @@ int main(void) {
     done_words[1] = 0;
     formats();
     addresses();
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_UNPACK | STALL_CFG);
+    TTI_STALLWAIT(STALL_UNPACK | STALL_CFG, WAIT_TRISC_CFG);
     for (uint32_t i = 0; i < NTILES; i++) {
         tile(IN + i * IN_TILE);
     }

@@ -26,39 +26,39 @@ static void configure(void) {
 }
 
 static void counters(void) {
-    TTI_SETADCXY(0xF, 0, 0, 0, 0, PCK);
-    TTI_SETADCZW(0xF, 0, 0, 0, 0, PCK);
-    TTI_SETADCXX(0, 15, PCK);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4),
-               ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
-                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1),
-               ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32);
-    TTI_SETC16(CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
-                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1),
-               ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32);
+    TTI_SETADCXY(PCK, 0, 0, 0, 0, 0xF);
+    TTI_SETADCZW(PCK, 0, 0, 0, 0, 0xF);
+    TTI_SETADCXX(PCK, 15, 0);
+    TTI_SETC16(ADDR_MOD_PACK_SEC0_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC0_YsrcIncr, 4) | CFG(ADDR_MOD_PACK_SEC0_YdstIncr, 4));
+    TTI_SETC16(ADDR_MOD_PACK_SEC1_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC1_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC1_YdstClear, 1) |
+                   CFG(ADDR_MOD_PACK_SEC1_ZsrcClear, 1));
+    TTI_SETC16(ADDR_MOD_PACK_SEC2_YsrcIncr_ADDR32,
+               CFG(ADDR_MOD_PACK_SEC2_YsrcClear, 1) | CFG(ADDR_MOD_PACK_SEC2_YdstIncr, 4) |
+                   CFG(ADDR_MOD_PACK_SEC2_ZsrcIncr, 1));
 }
 
 static void target(uint32_t address, uint32_t row) {
     uint32_t value = address / 16 - 1;
-    TTP_SETDMAREG(2 * GPR_ADDRESS, 0, value & 0x3FFF, value >> 14 & 3);
-    TTP_SETDMAREG(2 * GPR_ADDRESS + 1, 0, 0, 0);
-    TTP_SETDMAREG(2 * GPR_HALF, 0, row, 0);
-    TTP_SETDMAREG(2 * GPR_HALF + 1, 0, 0, 0);
-    TTI_STALLWAIT(WAIT_THCON | WAIT_PACK, STALL_CFG);
-    TTI_WRCFG(THCON_SEC0_REG1_L1_Dest_addr_ADDR32, 0, GPR_ADDRESS);
-    TTI_WRCFG(DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32, 0, GPR_HALF);
-    TTI_DMANOP();
+    TT_SETDMAREG(value >> 14 & 3, value & 0x3FFF, 0, 2 * GPR_ADDRESS);
+    TT_SETDMAREG(0, 0, 0, 2 * GPR_ADDRESS + 1);
+    TT_SETDMAREG(0, row, 0, 2 * GPR_HALF);
+    TT_SETDMAREG(0, 0, 0, 2 * GPR_HALF + 1);
+    TTI_STALLWAIT(STALL_CFG, WAIT_THCON | WAIT_PACK);
+    TTI_WRCFG(GPR_ADDRESS, 0, THCON_SEC0_REG1_L1_Dest_addr_ADDR32);
+    TTI_WRCFG(GPR_HALF, 0, DEST_TARGET_REG_CFG_PACK_SEC0_Offset_ADDR32);
+    TTI_DMANOP;
 }
 
 static void tile(uint32_t address, uint32_t row) {
-    TTI_SEMWAIT(SEMWAIT_WHILE_ZERO, SEM_SEL(SEM_FULL), STALL_TDMA | STALL_CFG);
+    TTI_SEMWAIT(STALL_TDMA | STALL_CFG, SEM_SEL(SEM_FULL), SEMWAIT_WHILE_ZERO);
     target(address, row);
     for (uint32_t i = 1; i <= 16; i++) {
         uint32_t mode = i == 16 ? 1 : i % 4 == 0 ? 2 : 0;
         TT_PUSH(TTO_PACR | TTF_PACR_addr_mode(mode) | TTF_PACR_last(i == 16));
     }
-    TTI_STALLWAIT(WAIT_PACK, STALL_SYNC);
+    TTI_STALLWAIT(STALL_SYNC, WAIT_PACK);
     TTI_SEMGET(SEM_SEL(SEM_FULL));
 }
 
@@ -66,7 +66,7 @@ int main(void) {
     done_words[3] = 0;
     configure();
     counters();
-    TTI_STALLWAIT(WAIT_TRISC_CFG, STALL_TDMA | STALL_CFG);
+    TTI_STALLWAIT(STALL_TDMA | STALL_CFG, WAIT_TRISC_CFG);
     for (uint32_t i = 0; i < NTILES; i++) {
         tile(OUT + i * OUT_TILE, (i & 1) * DST_HALF_ROWS);
     }
