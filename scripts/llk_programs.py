@@ -1,6 +1,7 @@
 """A pytest plugin: writes each test of tt-llk that runs on the emulated tile as a program.
 
-    PYTHONPATH=$(bhemu llk --path):scripts:tools pytest -p llk_programs --programs FOLDER test_matmul.py
+    export PYTHONPATH=$(bhemu llk --path):scripts:tools
+    pytest -p llk_programs --programs FOLDER test_matmul.py
 
 FOLDER gets a folder per test, its first launch, with PROGRAM.toml, the ELFs, what the test wrote to
 L1 and what it read from there afterwards, which is what the program expects.
