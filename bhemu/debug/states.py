@@ -1,5 +1,7 @@
 """The stepper's commands for saved states."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from bhemu.chip import Chip
@@ -9,10 +11,22 @@ from bhemu.program import files
 from bhemu.snapshot import Snapshot
 
 
+@dataclass(frozen=True)
+class StateFiles:
+    """Which files save and load touch: where a name of a command stands, what is not overwritten.
+
+    `place` raises InputError for a name that a command may not use.
+    """
+
+    kept: tuple[Path, ...] = ()
+    place: Callable[[str], Path] = Path
+
+
 class States(Commands):
     """save, load; the rest of the stepper is stepper.py."""
 
     _chip: Chip | None
+    _files: StateFiles
 
     def show(self) -> None:
         """Where the selected core stands."""
@@ -21,8 +35,8 @@ class States(Commands):
     def do_save(self, args: list[str]) -> None:
         """save FILE.npz: write the state of all tiles; bhemu step FILE.npz begins there."""
         self._need(args, 1, 1, "save FILE.npz")
-        path = Path(args[0])
-        files.check_writable(path, "save")
+        path = self._files.place(args[0])
+        files.check_writable(path, "save", self._files.kept)
         if self._chip is None:
             self.tile.snapshot().save(path)
         else:
@@ -32,9 +46,10 @@ class States(Commands):
     def do_load(self, args: list[str]) -> None:
         """load FILE.npz: go to a saved state; the past begins there."""
         self._need(args, 1, 1, "load FILE.npz")
+        path = self._files.place(args[0])
         if self._chip is None:
-            self.tile.restore(Snapshot.load(args[0]))
+            self.tile.restore(Snapshot.load(path))
         else:
-            self._chip.restore(ChipSnapshot.load(args[0]))
+            self._chip.restore(ChipSnapshot.load(path))
         self._out(f"clock {self.tile.clock}")
         self.show()
