@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import shutil
 import signal
@@ -20,7 +19,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bhemu import __version__
+from bhemu import __version__, whole_file
 from bhemu.elf_texts import Texts
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launched import Ended, Launched
@@ -152,9 +151,7 @@ def keep(path: Path, data: bytes) -> None:
     """Write a file so that whoever else looks sees none of it, or all."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-        scratch.write_bytes(data)
-        os.replace(scratch, path)
+        whole_file.write(path, lambda file: file.write(data), durable=False)
 
 
 def _replaced(text: str, moves: Mapping[str, str]) -> str:
