@@ -5,7 +5,6 @@ state to come back to; load_elf reads and checks an ELF; errors has every error.
 session.
 """
 
-import importlib
 import os
 
 TYPE_CHECKING = False  # typing is not imported: until a command has begun, Ctrl-C is a traceback
@@ -55,6 +54,8 @@ __all__ = [*sorted(_HOME), "errors"]
 if not TYPE_CHECKING:  # a type checker knows every name
 
     def __getattr__(name: str) -> object:
+        import importlib  # late: until the command has begun, Ctrl-C is a traceback
+
         if name == "errors":
             return importlib.import_module("bhemu.errors")
         if name in _HOME:
@@ -73,4 +74,6 @@ def __dir__() -> list[str]:
 
 
 if os.environ.get("BHEMU_COVERAGE"):  # debug/coverage.py: every process of a test suite notes
-    importlib.import_module("bhemu.debug.coverage").from_environment()
+    from bhemu.debug.coverage import from_environment
+
+    from_environment()

@@ -1,20 +1,26 @@
-"""The command `bhemu`, and `python -m bhemu`: Ctrl-C is no traceback, from the first import on."""
+"""The command `bhemu`, and `python -m bhemu`: Ctrl-C is no traceback, from its first line on."""
 
+import _signal  # what `signal` is made of: that one imports enum, which takes milliseconds
+import os
 import sys
 
-try:
-    import signal
 
-    from bhemu import interrupts
-except KeyboardInterrupt:
-    sys.stderr.write("interrupted\n")
-    sys.exit(130)
+def _leave(number: int, frame: object) -> None:
+    """Ctrl-C while this very file's imports are under way: there is nothing to clean up."""
+    os.write(2, b"interrupted\n")
+    os._exit(130)
 
 
 def main() -> None:
     """Import and run the command; exit code 130 when interrupted meanwhile."""
+    ours = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+    if ours:
+        _signal.signal(_signal.SIGINT, _leave)
     try:
-        interrupts.watch()
+        from bhemu import interrupts
+
+        if ours:
+            interrupts.watch()
         from bhemu.cli import main as command
 
         command(prog_name="bhemu")
@@ -22,7 +28,7 @@ def main() -> None:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
     finally:  # the exit code is decided
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,58 @@
 """Ctrl-C that is not lost: an exception that a library or a callback swallows is raised again."""
 
+import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
+_AGAIN = 0.02  # seconds until the next look whether an import has ended
 _pending = False
+_waiting = 0  # blocks of `later` that are under way
 
 
 def watch() -> None:
-    """Remember every Ctrl-C from now on, where Python's own handler is in charge."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _on_interrupt)
-        sys.unraisablehook = _on_swallowed
+    """Remember every Ctrl-C from now on; one in an import, or in `later`, waits for its end."""
+    signal.signal(signal.SIGINT, _on_interrupt)
+    signal.signal(signal.SIGALRM, _on_interrupt)  # looks again for one that waits
+    sys.unraisablehook = _on_swallowed
+
+
+@contextmanager
+def later() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block, which must not be left half done."""
+    global _waiting
+    _waiting += 1
+    try:
+        yield
+    finally:
+        _waiting -= 1
 
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise, but not in an import: Python and libraries make other errors of it there."""
     global _pending
+    if number == signal.SIGALRM and not _pending:
+        return  # acted on meanwhile
+    if _waiting or _imports(frame):
+        if _pending and number == signal.SIGINT:  # a second one
+            os.write(2, b"interrupted\n")
+            os._exit(130)
+        _pending = True
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        return
     _pending = True
     raise KeyboardInterrupt
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _on_swallowed(problem: "sys.UnraisableHookArgs") -> None:

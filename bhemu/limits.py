@@ -33,6 +33,7 @@ LIMITS = {
     "LINE_STEPS": Limit(400_000, "files and steps of all DWARF line programs of an ELF"),
     "DWARF_BYTES": Limit(64 << 20, "size of all debug sections of an ELF, unpacked"),
     "DWARF_ENTRIES": Limit(400_000, "entries of .debug_info of an ELF"),
+    "DWARF_STEPS": Limit(8_000_000, "steps through .debug_info of an ELF"),
     "ARRAY_BYTES": Limit(64 << 20, "size of an input or expected array, and of a picture of L1"),
     "ARCHIVE_BYTES": Limit(64 << 20, "size of an .npz: a saved state, a picture of L1"),
     "COVERAGE_BYTES": Limit(256 << 20, "size of a file of `bhemu isa --coverage`"),

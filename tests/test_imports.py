@@ -8,7 +8,7 @@ import bhemu
 ROOT = Path(bhemu.__file__).parent
 # Rooms from the ground up; a module may import its own room and those of the rows before it.
 LAYERS = (
-    ("text", "interrupts", "operand"),
+    ("text", "interrupts", "operand", "whole_file", "temporary"),
     ("errors", "bits", "events", "html"),
     ("arguments", "memmap", "jit", "limits"),
     ("tensix", "program"),

@@ -13,6 +13,7 @@ import click
 
 from bhemu import __version__
 from bhemu.cli.options import json_option
+from bhemu.program import files
 from bhemu.program.schema import ENGINES
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def command(
         click.echo(json.dumps({"rows": [r.as_dict() for e in rows for r in e]}, indent=2))
     if markdown is not None:
         text = _markdown(rows, [name for name, _ in columns], elfs, formats, load)
-        markdown.write_text(text, encoding="utf-8")
+        files.write_whole(markdown, lambda file: file.write(text.encode()), "--markdown")
 
 
 def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:

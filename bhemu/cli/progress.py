@@ -68,6 +68,7 @@ class Progress:
                 build.before_compiling.remove(told)
         finally:
             gc.enable()
+        interrupts.check()
         if said:
             self("the core", time.monotonic() - begin)
 

@@ -10,6 +10,7 @@ from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.why import findings
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
+from bhemu.program import files
 
 
 @click.command("report")
@@ -26,6 +27,7 @@ def command(**values: Any) -> int:
     the findings, once to be looked at on the way. Exit code 0 when nothing is wrong, else 1.
     """
     chosen = settings({**values, "as_json": False})
+    files.check_writable(values["path"], "report", chosen.program.files())
     progress = Progress(chosen.quiet)
     with progress.starting():
         from bhemu.cli.target import Target
@@ -38,7 +40,6 @@ def command(**values: Any) -> int:
     found = findings(target, progress, ended)
     from bhemu.pictures.page import page
     from bhemu.pictures.recording import Recorder
-    from bhemu.program import files
 
     seen = Target(chosen, progress)
     recording = Recorder(seen).run()

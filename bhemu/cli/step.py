@@ -59,6 +59,7 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper
     with progress.starting():
         from bhemu.cli.target import Target
         from bhemu.debug.places import Sources
+        from bhemu.debug.states import StateFiles
         from bhemu.debug.stepper import Stepper
 
         chosen.check_save()
@@ -66,7 +67,8 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper
         target.keep_history()
     program = target.of_tile()
     sources = Sources(program, folders)
-    return target, Stepper(target.tile, program, sources, output.say)
+    states = StateFiles(tuple(target.program.files()))
+    return target, Stepper(target.tile, program, sources, output.say, states)
 
 
 def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:

@@ -10,6 +10,7 @@ from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError
+from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.debug.trace import Tracer
@@ -74,11 +75,11 @@ def command(**values: Any) -> int:
 
 def _perfetto(chosen: Settings, progress: Progress, path: Path, most: int | None) -> int:
     """A run as Chrome trace events."""
+    files.check_writable(path, "trace", chosen.program.files())
     with progress.starting():
         from bhemu.cli.target import Target
         from bhemu.pictures import perfetto
         from bhemu.pictures.recording import Recorder
-        from bhemu.program import files
 
         target = Target(chosen, progress)
     recording = Recorder(target, words=most or perfetto.MOST).run()

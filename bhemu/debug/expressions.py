@@ -12,6 +12,7 @@ from bhemu.program.values import CType, as_text, readable, slice_of
 from bhemu.program.variables import Frame, Gone, Location, find, locate, type_of
 
 Read = Callable[[int, int], bytes]
+_LONGEST = 1000  # characters of a number or name
 Lookup = Callable[[str], "Value"]
 _TOKEN = re.compile(
     r"\s*(\$?[A-Za-z_]\w*(?:(?::\w+)+)?|0[xX][0-9a-fA-F]+|\d+"
@@ -237,6 +238,8 @@ class _Parser:
             value = self._binary(0)
             self._take(")")
             return value
+        if len(token) > _LONGEST:
+            raise InputError(f"a number or name of {len(token)} characters")
         if token[0].isdigit():
             return Value.number(int(token, 0) if token[:2] in ("0x", "0X") else int(token))
         return self._lookup(token)
@@ -244,4 +247,7 @@ class _Parser:
 
 def evaluate(text: str, lookup: Lookup, read: Read) -> Value:
     """The value of an expression; InputError for what cannot be read or is not there."""
-    return _Parser(text, lookup, read).whole()
+    try:
+        return _Parser(text, lookup, read).whole()
+    except RecursionError:
+        raise InputError("the expression is nested too deep", hint="print a part of it") from None

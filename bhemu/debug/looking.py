@@ -12,6 +12,8 @@ from bhemu.debug.view import View
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
 
+_MOST = 4096  # words or instructions of one command
+
 
 class Looking(Commands):
     """regs and its sisters; the rest of the stepper is stepper.py."""
@@ -72,6 +74,8 @@ class Looking(Commands):
         start = address(self.tile, core, args[0])
         if start % 4:
             raise InputError(f"{start:#x} is not aligned to 4 bytes")
+        if n > _MOST:
+            raise InputError(f"mem shows 1 to {_MOST} words", hint="bhemu dump shows all of L1")
         for at in range(start, start + 4 * n, 16):
             words = [memory.word(a) for a in range(at, min(at + 16, start + 4 * n), 4)]
             self._out(f"  {at:08x}:  " + "  ".join(f"{word:08x}" for word in words))
@@ -98,4 +102,7 @@ class Looking(Commands):
         start = address(self.tile, self.core, args[0]) if args else self.core.pc
         if start % 4 or not 0 <= start < L1_SIZE:
             raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")
-        self._print(listing(self.tile, self.core, start, number(args[1]) if len(args) > 1 else 10))
+        count = number(args[1]) if len(args) > 1 else 10
+        if not 1 <= count <= _MOST:
+            raise InputError(f"dis shows 1 to {_MOST} instructions")
+        self._print(listing(self.tile, self.core, start, count))

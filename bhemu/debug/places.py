@@ -62,11 +62,19 @@ class Sources:
     """Source files by the names DWARF gives; of a chip those of the `part`-th of its tiles.
 
     They are looked for in `folders`, where the compiler had them if that is an absolute path, and
-    near the ELFs.
+    near the ELFs; with `named_only` none that a core's ELF does not name.
     """
 
-    def __init__(self, program: Program, folders: tuple[Path, ...] = (), part: int = 0) -> None:
+    def __init__(
+        self,
+        program: Program,
+        folders: tuple[Path, ...] = (),
+        part: int = 0,
+        *,
+        named_only: bool = False,
+    ) -> None:
         self._cores, self._folders = program.placed()[part].cores, folders
+        self._named_only = named_only
         self._files: dict[tuple[str, str], list[str]] = {}
 
     def line(self, core: str, file: str, number: int) -> str | None:
@@ -86,6 +94,8 @@ class Sources:
         if spec is None or spec.elf is None:
             return None
         built = [Path(folder) for folder in _folders(spec.elf, file)]
+        if Path(file).is_absolute() or (self._named_only and not built):
+            return None
         for folder in built:
             if folder.is_absolute() and _SOURCE.search(file) and files.is_file(folder / file):
                 return folder / file

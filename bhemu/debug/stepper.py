@@ -11,7 +11,7 @@ from bhemu.debug.inspecting import Inspecting
 from bhemu.debug.looking import Looking
 from bhemu.debug.places import Sources, address, number
 from bhemu.debug.position import Pushes, position
-from bhemu.debug.states import States
+from bhemu.debug.states import StateFiles, States
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.core import Core
@@ -32,7 +32,10 @@ _ALIASES = dict(pair.split() for pair in _SHORT.split(", "))
 
 
 class Stepper(GoingBack, Breaking, Looking, States):
-    """The commands on a launched tile. `out` takes each line; `core` is the selected core."""
+    """The commands on a launched tile. `out` takes each line; `core` is the selected core.
+
+    `states`: which files save and load touch.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,9 @@ class Stepper(GoingBack, Breaking, Looking, States):
         program: Program,
         sources: Sources,
         out: Callable[[str], None],
+        states: StateFiles | None = None,
     ) -> None:
+        self._files = StateFiles(tuple(program.files())) if states is None else states
         self.tile, self._stepping = tile, tile.stepping
         self._sources, self._out = sources, out
         self._regs = {name: core.regs for name, core in self.tile.core.items()}

@@ -62,7 +62,7 @@ class _Read:
     @classmethod
     def of(cls, code: _Code) -> "_Read":
         """Those of a file; none where it is gone."""
-        with contextlib.suppress(OSError), code.path.open("rb") as file:
+        with contextlib.suppress(OSError), files.open_regular(code.path) as file:
             file.seek(code.segment.offset)
             return cls(code, file.read(code.segment.filesz))
         return cls(code, b"")
@@ -181,7 +181,7 @@ def _below(folders: Iterable[Path]) -> dict[str, list[_Code]]:
     found: dict[str, list[_Code]] = {}
     for _, path in sorted(paths, reverse=True):
         with contextlib.suppress(OSError, InputError, elf.DamagedError):
-            with path.open("rb") as file:
+            with files.open_regular(path) as file:
                 table = elf.segments(file.read(_HEAD), path.name)
             code = [s for s in table if s.kind == "PT_LOAD" and s.flags & _PF_X and s.filesz]
             found.setdefault(path.parent.name, []).extend(_Code(path, s) for s in code)

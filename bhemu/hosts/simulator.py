@@ -26,12 +26,16 @@ def write(folder: Path, options: Sequence[str], cache: Path) -> None:
         raise InputError(f"{run} is not from bhemu", hint="name a folder of its own")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / DESCRIPTOR).write_text(f"{_MARK}.\n{soc_descriptor()}")
-        run.write_text(_script(options, cache))
+        _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor()}")
+        _write(run, _script(options, cache))
         run.chmod(0o755)
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"{folder}: {reason}", hint="is that folder meant?") from problem
+
+
+def _write(path: Path, text: str) -> None:
+    files.write_whole(path, lambda file: file.write(text.encode()), "simulator")
 
 
 def _is_ours(run: Path) -> bool:

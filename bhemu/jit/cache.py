@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bhemu import whole_file
 from bhemu.errors import InputError
 
 _MAGIC = b"bhemu machine code 1\n"
@@ -24,8 +25,15 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def root() -> Path:
     """$BHEMU_CACHE_DIR, else the user's cache folder, else a temporary folder.
 
-    InputError when the folder of the environment variable cannot be used.
+    What killed runs have left of files they were writing there is removed. InputError when the
+    folder of the environment variable cannot be used.
     """
+    folder = _folder()
+    whole_file.clear(folder)
+    return folder
+
+
+def _folder() -> Path:
     if chosen := os.environ.get("BHEMU_CACHE_DIR"):
         folder = Path(chosen)
         if problem := _unusable(folder):
@@ -91,16 +99,9 @@ def read_in(folder: Path, name: str) -> bytes | None:
 
 def write(name: str, data: bytes) -> None:
     """Keep `data` under a name; nothing happens in a folder that cannot be written."""
-    place = root() / name
-    scratch = place.with_name(f"{name}.{os.urandom(6).hex()}")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(scratch, flags, 0o600), "wb") as opened:
-            opened.write(_sealed(name, data))
-        os.replace(scratch, place)
-    except OSError:
-        with suppress(OSError):
-            scratch.unlink()
+    place, sealed = root() / name, _sealed(name, data)
+    with suppress(OSError):
+        whole_file.write(place, lambda file: file.write(sealed), mode=0o600, durable=False)
 
 
 def prune(prefix: str, keep: int) -> None:

@@ -6,18 +6,22 @@ Nothing is relocated: linked ELFs hold final values, and relocations that the li
 
 from __future__ import annotations
 
-import io
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import limits
-from bhemu.errors import Call
+from bhemu.errors import Call, InputError
 from bhemu.program import elf
 from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, DamagedError
 from bhemu.text import printable
 
-_DEEPEST = 64  # entries inside each other, and steps to an origin
+if TYPE_CHECKING:
+    from bhemu.program.debug_info import Info
+
+_DEEPEST = 64  # entries inside each other
+_FARTHEST = 16  # steps to an origin
 _LONGEST = 255
 _INLINED, _FUNCTION, _BLOCK = (
     "DW_TAG_inlined_subroutine",
@@ -25,6 +29,10 @@ _INLINED, _FUNCTION, _BLOCK = (
     "DW_TAG_lexical_block",
 )
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
+
+
+class Gone(ValueError):  # noqa: N818 - an answer, not an error
+    """A variable has no value here; the message says why."""
 
 
 class Inlined(NamedTuple):
@@ -91,24 +99,32 @@ class Debug:
         self.blocks: list[Block] = []
         self.globals: dict[str, Any] = {}
         self.problem = ""
+        self.info: Info | None = None
         self._calls: dict[int, Inlined] = {}
         self._left = limits.limit("DWARF_ENTRIES")
         try:
-            self._table = elf.sections(data, path)
-            check_sizes(data, self._table, path)
-            self.info = reader(data)
+            table = elf.sections(data, path)
+            self._code = _Code(table)
+            self.info = reader(data, table, path)
             if self.info is None:
                 self.problem = f"{path}: no .debug_info; compile with -g"
                 return
-            self._read_units()
+            self._read_units(self.info)
+            self.info.renew()
         except RecursionError:
             self._fail(f"{path}: .debug_info is nested too deep")
+        except InputError as error:
+            self._fail(f"{path}: no .debug_info: {error.message}; {error.hint}")
         except Exception as error:  # pyelftools raises anything for a damaged file
             self._fail(f"{path}: damaged .debug_info: {printable(str(error))}")
 
     def _fail(self, problem: str) -> None:
-        self.blocks, self.globals, self.problem = [], {}, problem
-        self.info = None
+        self.blocks, self.globals, self.problem, self.info = [], {}, problem, None
+
+    def renew(self) -> None:
+        """A new question about variables begins."""
+        if self.info is not None:
+            self.info.renew()
 
     def at(self, address: int) -> list[Block]:
         """The blocks around `address`, the innermost first."""
@@ -147,14 +163,12 @@ class Debug:
 
     # Reading
 
-    def _read_units(self) -> None:
-        for unit in self.info.iter_CUs():
-            top = unit.get_top_DIE()
-            files = file_names(self.info, unit)
-            self._walk(unit, top, None, files, 0)
+    def _read_units(self, info: Info) -> None:
+        for unit in info.units():
+            self._walk(unit, unit.get_top_DIE(), None, info.files(unit), 0)
 
     def _walk(self, unit: Any, die: Any, outer: Block | None, files: list[str], depth: int) -> None:
-        for child in die.iter_children():
+        for child in children(die):
             self._left -= 1
             if self._left < 0:
                 limits.check("DWARF_ENTRIES", limits.limit("DWARF_ENTRIES") + 1, "DWARF entries")
@@ -171,7 +185,7 @@ class Debug:
                 self._walk(unit, child, inner, files, depth + 1)
 
     def _block(self, unit: Any, die: Any, outer: Block | None, files: list[str]) -> Block | None:
-        parts = tuple(part for part in _ranges(self.info, unit, die) if self._is_code(part))
+        parts = tuple(part for part in _ranges(unit, die) if self._code.holds(part))
         if not parts:
             return None  # a declaration, the abstract form, or what the linker has dropped
         call = None
@@ -191,12 +205,22 @@ class Debug:
             else:
                 self.globals.setdefault(name_of(die), die)
 
-    def _is_code(self, part: Range) -> bool:
+
+class _Code:
+    """The sections with code, of which a file may have thousands."""
+
+    def __init__(self, table: list[elf.Section]) -> None:
         wanted = SHF_ALLOC | SHF_EXECINSTR
-        return any(
-            s.flags & wanted == wanted and s.address <= part.lo < part.hi <= s.address + s.size
-            for s in self._table
+        found = sorted(
+            (s.address, s.address + s.size) for s in table if s.flags & wanted == wanted and s.size
         )
+        self._starts = [start for start, _ in found]
+        self._ends = list(accumulate((end for _, end in found), max))  # of all that begin before
+
+    def holds(self, part: Range) -> bool:
+        """Whether the addresses, at least one, lie in them."""
+        before = bisect_right(self._starts, part.lo)
+        return before > 0 and part.lo < part.hi <= self._ends[before - 1]
 
 
 def _depth(block: Block) -> int:
@@ -204,6 +228,15 @@ def _depth(block: Block) -> int:
     while outer is not None:
         depth, outer = depth + 1, outer.outer
     return depth
+
+
+def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
+    """The reader of .debug_info, None without one; InputError beyond a limit."""
+    from bhemu.program.debug_info import Info  # imported late: bhemu must start fast
+
+    check_sizes(data, table, path)
+    info = Info(data, table, path)
+    return info if info.present else None
 
 
 def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
@@ -221,45 +254,30 @@ def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
     limits.check("DWARF_BYTES", total, f"{path}: bytes of debug sections")
 
 
-def reader(data: bytes) -> Any:
-    """pyelftools' reader, None without .debug_info."""
-    from elftools.elf.elffile import ELFFile  # imported late: bhemu must start fast
-
-    file = ELFFile(io.BytesIO(data))
-    if not file.has_dwarf_info():
-        return None
-    info = file.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
-    return info if info.debug_info_sec is not None else None
-
-
-def file_names(info: Any, unit: Any) -> list[str]:
-    """File names as DW_AT_call_file counts them, without folders."""
-    program = info.line_program_for_CU(unit)
-    if program is None:
-        return []
-    names = [shown(entry.name) for entry in program["file_entry"]]
-    return names if program["version"] >= 5 else ["?", *names]
-
-
-def shown(raw: Any) -> str:
-    """A name of DWARF as text, without folders."""
-    text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
-    return printable(text.rpartition("/")[2][:_LONGEST]) or "?"
-
-
 def number(die: Any, attribute: str, otherwise: int = 0) -> int:
     """An attribute that is a number."""
     found = die.attributes.get(attribute)
     return found.value if found is not None and isinstance(found.value, int) else otherwise
 
 
+def children(die: Any) -> Iterator[Any]:
+    """The entries right below an entry; InputError where they cannot be read."""
+    found: Iterator[Any] = die.dwarfinfo.children(die)
+    return found
+
+
+def referred(die: Any, attribute: str) -> Any:
+    """The entry that an attribute refers to; InputError where there is none."""
+    return die.dwarfinfo.referred(die, attribute)
+
+
 def origin(die: Any) -> Iterator[Any]:
     """The entry, and those that it completes: its abstract form, its declaration."""
-    for _ in range(_DEEPEST):
+    for _ in range(_FARTHEST):
         yield die
         for link in ("DW_AT_abstract_origin", "DW_AT_specification"):
             if link in die.attributes:
-                die = die.get_DIE_from_attribute(link)
+                die = referred(die, link)
                 break
         else:
             return
@@ -276,7 +294,7 @@ def name_of(die: Any) -> str:
     return ""
 
 
-def _ranges(info: Any, unit: Any, die: Any) -> Iterator[Range]:
+def _ranges(unit: Any, die: Any) -> Iterator[Range]:
     """The addresses of its code."""
     attributes = die.attributes
     if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
@@ -284,7 +302,7 @@ def _ranges(info: Any, unit: Any, die: Any) -> Iterator[Range]:
         if isinstance(high.value, int):
             yield Range(low, high.value if high.form == "DW_FORM_addr" else low + high.value)
     elif "DW_AT_ranges" in attributes:
-        lists = info.range_lists()
+        lists = die.dwarfinfo.range_lists()
         base = number(unit.get_top_DIE(), "DW_AT_low_pc")
         for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
             if hasattr(entry, "base_address"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ SHN_UNDEF, SHN_RESERVED, SHN_ABS = 0, 0xFF00, 0xFFF1
 _RESERVED = {"SHN_UNDEF": SHN_UNDEF, "SHN_ABS": SHN_ABS}  # any other name: SHN_RESERVED
 DYNAMIC = ("PT_DYNAMIC", "PT_INTERP", "PT_TLS")
 LONGEST_NAME = 4096
+_ELFCOMPRESS_ZLIB = 1
 
 
 class DamagedError(ValueError):
@@ -168,6 +170,39 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
             place = _RESERVED.get(places[place], SHN_RESERVED)
         kind = kinds.get(info & 15, f"{info & 15:#x}")
         yield Symbol(name, value, size, kind, info >> 4 == _LOCAL, place)
+
+
+def debug_section(data: bytes, table: list[Section], name: str, limit: str) -> bytes | None:
+    """The section .debug_NAME, unpacked where it is compressed; None where there is none.
+
+    DamagedError, or InputError where it has more bytes than the limit.
+    """
+    section = next((s for s in table if s.name in (f".debug_{name}", f".zdebug_{name}")), None)
+    if section is None:
+        return None
+    raw = section.bytes_of(data)
+    if section.name.startswith(".z"):
+        if raw[:4] != b"ZLIB" or len(raw) < 12:
+            raise DamagedError(f"{section.name} is not compressed as its name says")
+        return _inflated(raw[12:], int.from_bytes(raw[4:12], "big"), section.name, limit)
+    if section.flags & SHF_COMPRESSED:
+        kind, size = (int.from_bytes(raw[i : i + 4], "little") for i in (0, 4))
+        if len(raw) < 12 or kind != _ELFCOMPRESS_ZLIB:
+            raise DamagedError(f"{section.name} is compressed by method {kind}, which is not read")
+        return _inflated(raw[12:], size, section.name, limit)
+    limits.check(limit, len(raw), f"{section.name}: bytes")
+    return raw
+
+
+def _inflated(raw: bytes, size: int, name: str, limit: str) -> bytes:
+    limits.check(limit, size, f"{name}: bytes")
+    try:
+        unpacked = zlib.decompressobj().decompress(raw, size + 1)
+    except zlib.error as error:
+        raise DamagedError(f"{name}: {error}") from error
+    if len(unpacked) != size:
+        raise DamagedError(f"{name} does not unpack to {size} bytes")
+    return unpacked
 
 
 @cache

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from bhemu import limits
+from bhemu import limits, whole_file
 from bhemu.errors import InputError
 
 
 def read_bytes(path: Path, limit: str, origin: str = "") -> bytes:
     """The contents of a file of at most the limit called `limit`; InputError, and nothing else.
 
-    A regular file is read up to the size it states, so that no file of a system folder blocks.
+    It is read up to the size it states, so that no file of a system folder blocks.
     """
     name = f"{origin}: {path}" if origin else f"{path}:"
     try:
-        with path.open("rb") as file:
-            return _contents(file, limit, name)
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            limits.check(limit, size, f"{name} bytes")
+            return file.read(size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{name} cannot be read: {_reason(error)}") from error
+        hint = "write what it gives to a file" if isinstance(error, _NoRegularFileError) else ""
+        raise InputError(f"{name} cannot be read: {_reason(error)}", hint=hint) from error
 
 
-def _contents(file: IO[bytes], limit: str, name: str) -> bytes:
-    about = os.fstat(file.fileno())
-    if stat.S_ISREG(about.st_mode):
-        limits.check(limit, about.st_size, f"{name} bytes")
-        return file.read(about.st_size)
-    most = limits.limit(limit)
-    data = file.read(most + 1)
-    limits.check(limit, len(data), f"{name} bytes, at least")
-    return data
+class _NoRegularFileError(OSError):
+    """Reading might wait for ever, or change something."""
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """A file to read; OSError, for a folder, pipe or device too, on none of which it waits."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    raise _NoRegularFileError(errno.EINVAL, f"it is {kind}, no regular file")
 
 
 def is_file(path: Path) -> bool:
@@ -82,7 +93,7 @@ def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:
     if any(same(path, other) for other in keep):
         raise InputError(f"{origin}: {path} is a file of the program", hint="name another file")
     try:
-        scratch, file = _scratch(path)
+        scratch, file = whole_file.make(path)
         file.close()
         scratch.unlink()
     except (OSError, ValueError) as error:
@@ -92,24 +103,15 @@ def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Any], None], origin: str) -> None:
-    """Create `path` by `write(file)`: a reader sees the old file or the whole new one.
+    """Create `path` by `write(file)`: a reader sees the old file or the whole new one, always.
 
     The mode of an old file is kept; what is no regular file is neither followed nor replaced.
     """
     _check_target(path, origin)
-    scratch: Path | None = None
     try:
-        scratch, file = _scratch(path)
-        with file:
-            write(file)
-            if path.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-        os.replace(scratch, path)
+        whole_file.write(path, write)
     except (OSError, ValueError) as error:
         raise InputError(f"{origin}: {path} cannot be written: {_reason(error)}") from error
-    finally:
-        if scratch is not None:
-            scratch.unlink(missing_ok=True)
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -130,10 +132,3 @@ def _check_target(path: Path, origin: str) -> None:
         raise InputError(f"{origin}: {path} is a symbolic link", hint="name the file itself")
     if not stat.S_ISREG(mode):
         raise InputError(f"{origin}: {path} is no regular file", hint="name another file")
-
-
-def _scratch(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new file beside `path`, of a name nobody could foresee and of nobody's link."""
-    scratch = path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    return scratch, os.fdopen(os.open(scratch, flags, 0o666), "wb")

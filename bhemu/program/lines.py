@@ -6,13 +6,13 @@ so an ELF linked with --emit-relocs is read like any other.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from bhemu import limits
-from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, SHF_COMPRESSED, DamagedError, Section
+from bhemu.program import elf
+from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, DamagedError, Section
 from bhemu.text import printable
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
@@ -23,7 +23,6 @@ _LONGEST_LEB = 10
 _LONGEST_FILE = 255
 _FIXED = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16}  # DW_FORM_data1 .. data16
 _STRING, _BLOCK, _UDATA, _STRP, _LINE_STRP = 0x08, 0x09, 0x0F, 0x0E, 0x1F
-_ELFCOMPRESS_ZLIB = 1
 _ADDRESSES = 0xFFFF_FFFF
 _ASSEMBLER, _WORD = (".S", ".s"), 4  # files, bytes of an instruction
 
@@ -108,6 +107,7 @@ class _Reader:
 class _Unit(NamedTuple):
     """What the header of a line program says; `files`: by the value of the file register."""
 
+    offset: int
     step: int
     line_base: int
     line_range: int
@@ -165,16 +165,25 @@ def files(data: bytes, table: list[Section]) -> frozenset[File]:
     )
 
 
+def names(data: bytes, table: list[Section]) -> dict[int, list[str]]:
+    """By the offset of a line program its files as DW_AT_call_file counts them, without folders.
+
+    Errors as of `rows`.
+    """
+    found = _units(data, table, _Budget()) or ()
+    return {unit.offset: [file.name for file in unit.files] for _, unit in found}
+
+
 def _units(
     data: bytes, table: list[Section], budget: _Budget
 ) -> Iterator[tuple[_Reader, _Unit]] | None:
     """Each line program, to be read from its first opcode on, and what its header says."""
-    line = _contents(data, table, "line")
+    line = elf.debug_section(data, table, "line", "LINE_BYTES")
     if line is None:
         return None
     strings = {
-        _LINE_STRP: _contents(data, table, "line_str") or b"",
-        _STRP: _contents(data, table, "str") or b"",
+        _LINE_STRP: elf.debug_section(data, table, "line_str", "LINE_BYTES") or b"",
+        _STRP: elf.debug_section(data, table, "str", "LINE_BYTES") or b"",
     }
     return _headers(line, strings, budget)
 
@@ -185,38 +194,9 @@ def _headers(
     at = 0
     while at + 4 <= len(line):
         budget.take()
+        begin = at
         at, unit = _unit(line, at)
-        yield _header(unit, strings, budget)
-
-
-def _contents(data: bytes, table: list[Section], name: str) -> bytes | None:
-    """The section .debug_NAME, unpacked where it is compressed."""
-    section = next((s for s in table if s.name in (f".debug_{name}", f".zdebug_{name}")), None)
-    if section is None:
-        return None
-    raw = section.bytes_of(data)
-    if section.name.startswith(".z"):
-        if raw[:4] != b"ZLIB" or len(raw) < 12:
-            raise DamagedError(f"{section.name} is not compressed as its name says")
-        return _inflated(raw[12:], int.from_bytes(raw[4:12], "big"), section.name)
-    if section.flags & SHF_COMPRESSED:
-        kind, size = (int.from_bytes(raw[i : i + 4], "little") for i in (0, 4))
-        if len(raw) < 12 or kind != _ELFCOMPRESS_ZLIB:
-            raise DamagedError(f"{section.name} is compressed by method {kind}, which is not read")
-        return _inflated(raw[12:], size, section.name)
-    limits.check("LINE_BYTES", len(raw), f"{section.name}: bytes")
-    return raw
-
-
-def _inflated(raw: bytes, size: int, name: str) -> bytes:
-    limits.check("LINE_BYTES", size, f"{name}: bytes")
-    try:
-        unpacked = zlib.decompressobj().decompress(raw, size + 1)
-    except zlib.error as error:
-        raise DamagedError(f"{name}: {error}") from error
-    if len(unpacked) != size:
-        raise DamagedError(f"{name} does not unpack to {size} bytes")
-    return unpacked
+        yield _header(begin, unit, strings, budget)
 
 
 def _unit(line: bytes, at: int) -> tuple[int, tuple[_Reader, int]]:
@@ -232,7 +212,7 @@ def _unit(line: bytes, at: int) -> tuple[int, tuple[_Reader, int]]:
 
 
 def _header(
-    unit: tuple[_Reader, int], strings: dict[int, bytes], budget: _Budget
+    begin: int, unit: tuple[_Reader, int], strings: dict[int, bytes], budget: _Budget
 ) -> tuple[_Reader, _Unit]:
     reader, wide = unit
     version = reader.take(2)
@@ -256,7 +236,7 @@ def _header(
     if not span:
         raise DamagedError("a line program with a line range of 0")
     reader.at = program
-    return reader, _Unit(step, base, span, lengths, named)
+    return reader, _Unit(begin, step, base, span, lengths, named)
 
 
 def _file(folder: bytes, raw: bytes) -> File:

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bhemu import limits
 from bhemu.errors import InputError
 from bhemu.program import dwarf, elf, files
 from bhemu.text import printable
+
+if TYPE_CHECKING:
+    from bhemu.program.debug_info import Info
 
 _DEEPEST = 16  # structures inside each other
 _KEPT = 8  # ELFs: a program that is launched again and again has the same firmware
@@ -70,8 +73,7 @@ def structure(path: Path, name: str) -> Type | None:
 @lru_cache(maxsize=_KEPT)
 def _structure(data: bytes, path: str, name: str) -> Type | None:
     try:
-        dwarf.check_sizes(data, elf.sections(data, path), path)
-        info = dwarf.reader(data)
+        info = dwarf.reader(data, elf.sections(data, path), path)
         return None if info is None else _Layouts(path).find(info, name)
     except InputError:
         raise
@@ -96,10 +98,10 @@ class _Layouts:
                 limits.check("DWARF_ENTRIES", most + 1, f"{self._path}: entries of .debug_info")
             yield die
 
-    def find(self, info: Any, name: str) -> Type | None:
+    def find(self, info: Info, name: str) -> Type | None:
         """The structure called `name`, directly or by a typedef, that some unit defines."""
-        for unit in info.iter_CUs():
-            for die in self._take(unit.iter_DIEs()):
+        for unit in info.units():
+            for die in self._take(info.entries(unit)):
                 if die.tag not in (*_STRUCTURES, "DW_TAG_typedef") or not _is_named(die, name):
                     continue
                 target = self._resolved(die)
@@ -115,7 +117,7 @@ class _Layouts:
                 return die
             if "DW_AT_type" not in die.attributes:
                 return None
-            die = die.get_DIE_from_attribute("DW_AT_type")
+            die = dwarf.referred(die, "DW_AT_type")
         raise ValueError("typedefs without end")
 
     def _type(self, die: Any, depth: int) -> Type:
@@ -125,8 +127,8 @@ class _Layouts:
         if die is None:
             raise ValueError("a member of type void")
         if die.tag == "DW_TAG_array_type":
-            element = self._type(die.get_DIE_from_attribute("DW_AT_type"), depth + 1)
-            ranges = (c for c in self._take(die.iter_children()) if c.tag == _SUBRANGE)
+            element = self._type(dwarf.referred(die, "DW_AT_type"), depth + 1)
+            ranges = (c for c in self._take(dwarf.children(die)) if c.tag == _SUBRANGE)
             count = prod(_length(each) for each in ranges)
             return Type(element.size * count, max(count, 1), element.members)
         if die.tag in _STRUCTURES:
@@ -134,11 +136,11 @@ class _Layouts:
         return Type(dwarf.number(die, "DW_AT_byte_size", _POINTER))
 
     def _members(self, die: Any, depth: int) -> Iterator[tuple[str, Member]]:
-        for child in self._take(die.iter_children()):
+        for child in self._take(dwarf.children(die)):
             if child.tag != "DW_TAG_member" or "DW_AT_type" not in child.attributes:
                 continue
             offset = dwarf.number(child, "DW_AT_data_member_location")
-            kind = self._type(child.get_DIE_from_attribute("DW_AT_type"), depth + 1)
+            kind = self._type(dwarf.referred(child, "DW_AT_type"), depth + 1)
             name = dwarf.name_of(child)
             if name:
                 yield name, Member(offset, kind)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu.program.dwarf import name_of, number
+from bhemu.program.dwarf import children, name_of, number, origin, referred
 from bhemu.text import printable
 
 Read = Callable[[int, int], bytes]  # (address, size)
@@ -77,11 +77,16 @@ class CType:
     @property
     def size(self) -> int:
         """Bytes; 0 where DWARF does not say."""
-        if self.kind == "array":
-            return (self.count or 0) * self.target.size
-        if self.kind == "pointer":
-            return 4
-        return 0 if self._plain is None else number(self._plain, "DW_AT_byte_size")
+        kind, count = self, 1
+        for _ in range(_MOST):
+            if kind.kind == "pointer":
+                return 4 * count
+            if kind.kind != "array":
+                held = 0 if kind._plain is None else number(kind._plain, "DW_AT_byte_size")
+                return held * count
+            count *= kind.count or 0
+            kind = kind.target
+        return 0  # arrays in arrays without end
 
     @property
     def target(self) -> CType:
@@ -91,7 +96,7 @@ class CType:
     @property
     def count(self) -> int | None:
         """Elements of an array in its first dimension, None where that is open."""
-        dimensions = [c for c in self._plain.iter_children() if c.tag == "DW_TAG_subrange_type"]
+        dimensions = [c for c in children(self._plain) if c.tag == "DW_TAG_subrange_type"]
         total = 1
         for one in dimensions:
             count = number(one, "DW_AT_count", number(one, "DW_AT_upper_bound", -1) + 1)
@@ -104,7 +109,7 @@ class CType:
     def members(self) -> list[Member]:
         """Of a structure, class or union."""
         found = []
-        for entry in self._plain.iter_children():
+        for entry in children(self._plain):
             if entry.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
                 continue
             offset, bits = number(entry, "DW_AT_data_member_location"), None
@@ -123,8 +128,8 @@ class CType:
     @property
     def enumerators(self) -> dict[int, str]:
         """Names of the values of an enumeration."""
-        children = self._plain.iter_children()
-        return {number(c, "DW_AT_const_value"): name_of(c) for c in children}
+        held = children(self._plain)
+        return {number(one, "DW_AT_const_value"): name_of(one) for one in held}
 
     def __str__(self) -> str:
         return _spelled(self._entry, 0)
@@ -136,11 +141,9 @@ def of(entry: Any) -> CType:
 
 
 def _named(entry: Any) -> Any:
-    from bhemu.program.dwarf import origin
-
     for one in origin(entry):
         if "DW_AT_type" in one.attributes:
-            return one.get_DIE_from_attribute("DW_AT_type")
+            return referred(one, "DW_AT_type")
     return None
 
 
@@ -228,10 +231,13 @@ def slice_of(member: Member, raw: bytes) -> bytes:
         return raw[member.offset : member.offset + size]
     low, count = member.bits
     word = int.from_bytes(raw[member.offset : member.offset + 8], "little")
-    return (word >> low & (1 << count) - 1).to_bytes(max(size, 4), "little")[: max(size, 1)]
+    value = word >> low & (1 << min(max(count, 0), 64)) - 1
+    return value.to_bytes(8, "little")[: max(size, 1)]
 
 
 def _array(kind: CType, raw: bytes, read: Read, form: str, depth: int) -> str:
+    if depth >= _DEEPEST:
+        return "{...}"
     element, count = kind.target, kind.count or 0
     if element.kind == "character" and not form:
         return f'"{printable(raw.partition(bytes(1))[0].decode(errors="replace"))}"'
@@ -245,4 +251,4 @@ def _array(kind: CType, raw: bytes, read: Read, form: str, depth: int) -> str:
 
 def readable(kind: CType) -> int:
     """How many bytes of an object are read at most."""
-    return min(kind.size, _LONGEST)
+    return min(max(kind.size, 0), _LONGEST)

@@ -8,11 +8,13 @@ from typing import Any
 
 from bhemu.program import values
 from bhemu.program.dwarf import Block, Debug, name_of, origin
+from bhemu.program.dwarf import Gone as Gone
 from bhemu.program.values import CType
 
 Read = Callable[[int, int], bytes]
 _MASK = 0xFFFF_FFFF
 _MOST_STEPS = 1000
+_LONGEST = 4096  # bytes of an expression
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "DW_OP_plus": lambda a, b: a + b,
     "DW_OP_minus": lambda a, b: a - b,
@@ -24,10 +26,6 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "DW_OP_shr": lambda a, b: a >> (b & 31),
     "DW_OP_shra": lambda a, b: (a - ((a & 1 << 31) << 1)) >> (b & 31),
 }
-
-
-class Gone(ValueError):  # noqa: N818 - an answer, not an error
-    """The variable has no value here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,7 @@ class Frame:
 
 def visible(debug: Debug, pc: int, depth: int = 0) -> Iterator[tuple[str, Any, Block]]:
     """(name, entry, block) of the variables in scope; `depth` leaves inlined functions out."""
+    debug.renew()
     seen = set()
     left = depth
     for block in debug.at(pc):
@@ -77,12 +76,17 @@ def find(debug: Debug, pc: int, name: str, depth: int = 0) -> tuple[Any, Block |
 
 
 def type_of(entry: Any) -> CType:
-    """The type of a variable."""
+    """The type of a variable; InputError where it cannot be read."""
     return values.of(entry)
 
 
 def locate(frame: Frame, entry: Any, block: Block | None) -> Location:
-    """Where the variable is; Gone where it is nowhere."""
+    """Where the variable is; Gone where it is nowhere, InputError where that cannot be read."""
+    with entry.dwarfinfo.reading():
+        return _locate(frame, entry, block)
+
+
+def _locate(frame: Frame, entry: Any, block: Block | None) -> Location:
     for one in origin(entry):
         constant = one.attributes.get("DW_AT_const_value")
         if constant is not None:
@@ -106,6 +110,7 @@ def _expression(frame: Frame, entry: Any, attribute: Any) -> Any:
     from elftools.dwarf.locationlists import LocationParser
 
     info = frame.debug.info
+    assert info is not None
     parser = LocationParser(info.location_lists())
     version = entry.cu["version"]
     if not parser.attribute_has_location(attribute, version):
@@ -134,6 +139,8 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
     from elftools.dwarf.dwarf_expr import DWARFExprParser
 
     stack: list[int] = []
+    if len(expression) > _LONGEST:
+        raise Gone(f"its location is an expression of {len(expression)} bytes")
     operations = DWARFExprParser(entry.cu.structs).parse_expr(expression)
     if not operations:
         raise Gone("optimized out")
@@ -143,11 +150,13 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
             if len(operations) > 1:
                 raise Gone("it is in pieces")
             return Location(register=_register(name, "DW_OP_reg", args))
-        if name == "DW_OP_stack_value":
+        if name == "DW_OP_stack_value" and stack:
             return Location(value=stack.pop() & _MASK)
         if name == "DW_OP_implicit_value":
             return Location(value=int.from_bytes(bytes(args[0]), "little"))
         _step(frame, (entry.cu, block), stack, name, args)
+    if not stack:
+        raise Gone("its location is damaged")
     return Location(address=stack.pop() & _MASK)
 
 
@@ -171,7 +180,7 @@ def _step(
         elif name == "DW_OP_addr" or name.startswith("DW_OP_const"):
             stack.append(int(args[0]))
         elif name == "DW_OP_addrx":
-            stack.append(frame.debug.info.get_addr(cu, args[0]))
+            stack.append(cu.dwarfinfo.get_addr(cu, args[0]))
         elif name.startswith("DW_OP_lit"):
             stack.append(int(name.removeprefix("DW_OP_lit")))
         elif name.startswith("DW_OP_breg"):
@@ -215,16 +224,24 @@ def _frame_base(frame: Frame, block: Block | None) -> int:
 def _frame_address(frame: Frame) -> int:
     """The canonical frame address, from the call frame information."""
     info = frame.debug.info
+    assert info is not None
     sources = ((info.has_CFI, info.CFI_entries), (info.has_EH_CFI, info.EH_CFI_entries))
     for present, entries in sources:
         for entry in entries() if present() else ():
-            header = entry.header
-            if "initial_location" not in header:
-                continue
-            low = header["initial_location"]
-            if low <= frame.pc < low + header["address_range"]:
-                rows = [row for row in entry.get_decoded().table if row["pc"] <= frame.pc]
-                rule = rows[-1]["cfa"]
-                if rule.reg is not None:
-                    return int(frame.registers[rule.reg] + rule.offset) & _MASK
+            rule = _frame_rule(entry, frame.pc)
+            if rule is not None and rule.reg is not None and 0 <= rule.reg < 32:
+                return int(frame.registers[rule.reg] + rule.offset) & _MASK
     raise Gone("its frame is not described")
+
+
+def _frame_rule(entry: Any, pc: int) -> Any:
+    """How an entry of the call frame information computes the frame address; None elsewhere."""
+    header = getattr(entry, "header", {})  # the end of .eh_frame has none
+    if "initial_location" not in header:
+        return None
+    low = header["initial_location"]
+    if not low <= pc < low + header["address_range"]:
+        return None
+    if len(entry.instructions) + len(entry.cie.instructions) > _MOST_STEPS:
+        return None  # each may stand for a row of all registers
+    return [row for row in entry.get_decoded().table if row["pc"] <= pc][-1]["cfa"]

@@ -57,7 +57,7 @@ class Plan:
         if digest in self.bases:
             return self.bases[digest]
         path = self.files[digest]
-        data = path.read_bytes()
+        data = files.read_bytes(path, "ARRAY_BYTES", self.sweep.origin)
         if _digest(data) != digest.partition("/")[0]:
             raise InputError(f"{path} has changed during the sweep")
         return data

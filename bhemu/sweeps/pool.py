@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import multiprocessing
+import multiprocessing.process
 import os
-import tempfile
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import forkserver, resource_tracker
 from typing import Any, Protocol, TypeVar
 
-from bhemu import arguments
+from bhemu import arguments, interrupts
 from bhemu.errors import InputError
 from bhemu.sweeps import worker
+from bhemu.temporary import Temporary
 
 AHEAD = 2  # tasks given out per worker: one it works on, one that waits
 TRIES = 3  # what has ended so many workers is given up
@@ -55,11 +59,35 @@ def give(
 ) -> Future[Result]:
     """What will become of an item: a failure at once where the pool has broken meanwhile."""
     try:
-        return executor.submit(function, item)
+        with interrupts.later():  # it may start a process, which nobody ends who does not know it
+            return executor.submit(function, item)
     except pool.refusals as problem:
         failed: Future[Result] = Future()
         failed.set_exception(problem)
         return failed
+
+
+@functools.cache
+def _sockets() -> Temporary:
+    """The folder of multiprocessing's sockets, which it removes only where it is not killed."""
+    made = Temporary("bhemu")  # as short as multiprocessing's own: a socket's name has 107 bytes
+    config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
+    config.setdefault("tempdir", str(made.path))
+    return made
+
+
+def _begin_forkserver() -> None:
+    """Start the process that forks workers; Ctrl-C, of which the terminal tells all, is not for it.
+
+    It ignores Ctrl-C when it has imported the emulator, not before. One that comes meanwhile
+    reaches this process afterwards.
+    """
+    resource_tracker.ensure_running()  # which would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Processes:
@@ -70,16 +98,18 @@ class Processes:
     def __init__(self, workers: int | None = None) -> None:
         most = len(os.sched_getaffinity(0))
         self._workers = most if workers is None else arguments.integer("workers", workers, 1)
-        self._folder = tempfile.TemporaryDirectory(prefix="bhemu-sweep-")
-        self.store: str | None = self._folder.name
+        self._folder = Temporary("bhemu-sweep-")
+        self.store: str | None = str(self._folder.path)
         self._executor: ProcessPoolExecutor | None = None
         self._before: set[int | None] = set()
 
     def start(self) -> Executor:
         """New processes."""
+        _sockets()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([worker.__name__])
         self._before = {child.pid for child in multiprocessing.active_children()}
+        _begin_forkserver()
         self._executor = ProcessPoolExecutor(self._workers, context, initializer=worker.begin)
         return self._executor
 
@@ -108,7 +138,7 @@ class Processes:
     def close(self) -> None:
         """End the processes, remove their files."""
         self.stop()
-        self._folder.cleanup()
+        self._folder.close()
 
 
 class Cluster:

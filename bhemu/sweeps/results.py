@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ _TEXTS = (
     *("program", "outcome", "stop", "digest", "category", "rule", "message", "where"),
     *("tile", "core", "function", "file", "tolerated", "command", "key"),
 )
+_SYNCED = 1.0  # seconds of runs that a power failure may take
 _NOT_DONE = ("WorkerLost", "MEMORY")
 """Rules of runs that say nothing about the program: they are done again."""
 
@@ -37,6 +40,7 @@ class Journal:
         self.folder, self.path = folder, folder / LINES
         self.done: dict[str, Record] = {}
         self._file: IO[str] | None = None
+        self._synced = 0.0  # when it was brought to the disk
         try:
             folder.mkdir(exist_ok=True)
         except OSError as problem:
@@ -57,10 +61,13 @@ class Journal:
         self._file = self.path.open("a", encoding="utf-8")
 
     def add(self, row: Record) -> None:
-        """Keep the row of a run; it is in the file when this returns."""
+        """Keep the row of a run: in the file when this returns, on the disk a second later."""
         assert self._file is not None
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
+        if time.monotonic() - self._synced > _SYNCED:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
 
     def finish(self, plan: Plan, rows: Sequence[Record]) -> bool:
         """Both files, in the order of the plan; False where pyarrow is missing for the table."""

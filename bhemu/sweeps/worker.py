@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import pickle
-import shutil
 import signal
-import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from bhemu import __version__
+from bhemu import __version__, whole_file
 from bhemu.elf_texts import Texts
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launched import Ended, Launched
@@ -28,6 +27,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.job import Base, Chunk, Job, Record, Reply
+from bhemu.temporary import Temporary
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.status import RULES
 
@@ -48,8 +48,17 @@ _workers = threading.local()  # a tile belongs to a thread, and so does what ser
 
 
 def begin() -> None:
-    """A local worker leaves Ctrl-C to the process that started it."""
+    """A local worker leaves Ctrl-C to the process that started it, and ends when that one does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """End this process, whatever it does, when the one that started it is gone."""
+    parent.join()
+    os._exit(1)
 
 
 def perform(chunk: Chunk) -> Reply:
@@ -68,9 +77,10 @@ class Worker:
 
     def __init__(self, store: str | None) -> None:
         self.store = store
-        self._folder = Path(store or tempfile.mkdtemp(prefix="bhemu-sweep-"))
         if store is None:
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._own = Temporary("bhemu-sweep-")
+            store = str(self._own.path)
+        self._folder = Path(store)
         self._held: set[str] = set()
         self._bases: dict[str, tuple[Program, dict[str, str]]] = {}
         self._texts = Texts()
@@ -152,9 +162,7 @@ def keep(path: Path, data: bytes) -> None:
     """Write a file so that whoever else looks sees none of it, or all."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-        scratch.write_bytes(data)
-        os.replace(scratch, path)
+        whole_file.write(path, lambda file: file.write(data), durable=False)
 
 
 def _replaced(text: str, moves: Mapping[str, str]) -> str:

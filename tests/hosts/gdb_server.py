@@ -14,11 +14,16 @@ ROOT = Path(package.__file__).parent.parent
 
 
 @contextmanager
-def server(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def server(
+    *arguments: str, command: tuple[str, ...] = (sys.executable, "-m", "bhemu", "gdb")
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The process and its port; it is killed if it has not ended by itself."""
-    command = [sys.executable, "-m", "bhemu", "gdb", "--port", "0", *arguments]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--port", "0", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             assert process.stdout is not None
@@ -34,6 +39,7 @@ class Client:
 
     def __init__(self, port: int) -> None:
         self.link = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.said = ""
         self._data = b""
 

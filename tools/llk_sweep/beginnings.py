@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from bhemu import whole_file
 from llk_sweep.preprocessed import MARKER, Library, Text
 
 _OWN = "kernel"  # stands for the kernel's own file, which a beginning has only #includes of
@@ -123,9 +124,8 @@ class Beginnings:
             return Library("", {})
         made = Library.of(text)
         path = self._folder / f"{_digest(made.text)}.headers"
-        scratch = path.with_suffix(f".{os.urandom(4).hex()}")
-        scratch.write_text(json.dumps(made._asdict()))
-        os.replace(scratch, path)
+        data = json.dumps(made._asdict()).encode()
+        whole_file.write(path, lambda file: file.write(data), durable=False)
         self._libraries[path] = made
         return made
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shlex
 import shutil
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bhemu import whole_file
 from bhemu.errors import InputError
 from bhemu.program.elf import DamagedError, segments
 from llk_sweep.beginnings import Beginnings
@@ -275,6 +275,4 @@ def _digest(*parts: str) -> str:
 
 def _put(path: Path, data: bytes) -> None:
     """Write a file that others may look for meanwhile."""
-    scratch = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-    scratch.write_bytes(data)
-    os.replace(scratch, path)
+    whole_file.write(path, lambda file: file.write(data), durable=False)

@@ -5,6 +5,8 @@ import socket
 
 INTERRUPT = b"\x03"
 MOST = 1 << 16  # bytes of one packet
+_ACKNOWLEDGEMENTS = (b"+", b"-")
+_OUTSIDE = (*_ACKNOWLEDGEMENTS, b"$", INTERRUPT)  # all that a debugger sends between packets
 _ESCAPE = 0x7D
 _ESCAPED = b"#$*}"
 
@@ -67,20 +69,27 @@ class Connection:
             self._receive()
 
     def _take(self) -> bytes | None:
-        """A whole packet of the buffer; what is none is dropped, as the protocol asks."""
+        """A whole packet of the buffer; acknowledgements are dropped.
+
+        Closed for anything else outside of packets, before the packet in front of it is acted on:
+        no debugger sends that, but a browser does, whose page may hold packets.
+        """
         while self._buffer:
-            if self._buffer[0] == INTERRUPT[0]:
+            first = self._buffer[:1]
+            if first not in _OUTSIDE:
+                raise Closed
+            if first == INTERRUPT or first in _ACKNOWLEDGEMENTS:
                 del self._buffer[0]
-                return INTERRUPT
-            start = self._buffer.find(b"$")
-            if start != 0:
-                del self._buffer[: start if start > 0 else len(self._buffer)]
+                if first == INTERRUPT:
+                    return INTERRUPT
                 continue
             end = self._buffer.find(b"#")
             if end < 0 or len(self._buffer) < end + 3:
                 if len(self._buffer) > MOST:
                     raise Closed
                 return None
+            if self._buffer[end + 3 : end + 4] not in (b"", *_OUTSIDE):
+                raise Closed
             data, sent = bytes(self._buffer[1:end]), bytes(self._buffer[end + 1 : end + 3])
             del self._buffer[: end + 3]
             right = checksum(data) == sent.lower()
@@ -91,7 +100,7 @@ class Connection:
         return None
 
     def send(self, data: bytes) -> None:
-        """One packet; its acknowledgement is dropped with everything that is no packet."""
+        """One packet; its acknowledgement is dropped when it comes."""
         self._send(b"$" + data + b"#" + checksum(data))
 
     def _send(self, data: bytes) -> None:

@@ -5,6 +5,7 @@ import re
 import socket
 from collections.abc import Callable
 
+from bhemu import interrupts
 from bhemu.errors import InputError
 from bhemu.hosts.gdb import description
 from bhemu.hosts.gdb.packets import INTERRUPT, MOST, Closed, Connection, escape
@@ -266,6 +267,7 @@ class Session:
 def serve(target: Target, listener: socket.socket, once: bool) -> None:
     """Serve debuggers, one after another, until one kills the program; with `once` only one."""
     while True:
+        interrupts.check()
         link, _ = listener.accept()
         with link:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from bhemu.debug.places import Sources
+from bhemu.debug.states import StateFiles
 from bhemu.debug.stepper import Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
 from bhemu.hosts.gdb.description import CSRS, PC
@@ -11,6 +14,7 @@ from bhemu.launched import Launched
 from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.program import files
 from bhemu.tensix.state import LOCAL_SIZE
 
 _PIECE_S = 0.05  # of a run between two looks for Ctrl-C
@@ -31,13 +35,16 @@ class Report:
 class Target:
     """One tile as a process with a thread per core; of a chip the one that is looked at."""
 
-    def __init__(self, launched: Launched) -> None:
+    def __init__(self, launched: Launched, folder: Path | None = None) -> None:
+        """`folder`: the one whose files save and load may touch, if any."""
         self.tile = tile = launched.tile
         program = launched.part(tile.xy)
         launched.keep_history()
         self._lines: list[str] = []
         out = self._lines.append
-        self._stepper = Stepper(tile, program, Sources(program), out)
+        sources = Sources(program, named_only=True)
+        states = StateFiles(tuple(launched.program.files()), partial(_inside, folder))
+        self._stepper = Stepper(tile, program, sources, out, states)
         self._breakpoints: dict[int, list[int]] = {}
         self._watchpoints: dict[tuple[int, int, str], int] = {}
 
@@ -278,3 +285,16 @@ class Target:
         except BhemuError as error:
             self._lines.append(f"error: {error}")
         return "".join(f"{text}\n" for text in self._lines)
+
+
+def _inside(folder: Path | None, name: str) -> Path:
+    """The file of a saved state in `folder`; InputError for every other one."""
+    if folder is None:
+        raise InputError(
+            "whoever reaches the port may not save or load",
+            hint="bhemu gdb --allow-save FOLDER allows files FILE.npz of that folder",
+        )
+    path = folder / name
+    if path.suffix != ".npz" or not files.is_inside(path, folder):
+        raise InputError(f"{name} is no FILE.npz in {folder}", hint="--allow-save names the folder")
+    return path

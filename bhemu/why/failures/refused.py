@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from bhemu.errors import InputError, Where
+from bhemu.program import files
 from bhemu.why.findings import Finding, place
 from bhemu.why.likelihood import likely
 
@@ -31,8 +32,8 @@ def refusal(path: Path, error: InputError) -> Finding | None:
     if not about and path.suffix != ".toml":
         return None
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = files.read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
+    except (InputError, UnicodeDecodeError):
         return None
     said = error.message.removeprefix(f"{path}: ")
     line = line_of(lines, said) if about else _of_output(lines, said)

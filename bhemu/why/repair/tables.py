@@ -112,9 +112,9 @@ def line_of(images: list[Symbols], where: Where, word: int, sources: Sources) ->
         for address, index, size in _held(image, word):
             found = image.lookup(address)
             entry = None if found is None else image.debug.globals.get(found[0].partition("+")[0])
-            if entry is None or where.core is None:
+            if entry is None or where.core is None or image.debug.info is None:
                 continue
-            files = dwarf.file_names(image.debug.info, entry.cu)
+            files = image.debug.info.files(entry.cu)
             number = dwarf.number(entry, "DW_AT_decl_file")
             line = dwarf.number(entry, "DW_AT_decl_line")
             if not line or not 0 <= number < len(files):

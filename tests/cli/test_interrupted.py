@@ -1,0 +1,99 @@
+"""Ctrl-C in the middle of imports, and where a process is started: one word and exit code 130."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bhemu
+from bhemu import interrupts
+from bhemu.hosts.gdb.server import serve
+
+ROOT = Path(bhemu.__file__).parent.parent
+TIMES = 40 if os.environ.get("BHEMU_LONG") else 5
+PROBES = {
+    "in __set_name__": "class P:\n    def __set_name__(self, *a): interrupt()\nclass C: p = P()",
+    "at its top": "interrupt()",
+    "swallowed": "try:\n    interrupt()\nexcept BaseException:\n    pass",
+}
+
+
+@pytest.mark.parametrize("body", PROBES.values(), ids=PROBES)
+@pytest.mark.parametrize("module", ["bhemu.cli", "numpy", "bhemu.program.symbols"])
+def test_in_an_import_it_waits_for_the_end(tmp_path: Path, module: str, body: str) -> None:
+    """Python 3.11 makes a RuntimeError of what __set_name__ raises; libraries catch everything."""
+    (tmp_path / "probe.py").write_text(
+        f"import os, signal\ndef interrupt(): os.kill(os.getpid(), signal.SIGINT)\n{body}\n"
+    )
+    script = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: import probe\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from bhemu.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "run", str(ROOT / "elfs" / "hang_flag"), "--livelock", "0"],
+        capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in done.stderr
+
+
+def test_one_that_was_swallowed_is_seen_before_a_debugger_is_waited_for(monkeypatch) -> None:
+    monkeypatch.setattr(interrupts, "_pending", True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        with pytest.raises(KeyboardInterrupt):
+            serve(None, listener, once=True)  # type: ignore[arg-type]
+
+
+def test_it_waits_for_the_end_of_a_block(monkeypatch) -> None:
+    monkeypatch.setattr(interrupts, "_pending", False)
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGALRM)}
+    hook, reached = sys.unraisablehook, []
+    interrupts.watch()
+    try:
+        with interrupts.later():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+            reached.append("the end of the block")
+        time.sleep(10)
+        reached.append("what follows it")
+    except KeyboardInterrupt:
+        reached.append("Ctrl-C")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        sys.unraisablehook = hook
+    assert reached == ["the end of the block", "Ctrl-C"]
+
+
+def test_a_terminal_tells_every_process_of_a_sweep(tmp_path: Path) -> None:
+    """Also the one that imports the emulator for the workers, and those that are just begun."""
+    (tmp_path / "SWEEP.toml").write_text(
+        f'sweep = 1\nname = "s"\nprogram = "{ROOT}/elfs/add1"\n'
+        'set = ["runtime_args+4=f32:{scalar}"]\n[parameters]\nscalar = [0.5, 1.0]\n'
+        "quantum = { first = 100, last = 4000 }\n"
+    )
+    dice = random.Random(9)
+    command = [sys.executable, "-m", "bhemu", "sweep", "SWEEP.toml", "--allow-outside", "--replace"]
+    for _ in range(TIMES):
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, start_new_session=True,
+        ) as sweep:  # fmt: skip
+            time.sleep(0.4 + 1.8 * dice.random())
+            os.killpg(sweep.pid, signal.SIGINT)
+            said = sweep.communicate(timeout=60)[0]
+        assert (sweep.returncode, "Traceback" in said) == (130, False), said
