@@ -45,8 +45,13 @@ SHORT = """## Where the model falls short
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
   With reference `llk` a store makes such a row count (see below).
 * A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
+* The cores' floating point (parts of F and Zfh) and TRISC2's vectors (parts of V) are not modelled,
+  and which parts no text at hand says: each word is refused by name (RV-EXTENSION; RV-VECTOR on a
+  core other than TRISC2). misa shows F and V all the same, as hardware does.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
-  refused, and so are the stream status CSRs of the TRISCs.
+  refused, and so are the stream status CSRs of the TRISCs. Writes to mstatus, misa and mhartid are
+  dropped, as hardware drops them, and noted (RV-CSR-DROPPED); those to tt_cfg_qstatus and
+  tt_cfg_bstatus last only while DisTTStatusReg is set.
 * A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that
   have not executed when it takes place, for UNPACR (descriptor, formats, base of the context) and
   PACR (formats, L1_Dest_addr); not for other words and instructions, nor between threads.
