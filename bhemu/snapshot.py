@@ -42,6 +42,7 @@ HOSTS = (
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
+_LATER = ("pack_sum",)  # members that states of this schema may lack
 _META_BYTES = 4 << 20
 _MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
 _QUEUES = ("fifo", "mailbox", "pcbuf")
@@ -105,7 +106,8 @@ class Snapshot:
     def load(cls, path: str | Path) -> Snapshot:
         """Read what `save` wrote; InputError when it is missing, damaged or of another version.
 
-        A state of an older version may lack what only says how a host looked on: it counts as zero.
+        A state of an older version may lack what only says how a host looked on, or what notes are
+        made from: it counts as zero.
         """
         path = arguments.path(path)
         try:
@@ -124,7 +126,7 @@ class Snapshot:
 
 def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
     """The array of a member; nothing is unpacked unless its type and shape are right."""
-    if member.name not in archive and member.name in HOSTS and REGS.name in archive:
+    if member.name not in archive and member.name in (*HOSTS, *_LATER) and REGS.name in archive:
         return np.zeros(member.shape, member.dtype)
     if member.name not in archive:
         raise InputError(f"{path}: no array {member.name}", hint=_HINT)

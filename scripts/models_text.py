@@ -80,7 +80,10 @@ SHORT = """## Where the model falls short
   packed plain, as ttsim does, and noted (PACR-COMPRESSION). Counters of another thread, the base of
   the input, a limit of the output and tiles without header follow the ISA text alone.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
-  them, else such a mask is refused.
+  them, which is noted where another datum would be masked (PACR-EDGE-ROW), else such a mask is
+  refused; with reference = "isa" the text decides. Sums of fp16 in L1 have the errors that ttsim
+  has. A card has given NaN for others, behind a matmul of two subblocks or more: such a program is
+  noted (PACR-FP16-SUMS).
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
   (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
   DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does

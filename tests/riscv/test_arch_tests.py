@@ -2,8 +2,8 @@
 
 BHEMU_ARCH_TESTS names folders (os.pathsep between them) that hold NAME.elf and NAME.signature, a
 word in hexadecimal per line.  The ELFs are the suite's tests of I, M, Zba, Zbb and Zifencei, linked
-to L1 from 0x10000, with begin_signature and end_signature around what they write, and a halt that is
-a jump to itself.
+to L1 from 0x10000.  begin_signature and end_signature enclose what they write; they halt by a jump
+to itself.
 """
 
 import os
