@@ -11,6 +11,7 @@ from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COLUMNS, tile_number
 from bhemu.errors import BhemuError, InputError, NoProgress, UnknownName
 from bhemu.machine.chip_runner import ChipRunner, Until
+from bhemu.machine.senders import HostAccess
 from bhemu.machine.stop import Stop
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import BANKS, XY, Grid, tile_at
@@ -24,8 +25,8 @@ from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec, Program
 from bhemu.tile import Tile
 
 _INTERNAL = frozenset(
-    """launched end holds network made numbered number_of runner hand_out handed_out check_thread
-    NOUN INTERNAL""".split()
+    """launched end holds host_access network made numbered number_of runner hand_out handed_out
+    check_thread NOUN INTERNAL""".split()
 )
 _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
@@ -286,6 +287,11 @@ class Chip(OneThread):
         return standstill(self, self.numbered(self.number_of(xy)))
 
     @property
+    def host_access(self) -> HostAccess | None:
+        """The first request since power-up that wanted a page of the host's memory."""
+        return self.runner.host_access
+
+    @property
     def clock(self) -> int:
         """The largest progress of a tile in each round, at least 1 per round, summed up."""
         return int(self.network.state.clock[0])
@@ -338,6 +344,7 @@ class Chip(OneThread):
         self.check_thread()
         self.runner.check_idle("reset")
         chip_snapshot.reset(self.network, self._tiles, self.runner)
+        self.runner.host_access = None
         self._program, self._end = None, ChipEnd()
 
     # What a chip is to Python

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from bhemu import limits
 from bhemu import memmap as mm
-from bhemu.errors import Assert, BhemuError, InputError, NoProgress
+from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled, Where
+from bhemu.hosts.ahead import seen_ahead
 from bhemu.hosts.wire import Command, Message
 
 ROUNDS = 200
@@ -34,8 +35,24 @@ class StopPart(Protocol):
         """Why it ended."""
 
 
+class Access(Protocol):
+    """A request of a tile for the host's memory."""
+
+    @property
+    def request(self) -> str:
+        """What it does."""
+
+    @property
+    def where(self) -> Where:
+        """Who sent it."""
+
+
 class ChipPart(Protocol):
     """What a device asks of a chip."""
+
+    @property
+    def host_access(self) -> Access | None:
+        """The first request of a tile for the host's memory behind the PCIe tile."""
 
     def read(self, x: int, y: int, address: int, n: int) -> bytes:
         """`n` bytes at `address` of the endpoint `xy`."""
@@ -62,6 +79,11 @@ class Device:
     is reported, and with the first use of the tile's debug port the core is halted behind it, as on
     hardware. Before something is told, `look` is called with the tile, and the error if there is
     one already; `on_failure` then with the error and the tile, also of a host that waits in vain.
+
+    No host shares its memory with a simulator, so a host whose kernels want it waits for ever: the
+    first such request is reported. While such a host waits it may ask nothing of the device, and
+    then the chip does not run. So `silent`, which is called when a host has said nothing for a
+    while, reports what the next rounds would do.
     """
 
     def __init__(self, chip: ChipPart, rounds: int = ROUNDS) -> None:
@@ -75,6 +97,7 @@ class Device:
         self._looks: Counter[tuple[XY, int]] = Counter()
         self._refused: InputError | None = None  # the last write that was
         self._told: NoProgress | None = None  # what a host that waits in vain has heard
+        self._told_of_memory = False
 
     def write(self, core: XY, address: int, data: bytes) -> None:
         """Store `data`; InputError where the host may not."""
@@ -116,6 +139,37 @@ class Device:
             self.report(error)
         else:
             self._ended = stop.reason
+        finally:
+            self._tell_of_memory(self._host_memory())
+
+    def silent(self) -> None:
+        """The host has said nothing for a while: report if its memory is what comes next."""
+        idle = self.failure is not None or self._ended in _STANDS
+        if not idle and not self._told_of_memory:
+            self._tell_of_memory(seen_ahead(self._ahead))
+
+    def _ahead(self) -> BhemuError | None:
+        self.chip.run("polling", rounds=self._rounds, resume=True)
+        return self._host_memory()
+
+    def _host_memory(self) -> BhemuError | None:
+        access = self.chip.host_access
+        if access is None:
+            return None
+        return NotModelled(
+            "a kernel wants the host's memory, which no host shares with a simulator: the host will"
+            f" wait for ever; {access.request}",
+            rule="HOST-MEMORY",
+            where=access.where,
+            hint="with fast dispatch set TT_METAL_DRAM_BACKED_CQ=1, so that the command queues are"
+            " in DRAM; or TT_METAL_SLOW_DISPATCH_MODE=1",
+        )
+
+    def _tell_of_memory(self, found: BhemuError | None) -> None:
+        if found is not None and not self._told_of_memory:
+            self._told_of_memory = True
+            self.look(_tile(found), found)
+            self.report(found)
 
     def _check_wait(self, core: XY, address: int) -> None:
         """NoProgress for a host that reads one place again and again, where nothing can change."""

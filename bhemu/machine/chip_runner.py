@@ -12,7 +12,7 @@ from bhemu import arguments, errors, interrupts
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.runner import Observer, count_to, resolve
-from bhemu.machine.senders import refused, sent_by
+from bhemu.machine.senders import HostAccess, host_access, refused, sent_by
 from bhemu.machine.stepping import Machine
 from bhemu.machine.stop import Stop
 from bhemu.machine.watching import Change
@@ -84,6 +84,7 @@ class ChipRunner:
         self.broken: int | None = None  # the tile whose error stopped the chip
         self.last: Stop | None = None
         self.observer: Observer | None = None
+        self.host_access: HostAccess | None = None  # the first since power-up
         self._running = False
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
@@ -291,6 +292,8 @@ class ChipRunner:
         if status == rounds.CHIP_WATCH:
             return self._watched()
         if status == rounds.CHIP_MAKE:
+            if self.host_access is None and self._network.wants_host_memory():
+                self.host_access = host_access(self._chip, self._network.state)
             wanted = self._network.make_wanted()
             if wanted is not None:
                 self._chip.numbered(wanted)
