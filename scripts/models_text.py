@@ -263,6 +263,12 @@ REACHED = [
         "executed after the ISA text, as bf16; ttsim takes bfp2 in element-wise operations only",
     ),
     (
+        "custom_mm with CUSTOM_MM_NUM_CALLS above 1: UNPACR_NOP clears SrcA to one (CLR_SRC_1)",
+        "UNPACR-NOP-VALUE",
+        "noted: the datums are in doubt until they are written again, as there; refused where one"
+        " reaches an output (FPU-EXPONENT)",
+    ),
+    (
         "dest_copy: a core stores to rows of Dst that ZEROACC cleared",
         "DST-WINDOW-CLEARED",
         'noted with reference = "llk" (DST-WINDOW-STORED): the row counts from the first store on,'
