@@ -9,6 +9,7 @@ from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
 from bhemu.parts import TilePart
+from bhemu.riscv import refusals
 from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
@@ -71,9 +72,11 @@ def kind_of(rule: Rule) -> type[Any]:
 def rule_error(tile: TilePart, status: int) -> BhemuError:
     """The error of a negative status; the place is the thread's word or the core's instruction."""
     s = tile.state
+    t, c = int(s.status_thread[0]), int(s.status_core[0])
+    if status == refusals.ILLEGAL:
+        status = refusals.illegal(c, RULES[status].details(s.detail)["word"])
     rule = RULES[status]
     text = rule.sentence(s.detail)
-    t, c = int(s.status_thread[0]), int(s.status_core[0])
     if t >= 0:
         where = where_thread(tile, t)
         cls = decode(int(s.gate_word[t]))

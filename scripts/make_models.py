@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 from models_text import CONFLICTS, REACHED, SHORT  # noqa: E402
 
 import bhemu.devices  # noqa: E402
+import bhemu.riscv  # noqa: E402
 import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import modes_of, row  # noqa: E402
 from bhemu.devices.bus.address_map import BLOCKS, INERT, NAMED, find  # noqa: E402
@@ -89,7 +90,7 @@ def severity(number: int) -> str:
 def handed_to(function: str) -> frozenset[int]:
     """Numbers of the rules that some unit or device hands to a function of quirks.py, directly."""
     found = set()
-    rooms = ((bhemu.tensix, "bhemu.tensix."), (bhemu.devices, "bhemu.devices."))
+    rooms = tuple((r, f"{r.__name__}.") for r in (bhemu.tensix, bhemu.devices, bhemu.riscv))
     for module in itertools.chain(*(pkgutil.walk_packages(r.__path__, name) for r, name in rooms)):
         loaded = importlib.import_module(module.name)
         for node in ast.walk(ast.parse(inspect.getsource(loaded))):

@@ -45,8 +45,13 @@ SHORT = """## Where the model falls short
 * Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
   With reference `llk` a store makes such a row count (see below).
 * A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
+* The cores' floating point (parts of F and Zfh) and TRISC2's vectors (parts of V) are not modelled,
+  and which parts no text at hand says: each word is refused by name (RV-EXTENSION; RV-VECTOR on a
+  core other than TRISC2). misa shows F and V all the same, as hardware does.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
-  refused, and so are the stream status CSRs of the TRISCs.
+  refused, and so are the stream status CSRs of the TRISCs. Writes to mstatus, misa and mhartid are
+  dropped, as hardware drops them, and noted (RV-CSR-DROPPED); those to tt_cfg_qstatus and
+  tt_cfg_bstatus last only while DisTTStatusReg is set.
 * A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that
   have not executed when it takes place, for UNPACR (descriptor, formats, base of the context) and
   PACR (formats, L1_Dest_addr); not for other words and instructions, nor between threads.
@@ -75,7 +80,10 @@ SHORT = """## Where the model falls short
   packed plain, as ttsim does, and noted (PACR-COMPRESSION). Counters of another thread, the base of
   the input, a limit of the output and tiles without header follow the ISA text alone.
   Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
-  them, else such a mask is refused.
+  them, which is noted where another datum would be masked (PACR-EDGE-ROW), else such a mask is
+  refused; with reference = "isa" the text decides. Sums of fp16 in L1 have the errors that ttsim
+  has. A card has given NaN for others, behind a matmul of two subblocks or more: such a program is
+  noted (PACR-FP16-SUMS).
 * Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
   (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
   DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
@@ -253,6 +261,12 @@ REACHED = [
         "matmul_custom_compressed: MVMUL of bfp2",
         "none",
         "executed after the ISA text, as bf16; ttsim takes bfp2 in element-wise operations only",
+    ),
+    (
+        "custom_mm with CUSTOM_MM_NUM_CALLS above 1: UNPACR_NOP clears SrcA to one (CLR_SRC_1)",
+        "UNPACR-NOP-VALUE",
+        "noted: the datums are in doubt until they are written again, as there; refused where one"
+        " reaches an output (FPU-EXPONENT)",
     ),
     (
         "dest_copy: a core stores to rows of Dst that ZEROACC cleared",

@@ -299,3 +299,14 @@ def test_one_variable_is_enough(tmp_path: Path) -> None:
         env={"PYTHONPATH": f"{folder}:{root}"},
     )
     assert done.stdout == "blackhole\n", done.stderr
+
+
+def test_the_suite_in_tt_metal_finds_a_tt_umd_that_does_nothing(lib: ModuleType) -> None:
+    """It imports the package, and calls it only to start a simulator of its own."""
+    umd = importlib.import_module("tt_umd")
+    try:
+        with pytest.raises(NotModelled, match=r"tt_umd\.SimulationConnector"):
+            umd.SimulationConnector.discover()
+        assert not hasattr(umd, "__wrapped__")
+    finally:
+        del sys.modules["tt_umd"]

@@ -11,6 +11,7 @@ from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
+from bhemu.program.schema import REFERENCES
 
 if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--reference",
-    type=click.Choice(("ttsim", "llk")),
+    type=click.Choice(REFERENCES),
     default="ttsim",
-    help="whom bhemu follows where ttsim and tt-llk disagree",
+    help="whom bhemu follows where ttsim, tt-llk and the ISA text disagree",
 )
 @click.option(
     "--workers",

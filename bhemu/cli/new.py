@@ -159,7 +159,7 @@ timeout_s = 60                  # seconds; exit code 7
 # seed = 0                      # of poison = "random"
 # ub = "error"                  # undefined behaviour: error warn silicon
 # poison = "off"                # what L1 holds at power-up: off zero ff random
-# reference = "ttsim"           # where references disagree: ttsim llk
+# reference = "ttsim"           # where references disagree: ttsim llk isa
 # stochastic = "off"            # stochastic rounding, not bit-exact: off (refused) SEED up down
 # engine = "unicorn"            # what runs the RISC-V cores: unicorn compiled
 # l0 = "off"                    # data caches of the cores: off model

@@ -154,7 +154,7 @@ def session_options(command: F) -> F:
             click.option(
                 "--reference",
                 type=click.Choice(REFERENCES),
-                help="whom to follow where ttsim and tt-llk disagree",
+                help="whom to follow where ttsim, tt-llk and the ISA text disagree",
             ),
             click.option(
                 "--stochastic",

@@ -69,7 +69,8 @@ def serve_options(command: F) -> F:
             click.option(
                 "--reference",
                 type=_OneOf("REFERENCES"),
-                help=f"whom to follow where ttsim and tt-llk disagree (default {_REFERENCE})",
+                help="whom to follow where ttsim, tt-llk and the ISA text disagree"
+                f" (default {_REFERENCE})",
             ),
             click.option("--engine", type=_OneOf("ENGINES"), help="what runs the RISC-V cores"),
             click.option("--l0", type=_OneOf("L0"), help="data caches of the cores"),

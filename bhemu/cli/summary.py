@@ -79,7 +79,7 @@ def waiting(tile: Tile, t: int) -> int:
 
 
 def tolerated(tile: Tile) -> dict[str, int]:
-    """Rule id -> how often it was broken without an error (ub = "warn" and "silicon")."""
+    """Rule id -> how often it was broken without an error (ub = "warn" and "silicon"), or noted."""
     from bhemu.tensix.quirks import counted
     from bhemu.tensix.status import RULES
 
@@ -123,7 +123,7 @@ def _words(counts: Sequence[int]) -> str:
 
 
 def _sums(tiles: Sequence[Tile]) -> list[str]:
-    """What the cores of all tiles did, by their names."""
+    """What the cores of all tiles did, by their names, and what was tolerated on any of them."""
     lines = []
     for name in CORE_NAMES:
         cores = [tile.core[name] for tile in tiles]
@@ -133,7 +133,11 @@ def _sums(tiles: Sequence[Tile]) -> list[str]:
             shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
             lines.append(f"  {name:<7} {retired:>12} retired  {shown}")
     words = [sum(int(tile.state.executed[t]) for tile in tiles) for t in range(3)]
-    return lines + ([_words(words)] if any(words) else [])
+    lines += [_words(words)] if any(words) else []
+    counts: Counter[str] = Counter()
+    for tile in tiles:
+        counts.update(tolerated(tile))
+    return lines + [_tolerated(rule, count) for rule, count in counts.items()]
 
 
 def _unexecuted(tile: Tile) -> list[str]:
@@ -157,9 +161,11 @@ def _remarks(tile: Tile) -> list[str]:
         f"  inert   {register.name}: {_times(accesses, 'access')} ({register.inert})"
         for _, register, accesses in inert(tile)
     ]
-    for rule, count in tolerated(tile).items():
-        lines.append(f"  tolerated  {rule}: {_times(count, 'time')}{_reason(rule)}")
-    return lines
+    return lines + [_tolerated(rule, count) for rule, count in tolerated(tile).items()]
+
+
+def _tolerated(rule: str, count: int) -> str:
+    return f"  tolerated  {rule}: {_times(count, 'time')}{_reason(rule)}"
 
 
 def _reason(rule: str) -> str:

@@ -16,6 +16,7 @@ from bhemu.hosts.wire import Message
 _PATIENCE = 10.0  # seconds until a host that started us must listen
 _RETRY = 0.02
 _LOOK = 250  # milliseconds between two looks whether the host is still there
+_SILENCE = 8  # such looks in a row without a message
 _QUEUE = 4096  # messages that are received ahead
 _MORE = 1 << 16  # bytes of a message beside its data
 
@@ -24,7 +25,8 @@ class Connection:
     """An NNG pair socket, connected to the host at `address` and greeted.
 
     InputError when nobody listens there, or when it is another machine and `remote` is not set.
-    `on_lost` is called, in another thread, when the host is gone.
+    `on_lost` is called, in another thread, when the host is gone; `on_silence` within `receive`,
+    once after each message that none has followed for a while.
     """
 
     def __init__(self, address: str, *, remote: bool = False) -> None:
@@ -32,6 +34,7 @@ class Connection:
         self._address, self._lost = address, False
         self.asked = False  # whether the host sent a message, or it was said that it did not
         self.on_lost: Callable[[], object] = lambda: None
+        self.on_silence: Callable[[], object] = lambda: None
         self._socket = pynng.Pair1(recv_timeout=_LOOK, send_timeout=int(_PATIENCE * 1000))
         self._socket.recv_max_size = limits.limit("MESSAGE_BYTES") + _MORE
         self._socket.recv_buffer_size = _QUEUE
@@ -66,6 +69,7 @@ class Connection:
 
         InputError when it is gone without a message.
         """
+        looks = 0
         while True:
             try:
                 message = bytes(self._socket.recv())
@@ -73,6 +77,9 @@ class Connection:
                 message = b""
             except pynng.Timeout:
                 if not self._lost:
+                    looks += 1
+                    if looks == _SILENCE:
+                        self.on_silence()
                     continue
                 if self.asked:
                     return None

@@ -18,6 +18,8 @@ Report = Callable[[BhemuError], object]
 class Line(Protocol):
     """What a session asks of a connection."""
 
+    on_silence: Callable[[], object]
+
     def receive(self) -> bytes | None:
         """The next message; None when the host is gone."""
 
@@ -44,6 +46,7 @@ class Session:
         """Until the end of the session: by the host's EXIT, or because the host is gone."""
         receive, answer, count = self._line.receive, device.answer, self.count
         device.report = self._note
+        self._line.on_silence = device.silent
         while (buffer := receive()) is not None:
             try:
                 message = wire.read(buffer)

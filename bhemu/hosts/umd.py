@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from bhemu import limits
 from bhemu import memmap as mm
-from bhemu.errors import Assert, BhemuError, InputError, NoProgress
+from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
+from bhemu.hosts.ahead import seen_ahead
 from bhemu.hosts.wire import Command, Message
 from bhemu.machine.machine import Machine
 
@@ -38,6 +39,11 @@ class Device:
     is reported, and with the first use of the tile's debug port the core is halted behind it, as on
     hardware. Before something is told, `look` is called with the tile, and the error if there is
     one already; `on_failure` then with the error and the tile, also of a host that waits in vain.
+
+    No host shares its memory with a simulator, so a host whose kernels want it waits for ever: the
+    first such request is reported. While such a host waits it may ask nothing of the device, and
+    then the chip does not run. So `silent`, which is called when a host has said nothing for a
+    while, reports what the next rounds would do.
     """
 
     def __init__(self, chip: Machine, rounds: int = ROUNDS) -> None:
@@ -51,6 +57,7 @@ class Device:
         self._looks: Counter[tuple[XY, int]] = Counter()
         self._refused: InputError | None = None  # the last write that was
         self._told: NoProgress | None = None  # what a host that waits in vain has heard
+        self._told_of_memory = False
 
     def write(self, core: XY, address: int, data: bytes) -> None:
         """Store `data`; InputError where the host may not."""
@@ -92,6 +99,37 @@ class Device:
             self.report(error)
         else:
             self._ended = stop.reason
+        finally:
+            self._tell_of_memory(self._host_memory())
+
+    def silent(self) -> None:
+        """The host has said nothing for a while: report if its memory is what comes next."""
+        idle = self.failure is not None or self._ended in _STANDS
+        if not idle and not self._told_of_memory:
+            self._tell_of_memory(seen_ahead(self._ahead))
+
+    def _ahead(self) -> BhemuError | None:
+        self.chip.run("polling", rounds=self._rounds, resume=True)
+        return self._host_memory()
+
+    def _host_memory(self) -> BhemuError | None:
+        access = self.chip.host_access
+        if access is None:
+            return None
+        return NotModelled(
+            "a kernel wants the host's memory, which no host shares with a simulator: the host will"
+            f" wait for ever; {access.request}",
+            rule="HOST-MEMORY",
+            where=access.where,
+            hint="with fast dispatch set TT_METAL_DRAM_BACKED_CQ=1, so that the command queues are"
+            " in DRAM; or TT_METAL_SLOW_DISPATCH_MODE=1",
+        )
+
+    def _tell_of_memory(self, found: BhemuError | None) -> None:
+        if found is not None and not self._told_of_memory:
+            self._told_of_memory = True
+            self.look(_tile(found), found)
+            self.report(found)
 
     def _check_wait(self, core: XY, address: int) -> None:
         """NoProgress for a host that reads one place again and again, where nothing can change."""

@@ -16,6 +16,7 @@ from bhemu.machine.options import L0, POISON, Progress, coordinate, engine_name,
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import Snapshot
+from bhemu.machine.senders import HostAccess
 from bhemu.machine.thread_bound import ThreadBound
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -26,8 +27,8 @@ from bhemu.program.places import DELIVERIES
 from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec
 
 _INTERNAL = frozenset(
-    """loop network tiles_made numbered number_of expose exposed chosen tile_at output check_thread
-    NOUN INTERNAL""".split()
+    """loop network host_access tiles_made numbered number_of expose exposed chosen tile_at output
+    check_thread NOUN INTERNAL""".split()
 )
 _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
@@ -93,7 +94,8 @@ class Machine(ThreadBound, Controls):
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()
-        self._loop = RunLoop(RoundsOnNetwork(self, self.network, quiet, self.threads))
+        self._rounds = RoundsOnNetwork(self, self.network, quiet, self.threads)
+        self._loop = RunLoop(self._rounds)
         for xy in tiles:
             self.numbered(self.number_of(xy))
 
@@ -264,6 +266,11 @@ class Machine(ThreadBound, Controls):
         return standstill(self, self.numbered(self.number_of(xy)))
 
     @property
+    def host_access(self) -> HostAccess | None:
+        """The first request since power-up that wanted a page of the host's memory."""
+        return self._rounds.host_access
+
+    @property
     def clock(self) -> int:
         """The largest progress of a tile in each round, at least 1 per round, summed up."""
         return self._loop.rounds.clock
@@ -297,6 +304,7 @@ class Machine(ThreadBound, Controls):
         self._check_not_running("reset")
         saved.put_back(self, saved.powered_up(self.network))
         self.loop.forget()
+        self._rounds.host_access = None
 
     # What a chip is to Python
 

@@ -9,11 +9,19 @@ from bhemu.errors import InputError
 from bhemu.program import schema
 from bhemu.program.schema import ENGINES
 from bhemu.program.specs import RunSpec
-from bhemu.tensix.quirks import REFERENCE_LLK, REFERENCE_TTSIM, UB_ERROR, UB_SILICON, UB_WARN
+from bhemu.tensix.quirks import (
+    REFERENCE_ISA,
+    REFERENCE_LLK,
+    REFERENCE_TTSIM,
+    UB_ERROR,
+    UB_SILICON,
+    UB_WARN,
+)
 from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 
 UB = dict(zip(schema.UB, (UB_ERROR, UB_WARN, UB_SILICON), strict=True))
-REFERENCE = dict(zip(schema.REFERENCES, (REFERENCE_TTSIM, REFERENCE_LLK), strict=True))
+_REFERENCES = (REFERENCE_TTSIM, REFERENCE_LLK, REFERENCE_ISA)
+REFERENCE = dict(zip(schema.REFERENCES, _REFERENCES, strict=True))
 STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
 L0 = {name: number for number, name in enumerate(schema.L0)}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}

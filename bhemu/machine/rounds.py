@@ -13,7 +13,7 @@ from bhemu import errors
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.plain import plain
 from bhemu.jit.subset import JIT
-from bhemu.machine.senders import refused, sent_by
+from bhemu.machine.senders import HostAccess, host_access, refused, sent_by
 from bhemu.machine.stop import Stop, now
 from bhemu.machine.tile_status import resolve
 from bhemu.machine.watching import Change
@@ -181,6 +181,7 @@ class RoundsOnNetwork(Rounds):
         self._delivered = self._executed = 0  # requests, Tensix words: at `_quiet_since`
         self._quiet_since, self._next_look = 0, livelock
         self._n = 1  # rounds of the next call
+        self.host_access: HostAccess | None = None  # the first since power-up
 
     @property
     def compile_seconds(self) -> float:
@@ -300,6 +301,8 @@ class RoundsOnNetwork(Rounds):
         raise self._no_progress({})
 
     def _make(self) -> None:
+        if self.host_access is None and self._network.wants_host_memory():
+            self.host_access = host_access(self.owner, self._network.state)
         wanted = self._network.make_wanted()
         if wanted is not None:
             self.owner.numbered(wanted)

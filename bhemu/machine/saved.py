@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bhemu import __version__, arguments, errors
 from bhemu.devices.noc_map import tile_number
 from bhemu.errors import BhemuError, InputError
+from bhemu.jit import record
 from bhemu.jit.keys import layout
 from bhemu.machine import saved_tile
 from bhemu.machine.saved_tile import TileState
@@ -25,13 +26,21 @@ from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import arrays as archives
 from bhemu.program import files
-from bhemu.tensix.state import DTYPE
+from bhemu.tensix.state import DTYPE, MAPPED, MEMBERS
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine
     from bhemu.machine.tile import Tile
 
-_LAYOUT = hashlib.sha256(layout(DTYPE).encode()).hexdigest()[:20]
+
+def _name(dtype: np.dtype[np.void]) -> str:
+    return hashlib.sha256(layout(dtype).encode()).hexdigest()[:20]
+
+
+_BEFORE = record.layout(tuple(m for m in MEMBERS if m.name not in saved_tile.LATER), MAPPED)
+_LAYOUT = _name(DTYPE)
+_LAYOUTS = {_LAYOUT: DTYPE, _name(_BEFORE): _BEFORE}
+"""The types of a tile's record in files of this schema, by what they are called there."""
 _META_BYTES = 16 << 20
 _HINT = "written by bhemu run --save, or Snapshot.save, of the same version"
 _DAMAGE = (
@@ -151,15 +160,19 @@ class Snapshot:
 
 def _read_chip(archive: archives.Archive, meta: dict[str, Any], path: Path) -> Snapshot:
     origin = str(path)
-    if meta["layout"] != _LAYOUT:
+    dtype = _LAYOUTS.get(meta["layout"])
+    if dtype is None:
         text = f"{origin} was saved by bhemu {meta['bhemu']} with another layout of the record"
         raise InputError(text, hint=_HINT)
     tiles = {}
     for number, about in meta["tiles"].items():
         t = int(number)
-        buffer = np.array(archive.array(f"tile{t}", DTYPE.itemsize), np.uint8)
-        if buffer.shape != (DTYPE.itemsize,):
+        held = np.array(archive.array(f"tile{t}", dtype.itemsize), np.uint8)
+        if held.shape != (dtype.itemsize,):
             raise InputError(f"{origin}: tile{t} has another size", hint=_HINT)
+        buffer = np.zeros(DTYPE.itemsize, np.uint8)
+        for name in dtype.names or ():
+            buffer.view(DTYPE)[name] = held.view(dtype)[name]
         error = errors.from_dict(about["error"]) if about.get("error") else None
         images = saved_tile.images_of(archive, f"elf{t}_", about)
         state = saved_tile.of_record(buffer, about, images, error)

@@ -42,6 +42,8 @@ HOSTS = (
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
+LATER = ("pack_sum",)
+"""Members that states of this schema may lack: what notes are made from."""
 _MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
 _QUEUES = ("fifo", "mailbox", "pcbuf")
 _HINT = "written by bhemu run --save of the same version"
@@ -107,7 +109,8 @@ class TileState:
 def read(archive: archives.Archive, about: Mapping[str, Any], path: Path) -> TileState:
     """What `held` gave, from a file.
 
-    A state of an older version may lack what only says how a host looked on: it counts as zero.
+    A state of an older version may lack what only says how a host looked on, or what notes are made
+    from: it counts as zero.
     """
     arrays = {member.name: _member(archive, member, path) for member in SAVED}
     state = TileState(arrays, str(path), about, images_of(archive, "elf", about))
@@ -119,7 +122,7 @@ def read(archive: archives.Archive, about: Mapping[str, Any], path: Path) -> Til
 
 def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
     """The array of a member; nothing is unpacked unless its type and shape are right."""
-    if member.name not in archive and member.name in HOSTS and REGS.name in archive:
+    if member.name not in archive and member.name in (*HOSTS, *LATER) and REGS.name in archive:
         return np.zeros(member.shape, member.dtype)
     if member.name not in archive:
         raise InputError(f"{path}: no array {member.name}", hint=_HINT)

@@ -1,5 +1,7 @@
 """Who sent a NoC request: of one that was refused, or that a watchpoint has seen."""
 
+from typing import NamedTuple
+
 from bhemu import report
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, NotModelled, Where
@@ -14,6 +16,20 @@ def sent_by(chip: MachinePart, t: int, core: int, pc: int) -> Where:
     """The place of core `core` of tile `t`; of the host the tile alone."""
     tile = chip.numbered(t)
     return report.where_core(tile, core, pc) if core < HOST else Where(tile=tile.xy)
+
+
+class HostAccess(NamedTuple):
+    """A request for the host's memory behind the PCIe tile: in words, and who sent it."""
+
+    request: str
+    where: Where
+
+
+def host_access(chip: MachinePart, state: ChipState) -> HostAccess:
+    """The request that is being delivered, which wants a page of the host's memory."""
+    t, i = (int(word) for word in state.at)
+    row = chip.numbered(t).state.noc_request[i]
+    return HostAccess(describe(row), sent_by(chip, t, int(row[CORE]), int(row[PC])))
 
 
 def refused(chip: MachinePart, state: ChipState) -> BhemuError:

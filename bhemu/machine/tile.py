@@ -54,7 +54,8 @@ class Tile(ThreadBound, Controls, Tensors):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim" or "llk"; stochastic: how the matrix unit and the packer round by chance,
+    reference: "ttsim", "llk" or "isa", whom to follow where ttsim, tt-llk's golden tests and the
+    ISA text disagree; stochastic: how the matrix unit and the packer round by chance,
     which no source describes bit by bit: None or "off" (refused), the seed of a model, "up" or
     "down"; engine: what runs the cores, "unicorn" or "compiled", with the
     same results (None: what BHEMU_ENGINE says, else "unicorn"); l0: "model" gives the cores their

@@ -76,10 +76,13 @@ def read(chip: Any, memory: Any, at: Any, to: Any, n: Any) -> None:
 
 @njit
 def reach(chip: Any, row: Any) -> Any:
-    """Whether the pages of a request are there; a read needs none where blank is one byte."""
+    """Whether the pages of a request are there; a read of DRAM needs none where blank is one byte.
+
+    The host's memory gets a page at the first access of any kind: so Python hears of it.
+    """
     control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
     which = number(endpoint)
-    if request.kind(control) == request.READ and chip.blank[0] >= 0 and which < ARC_MEMORY:
+    if request.kind(control) == request.READ and chip.blank[0] >= 0 and which < PCIE_MEMORY:
         return True
     at = offset(endpoint, row[request.REMOTE])
     first = at & ~15  # of the line that an atomic changes, or byte enables

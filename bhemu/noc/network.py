@@ -171,6 +171,11 @@ class Network:
             self._page(which, at >> MEMORY_SHIFT)[first : first + part] = data[:part]
             at, data = at + part, data[part:]
 
+    def wants_host_memory(self) -> bool:
+        """Whether delivery has asked for a page of the host's memory."""
+        kind, which, _ = (int(word) for word in self.state.wanted)
+        return kind == memory.WANT_PAGE and which == PCIE_MEMORY
+
     def make_wanted(self) -> int | None:
         """Make what delivery has asked for: a page; or the number of a tile, for who makes them."""
         kind, which, page = (int(word) for word in self.state.wanted)

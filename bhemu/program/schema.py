@@ -55,7 +55,7 @@ BUFFERS, SEMAPHORES = 64, 16
 _OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
 UB = ("error", "warn", "silicon")
 POISON = ("off", "zero", "ff", "random")
-REFERENCES = ("ttsim", "llk")
+REFERENCES = ("ttsim", "llk", "isa")
 STOCHASTIC = ("off", "up", "down")  # or a seed
 ENGINES = ("unicorn", "compiled")
 

@@ -17,14 +17,13 @@ from bhemu.riscv.refusals import FAULT, WAITS, fail
 from bhemu.tensix import lane_doubt
 from bhemu.tensix.recording import WORDS_AND_STORES, record_store
 from bhemu.tensix.state import BLOCKED
-from bhemu.tensix.status import DONE, GUEST, UB, UNIMPLEMENTED, error
+from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.stops import LOOK
 
 _NCRISC = CORE_NAMES.index("ncrisc")
 REFUSED = -1  # from `csr`
 
 UNKNOWN_CSR = error("RV-CSR", UNIMPLEMENTED, "CSR {csr:#x} is not modelled (word {word:#010x})")
-READ_ONLY_CSR = error("RV-CSR-RO", GUEST, "write to the read-only CSR {csr:#x} (word {word:#010x})")
 NCRISC_PUSH = error("PUSH-NCRISC", UB, "ncrisc cannot push Tensix words (.ttinsn {word:#010x})")
 
 
@@ -132,8 +131,6 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
         fail(s, c, UNKNOWN_CSR, word=word, csr=number)
         return np.int64(REFUSED)
     if writes:
-        if not csr_file.store(s, c, number, semantics.csr_value(word, old, a)):
-            fail(s, c, READ_ONLY_CSR, word=word, csr=number)
-            return np.int64(REFUSED)
+        csr_file.store(s, c, number, semantics.csr_value(word, old, a))
     s.fuel[c] -= 1
     return old

@@ -15,7 +15,9 @@ from bhemu.tensix import lane_doubt
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.frontend import MOP, REPLAY
 from bhemu.tensix.insn import STALL_ANY
+from bhemu.tensix.quirks import noted
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
+from bhemu.tensix.status import UB, error
 
 UNKNOWN = -1  # from `value`: not modelled
 
@@ -31,6 +33,13 @@ _EVERY_LANE = 0xFFFFFFFF
 _REPLAY_TYPE, _MOP_TYPE = 1, 2
 # Bit of tt_cfg_qstatus for each block bit B0-B8 of STALLWAIT: both name the same groups.
 _TYPE_OF_BLOCK = (8, 7, 5, 4, 3, 2, 10, 6, 9)
+
+_DROPPED = error(
+    "RV-CSR-DROPPED",
+    UB,
+    "a write to CSR {csr:#x}, which is constant on these cores: hardware drops it, where the RISC-V"
+    " text has a register or a trap",
+)
 
 
 @njit
@@ -180,24 +189,42 @@ def _set_cfg0(s: Any, c: Any, new: Any) -> None:
 
 
 @njit
-def store(s: Any, c: Any, number: Any, new: Any) -> Any:
-    """Write the register; False when a core cannot."""
+def _is_kept(s: Any, c: Any, number: Any) -> Any:
+    """Whether hardware keeps what is written, for a register that `value` knows.
+
+    It drops what is written to mstatus, misa and mhartid, and overwrites the two status registers
+    at once unless DisTTStatusReg keeps them.
+    """
+    if shows_coprocessor(number):
+        return (np.int64(s.cfg0[c]) & _FREEZE) != 0
+    return number != csr.MSTATUS and number != csr.MISA and number != csr.MHARTID
+
+
+@njit
+def store(s: Any, c: Any, number: Any, new: Any) -> None:
+    """Write a register that `value` knows."""
     slot = _slot(c, number)
-    if number == csr.CFG0:
+    if not _is_kept(s, c, number):
+        if not shows_coprocessor(number):
+            noted(s, _DROPPED, csr=number)
+    elif number == csr.CFG0:
         _set_cfg0(s, c, new)
     elif _which_counter(number) != UNKNOWN:
         _set_counter(s, c, number, new)
     elif slot != UNKNOWN:
         s.csr[c, slot] = np.uint32(new)
-    elif shows_coprocessor(number) and np.int64(s.cfg0[c]) & _FREEZE:
-        s.csr[c, _FROZEN + number - csr.TT_CFG_QSTATUS] = np.uint32(new)
     else:
-        return False
-    return True
+        s.csr[c, _FROZEN + number - csr.TT_CFG_QSTATUS] = np.uint32(new)
 
 
 def host_entry(s: Any, c: Any, number: Any, writes: Any, new: Any) -> Any:
-    """ACCESS entry: what core `c` would read, or a store; UNKNOWN where it cannot."""
-    if writes:
-        return np.int64(0) if store(s, c, number, new) else np.int64(UNKNOWN)
-    return np.int64(value(s, c, number))
+    """ACCESS entry: what core `c` would read, before a store if there is one.
+
+    UNKNOWN: there is no such register, or it does not keep what is written.
+    """
+    old = np.int64(value(s, c, number))
+    if writes and old != UNKNOWN:
+        if not _is_kept(s, c, number):
+            return np.int64(UNKNOWN)
+        store(s, c, number, new)
+    return old

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from bhemu.riscv import csr
 from bhemu.riscv.formats import B_IMM, I_IMM, J_IMM, S_IMM, Atomic, Pushed
-from bhemu.riscv.insn import Form, Instruction
+from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 
 ABI_NAMES = (
@@ -14,7 +14,15 @@ ABI_NAMES = (
     *(f"s{i}" for i in range(2, 12)),
     *(f"t{i}" for i in range(3, 7)),
 )
+FLOAT_NAMES = (
+    *(f"ft{i}" for i in range(8)),
+    *("fs0", "fs1"),
+    *(f"fa{i}" for i in range(8)),
+    *(f"fs{i}" for i in range(2, 12)),
+    *(f"ft{i}" for i in range(8, 12)),
+)
 _ORDERING = ("", ".rl", ".aq", ".aqrl")
+_ROUNDING = ("rne", "rtz", "rdn", "rup", "rmm", "unknown", "unknown", "")  # the last: as fcsr says
 
 
 def _csr_name(word: int) -> str:
@@ -26,7 +34,16 @@ def _fence_set(bits: int) -> str:
     return "".join(name for i, name in enumerate("iorw") if bits >> 3 - i & 1) or "unknown"
 
 
-# What each operand of a form prints; the branch and jump offsets become addresses.
+def _vtype(bits: int) -> str:
+    multiplier = ("m1", "m2", "m4", "m8", "", "mf8", "mf4", "mf2")[bits & 7]
+    if bits >> 8 or bits & 0x20 or not multiplier:
+        return str(bits)
+    tail, mask = "ta" if bits >> 6 & 1 else "tu", "ma" if bits >> 7 & 1 else "mu"
+    return f"e{8 << (bits >> 3 & 7)},{multiplier},{tail},{mask}"
+
+
+# What each operand of a form prints, "" to leave it out; the branch and jump offsets become
+# addresses.
 _OPERANDS: dict[str, Callable[[int], str]] = {
     "rd": lambda w: ABI_NAMES[Instruction.rd.get(w)],
     "rs1": lambda w: ABI_NAMES[Instruction.rs1.get(w)],
@@ -39,6 +56,18 @@ _OPERANDS: dict[str, Callable[[int], str]] = {
     "csr": _csr_name,
     "pred": lambda w: _fence_set(w >> 24 & 15),
     "succ": lambda w: _fence_set(w >> 20 & 15),
+    "fd": lambda w: FLOAT_NAMES[Instruction.rd.get(w)],
+    "fs1": lambda w: FLOAT_NAMES[Instruction.rs1.get(w)],
+    "fs2": lambda w: FLOAT_NAMES[Instruction.rs2.get(w)],
+    "fs3": lambda w: FLOAT_NAMES[w >> 27],
+    "rm": lambda w: _ROUNDING[Instruction.funct3.get(w)],
+    "vd": lambda w: f"v{Instruction.rd.get(w)}",
+    "vs1": lambda w: f"v{Instruction.rs1.get(w)}",
+    "vs2": lambda w: f"v{Instruction.rs2.get(w)}",
+    "vm": lambda w: "" if w >> 25 & 1 else "v0.t",
+    "simm": lambda w: str((Instruction.rs1.get(w) ^ 16) - 16),
+    "vtype": lambda w: _vtype(w >> 20 & 0x7FF),
+    "vtypei": lambda w: _vtype(w >> 20 & 0x3FF),
 }
 _OFFSETS = {"branch": B_IMM, "jump": J_IMM}
 _OPERAND = re.compile("|".join(rf"\b{name}\b" for name in (*_OPERANDS, *_OFFSETS)))
@@ -46,7 +75,7 @@ _OPERAND = re.compile("|".join(rf"\b{name}\b" for name in (*_OPERANDS, *_OFFSETS
 
 def _render(
     cls: type[Instruction],
-    form: Form,
+    spelled: str,
     word: int,
     pc: int,
     symbol: Callable[[int], str | None] | None,
@@ -58,10 +87,10 @@ def _render(
         name = symbol(target) if symbol else None
         return f"{target:#x} <{name}>" if name else f"{target:#x}"
 
-    mnemonic, _, operands = form.text.partition(" ")
+    mnemonic, _, operands = spelled.partition(" ")
     if issubclass(cls, Atomic):
         mnemonic += _ORDERING[cls.ordering.get(word)]
-    text = f"{mnemonic} {_OPERAND.sub(operand, operands)}".rstrip()
+    text = f"{mnemonic} {_OPERAND.sub(operand, operands)}".rstrip(" ,")
     return f"{text}  # {cls.note}" if cls.note else text
 
 
@@ -73,7 +102,8 @@ def disassemble(
 ) -> str:
     """Text of the 32-bit `word` at address `pc`, pseudo-instructions as GNU objdump prints them.
 
-    Covers RV32I, M, Zaamo, Zicsr, Zifencei, Zba and Zbb; any other word is `.word 0x...`.
+    Covers RV32I, M, Zaamo, Zicsr, Zifencei, Zba, Zbb, and F, Zfh and V, which no core executes
+    here; any other word is `.word 0x...`.
     `symbol` names a branch target ("main+0x10", or None for no name) and appears in <>. A word
     whose low two bits are not 0b11 pushes the Tensix instruction `word` rotated right by 2
     (`.ttinsn`); `tensix` describes that instruction and follows as a comment.
@@ -83,7 +113,7 @@ def disassemble(
     if cls is not None and issubclass(cls, Pushed):
         pushed = cls.pushed(word)
         return f".ttinsn {pushed:#010x}" + (f"  # {tensix(pushed)}" if tensix else "")
-    for form in cls.forms if cls is not None else ():
-        if word & form.mask == form.match:
-            return _render(cls, form, word, pc, symbol)  # type: ignore[arg-type]
-    return f".word {word:#010x}"
+    spelled = cls.spelled(word) if cls is not None else None
+    if cls is None or spelled is None:
+        return f".word {word:#010x}"
+    return _render(cls, spelled, word, pc, symbol)

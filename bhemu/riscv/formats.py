@@ -197,6 +197,12 @@ class System(Instruction, abstract=True, opcode=0x73, funct3=0):
     text = ""
 
 
+class NotModelled(Instruction, abstract=True):
+    """An instruction that the cores have, or some of them, and that is not modelled here."""
+
+    on_trisc2_only: ClassVar[bool] = False
+
+
 class Pushed(Instruction, abstract=True):
     """A word that is no RISC-V instruction: its low two bits are not both set."""
 

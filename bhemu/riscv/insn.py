@@ -153,6 +153,17 @@ class Instruction:
         return cls.compute(word, pc, a or 0, b or 0)
 
     @classmethod
+    def exists(cls, word: int) -> bool:
+        """Whether a word with the fixed bits of this class is an instruction."""
+        return True
+
+    @classmethod
+    def spelled(cls, word: int) -> str | None:
+        """Mnemonic and operands that `word` is printed with; None: as `.word`."""
+        fits = (form.text for form in cls.forms if word & form.mask == form.match)
+        return next(fits, None)
+
+    @classmethod
     def summary(cls) -> str:
         """First line of the class docstring: what the instruction does."""
         return (cls.__doc__ or "").strip().splitlines()[0]

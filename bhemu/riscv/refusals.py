@@ -6,15 +6,16 @@ import numpy as np
 
 from bhemu.devices import rules
 from bhemu.jit.subset import by_name, njit
-from bhemu.memmap import L1_SIZE
-from bhemu.riscv.formats import Atomic, Load, Store
-from bhemu.riscv.isa import alignment_masks, zaamo
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
+from bhemu.riscv.isa import alignment_masks, decode, zaamo
 from bhemu.tensix.quirks import note
-from bhemu.tensix.status import GUEST, UB, error
+from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
 
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES, WATCH = range(11)
 
+_TRISC2 = CORE_NAMES.index("trisc2")
 _LR, _SC = (cls.funct5.get(cls.match) for cls in (zaamo.LR_W, zaamo.SC_W))
 LOAD_MASKS = alignment_masks(Load)
 STORE_MASKS = alignment_masks(Store)
@@ -25,10 +26,30 @@ ATOMIC = error(
     "RV-AMO", UB, "atomic access to {address:#010x}: atomics work on L1 only (word {word:#010x})"
 )
 ILLEGAL = error("RV-ILLEGAL", GUEST, "{word:#010x} is no instruction of these cores")
+_EXTENSION = error(
+    "RV-EXTENSION",
+    UNIMPLEMENTED,
+    "{word:#010x} is an instruction of F, Zfh or V, which are not modelled",
+    "build this code without them: -march=rv32im_zba_zbb -mabi=ilp32",
+)
+_VECTOR = error(
+    "RV-VECTOR",
+    UB,
+    "{word:#010x} is a vector instruction: trisc2 alone has them",
+    "build this code without V: -march=rv32im_zba_zbb -mabi=ilp32",
+)
 SYSTEM = error(
     "RV-SYSTEM", GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores"
 )
 TRAP = error("RV-TRAP", GUEST, "trap with cause {cause} at {address:#010x}")
+
+
+def illegal(core: int, word: int) -> int:
+    """The rule that a word breaks at which a slice ended with ILLEGAL, which covers three."""
+    rule, cls = ILLEGAL, decode(word)
+    if cls is not None and issubclass(cls, NotModelled):
+        rule = _VECTOR if cls.on_trisc2_only and core != _TRISC2 else _EXTENSION
+    return rule
 
 
 @by_name(note)

@@ -1,7 +1,8 @@
 """Cells whose value no source fixes: they are computed with, and refused where they would show.
 
 Src banks keep what earlier work left in the rows that nobody writes again, and instructions of the
-matrix unit take whole blocks, such rows among them.  Where such an operand has no known meaning,
+matrix unit take whole blocks, such rows among them.  Where such an operand has no known meaning, as
+what UNPACR_NOP clears to one has none,
 the results that it takes part in are in doubt, the others are not.  A doubtful result may lie in
 Dst and go through Src; it ends in a refusal when something packs it, loads it into a vector
 register or a core, and it ends without one when it is overwritten.
@@ -31,8 +32,10 @@ _EXPONENT = error(
     "FPU-EXPONENT",
     UNSUPPORTED,
     "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed it from a datum of"
-    " a format with 5-bit exponents that has bits beyond them",
-    "the Src bank held data of another format there, perhaps left by an earlier program",
+    " a format with 5-bit exponents that has bits beyond them, or of a bank that UNPACR_NOP has"
+    " cleared to one",
+    "the Src bank held data of another format there, perhaps left by an earlier program; or see"
+    " UNPACR-NOP-VALUE",
 )
 _DENORMAL = error(
     "FPU-DENORMALS",

@@ -5,9 +5,10 @@ last two the rule is counted and the instruction goes on as the ISA text says.  
 ISA says nothing returns its number directly and stays an error in every mode.  Where silicon has
 another way than the golden model, whose way is taken, the rule is `noted`: counted, never an error.
 
-`reference`: 0 = ttsim, 1 = llk.  Where the golden tests of tt-llk contradict ttsim, `llk` follows
-the tests: MOVB2D with ALU_ACC_CTRL_Fp32_enabled writes 32-bit Dst datums, and SFPLOAD and SFPSTORE
-mode 2 on a 32-bit Dst use the high half of the datum.
+`reference`: 0 = ttsim, 1 = llk, 2 = isa.  Where the golden tests of tt-llk contradict ttsim, `llk`
+follows the tests: MOVB2D with ALU_ACC_CTRL_Fp32_enabled writes 32-bit Dst datums, and SFPLOAD and
+SFPSTORE mode 2 on a 32-bit Dst use the high half of the datum.  `isa` follows the ISA text in the
+rows that edge masks apply to (pack/edge_mask.py), and ttsim in everything else.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ from bhemu.jit.subset import by_name, njit
 
 RULE_SLOTS = 256  # rules that can be counted at once
 UB_ERROR, UB_WARN, UB_SILICON = 0, 1, 2
-REFERENCE_TTSIM, REFERENCE_LLK = 0, 1
+REFERENCE_TTSIM, REFERENCE_LLK, REFERENCE_ISA = 0, 1, 2
 
 
 @njit
@@ -76,6 +77,12 @@ def noted(s: Any, rule: Any) -> None:
 def follows_llk(s: Any) -> Any:
     """True when tt-llk's golden tests decide where they contradict ttsim."""
     return s.reference[0] == REFERENCE_LLK
+
+
+@njit
+def follows_isa(s: Any) -> Any:
+    """True when the ISA text decides where it contradicts ttsim."""
+    return s.reference[0] == REFERENCE_ISA
 
 
 def counted(s: Any) -> dict[int, int]:

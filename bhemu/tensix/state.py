@@ -126,6 +126,7 @@ MEMBERS = (
     Member("pack_datum", _i64, (1,), "datums packed so far in this tile"),
     Member("pack_row", _i64, (1,), "row within the tile, for edge masks"),
     Member("pack_plane", _i64, (1,), "row within the xy plane (8 bits, kept from tile to tile)"),
+    Member("pack_sum", _i64, (5,), "what fp16_sums.py notes of the sums in L1"),
     Member("pack_histogram", _u8, (32,), "exponents of packed datums, saturating counts"),
     Member("pack_exponent", _i64, (3,), "largest exponent packed; PACRs without it, as int8"),
     Member("pack_tmp", _u32, (64,), "scratch datums of one PACR (never architectural)"),
@@ -184,7 +185,7 @@ MEMBERS = (
     Member("status_core", _i64, (1,), "core that stopped, -1 = none"),
     Member("detail", _i64, (6,), "words for the sentence of the status"),
     Member("ub_mode", _i64, (1,), "undefined behaviour: 0 error, 1 warn, 2 silicon"),
-    Member("reference", _i64, (1,), "golden reference: 0 ttsim, 1 llk (see quirks.py)"),
+    Member("reference", _i64, (1,), "whom to follow: 0 ttsim, 1 llk, 2 isa (see quirks.py)"),
     Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see stochastic.py"),
     Member("stochastic_seed", _u32, (1,), "what its generators start from"),
     Member("stochastic_state", _u32, (4,), "generators of matrix unit and packer, 1 = started"),
@@ -372,7 +373,9 @@ POINTERS = (
     "port_access",
     "profile_table",
 )
-DTYPE = layout(MEMBERS, ("l1", "local"))
+MAPPED = ("l1", "local")
+"""Members that an engine maps, and that begin at a page."""
+DTYPE = layout(MEMBERS, MAPPED)
 OFFSET = offsets_of(DTYPE)
 
 

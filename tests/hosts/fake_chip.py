@@ -10,6 +10,7 @@ WIDTH, HEIGHT, LONGEST = 40, 36, 1 << 16
 BROKEN = 0xBAD0000  # the first run after a write here fails
 EBREAK = 0xBAD0004  # the same, on ebreak
 REFUSED = 0xBAD0008  # where no write goes
+HOST_MEMORY = 0xBAD000C  # the first run after a write here wants the host's memory
 DEBUG_PORT = 0xFFB12080
 
 
@@ -24,6 +25,8 @@ class FakeChip:
         self._moves, self._left = moves, 0
         self.stands = "polling"
         self._error: BhemuError | None = None
+        self._wants_host = False
+        self.host_access: SimpleNamespace | None = None
 
     def read(self, x: int, y: int, address: int, n: int) -> bytes:
         xy = x, y
@@ -39,6 +42,8 @@ class FakeChip:
             raise InputError("nothing is there")
         if address in (BROKEN, EBREAK):
             self._error = failure() if address == BROKEN else ebreak(xy)
+        elif address == HOST_MEMORY:
+            self._wants_host = True
         elif address == DEBUG_PORT and isinstance(self._error, Assert):
             self._error = None
         self._left = self._moves
@@ -48,6 +53,8 @@ class FakeChip:
         assert until == "polling" and resume
         self.rounds.append(rounds)
         self.log.append(("run", rounds))
+        if self._wants_host:
+            self.host_access = SimpleNamespace(request="read of 64 bytes", where=Where(tile=(1, 2)))
         if self._error:
             raise self._error
         self._left -= rounds

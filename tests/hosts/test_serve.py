@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pynng
 import pytest
 from hosts.conftest import Host, children, is_alive, soon
-from hosts.fake_chip import BROKEN, FakeChip
+from hosts.fake_chip import BROKEN, HOST_MEMORY, FakeChip
 
 from bhemu.cli import serve
 from bhemu.hosts.wire import Command, Message
@@ -325,3 +325,17 @@ def test_pynng_of_a_host_that_closes_at_once(host: Host) -> None:
     assert process.wait(10) == 0
     assert host.said() == ""
     assert isinstance(host.socket, pynng.Pair1)
+
+
+def test_a_silent_host_hears_that_its_memory_is_wanted(host: Host) -> None:
+    """It writes, then waits for its own memory; on standard error, which is the host's log."""
+    process = host.start("-v")
+    host.greeted()
+    host.write(HOST_MEMORY, b"1234")
+    assert soon(lambda: "[HOST-MEMORY]" in host.said())
+    assert "TT_METAL_DRAM_BACKED_CQ=1" in host.said()
+    assert host.read(HOST_MEMORY) == b"1234"
+    host.exit()
+    assert process.wait(10) == 0
+    assert host.said().count("[HOST-MEMORY]") == 1
+    assert "1 errors, exit" in host.said()

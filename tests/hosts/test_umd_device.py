@@ -1,11 +1,13 @@
 """The device that UMD sees: what each command does to the chip, and when the chip runs."""
 
+import noc_program as noc
 import pytest
-from hosts.fake_chip import BROKEN, DEBUG_PORT, EBREAK, REFUSED, FakeChip, device
+from hosts.fake_chip import BROKEN, DEBUG_PORT, EBREAK, HOST_MEMORY, REFUSED, FakeChip, device
 
-from bhemu.errors import Assert, InputError, NoProgress, NotModelled
+from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.umd import Device
 from bhemu.hosts.wire import Command, Message
+from bhemu.machine.machine import Chip
 
 CORE = (1, 2)
 SOFT_RESET = 0xFFB121B0
@@ -193,3 +195,63 @@ def test_an_idle_chip_may_be_read_for_ever() -> None:
     _, at = device()
     for _ in range(5100):
         at.read(CORE, 0, 4)
+
+
+def reports(at: Device) -> list[BhemuError]:
+    told: list[BhemuError] = []
+    at.report = told.append
+    return told
+
+
+def test_a_kernel_that_wants_the_hosts_memory_is_told_once_and_the_host_goes_on() -> None:
+    _, at = device()
+    told = reports(at)
+    at.read(CORE, 0, 4)
+    assert told == []
+    for _ in range(2):
+        at.write(CORE, HOST_MEMORY, b"1234")
+        assert at.read(CORE, HOST_MEMORY, 4) == b"1234"
+    at.silent()
+    assert [error.rule for error in told] == ["HOST-MEMORY"]
+    assert "read of 64 bytes" in told[0].message and told[0].where is not None
+    assert "TT_METAL_DRAM_BACKED_CQ=1" in told[0].hint
+
+
+def test_a_host_that_asks_nothing_is_told_before_the_chip_runs() -> None:
+    """While it waits for its own memory it reads nothing, and the chip runs before reads only."""
+    chip, at = device()
+    told = reports(at)
+    at.write(CORE, HOST_MEMORY, b"1234")
+    at.silent()
+    assert [error.rule for error in told] == ["HOST-MEMORY"]
+    assert chip.rounds == [] and chip.host_access is None
+    at.silent()
+    at.read(CORE, 0, 4)
+    assert len(told) == 1 and chip.rounds == [at._rounds]
+
+
+@pytest.mark.parametrize("written", [BROKEN, 0x100])
+def test_silence_tells_nothing_else(written: int) -> None:
+    chip, at = device(moves=1000)
+    told = reports(at)
+    at.write(CORE, written, b"1234")
+    at.silent()
+    assert (told, chip.rounds, at.failure) == ([], [], None)
+
+
+def test_the_rounds_that_are_seen_ahead_leave_the_chip_as_it_is() -> None:
+    """brisc of (1,2) reads the host's memory: told while its chip stands in round 0."""
+    chip = Chip()
+    program = noc.send(noc.READ, (1 << 60 | 0x1000, noc.hi((19, 24))), (0x40000, noc.hi(CORE)), 64)
+    noc.put(chip, CORE, program)
+    at = Device(chip)
+    told = reports(at)
+    at.write(CORE, 0x100, b"1234")
+    at.silent()
+    assert [error.rule for error in told] == ["HOST-MEMORY"]
+    place = told[0].where
+    assert place is not None and (place.tile, place.core) == (CORE, "brisc")
+    assert "read of 64 bytes from 0x1000000000001000 of PCIe tile (19,24)" in told[0].message
+    assert (chip.round, chip.clock, chip.host_access) == (0, 0, None)
+    at.read(CORE, 0x100, 4)
+    assert chip.round > 0 and chip.host_access is not None and len(told) == 1

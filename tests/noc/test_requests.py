@@ -218,6 +218,24 @@ def test_host_memory_behind_pcie() -> None:
     assert chip.read(*OWN, FAR, 64) == DATA[:64]
 
 
+@pytest.mark.parametrize("kind", [p.READ, p.WRITE])
+def test_the_first_request_for_host_memory_is_known(kind: int) -> None:
+    """Whoever serves a host must say that nobody shares its memory; poison must not hide it."""
+    chip = Chip(poison="ff")
+    place, far = (1 << 60 | 0x1000, p.hi((19, 24))), (FAR, HOME)
+    ends = (place, far) if kind == p.READ else (far, place)
+    p.put(chip, OWN, p.send(kind, *ends, 64))
+    assert chip.host_access is None
+    chip.run()
+    assert chip.host_access is not None
+    assert "of 64 bytes" in chip.host_access.request and "PCIe tile" in chip.host_access.request
+    assert chip.host_access.where.tile == OWN
+    if kind == p.READ:
+        assert chip.read(*OWN, FAR, 64) == b"\xff" * 64
+    chip.reset()
+    assert chip.host_access is None
+
+
 def test_a_remote_niu_sends_what_its_registers_are_made_to_hold() -> None:
     """Initiator 1 of (3,4) is programmed from (1,2): the packet leaves from (3,4) later."""
     third = p.hi((5, 6))

@@ -1,10 +1,13 @@
 """Disassembly against GNU objdump 2.40, with symbols, `.ttinsn` words and unknown words."""
 
+import re
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bhemu.riscv.disasm import disassemble
+from bhemu.riscv.insn import REGISTRY
 
 # Each line assembled by GNU as 2.40 and read back by its objdump. The texts differ from objdump
 # in three points: the immediate forms carry the ISA's names (addi, rori, csrwi; binutils 2.40
@@ -228,9 +231,8 @@ UNKNOWN = {
     "SYSTEM with funct3 4": 0x7C05C573,
     "sret": 0x10200073,
     "sfence.vma": 0x12000073,
-    "flw": 0x0005A507,
-    "fadd.s": 0x00C5F553,
-    "vadd.vv": 0x02C58557,
+    "fld (D)": 0x0005B507,
+    "fadd.d": 0x02C5F553,
     "custom-0": 0x0000000B,
     "ones": 0xFFFFFFFF,
 }
@@ -251,7 +253,7 @@ def test_any_word_has_one_line_of_text(word: int, pc: int) -> None:
     assert text.startswith(".ttinsn ") == (word & 3 != 3)
 
 
-OPCODES = [0x03, 0x0F, 0x13, 0x17, 0x23, 0x2F, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73]
+OPCODES = sorted({cls.match & 0x7F for cls in REGISTRY if cls.match & 3 == 3})
 
 
 @settings(max_examples=1000)
@@ -261,5 +263,6 @@ OPCODES = [0x03, 0x0F, 0x13, 0x17, 0x23, 0x2F, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x7
 )
 def test_no_operand_is_left_unrendered(bits: int, opcode: int) -> None:
     text = disassemble(bits << 7 | opcode)
-    for placeholder in ("rd,", "rs1", "rs2", "imm", "upper", "shamt", "branch", "jump", "*"):
-        assert placeholder not in text
+    placeholders = {"rd", "rs1", "rs2", "imm", "store", "upper", "shamt", "branch", "jump", "*"}
+    placeholders |= {"uimm", "csr", "fd", "rm", "vd", "vs1", "vs2", "vm", "simm", "vtype", "vtypei"}
+    assert placeholders.isdisjoint(re.split("[ ,()]", text))

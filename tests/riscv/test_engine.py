@@ -82,7 +82,7 @@ def test_bit_manipulation_is_emulated_and_counted_once() -> None:
 
 
 def test_a_word_of_no_extension_is_a_fault_with_its_place() -> None:
-    tile = tile_with(code(addi(A0, A0, 1), 0x00000057, PARK))
+    tile = tile_with(code(addi(A0, A0, 1), 0x0000000B, PARK))
     with pytest.raises(GuestFault) as caught:
         tile.run()
     assert caught.value.rule == "RV-ILLEGAL"

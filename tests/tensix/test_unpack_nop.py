@@ -9,7 +9,8 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import status
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import STALE
-from bhemu.tensix.quirks import REFERENCE_LLK
+from bhemu.tensix.doubt import EXPONENT
+from bhemu.tensix.quirks import REFERENCE_LLK, counted
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 
 
@@ -49,10 +50,7 @@ def test_nop_waits(stall: int, waits_for: str) -> None:
         ("UNPACR-NOP-FIELDS", {"unpack_pop": 2, "set_dvalid": 1}),
         ("UNPACR-NOP-FIELDS", {"unpack_pop": 2, "src_clr_val_ctrl": 1}),
         ("UNPACR-NOP-FIELDS", {"unpack_pop": 3, "src_clr_val_ctrl": 1, "stall_clr_cntrl": 1}),
-        ("UNPACR-NOP-VALUE", {"unpack_pop": 1, "src_clr_val_ctrl": 2}),
-        ("UNPACR-NOP-VALUE", {"unpack_pop": 1, "src_clr_val_ctrl": 3}),
         ("UNPACR-NOP-BANKS", {"unpack_pop": 1, "bank_clr_ctrl": 1}),
-        ("UNPACR-NOP-VALUE", {"unpack_pop": 1, "clr_to1_fmt_ctrl": 1}),
         ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "msg_clr_cnt": 1}),
         ("UNPACR-NOP-STREAM", {"unpack_pop": 1, "stream_id": 1}),
     ],
@@ -62,6 +60,22 @@ def test_nop_refused(rule: str, word: dict[str, int]) -> None:
     src = s.src.copy()
     assert status.RULES[execute(s, UNPACR_NOP, **word)].rule == rule
     assert np.array_equal(s.src, src)
+
+
+@pytest.mark.parametrize("u", [0, 1])
+@pytest.mark.parametrize(
+    "word", [{"src_clr_val_ctrl": 2}, {"src_clr_val_ctrl": 3}, {"clr_to1_fmt_ctrl": 1}]
+)
+def test_what_is_cleared_to_an_unknown_value_is_in_doubt(u: int, word: dict[str, int]) -> None:
+    """No source gives the bits of "one"; an unpack, or a clear to zero, ends the doubt."""
+    s = fresh()
+    src = s.src.copy()
+    src[u, 0] = EXPONENT
+    assert execute(s, UNPACR_NOP, unpack_pop=1, unpacker_select=u, **word) == status.DONE
+    assert np.array_equal(s.src, src) and s.doubt[:2].tolist() == [1, 1]
+    assert [status.RULES[n].rule for n in counted(s)] == ["UNPACR-NOP-VALUE"]
+    assert execute(s, UNPACR_NOP, unpack_pop=1, unpacker_select=u) == status.DONE
+    assert not s.src[u, 0].any()
 
 
 @pytest.mark.parametrize("u", [0, 1])

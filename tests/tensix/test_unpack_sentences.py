@@ -134,8 +134,6 @@ def test_compression_row_search_and_upsampling(
         ("UNPACR-NOP-STREAM", [1], {"unpack_pop": 1, "stream_id": 1}),
         ("UNPACR-NOP-FIELDS", [2], {"unpack_pop": 2, "set_dvalid": 1}),
         ("UNPACR-NOP-FIELDS", [3], {"unpack_pop": 3, "src_clr_val_ctrl": 1, "stall_clr_cntrl": 1}),
-        ("UNPACR-NOP-VALUE", [2], {"unpack_pop": 1, "src_clr_val_ctrl": 2}),
-        ("UNPACR-NOP-VALUE", [3], {"unpack_pop": 1, "src_clr_val_ctrl": 3}),
     ],
 )
 def test_unpacr_nop(rule: str, shown: list[int], word: dict[str, int]) -> None:

@@ -4,9 +4,10 @@ import functools
 
 from bhemu.riscv.formats import Load, Pushed, Store
 from bhemu.riscv.insn import REGISTRY, Instruction
-from bhemu.riscv.isa import m, rv32i, ttinsn, zaamo, zba, zbb, zicsr
+from bhemu.riscv.isa import f, m, rv32i, ttinsn, v, zaamo, zba, zbb, zfh, zicsr
 
-MODULES = (rv32i, m, zicsr, zaamo, zba, zbb, ttinsn)  # importing them declares the instructions
+# Importing them declares the instructions.
+MODULES = (rv32i, m, zicsr, zaamo, zba, zbb, f, zfh, v, ttinsn)
 
 
 @functools.cache
@@ -27,7 +28,7 @@ def decode(word: int) -> type[Instruction] | None:
     if word & 3 != 3:
         return next(cls for cls in REGISTRY if issubclass(cls, Pushed))
     for cls in _by_opcode().get((word & 0x7F, word >> 12 & 7), ()):
-        if word & cls.mask == cls.match:
+        if word & cls.mask == cls.match and cls.exists(word):
             return cls
     return None
 

@@ -10,7 +10,16 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.names import resolve
 from bhemu.placing import data_of
-from bhemu.riscv.formats import Atomic, Branch, Csr, IndirectJump, Jump, Load, Store
+from bhemu.riscv.formats import (
+    Atomic,
+    Branch,
+    Csr,
+    IndirectJump,
+    Jump,
+    Load,
+    NotModelled,
+    Store,
+)
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.why.check import Context
@@ -26,6 +35,7 @@ _TILES = 4  # of a chip, more where more kinds of them are
 _HANGS = 20_000  # steps of a program that goes on for ever
 _BEHIND = 5000  # steps behind the end of a program
 _LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, behind another one
+_ACTS = TTINSN | Store | Jump | IndirectJump | Atomic | Csr | NotModelled
 
 
 class Recorder:
@@ -183,7 +193,7 @@ def spin(tile: Tile, pc: int) -> tuple[int, int] | None:
 
 def _is_quiet(cls: Any, word: int, base: int) -> bool:
     """Whether an instruction does nothing that others see, and keeps the register `base`."""
-    if cls is None or issubclass(cls, TTINSN | Store | Jump | IndirectJump | Atomic | Csr):
+    if cls is None or issubclass(cls, _ACTS):
         return False
     return not ("rd" in (cls.text or "") and base and cls.rd.get(word) == base)
 

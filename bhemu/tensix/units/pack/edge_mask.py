@@ -3,8 +3,9 @@
 The position within the tile is kept twice.  By the ISA text it is an 8-bit row counter that grows
 by the interfaces of each PACR, starts again only where it meets pack_reads_per_xy_plane exactly,
 and knows nothing of tiles.  ttsim counts datums, row by row, and starts again with each tile.  Both
-agree for planes of whole PACRs and whole tiles.  Where they do not, ttsim decides for the masks it
-accepts; with any other mask that would make a difference PACR refuses.
+agree for planes of whole PACRs and whole tiles.  Where they do not, the text decides with
+reference `isa`; else ttsim does for the masks it accepts, which is noted where it makes a
+difference, and with any other mask that would make one PACR refuses.
 Source: EdgeMasking, Wormhole ISA; PACR, Blackhole ISA.
 """
 
@@ -16,8 +17,8 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import BF16, BFP8, FP32, TF32
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.quirks import follows_isa, noted, refuse
+from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
 
 _MAPPING = cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0.word
 assert cf.TILE_ROW_SET_MAPPING_3_row_set_mapping_0.word == _MAPPING + 3
@@ -30,7 +31,16 @@ _POSITION = error(
     UNSUPPORTED,
     "an edge mask depends on whether this is row {row} or row {row_by_datums} of the plane: the "
     "sources disagree after planes or tiles of incomplete PACRs",
-    "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there",
+    "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there, or"
+    ' choose reference = "isa", which follows the ISA text',
+)
+_COUNTED_AS_TTSIM = error(
+    "PACR-EDGE-ROW",
+    UNIMPLEMENTED,
+    "the row that chose an edge mask was counted as ttsim counts, by datums and from each tile; by"
+    " the ISA text rows are those of PACRs, start again at pack_reads_per_xy_plane alone, and other"
+    " datums are masked",
+    'reference = "isa" follows the text',
 )
 _FORMAT = error(
     "PACR-EDGE-MODE",
@@ -78,13 +88,19 @@ def _row_by_datums(s: Any, reads: Any, i: Any) -> Any:
 
 
 @njit
+def _ttsim_counts(s: Any, reads: Any) -> Any:
+    # Whether the position is ttsim's: it has none for other planes.
+    return 0 < reads <= _ROWS and not follows_isa(s)
+
+
+@njit
 def refused(s: Any, m: Any, rows: Any) -> Any:
     """0, or the error of a mask for which the position within the tile is not certain."""
     if config.get(s, m.bank, cf.PCK_EDGE_MODE_mode):
         if m.fmt != FP32 and m.fmt != TF32 and m.fmt != BF16 and m.fmt != BFP8:
             return refuse(s, _FORMAT, fmt=m.fmt)
     reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
-    if reads == 0 or reads > _ROWS or _known_to_ttsim(s, m, rows):
+    if not _ttsim_counts(s, reads) or _known_to_ttsim(s, m, rows):
         return 0
     for k in range(rows.number):
         for i in range(rows.columns):
@@ -103,19 +119,21 @@ def clear(s: Any, m: Any, rows: Any, values: Any) -> None:
     if config.get(s, m.bank, cf.PCK_EDGE_MODE_mode):
         fill = np.uint32(0xFF800000 if m.fmt == FP32 else 0x7FC00 if m.fmt == TF32 else 0xFF80)
     reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
-    by_datums = 0 < reads <= _ROWS
+    by_datums = _ttsim_counts(s, reads)
     first = s.pack_datum[0] & 15 if s.pack_open[0] else np.int64(0)
-    mask = np.int64(0)
+    differ = np.int64(0)
     for k in range(rows.number):
         at = first + k * rows.columns
+        of_text = _mask(s, m.bank, s.pack_plane[0] + k)
+        mask = of_text
         for i in range(rows.columns):
-            if i == 0 or (by_datums and (at + i) & 15 == 0):
-                row: Any = s.pack_plane[0] + k
-                if by_datums:
-                    row = _row_by_datums(s, reads, k * rows.columns + i)
-                mask = _mask(s, m.bank, row)
+            if by_datums and (i == 0 or (at + i) & 15 == 0):
+                mask = _mask(s, m.bank, _row_by_datums(s, reads, k * rows.columns + i))
+            differ |= ((mask ^ of_text) >> (rows.column + i)) & 1
             if (mask >> (rows.column + i)) & 1 == 0:
                 values[16 * k + rows.column + i] = fill
+    if differ:
+        noted(s, _COUNTED_AS_TTSIM)
 
 
 @njit

@@ -19,6 +19,7 @@ from bhemu.tensix.units.pack import (
     downsample,
     early_conversion,
     edge_mask,
+    fp16_sums,
     histogram,
     input_address,
     modes,
@@ -144,6 +145,7 @@ def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
     if not zeros:
         _stages(s, m, rows, values)
     n = downsample.chosen(s, m, rows, values)
+    fp16_sums.note(s, m, rows, place.data)
     if m.accumulate:
         accumulate(s, t, m.out, place.data, n)
     output.store(s, m, n, place, values)

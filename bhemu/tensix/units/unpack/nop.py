@@ -8,11 +8,11 @@ import numpy as np
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.operand import choice
-from bhemu.tensix import banks, config, tables
+from bhemu.tensix import banks, config, doubt, tables
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.effects import Effect, Kind, Values
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import follows_llk, refuse
+from bhemu.tensix.quirks import follows_llk, noted, refuse
 from bhemu.tensix.resources import OWN, TDMA, Resources
 from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
@@ -43,8 +43,9 @@ _BOTH_BANKS = error(
 _VALUE = error(
     "UNPACR-NOP-VALUE",
     MISSING,
-    "UNPACR_NOP with src_clr_val_ctrl {value} (one, or UNP_NOP_REG_CLR_VAL) is not modelled",
-    "0 (zero) and 1 (all ones) are specified; of the others no source gives the bits",
+    "UNPACR_NOP clears to one, or to UNP_NOP_REG_CLR_VAL, of which no source gives the bits: what"
+    " is computed from such datums is in doubt, and refused where it is packed or loaded",
+    "unpack over them, or clear to zero (src_clr_val_ctrl 0) or all ones (1)",
 )
 
 
@@ -58,7 +59,7 @@ def _hand_over(s: Any, t: Any, u: Any) -> Any:
 
 
 @njit
-def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any) -> Any:
+def _clear(s: Any, t: Any, u: Any, cell: Any, like_unpacr: Any, set_dvalid: Any) -> Any:
     waits = banks.unpack_ready(s, u) if like_unpacr else banks.matrix_free(s, u)
     if waits:
         return waits
@@ -67,10 +68,12 @@ def _clear(s: Any, t: Any, u: Any, ones: Any, like_unpacr: Any, set_dvalid: Any)
     cells = flat(s.src[u, bank])
     status = _hand_over(s, t, u) if set_dvalid else 0
     if status == 0:
-        value = np.uint32(_CLEAR_MINUS_INF if ones else 0)
         for i in range(cells.size):
-            cells[i] = value
+            cells[i] = np.uint32(cell)
         banks.settled(s, u, bank)
+        if cell & doubt.CAUSES:
+            s.doubt[0] = s.doubt[1] = 1
+            noted(s, _VALUE)
     return status
 
 
@@ -142,9 +145,10 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TD
         if f.bank_clr_ctrl:
             rest = value | f.stall_clr_cntrl | f.clr_to1_fmt_ctrl | f.set_dvalid
             return _clear_both(s, u) if follows_llk(s) and rest == 0 else _BOTH_BANKS
+        cell = np.int64(_CLEAR_MINUS_INF if value else 0)
         if value > 1 or f.clr_to1_fmt_ctrl:
-            return refuse(s, _VALUE, value=value)
-        return _clear(s, t, u, value, f.stall_clr_cntrl, f.set_dvalid)
+            cell = np.int64(doubt.EXPONENT)
+        return _clear(s, t, u, cell, f.stall_clr_cntrl, f.set_dvalid)
 
     @staticmethod
     def effects(values: Values) -> Iterable[Effect]:
