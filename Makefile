@@ -77,7 +77,7 @@ coverage: setup
 mutate: setup
 	nice $(BIN)/python scripts/mutate.py
 
-# The wheel carries the machine code of every entry (docs/architecture.md); the checkout does not.
+# The wheel carries the machine code of every entry (docs/internals.md); the checkout does not.
 # LEVEL=x86-64-v3: for that processor level only
 wheel: $(RUNTIME)
 	rm -rf build dist bhemu/data/*.code

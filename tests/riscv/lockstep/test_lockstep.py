@@ -1,7 +1,7 @@
 """The two engines against each other: after every piece of a run nothing may differ.
 
 Excepted is code that one core changes for another that does not invalidate its instruction cache
-(docs/architecture.md): the programs here change their own, and the host everybody's.
+(docs/internals.md): the programs here change their own, and the host everybody's.
 """
 
 import random
