@@ -41,8 +41,8 @@ def test_every_make_target_of_the_readme_exists() -> None:
 def test_no_file_is_too_long_without_a_reason() -> None:
     for path in sorted((ROOT / "bhemu").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if text.count("\n") > 400:
-            assert "onger than 400 lines because" in text[:400], path
+        if text.count("\n") > 600:
+            assert "onger than 600 lines because" in text[:400], path
 
 
 def blocks(language: str) -> list[str]:

@@ -83,7 +83,7 @@ def test_a_wrong_output_with_its_culprit_its_source_and_where_it_differs(tmp_pat
     launched = Launched(load_program(ROOT / "elfs/add1"))
     launched.tile.write32("runtime_args+4", 0x3F000000)
     launched.run()
-    bad = spec.differing(launched.output(spec)[1])
+    bad = spec.differing(launched.machine.output(spec)[1])
     assert bad is not None
     assert ((points == heat._DIFFERS).all(axis=2) == bad).all()
 
