@@ -1,7 +1,5 @@
 """The architectural state of a tile: one structured record.
 
-Longer than 400 lines because it is one table of members.
-
 The record is the argument of all compiled code, the user pointer of the engine's callbacks and the
 snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters are
 int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so that
