@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from bhemu.errors import InputError, Where
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 
 _GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
