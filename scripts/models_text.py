@@ -128,8 +128,8 @@ SHORT = """## Where the model falls short
 * `bhemu why` does not name every culprit: its first finding does for 662 of 707 planted bugs. When
   first asked it had 92 % and 77 % of the points of bugs for each pain by two authors who did not
   know it, 59 % in three sets that looked for its gaps, and 46 % in kernels on tt-metal's headers
-  ([why-corpus.md](why-corpus.md)). A cure is one change that makes the outputs right; where several
-  do, the likeliest comes first, which may be another one than the author's.
+  ([why-corpus.md](why-corpus.md)). A cure is one change that makes the outputs right, which
+  may be another one than the author's: a note, where nothing waits and nothing else is found.
 """
 
 CONFLICTS = [

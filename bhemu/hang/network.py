@@ -10,7 +10,7 @@ from bhemu.devices.noc_map import tile_number
 from bhemu.errors import NoProgress
 from bhemu.hang.explore import Loop, livelock
 from bhemu.hang.release import Releaser
-from bhemu.hang.waitgraph import Waiter, WaitGraph, wait_for_graph
+from bhemu.hang.waitgraph import Waiter, graph_of, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
 from bhemu.parts import MachinePart, TilePart
@@ -144,7 +144,7 @@ def no_progress(chip: MachinePart, loops: Mapping[int, tuple[Loop, ...]]) -> NoP
         graph = wait_for_graph(tile, loops.get(number(tile), ()))
         waiters += [_waiter(chip, tile, waiter) for waiter in graph.waiters]
     names = [waiter.who for waiter in waiters]
-    graph = WaitGraph(tuple(waiters))
+    graph = graph_of(waiters)
     hint = "; ".join(linked(chip)) or "look at who should have sent, and at counts of destinations"
     if not loops:
         text = f"deadlock: nothing can move any more on the chip ({len(names)} waiting)"
@@ -162,11 +162,11 @@ def no_progress(chip: MachinePart, loops: Mapping[int, tuple[Loop, ...]]) -> NoP
 def standstill(chip: MachinePart, tile: TilePart) -> NoProgress:
     """What the cores of one tile wait for, where every core of the chip that runs only polls."""
     graph = wait_for_graph(tile, livelock(tile, _BUDGET))
-    waiters = tuple(_waiter(chip, tile, waiter) for waiter in graph.waiters)
+    waiters = [_waiter(chip, tile, waiter) for waiter in graph.waiters]
     text = f"tile {_name(tile)} waits, every core that runs only polls, and nothing is under way"
     hint = "; ".join(linked(chip)) or "only the host can go on; what it waits for never comes"
     return NoProgress(
-        text, graph=WaitGraph(waiters), category="Livelock", rule="LIVELOCK", hint=hint
+        text, graph=graph_of(waiters), category="Livelock", rule="LIVELOCK", hint=hint
     )
 
 

@@ -1,5 +1,6 @@
 """Who waits for whom: blocked cores and threads, cores that poll, and the cycle they form."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 
@@ -17,6 +18,7 @@ _NOTHING = (
     "found nothing that could release it: no store to a constant address, no word in a program,"
     " queue, MOP or replay buffer"
 )
+_TRISC = re.compile(r"\btrisc(\d)$")  # pushes the words of its thread: the same giver
 _NAMED = 4  # waiters that are named where more do the same
 
 
@@ -71,6 +73,21 @@ class WaitGraph:
             same = (who, waiter.where.get("pc"), waiter.reason, waiter.detail, waiter.history)
             groups.setdefault(same if tile else waiter.who, []).append(waiter)
         return list(groups.values())
+
+    def headline(self) -> str:
+        """The root of all the waits: the cycle, or the wait that no other one explains."""
+        root = self.waiters[0]
+        if root.who in self.cycle:
+            return f"a cycle of waits: {self.ring()}"
+        text = f"{root.who} waits for {root.reason}"
+        able = {one.who: one for one in root.releasers if one.able}
+        if not able:
+            return f"{text}, and nothing that could give it was found"
+        if len(able) > 1:
+            who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
+            return f"{text}, which {who} could give"
+        (only,) = able.values()
+        return f"{text}, which {only.who} could give ({only.how}); {only.who} {only.state}"
 
     def ring(self) -> str:
         """The cycle in words: who needs what from whom."""
@@ -159,28 +176,40 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
 
 def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
     """The waits that nobody can end, then rings, then what only follows from waits before it."""
-    names = {waiter.who for waiter in waiters}
-
-    def others(waiter: Waiter) -> set[str]:
-        return {r.who for r in waiter.releasers if r.able and r.who in names}
-
-    def ends_without(waiter: Waiter) -> bool:
-        return not others(waiter)
-
-    ordered = [waiter for waiter in waiters if ends_without(waiter)]
-    left = [waiter for waiter in waiters if not ends_without(waiter)]
+    by_name: dict[str, set[str]] = {}  # of a tile, as a sender, all that wait on it
+    for waiter in waiters:
+        by_name.setdefault(waiter.who, set()).add(waiter.who)
+        by_name.setdefault(f"tile {waiter.who.partition(' ')[0]}", set()).add(waiter.who)
+    others = {
+        id(one): set().union(*(by_name.get(r.who, set()) for r in one.releasers if r.able))
+        for one in waiters
+    }
+    ordered = [waiter for waiter in waiters if not others[id(waiter)]]
+    left = [waiter for waiter in waiters if others[id(waiter)]]
     while left:
         known = {waiter.who for waiter in ordered}
-        after = [waiter for waiter in left if others(waiter) & known] or _ring_of(left)
+        after = [one for one in left if others[id(one)] & known] or _ring_of(left)
         ordered += after
-        left = [waiter for waiter in left if waiter not in after]
+        done = {id(one) for one in after}
+        left = [one for one in left if id(one) not in done]
     return tuple(ordered)
 
 
 def _ring_of(waiters: list[Waiter]) -> list[Waiter]:
-    """The members of the shortest ring; all where there is none."""
+    """The members of the shortest ring, first who has a giver outside; all where there is none."""
     ring = _cycle(waiters)
-    return [waiter for waiter in waiters if waiter.who in ring] or waiters
+    members = [waiter for waiter in waiters if waiter.who in ring]
+    members.sort(key=lambda one: all(r.who in ring for r in one.releasers if r.able))
+    return members or waiters
+
+
+def graph_of(waiters: list[Waiter]) -> WaitGraph:
+    """The graph of these, the root of the waits first; a cycle of those that have but one giver."""
+    givers: dict[str, set[str]] = {}
+    for one in waiters:
+        named = {_TRISC.sub(r"thread T\1", r.who) for r in one.releasers if r.able}
+        givers.setdefault(one.who, set()).update(named)
+    return WaitGraph(_root_first(waiters), _cycle(w for w in waiters if len(givers[w.who]) == 1))
 
 
 def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
@@ -204,7 +233,7 @@ def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     for loop in loops:
         for pc, wait in waits.loop(agents, loop):
             waiters.append(_waiter(agents, CORE_NAMES[loop.core], loop.core, pc, wait))
-    return WaitGraph(_root_first(waiters), _cycle(waiters))
+    return graph_of(waiters)
 
 
 def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
@@ -221,42 +250,18 @@ def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=how)
 
 
-def _changed(tile: TilePart, who: str) -> str:
-    """Which value that was set before the run a core may have read overwritten; "" for none."""
-    for address, data in tile.placed:
-        for at in range(address & ~3, address + len(data), 4):
-            low, high = max(at, address), min(at + 4, address + len(data))
-            now, then = tile.state.l1[low:high].tobytes(), data[low - address : high - address]
-            if now != then:
-                was, value = (int.from_bytes(x, "little") for x in (then, now))
-                by = Agents(tile, ()).by_stores(low, -1, high - low, was)
-                return (
-                    f"{who} has parked, and what it read may be overwritten: L1 {low:#x} was set to"
-                    f" {was:#x} before the run and is {value:#x}"
-                    + "".join(f"; {r.who} has a {r.how} at {r.place}" for r in by[:1])
-                )
-    return ""
-
-
 def advice(tile: TilePart, graph: WaitGraph) -> str:
-    """What to look at next, from the first waiter whose releasers tell."""
+    """What to look at next: what is certain of the waits, otherwise the root of them."""
     s = tile.state
     if graph.cycle:
         return "one in the cycle must give before it takes; bhemu trace shows what ran before"
-    for waiter in graph.waiters:
-        if waiter.kind == "semaphore" and waiter.resource["max"] == 0:
-            return f"no SEMINIT has given semaphore {waiter.resource['index']} a maximum"
+    root = graph.waiters[0]
+    if root.kind == "semaphore" and root.reason.endswith("maximum") and not root.resource["max"]:
+        return f"no SEMINIT has given semaphore {root.resource['index']} a maximum"
     for waiter in graph.waiters:
         for releaser in waiter.releasers:
-            if not releaser.able:
-                return f"{waiter.who} waits for what {releaser.who} never sends: the right one?"
-            if "is in reset" in releaser.state:
+            if releaser.able and "is in reset" in releaser.state:
                 return f"release {releaser.who}: nothing has cleared its bit of SOFT_RESET_0"
-            if "has parked" in releaser.state:
-                changed = _changed(tile, releaser.who)
-                return changed or (
-                    f"{releaser.who} ended too early: count what both sides give and take"
-                )
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
-    return f"find who should have ended the wait of {graph.waiters[0].who}; {look}"
+    return f"find who should have ended the wait of {root.who}; {look}"

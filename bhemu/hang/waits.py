@@ -146,6 +146,8 @@ def _semaphore(agents: Agents, t: int, zero: bool) -> Wait:
     shown = ", ".join(f"semaphore {k} = {int(s.sem[k])}, max {int(s.sem_max[k])}" for k in waited)
     reason = f"semaphore {i} to " + ("become non-zero" if zero else "fall below its maximum")
     releasers = semaphore_releasers(agents, i, zero)
+    if not zero and not s.sem_max[i]:  # never set up: no SEMGET lets it fall below 0
+        releasers = agents.by_words(Effect(Kind.SETS_BELOW_MAXIMUM, i))
     return Wait(_semaphore_resource(s, i), reason, shown, releasers, history=touched(agents, i))
 
 
@@ -155,7 +157,7 @@ def _semaphore_resource(s: Any, i: int) -> Resource:
 
 
 def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
-    """Who posts (zero) or takes; only when nobody does, who initialises it to the same effect."""
+    """Who posts (zero) or takes; of one that has never been set up, who would do that."""
     moves, sets = (
         (Kind.POSTS, Kind.SETS_ABOVE_ZERO) if zero else (Kind.TAKES, Kind.SETS_BELOW_MAXIMUM)
     )
@@ -168,7 +170,7 @@ def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
             if fits and mm.CORE_NAMES[core] not in known:
                 found.append(agents.store(core, store))
                 known.add(mm.CORE_NAMES[core])
-    return found or agents.by_words(Effect(sets, i))
+    return found or ([] if agents.s.sem_max[i] else agents.by_words(Effect(sets, i)))
 
 
 def touched(agents: Agents, i: int) -> str:

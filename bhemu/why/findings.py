@@ -17,7 +17,7 @@ from bhemu.riscv.isa import decode
 from bhemu.text import joined
 from bhemu.why.causes.chain import Chain, Link
 from bhemu.why.causes.places import find
-from bhemu.why.likelihood import LIKELY, likely
+from bhemu.why.classes import CLASS_OF, LIKELY, likely
 from bhemu.why.outputs import special_values
 
 _ACCESSES = 2  # of an accessor
@@ -32,21 +32,28 @@ _UNKNOWN: dict[str, Any] = {
 class Finding:
     """One thing that is wrong: who did it, what it happened to, how that is known, what to do."""
 
-    check: str  # "error", "hang", "output" or the name of a check
+    found_by: str  # "error", "hang", "program", "output", "place" or the name of a check
     severity: str  # "error", "warning" or "note"
     text: str
     culprit: dict[str, Any]
     victim: dict[str, Any]
     evidence: tuple[str, ...]
     advice: str
-    likelihood: int = LIKELY["other"]  # see likelihood.py
+    likelihood: int = LIKELY["other"]  # within its class (classes.py)
+
+    @property
+    def check(self) -> str:
+        """Its class: error, waiting, order, unwritten, contract, origin or cure."""
+        return CLASS_OF[self.found_by]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values; the culprit has every key, whether its value is known or not."""
-        known = {name: value for name, value in vars(self).items() if name != "likelihood"}
+        own = ("found_by", "likelihood")
+        known = {name: value for name, value in vars(self).items() if name not in own}
         function = str(self.culprit.get("symbol") or "").partition("+")[0]
         culprit = {**_UNKNOWN, "function": function, **self.culprit}
-        return {**known, "culprit": culprit, "evidence": list(self.evidence)}
+        more = {"culprit": culprit, "evidence": list(self.evidence)}
+        return {"check": self.check, **known, **more}
 
     def lines(self) -> Iterator[str]:
         """As text."""
@@ -66,7 +73,7 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     others: dict[Any, list[str]] = {}
     for one in (one for found in by_tile for one in found):
         who = one.culprit
-        key = one.check, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
+        key = one.found_by, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
         if key in first and who.get("tile") != first[key].culprit.get("tile"):
             others.setdefault(key, []).append("({},{})".format(*who.get("tile", ("?", "?"))))
         first.setdefault(key, one)
@@ -212,23 +219,30 @@ def _caller(where: Where) -> Where:
 
 
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
-    """An error or a hang that ended the run; of a hang the wait that nobody else's wait explains.
+    """The error that ended the run; of a hang the root of its waits, with all of them as evidence.
 
     tile: as in `place`.
     """
-    check = "hang" if isinstance(error, NoProgress) else "error"
-    evidence = tuple(error.waits) if isinstance(error, NoProgress) else ()
+    if isinstance(error, NoProgress):
+        return _of_hang(error, clock, tile)
     where = error.where
     if where is not None and error.rule == _ASSERT:  # the line that states the condition
         where = outside_headers(where)
     culprit = place(where, clock, tile)
-    waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
-    if not culprit and waiters:
-        culprit = {**who_waits(waiters[0]), "instant": clock}
     none = error.rule == _NO_WORD and culprit.get("line")
     fails = error.rule == _ASSERT
     percent = likely("no instruction" if none else "assert" if fails else "other")
-    return Finding(check, "error", error.message, culprit, {}, evidence, error.hint, percent)
+    return Finding("error", "error", error.message, culprit, {}, (), error.hint, percent)
+
+
+def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
+    graph: Any = error.graph
+    culprit, text = place(error.where, clock, tile), error.message
+    evidence = tuple(error.waits)
+    if getattr(graph, "waiters", ()):
+        culprit = culprit or {**who_waits(graph.waiters[0]), "instant": clock}
+        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
+    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def who_waits(waiter: Any) -> dict[str, Any]:
@@ -237,18 +251,10 @@ def who_waits(waiter: Any) -> dict[str, Any]:
     return {"function": known.pop("symbol", None), **known}
 
 
-def of_other_waits(error: BhemuError, first: Finding, clock: int) -> list[Finding]:
-    """The other waits of a hang that its cycle is made of: any of them may be one too many."""
-    waiters: Any = getattr(getattr(error, "graph", None), "waiters", ())
-    found: list[Finding] = []
-    for rank, waiter in enumerate(waiters):
-        who = {**who_waits(waiter), "instant": clock}
-        lines = {(one.culprit.get("core"), one.culprit.get("line")) for one in (first, *found)}
-        if who.get("line") and (who.get("core"), who["line"]) not in lines:
-            text = f"{waiter.who} waits as well, in the same hang"
-            percent = likely("other", 5 + rank)
-            found.append(Finding("hang", "note", text, who, {}, (), "", percent))
-    return found
+def of_one_hang(hang: Finding, facts: Iterable[Finding]) -> Finding:
+    """A hang with what else is known of it: facts with their places, as evidence."""
+    lines = [f"{one.text}: {in_words(one.culprit)}" for one in facts]
+    return replace(hang, evidence=(*hang.evidence, *lines))
 
 
 def _is_special(link: Link) -> bool:

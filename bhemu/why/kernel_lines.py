@@ -41,10 +41,8 @@ def _outward(found: Finding, library: Any) -> Finding:
         return found
     inlined = [call._asdict() for call in calls]
     culprit = {**who, "function": function, "file": file, "line": line, "inlined": inlined}
-    said, core = f"{who['core']} {who.get('file')}:{who.get('line')}: ", who["core"]
-    text = found.text
-    if text.startswith(said):  # the place is the kernel's there as well
-        text = f"{core} {file}:{line}: {text.removeprefix(said)}"
+    said, core = f"{who['core']} {who.get('file')}:{who.get('line')} ", who["core"]
+    text = found.text.replace(said, f"{core} {file}:{line} ", 1)  # there as well
     return replace(
         found, text=text, culprit=culprit, evidence=(*found.evidence, f"there in {inner}")
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.errors import BhemuError, Limit
+from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.hang.explore import livelock
 from bhemu.hang.waitgraph import no_progress
 from bhemu.launched import Ended, Launched
@@ -19,11 +19,11 @@ from bhemu.why.failures.code_written import code_written
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
 from bhemu.why.failures.left_pages import left_pages
+from bhemu.why.failures.limits import too_short
 from bhemu.why.failures.overwritten import overwritten
-from bhemu.why.failures.semaphores import taken, unreleased
 from bhemu.why.failures.set_fields import setter
 from bhemu.why.failures.unsent import unsent
-from bhemu.why.findings import Finding, chain, of_error, of_other_waits, of_output, place
+from bhemu.why.findings import Finding, chain, of_error, of_one_hang, of_output, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.network import pages, senders
 from bhemu.why.outputs import misplaced, neighbours, readings
@@ -50,30 +50,36 @@ def _proved(target: Launched, ended: Ended) -> BhemuError | None:
 
 
 def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:
-    """Everything that is wrong with a run, the likeliest first."""
+    """Everything that is wrong with a run, in the order of the classes."""
     tile = target.tile if target.program.is_alone else None
     if isinstance(error, Limit):
         error = asked.symptom.error
-    found = [] if error is None else [of_error(error, target.clock, tile)]
-    if error is not None:
-        found += of_other_waits(error, found[0], target.clock)
-    found += [*ended_early(asked, error), *unread(asked, error)]
+    symptom = [] if error is None else [of_error(error, target.clock, tile)]
+    if isinstance(error, NoProgress):
+        symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
+    found = [*too_short(asked, error), *overwritten_arguments(asked)]
     if tile is not None:  # which is taken back in time by what comes now
-        found += [*overwritten(tile, error), *overwritten_address(asked, error)]
-        found += [*setter(asked, error), *overwritten_arguments(asked)]
+        found += [*overwritten_address(asked, error), *setter(asked, error)]
         found += code_written(tile, asked.program)
-    found += [*unreached(asked, error), *unsent(asked, error), *unreleased(asked, error)]
-    found += [*taken(asked, error), *left_pages(asked, error)]
+    cures: list[Finding] = []
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
             seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
-            found += _of_output(asked, seen, wrong)
-        found += [*pages.left_out(asked), *readings.otherwise(asked)]
+            symptom += _of_output(asked, seen, wrong)
+        found += pages.left_out(asked)
+        cures += readings.otherwise(asked)
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
-        found += checks.findings(asked, checks.fitting(asked))
-    return of_kernels(asked, checks.likeliest(explained.ranked(asked, found)))
+        found = checks.findings(asked, checks.fitting(asked), found, cures)
+    return of_kernels(asked, checks.ordered(explained.of_formats([*symptom, *found])))
+
+
+def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:
+    """What is known of a hang besides who waits for whom."""
+    found = [*ended_early(asked, error), *unread(asked, error)]
+    found += [] if tile is None else overwritten(tile, error)
+    return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
 
 
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:

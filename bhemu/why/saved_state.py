@@ -15,8 +15,8 @@ from bhemu.tensix import streams
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.tables import SEMAPHORE_NAMES
 from bhemu.why.checks.stack import data_end
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.likelihood import likely
 
 _TILES = 8  # whose state is shown
 _COUNT = 0xFFFF  # counters of circular buffers wrap

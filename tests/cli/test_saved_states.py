@@ -37,7 +37,10 @@ def test_a_saved_hang_is_told_again_and_why_finds_it(bhemu, tmp_path) -> None:
     assert "cycle: thread T1 needs semaphore 2" in result.stderr
     result = bhemu("why", state)
     assert result.exit_code == 1
-    assert "[hang] deadlock" in result.stdout and "cycle_math.c:11" in result.stdout
+    assert (
+        "[waiting] deadlock: a cycle of waits" in result.stdout
+        and "cycle_math.c:11" in result.stdout
+    )
     assert "checking" not in result.stderr
     result = bhemu("run", state, "--check", "all")
     assert result.exit_code == 2 and "a saved state has none" in result.stderr
@@ -51,7 +54,7 @@ def test_a_saved_hang_tells_what_stands_in_it_and_what_it_cannot(bhemu, tmp_path
     assert "semaphore 2 (UNPACK_TO_DEST) = 0 of 2; never posted, never taken" in text
     assert "not known of a saved state: who wrote what, races" in text
     shown = json.loads(bhemu("why", state, "--json").stdout)
-    assert shown["findings"][0]["check"] == "hang"
+    assert shown["findings"][0]["check"] == "waiting"
     assert shown["state"][0]["tile"] == [1, 2] and len(shown["state"][0]["lines"]) == 2
     assert shown["not_known"].startswith("not known of a saved state")
 
@@ -84,7 +87,7 @@ def test_a_stack_that_stands_in_data_is_found(tmp_path) -> None:
     core = target.tile.core["trisc1"]
     target.tile.state.regs[core.index, 2] = data_end(core) - 4
     (found,) = saved_state.stacks(target)
-    assert found.check == "stack" and found.culprit["core"] == "trisc1"
+    assert found.found_by == "stack" and found.culprit["core"] == "trisc1"
     assert "within its data, which end at 0xffb00004" in found.text
 
 

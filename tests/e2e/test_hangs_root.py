@@ -1,20 +1,17 @@
 """What a report of a hang begins with: the wait that nobody can end; what else it says of it."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from released import release
 
 from bhemu.errors import NoProgress, from_dict
-from bhemu.hang.waitgraph import Waiter, WaitGraph
-from bhemu.launch import launch
+from bhemu.hang.release import Releaser
+from bhemu.hang.waitgraph import Waiter, WaitGraph, graph_of
 from bhemu.machine.tile import Tile
-from bhemu.program.schema import CoreSpec, Program, RunSpec, SetSpec
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
 
 SYNC, WHILE_ZERO, ALL = 0xFFE80004, 1, 0x1FF
-ARGUMENT, START = 0x9000, 0x10000
 
 
 def stuck(tile: Tile) -> NoProgress:
@@ -68,32 +65,82 @@ def test_the_error_as_text_has_every_wait_also_when_it_came_as_data() -> None:
     assert str(from_dict(error.as_dict())) == str(error)
 
 
-@pytest.mark.parametrize("overwritten", [True, False])
-def test_an_argument_that_changed_is_named_before_a_core_is_said_to_have_ended(
-    tmp_path: Path, overwritten: bool
-) -> None:
-    """trisc1 posts as often as an argument says; trisc0 cleared it, or parked a word further."""
-    count = [*li(A0, ARGUMENT), lw(A1, A0), beq(A1, ZERO, 8), tt("SEMPOST", sem_sel=2), PARK]
-    wait = [*li(A0, 0x8000), lw(A1, A0), beq(A1, ZERO, -4)]
-    clear = [*li(A0, ARGUMENT + (0 if overwritten else 16)), addi(A1, ZERO, 0), sw(A1, A0)]
-    raise_flag = [*li(A0, 0x8000), sw(A0, A0), PARK]
-    start = tt("SEMINIT", sem_sel=2, max_value=1)
-    parts = [start, clear, raise_flag], [wait, count], [above_zero(1), tt("NOP"), PARK]
-    image, cores = bytearray(START), {}
-    for n, part in enumerate(parts):
-        cores[f"trisc{n}"] = CoreSpec(f"trisc{n}", pc=len(image))
-        image += code(*part).ljust(0x400, b"\0")
-    path = tmp_path / "l1.bin"
-    path.write_bytes(image)
-    value = SetSpec(ARGUMENT, (1 if overwritten else 0).to_bytes(4, "little"))
-    program = Program("p", "image", cores, image=path, sets=(value,), run=RunSpec(limit=10**6))
-    hint = stuck(launch(program)).hint
-    if overwritten:
-        assert "trisc1 has parked, and what it read may be overwritten" in hint
-        assert "L1 0x9000 was set to 0x1 before the run and is 0x0" in hint
-        assert "trisc0 has a store of 0x0 to 0x9000 at trisc0 pc 0x00010010" in hint
-    else:
-        assert hint == "trisc1 ended too early: count what both sides give and take"
+def test_nobody_is_blamed_because_it_has_ended() -> None:
+    """trisc1 posts once, and trisc2 takes twice: either may be wrong."""
+    tile = Tile()
+    twice = [above_zero(1), tt("SEMGET", sem_sel=2), tt("NOP")] * 2
+    once = [tt("SEMINIT", sem_sel=2, max_value=1), tt("SEMPOST", sem_sel=2), PARK]
+    release(tile, trisc1=code(once), trisc2=code(twice, PARK))
+    error = stuck(tile)
+    assert error.hint.startswith("find who should have ended the wait of thread T2")
+    assert error.graph.headline() == (
+        "thread T2 waits for semaphore 1 to become non-zero, which trisc1 could give"
+        " (SEMPOST sem_sel=0x2 in its program); trisc1 has parked"
+    )
+
+
+def test_a_semaphore_that_is_set_up_is_not_given_by_who_sets_it_up() -> None:
+    """Its SEMINIT was executed, or the wait would be for another reason: no cycle goes by it."""
+    tile = Tile()
+    wait_full = tt("SEMWAIT", wait_sem_cond=2, sem_sel=2, stall_res=ALL)
+    flag = [*li(A0, 0x8000), lw(A1, A0), beq(A1, ZERO, -4), PARK]
+    sync, raise_flag = [*li(A0, SYNC), lw(A1, A0)], [*li(A0, 0x8000), sw(A0, A0), PARK]
+    release(
+        tile,
+        trisc0=code(tt("SEMINIT", sem_sel=2, max_value=1, init_value=1), flag),
+        trisc1=code([addi(0, 0, 0)] * 40, wait_full, tt("NOP"), sync, raise_flag),
+    )  # fmt: skip
+    error = stuck(tile)
+    assert error.graph.waiters[0].who == "thread T1"
+    assert "trisc0" not in error.graph.cycle
+    assert error.graph.headline().endswith("and nothing that could give it was found")
+
+
+def test_who_could_be_released_by_another_one_is_in_no_cycle() -> None:
+    """brisc waits for trisc0, and trisc0 for a word that brisc and trisc2 store."""
+    tile = Tile()
+    done, word = 0x8100, 0x8110
+    release(
+        tile,
+        brisc=code(
+            [*li(A0, done), lw(A1, A0), beq(A1, ZERO, -4)], *[li(A0, word), sw(A0, A0)], PARK
+        ),
+        trisc0=code(
+            [*li(A0, word), lw(A1, A0), beq(A1, ZERO, -4)], *[li(A0, done), sw(A0, A0)], PARK
+        ),
+        trisc2=code(beq(ZERO, ZERO, 20), *[li(A0, word), sw(A0, A0)], PARK, PARK, PARK),
+    )
+    graph = stuck(tile).graph
+    assert graph.cycle == ()
+    assert "brisc (goes round in a loop itself) or trisc2 (" in graph.headline()
+
+
+def test_a_semaphore_that_nobody_sets_up_is_the_root() -> None:
+    """However many words take from it."""
+    tile = Tile()
+    wait_full = tt("SEMWAIT", wait_sem_cond=2, sem_sel=2, stall_res=ALL)
+    release(
+        tile,
+        trisc1=code(wait_full, tt("SEMPOST", sem_sel=2), PARK),
+        trisc2=code(above_zero(1), tt("SEMGET", sem_sel=2), PARK),
+    )
+    error = stuck(tile)
+    assert error.graph.waiters[0].who == "thread T1" and error.graph.cycle == ()
+    assert error.hint == "no SEMINIT has given semaphore 1 a maximum"
+
+
+def test_the_root_of_a_chip_is_the_tile_that_waits_for_no_other_one() -> None:
+    def waiter(who: str, *givers: str) -> Waiter:
+        return Waiter(
+            who, "l1", "a word", "", "", releasers=tuple(Releaser(g, "", "", "") for g in givers)
+        )
+
+    last = waiter("(3,2) brisc", "tile (2,2)")
+    middle = [waiter("(2,2) brisc", "(2,2) ncrisc"), waiter("(2,2) ncrisc", "tile (1,2)")]
+    root = waiter("(1,2) trisc0")
+    assert [one.who for one in graph_of([last, *middle, root]).waiters] == [
+        "(1,2) trisc0", "(2,2) ncrisc", "(3,2) brisc", "(2,2) brisc"
+    ]  # fmt: skip
 
 
 def test_waiters_that_do_the_same_on_many_tiles_are_shown_once() -> None:

@@ -145,7 +145,7 @@ def test_a_full_mailbox_whose_reader_looks_into_another() -> None:
     assert [(r.who, r.able) for r in w.releasers] == [("trisc1", False)]
     assert "only trisc1 may release it, which has no store to 0xffec2000" in str(graph)
     assert graph.cycle == ()  # it cannot give itself what it never sends
-    assert hint(graph) == "trisc1 waits for what trisc1 never sends: the right one?"
+    assert hint(graph).startswith("find who should have ended the wait of ")
 
 
 def test_two_cores_that_wait_for_each_others_word() -> None:
@@ -188,7 +188,7 @@ def test_a_packer_that_waits_for_a_math_that_has_ended() -> None:
     assert w.where["pc"] == 0x14008
     assert [(r.who, r.state) for r in w.releasers] == [("trisc1", "has parked")]
     assert "last taken by thread T2 at trisc2 pc 0x00014004" in w.history
-    assert hint(graph) == "trisc1 ended too early: count what both sides give and take"
+    assert hint(graph).startswith("find who should have ended the wait of thread T2")
 
 
 def test_two_mutexes_taken_in_opposite_order() -> None:

@@ -18,6 +18,7 @@ from elf_builder import Elf, Raw, Sec, Seg, Sym
 import bhemu as package
 from bhemu.cli import main
 from bhemu.riscv.asm import PARK, code, li, sw
+from bhemu.why.classes import CLASS_OF
 
 ROOT = Path(package.__file__).parent.parent
 TEXT = {
@@ -125,7 +126,9 @@ def checked(path: Path, names: str) -> list[dict[str, Any]]:
 
 
 def check_bug(bad: Path, twin: Path, check: str, core: str, line: int, file: str = "") -> None:
-    """The first finding for the bug names check, core and line (2 off at most); none for the twin.
+    """The first finding for the bug has the class of `check`, names core and line (2 off at most).
+
+    Nothing is found in the twin.
 
     file: of the culprit; empty for CORE.s.
     """
@@ -133,7 +136,7 @@ def check_bug(bad: Path, twin: Path, check: str, core: str, line: int, file: str
     assert findings, "nothing was found"
     first = findings[0]
     culprit = first["culprit"]
-    assert first["check"] == check, first["text"]
+    assert first["check"] == CLASS_OF[check], first["text"]
     assert culprit["core"] == core, first["text"]
     assert culprit["file"] == (file or f"{core}.s"), first["text"]
     assert abs(culprit["line"] - line) <= 2, (culprit["line"], first["text"])

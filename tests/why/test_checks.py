@@ -18,7 +18,7 @@ from bhemu.why.findings import Finding
 
 def told(likelihood: int) -> Finding:
     culprit = {"core": "trisc0", "file": "k.c", "line": 3, "pc": 0x10000}
-    return Finding("mine", "error", f"{likelihood}", culprit, {}, (), "", likelihood)
+    return Finding("stack", "error", f"{likelihood}", culprit, {}, (), "", likelihood)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def mine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("mine")
-def test_findings_come_likeliest_first() -> None:
+def test_findings_of_a_class_come_likeliest_first() -> None:
     done = CliRunner().invoke(main, ["why", "-q", "--json", str(ROOT / "elfs" / "add1")])
     assert done.exit_code == 1
     findings = json.loads(done.output)["findings"]
@@ -65,7 +65,7 @@ def test_every_check_is_documented_and_has_its_file() -> None:
 def test_lines_of_a_kernel_are_those_of_its_list(tmp_path: Path) -> None:
     kernel = [store(0x20000, 1), store(0x20004, 2), store(0x20008, 3)]
     path = folder(tmp_path / "p", {"trisc1": kernel}, outputs={0x20000: [1, 9, 3]})
-    (finding,) = [one for one in found(path) if one["check"] == "output"]
+    (finding,) = [one for one in found(path) if one["check"] == "origin"]
     assert (finding["culprit"]["file"], finding["culprit"]["line"]) == ("trisc1.s", 2)
     assert finding["culprit"]["core"] == "trisc1"
 

@@ -42,7 +42,9 @@ def test_a_count_that_is_not_reached(compiler: ModuleType, tmp_path: Path) -> No
     ended = target.finish()
     (found, *_) = unreached(question.context(target, ended), ended.error)
     assert planted.hit(made, found.as_dict())
-    assert found.text.endswith("is 0x2; others have counted to 0x1, and nobody goes on")
+    assert found.text.endswith(
+        "is 0x2; others have counted to 0x1, and nobody goes on; the number was made here"
+    )
 
 
 def test_a_run_to_the_limit_has_reached_its_last_transfer(
@@ -68,5 +70,4 @@ def test_cores_that_idle_in_firmware_are_apart(compiler: ModuleType, tmp_path: P
     assert isinstance(error.graph, WaitGraph)
     waiters = {one.who.rpartition(" ")[2] for one in error.graph.waiters}
     assert waiters == {"brisc"}
-    assert "in firmware: " in error.hint
-    assert "ncrisc" in error.hint
+    assert error.hint.endswith("brisc and 75 more") and "in firmware: " in error.hint

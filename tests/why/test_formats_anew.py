@@ -8,7 +8,7 @@ import pytest
 from bhemu.errors import Where
 from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands, _Use
-from bhemu.why.explained import _of_formats
+from bhemu.why.explained import of_formats
 from bhemu.why.findings import Finding
 
 ONE, OTHER = 24, 44  # lines that set formats; another thread does so in line 30
@@ -74,7 +74,7 @@ def test_what_a_wrong_format_takes_with_it_comes_behind() -> None:
     sure = finding("formats", 0x10, 0x20, 94, "error")
     same, target = finding("buffers", 0x20, 0x30, 100), finding("barriers", 0x40, 0x20, 92)
     later, other = finding("races", 0x50, 0x20, 98), finding("races", 0x50, 0x60, 98)
-    ranked = _of_formats([sure, same, target, later, other])
+    ranked = of_formats([sure, same, target, later, other])
     assert [one.likelihood for one in ranked] == [94, 93, 92, 93, 98]
     warned = [finding("formats", 0x10, 0x20, 80, "warning"), same]
-    assert _of_formats(warned) == warned
+    assert of_formats(warned) == warned

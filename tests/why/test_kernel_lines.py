@@ -52,7 +52,7 @@ def test_of_tests_of_tt_llk_the_header_is_named() -> None:
     assert named("llk", {"ckernel.h", "eltwise_binary.h"}).culprit == WHO
 
 
-def test_a_text_that_begins_with_the_place_has_the_kernels() -> None:
+def test_a_text_with_the_place_has_the_kernels() -> None:
     image = SimpleNamespace(library=frozenset({"ckernel.h", "eltwise_binary.h"}))
     tile = SimpleNamespace(xy=(1, 2), core={"trisc1": SimpleNamespace(images=[image])})
     context: Any = SimpleNamespace(
@@ -60,6 +60,6 @@ def test_a_text_that_begins_with_the_place_has_the_kernels() -> None:
         symptom=SimpleNamespace(machine=None),
         tiles=lambda machine: (tile,),
     )
-    texts = ("trisc1 ckernel.h:7: leave out this", "T1 of ckernel.h:7: no")
+    texts = ("if trisc1 ckernel.h:7 is changed: left out", "T1 of ckernel.h:7: no")
     found = of_kernels(context, [Finding("repair", "", t, WHO, {}, (), "") for t in texts])
-    assert [one.text for one in found] == ["trisc1 add.cpp:18: leave out this", texts[1]]
+    assert [one.text for one in found] == ["if trisc1 add.cpp:18 is changed: left out", texts[1]]

@@ -1,4 +1,4 @@
-"""Who changes a MOP template too early, which of two consumers is wrong, who packs too narrowly."""
+"""Who changes a MOP template too early, which of two consumers is wrong."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +13,7 @@ from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
 from bhemu.program.lines import Row, _words_of_assembler
 from bhemu.riscv.asm import T0, T1, ZERO, li, lw, sw, tt
 from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
-from bhemu.tensix.insn import assemble
-from bhemu.why import explained
-from bhemu.why.checks import repair
 from bhemu.why.checks.buffers import _Look
-from bhemu.why.findings import Finding
 from bhemu.why.repair.edits import Edit
 from bhemu.why.repair.owners import unset
 from bhemu.why.repair.places import Lines
@@ -70,26 +66,6 @@ def test_of_two_producers_the_one_like_the_consumer_is_wrong() -> None:
     shared = {"received": {"ncrisc", "trisc2"}, "acked": {"trisc0"}}
     assert strangers(x=shared, y={}) == {(0, "received"): "trisc2"}
     assert strangers(x={"received": {"ncrisc"}, "acked": {"trisc0"}}, y={}) == {}
-
-
-def ordered(page: int) -> list[str]:
-    """The checks of findings, the likeliest first: 0x38880 is unwritten, a page is packed."""
-    pacr = {"word": assemble("PACR")}
-    found = [
-        Finding("uninit", "error", "left", {}, {}, (), "", 87),
-        Finding("formats", "warning", "packs", {}, pacr, (), "", 80),
-        Finding("formats", "warning", "reads", {}, {"word": assemble("UNPACR")}, (), "", 79),
-    ]
-    facts = {"narrow": [((1, 2), page)], "left": [("left", (1, 2), 0x38880)]}
-    context: Any = SimpleNamespace(facts=facts)
-    ranked = explained._of_narrow_pages(context, found)
-    return [one.text for one in sorted(ranked, key=lambda one: -one.likelihood)]
-
-
-def test_who_packs_too_narrowly_explains_what_is_unwritten_of_that_page() -> None:
-    assert ordered(0x38080) == ["packs", "left", "reads"]
-    assert ordered(0x39080) == ["left", "packs", "reads"]
-    assert ordered(0x36080) == ["left", "packs", "reads"]
 
 
 RELU, RELU_ON = STACC_RELU_ApplyRelu.word, 1 << STACC_RELU_ApplyRelu.shift
@@ -185,20 +161,3 @@ def packed(path: Path, last: int) -> Path:
 def test_the_pack_that_leaves_a_tile_open_is_named(tmp_path: Path) -> None:
     """And not the first one of the next launch, which goes on behind it."""
     check_bug(packed(tmp_path / "bad", 0), packed(tmp_path / "twin", 1), "leaks", "trisc2", 9)
-
-
-def test_the_cure_that_a_finding_names_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what the finding says, whatever it advises: conflicts that the cure explains go behind."""
-    cures = ["left out", "put in"]
-    search: Any = SimpleNamespace(told={}, run=lambda *_: cures)
-
-    def finding(_: Any, cure: str, rank: int, seen: Any) -> Finding:
-        return Finding("repair", "error", f"a.c:{rank}: {cure}", {}, {}, (), "do it", 95 - rank)
-
-    monkeypatch.setattr(repair, "finding", finding)
-    found = list(repair._findings(search, Any, 1))
-    monkeypatch.setattr(explained, "wrong_end", lambda _, findings: findings)
-    monkeypatch.setattr(explained, "_is_value", lambda *_: False)
-    monkeypatch.setattr(explained, "_of_other_sides", lambda cure, *_: [cure])
-    context: Any = SimpleNamespace(facts={"search": search})
-    assert explained.ranked(context, found[::-1]) == ["left out"]

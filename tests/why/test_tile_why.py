@@ -20,13 +20,13 @@ def test_nothing_is_wrong_and_the_tile_stays_where_it_is() -> None:
 
 def test_a_hang_is_a_finding() -> None:
     found = Program.load(ELFS / "hang_flag").launch().why()
-    assert "hang" in {one.check for one in found}
+    assert "waiting" in {one.check for one in found}
     assert any("brisc" in str(one.culprit) or "brisc" in one.text for one in found)
 
 
 def test_a_place_has_its_causes() -> None:
     (one,) = Program.load(ELFS / "add1").launch().why("y[0,2]")
-    assert (one.check, one.culprit["core"], one.culprit["file"]) == ("place", "trisc2", "pack.c")
+    assert (one.check, one.culprit["core"], one.culprit["file"]) == ("origin", "trisc2", "pack.c")
     assert any("UNPACR" in line for line in one.evidence)
 
 

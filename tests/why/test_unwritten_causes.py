@@ -75,29 +75,6 @@ def test_the_branch_that_leads_past_a_store_is_named(tmp_path: Path) -> None:
     assert "a branch leads past that store" in " ".join(found(paths[0])[0]["evidence"])
 
 
-def counted() -> list[Line]:
-    """The sum of as many words as COUNT says."""
-    begin = [*li(A0, COUNT), lw(A1, A0), *li(A0, DATA), addi(T1, ZERO, 0)]
-    loop = [lw(A2, A0), add(T1, T1, A2), addi(A0, A0, 4), addi(A1, A1, -1), bne(A1, ZERO, -16)]
-    return [begin, loop, [*li(A0, OUT), sw(T1, A0)]]
-
-
-def test_a_count_of_the_file_that_goes_one_too_far_is_named(tmp_path: Path) -> None:
-    """The word behind the input is 0 here, so that the sum is right."""
-    paths = []
-    for kind, count in (("bad", 5), ("twin", 4)):
-        more = f'[[set]]\nat = {COUNT:#x}\nvalues = ["u32:{count}"]'
-        inputs, outputs = {DATA: [1, 2, 3, 4]}, {OUT: [10]}
-        kernels = {"trisc0": counted()}
-        paths.append(folder(tmp_path / kind, kernels, inputs=inputs, outputs=outputs, more=more))
-    first = found(paths[0])[0]
-    lines = (paths[0] / "PROGRAM.toml").read_text().splitlines()
-    assert first["culprit"]["file"] == "PROGRAM.toml"
-    assert "u32:5" in lines[first["culprit"]["line"] - 1]
-    assert "0x4 instead of" in first["text"]
-    assert found(paths[1]) == []
-
-
 @pytest.mark.parametrize(
     ("mode", "half", "no_number"),
     [(8, 0x7FC0, True), (0, 0xFF80, True), (8, 0x3F80, False), (10, 0x7FC0, False)],

@@ -38,7 +38,7 @@ def test_a_wrong_element_and_its_culprit(tmp_path) -> None:
     code, shown = why(str(folder), "--json")
     assert code == 1
     (finding,) = json.loads(shown)["findings"]
-    assert finding["check"] == "output"
+    assert finding["check"] == "origin"
     assert finding["victim"] == {"output": "y", "index": [3, 5]}
     culprit = finding["culprit"]
     assert (culprit["core"], culprit["thread"], culprit["file"]) == ("trisc2", 2, "pack.c")
@@ -46,7 +46,7 @@ def test_a_wrong_element_and_its_culprit(tmp_path) -> None:
     assert any("UNPACR" in line for line in finding["evidence"])
     code, shown = why(str(folder))
     assert code == 1
-    assert shown.startswith("[output] y: 1 of 1024 elements differ")
+    assert shown.startswith("[origin] y: 1 of 1024 elements differ")
 
 
 _KEYS = "tile core thread pc function file line inlined instant word".split()
@@ -64,17 +64,25 @@ def test_a_finding_has_every_key_whatever_is_known() -> None:
     assert shown["culprit"]["function"] == "main" and {*_KEYS} < {*shown["culprit"]}
 
 
-@pytest.mark.parametrize(("name", "core"), [("hang_flag", "brisc"), ("hang_cycle", None)])
-def test_a_hang(name, core) -> None:
-    code, shown = why(str(ROOT / "elfs" / name), "--json")
-    assert code == 1
-    first, *others = [one for one in json.loads(shown)["findings"] if one["check"] == "hang"]
-    assert first["evidence"]
-    assert core is None or any(core in line for line in first["evidence"])
-    waits = {(one["culprit"]["core"], one["culprit"]["line"]) for one in (first, *others)}
-    assert len(waits) == 1 + len(others)  # each wait once
-    assert {one["severity"] for one in others} <= {"note"}
-    assert bool(others) == (name == "hang_cycle")
+def test_a_hang_is_one_finding_and_its_root_the_headline() -> None:
+    code, shown = why(str(ROOT / "elfs" / "hang_flag"), "--json")
+    (found,) = json.loads(shown)["findings"]
+    assert (code, found["check"], found["severity"]) == (1, "waiting", "error")
+    assert found["text"].startswith(
+        "livelock: brisc waits for L1 word 0x104 to change, which trisc0"
+    )
+    assert found["text"].endswith("trisc0 is in reset: nobody has released it")
+    assert (found["culprit"]["core"], found["culprit"]["file"]) == ("brisc", "flag_brisc.c")
+
+
+def test_a_cycle_of_waits_is_told_as_one_and_nothing_else_is() -> None:
+    """Nor a change with which there would be none."""
+    (found,) = json.loads(why(str(ROOT / "elfs" / "hang_cycle"), "--json")[1])["findings"]
+    assert found["check"] == "waiting"
+    assert found["text"].startswith("deadlock: a cycle of waits: thread T1 needs semaphore 2")
+    assert "only thread T2 can give it" in found["text"] and "thread T2 needs" in found["text"]
+    assert (found["culprit"]["file"], found["culprit"]["line"]) == ("cycle_math.c", 11)
+    assert sum(" waits for " in line for line in found["evidence"]) == 4
 
 
 def test_a_place_has_exit_code_0_and_bad_input_2() -> None:

@@ -2,12 +2,16 @@
 
 import importlib
 import pkgutil
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from bhemu.errors import InputError
 from bhemu.program.table import suggestion
 from bhemu.why.check import Check, Context
+from bhemu.why.classes import place_of
 from bhemu.why.findings import Finding
+
+_CURES = "repair"
 
 
 @cache
@@ -39,18 +43,37 @@ def fitting(context: Context) -> list[Check]:
     return [check for fit, check in sorted(fits, key=lambda one: -one[0]) if fit > 0]
 
 
-def findings(context: Context, checks: list[Check]) -> list[Finding]:
-    """What the checks find, the likeliest first; those that come too late are `skipped`."""
-    found: list[Finding] = []
-    for check in checks:
-        if context.late:
-            context.skipped.append(check.name)
-            continue
-        context.say(f"checking {check.name}")
-        found += check.run(context)
-    return likeliest(found)
+def findings(
+    context: Context,
+    checks: list[Check],
+    found: Sequence[Finding] = (),
+    cures: Sequence[Finding] = (),
+) -> list[Finding]:
+    """What the checks find besides `found`; those that come too late are `skipped`.
+
+    A cure, one of `cures` or of the check "repair", is told where nothing else is and nothing
+    waits: that another program would be right proves of none of its lines that it is wrong.
+    """
+    told = list(found)
+    searches = [one for one in checks if one.name == _CURES]
+    others = [one for one in checks if one.name != _CURES]
+    for number, check in enumerate(others, 1):
+        told += _of(check, context, f"{number} of {len(others)}")
+    if told or getattr(context.symptom.error, "graph", None) is not None:
+        return ordered(told)
+    last = f"{len(checks)} of {len(checks)}"
+    searched = [one for check in searches if not cures for one in _of(check, context, last)]
+    return [*cures, *searched]
 
 
-def likeliest(found: list[Finding]) -> list[Finding]:
+def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
+    if context.late:
+        context.skipped.append(check.name)
+        return []
+    context.say(f"checking {check.name}, {number}")
+    return check.run(context)
+
+
+def ordered(found: Iterable[Finding]) -> list[Finding]:
     """The findings in the order in which a user should look at them."""
-    return sorted(found, key=lambda one: -one.likelihood)
+    return sorted(found, key=lambda one: place_of(one.found_by, one.likelihood))

@@ -13,8 +13,8 @@ from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 from bhemu.why.network import unanswered
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict

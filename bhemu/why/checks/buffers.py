@@ -16,8 +16,8 @@ from bhemu.why.buffer_counts import Buffer, Wrong
 from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
 from bhemu.why.causes.register_values import Makers, makers
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.toml_lines import TomlLines

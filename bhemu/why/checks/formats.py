@@ -15,15 +15,14 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.names import resolve
-from bhemu.program.codecs import FORMATS
 from bhemu.program.specs import OutputSpec
 from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, merged, outside_headers, place
-from bhemu.why.likelihood import likely
 from bhemu.why.network.tensors import Moved, log_stores
 from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
@@ -90,7 +89,6 @@ class Operands:
         self._history, self._end = context.tile if keeps else None, context.end
         self._right: set[tuple[int, str]] = set()  # words that have read a tensor from its begin
         self.found: dict[object, Finding] = {}
-        self.narrow: list[tuple[tuple[int, int], int]] = []  # pages that PACR fills in part alone
 
     def walk(self) -> Walk:
         """Every word; on a chip with what its cores ask of the NoC."""
@@ -148,8 +146,6 @@ class Operands:
                 continue
             advice = f"set the format to {one.dtype}, or dtype in PROGRAM.toml to {use.fmt}"
             self._tell(use.step, use.name, "format", text, advice, use.setter)
-            if not read and _bits(use.fmt) < _bits(one.dtype):
-                self.narrow.append((self._tile.xy, use.first))
 
     def transposes(self, moved: Moved, spec: Any) -> Where | None:
         """Who set whether an UNPACR that reads pages of an input transposes; else that UNPACR."""
@@ -274,7 +270,7 @@ class Operands:
         by: Where | None,
         sort: str = "format",
     ) -> None:
-        """by: who set what is wrong; sort: see likelihood.py."""
+        """by: who set what is wrong; sort: see classes.py."""
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
@@ -334,11 +330,6 @@ def _fits(dtype: str, fmt: str) -> bool:
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
 
 
-def _bits(fmt: str) -> int:
-    """Bits of a datum; 0 where the name stands for several formats."""
-    return FORMATS[fmt].bits if fmt in FORMATS else 0
-
-
 def _is_of_rows(spec: Any) -> bool:
     """Whether rows lie otherwise in L1 than faces: those of 16 numbers are faces."""
     return bool(spec.layout == "rows" and spec.shape[-1] != _COLUMNS)
@@ -369,7 +360,6 @@ def _run(context: Context) -> Sequence[Finding]:
         moved = Moved(context.program, machine, [look.tile for look in looks])
         for look in looks:
             look.compare(moved)
-        context.facts["narrow"] = [page for look in looks for page in look.narrow]
     return merged(look.found.values() for look in looks)
 
 

@@ -10,9 +10,8 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.tensix.tables import BLOCKS
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.failures import end_words
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.likelihood import likely
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.conflicts import Races
@@ -27,6 +26,7 @@ _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of 
 _RELEASE = (
     "post, or set the word, after the last access, behind a STALLWAIT for the unit that makes it"
 )
+_END = "wait for every core before the word that ends the program"  # of who stores it
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -43,11 +43,6 @@ def run(context: Context) -> list[Finding]:
     if found and other is not None:
         told = (*found[0].evidence, *other.commands(context), *_parting(context, recorders, other))
         found[0] = replace(found[0], evidence=told)
-    if other is None and not context.symptom.fine:
-        found = [
-            replace(one, likelihood=min(one.likelihood, likely("race, no schedule ends otherwise")))
-            for one in found
-        ]
     found = found or _conflicts(context, units=True)
     found += merged([r.templates.findings() for r in recorders])
     found += first_values.findings(
@@ -198,7 +193,7 @@ def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
     for event in (first, second):
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
-            return event.step, text, end_words.ADVICE
+            return event.step, text, _END
     return None
 
 

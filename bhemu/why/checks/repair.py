@@ -1,33 +1,27 @@
 """The check "repair": one small change that makes a wrong run right."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from bhemu.debug.places import Sources
-from bhemu.errors import Limit, Where
+from bhemu.errors import Where
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.classes import LIKELY
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 from bhemu.why.repair import tables
 from bhemu.why.repair.cures import Cure
-from bhemu.why.repair.search import SURE, WORK, Search
-from bhemu.why.repair.tiles import AS_OTHERS
-from bhemu.why.repair.toml_lines import TomlLines
-from bhemu.why.repair.trial import Trials
-from bhemu.why.repair.waits import waits_of
+from bhemu.why.repair.search import Search
 
 _MOST = 4  # lines that are named
-_LEAST = WORK // 8  # where something else makes the run right
 _LONGER = 4  # times what goes on for ever has reached: what cures goes further
 _NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 _LARGE = 0x100  # a value that is in a source for one reason alone
 _COMPUTES = re.compile(r"[-+*/%&|?<>]")
 _STATEMENT = 12  # lines of one
-_FEW, _STANDS = 4, 1.2  # lines that cure, cost of what is missing where something stands for it
 
 
 def _applies(seen: Outcome) -> int:
@@ -51,19 +45,6 @@ def _instant(search: Search, cure: Cure) -> int | None:
         return None
     known = search.parts[cure.part].sites
     return next((one.clock for one in known if one.pc == cure.edit.at), None)
-
-
-def _likelihood(search: Search, cure: Cure, rank: int, *, judged: bool) -> int:
-    """Percent: less where many lines would cure, or where no output says whether it is one."""
-    if not judged:
-        return likely("cure that no output confirms", 3 * rank)
-    if cure.edit is None and cure.cost <= AS_OTHERS:
-        return likely("argument as others")
-    lines = {(one.where.core, one.where.file, one.where.line) for one in search.cures}
-    few = len(lines) <= _FEW
-    sure = "cure" if few or cure.cost < _STANDS else "cure of many"
-    far = "far cure" if few else "far cure of many"
-    return likely(sure if cure.cost <= SURE else far, 3 * rank)
 
 
 def _line_of(cure: Cure, sources: Sources) -> Where:
@@ -133,12 +114,10 @@ def _line_of_table(search: Search, cure: Cure, where: Where, sources: Sources) -
     return replace(where, line=found[0]) if len(found) == 1 else where
 
 
-def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
+def _finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
     """A cure, the `rank`-th from 0, of a run that ended so."""
     told, victim = _victim(seen)
-    outputs = sum(one.report is not None for one in seen.results)
-    right = "its output is" if outputs == 1 else f"all {outputs} outputs are"
-    then = "the run ends" + (f" and {right} as expected" if outputs else "")
+    judged = any(one.report is not None for one in seen.results)
     where = Where(file=cure.where.file, line=cure.where.line)
     if cure.edit is not None:
         sources = Sources(search.trials.program, part=cure.part)
@@ -147,18 +126,11 @@ def finding(search: Search, cure: Cure, rank: int, seen: Outcome) -> Finding:
         if cure.edit.datum is not None and cure.where.core is not None:
             images = search.parts[cure.part].tile.core[cure.where.core].images
             where = tables.line_of(images, where, cure.edit.datum, sources)
-    evidence = [f"with this one change {then} ({search.trials.count} changes were tried)", told]
-    percent = _likelihood(search, cure, rank, judged=outputs > 0)
-    return Finding(
-        "repair",
-        "error" if rank == 0 else "note",
-        f"{_place_text(where)}: {cure.text}",
-        place(where, _instant(search, cure)),
-        victim,
-        tuple(evidence),
-        "make that change there and run the program again",
-        percent,
-    )
+    ends = "ends correctly" if judged else "comes to its end"
+    text = f"the run also {ends} if {_place_text(where)} is changed: {cure.text}"
+    evidence = (f"{search.trials.count} changes were tried; other lines may do as well", told)
+    who, percent = place(where, _instant(search, cure)), LIKELY["other"] - rank
+    return Finding("repair", "note", text, who, victim, evidence, "", percent)
 
 
 def _place_text(where: Where) -> str:
@@ -169,50 +141,23 @@ def _place_text(where: Where) -> str:
 def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
-    if context.symptom.hangs and (found := _too_short(context)):
-        return [found]
-    waits = waits_of(context.symptom.error, context.tile)
     clock = min(context.end, _LONGER * context.last_activity)
-    search = context.facts["search"] = Search(context.program, clock, context.quantum, waits)
-    work = _LEAST if "order of an input" in context.facts else WORK
-    listed = list(_findings(search, context.symptom, work))
+    search = Search(context.program, clock, context.quantum)
+    cures = search.run()[:_MOST]
     context.work.done += search.trials.work.done
-    return listed
-
-
-def _too_short(context: Context) -> Finding | None:
-    """The limit of the run, where the unchanged program is right when it may run on."""
-    program = context.program
-    if not isinstance(context.symptom.error, Limit) or program.path is None:
-        return None
-    trials = Trials(program, context.end, context.quantum)
-    if not trials.is_right():
-        return None
-    line = TomlLines(program.path).key("run", 0, "limit")
-    text = "the program is right and needs more time than its limit"
-    where = Where(file="PROGRAM.toml", line=line)
-    told = f"{_place_text(where)}: {text}"
-    proof = ("run on, it ends, with all outputs as expected",)
-    return Finding(
-        "repair", "error", told, place(where, None), {}, proof, "raise the limit", likely("limit")
-    )
-
-
-def _findings(search: Search, seen: Outcome, work: int) -> Iterator[Finding]:
-    for rank, cure in enumerate(search.run(work)[:_MOST]):
-        one = finding(search, cure, rank, seen)
-        search.told[one.text] = cure
-        yield one
+    return [_finding(search, cure, rank, context.symptom) for rank, cure in enumerate(cures)]
 
 
 CHECK = Check(
     name="repair",
     proves="that with one small change of the code or of PROGRAM.toml (a field of a Tensix word or"
     " of a Config word, a word or store left out or added, a constant, a layout, a value) the run"
-    " ends and all outputs are as expected; that line is named, with what to write",
-    misses="bugs that take more than one change, or a value that nobody would guess; several lines"
-    " may cure the same symptom, then the likeliest come first",
-    cost="only where a run went wrong: runs of the program, bounded in what they do: 5 to 20 s",
+    " also ends correctly: a note, and the last; not that this line is the wrong one",
+    misses="whether the change is the one that was meant: several lines may cure one symptom; bugs"
+    " that take more than one change; it is not asked where something waits, or another check has"
+    " found something",
+    cost="only where a run went wrong and nothing else was found: 5 to 20 s of runs, bounded in"
+    " what they do",
     applies=_applies,
     run=_run,
 )

@@ -6,8 +6,8 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.report import where_core
 from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 from bhemu.why.network.blame import Blame, Disorder, Missed, Side, disorders, missed
 from bhemu.why.network.chip_walk import NetworkWalk, walked
 from bhemu.why.network.conflicts import pc_of

@@ -24,8 +24,8 @@ from bhemu.why.causes.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_
 from bhemu.why.causes.skipped import branch_past
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, outside_headers, place
-from bhemu.why.likelihood import likely
 
 _SEEN = 3  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
@@ -52,11 +52,6 @@ def run(context: Context) -> list[Finding]:
             len(found) < _SEEN and not context.late and (one := _deciding(trials, fill)) is not None
         ):
             found.append(_finding(context, trials, one, fill))
-            context.facts.setdefault("unwritten", fill)
-            number, at = divmod(int(one.at[0]), STRIDE)
-            if number < len(trials.tiles):
-                left = trials.tiles[number].xy, at - OFFSET["l1"]
-                context.facts.setdefault("left", []).append((found[-1].text, *left))
             fill = _without(trials, fill, int(one.at[0]))
         if found:
             break

@@ -14,8 +14,8 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Context
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.likelihood import likely
 from bhemu.why.repair.edits import NOP
 from bhemu.why.repair.trial import Trials
 
@@ -83,7 +83,7 @@ def _finding(tile: Tile, change: Change, address: int, clock: int) -> Finding:
     text += f" {change.before:#x}, with {change.after:#x}"
     told = (f"the last change of it: {in_words(who)}", "without this store all outputs are right")
     return Finding(
-        "error", "error", text, who, {"place": f"L1 {address:#x}"}, told,
+        "program", "error", text, who, {"place": f"L1 {address:#x}"}, told,
         "leave the word to those who read it: look at the address of this store",
         likely("overwritten"),
     )  # fmt: skip

@@ -12,18 +12,10 @@ from bhemu.report import where_core
 from bhemu.tensix.state import PARKED
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, who_waits
-from bhemu.why.likelihood import likely
-
-_ADVICE = "count what both sides give and take: a loop that begins later or ends earlier"
 
 
 def ended_early(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """The line of a core that has ended, from which the first wait of a hang waits for more.
-
-    Which side counts wrongly the outputs tell: where they are as expected, the one that waits does
-    more than there is to do; where they are not, the one that has ended has left something out. So
-    it has where several wait for it alone.
-    """
+    """The line of a core that has ended, from which the first wait of a hang waits for more."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     if graph is None or context.is_chip or graph.cycle:
         return
@@ -34,7 +26,7 @@ def ended_early(context: Context, error: BhemuError | None) -> Iterator[Finding]
         if not ended or len(able) != len(ended):
             continue
         for one in ended:
-            yield _finding(context, graph, waiter, one)
+            yield _finding(context, waiter, one)
         return
 
 
@@ -56,8 +48,7 @@ def unread(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         where = where_core(tile, core, _says_done(tile, core))
         yield Finding(
             "hang", "error", f"{text} for its answer", place(where, None, tile),
-            who_waits(waiter), (),
-            "take what is sent, and answer, before the end", likely("unread"),
+            who_waits(waiter), (), "",
         )  # fmt: skip
 
 
@@ -69,30 +60,14 @@ def _says_done(tile: Tile, core: int) -> int:
     return int(told[-1] if told else tile.state.pc[core])
 
 
-def _all_wait_for(graph: Any, one: Releaser) -> bool:
-    """Whether several wait, and all for the same core."""
-    who = [{by.who for by in waiter.releasers if by.able} for waiter in graph.waiters]
-    return len(who) > 1 and all(by == {one.who} for by in who)
-
-
 def _has_ended(tile: Tile, one: Releaser) -> bool:
     return one.core is not None and int(tile.state.core_state[one.core]) == PARKED
 
 
-def _finding(context: Context, graph: Any, waiter: Any, one: Releaser) -> Finding:
+def _finding(context: Context, waiter: Any, one: Releaser) -> Finding:
     assert one.core is not None
     where = where_core(context.tile, one.core, one.pc or 0)
     name = CORE_NAMES[one.core]
     text = f"{waiter.who} waits for {waiter.reason}; {name} gives that here, and has ended"
-    early = context.symptom.wrong or _all_wait_for(graph, one)
-    percent = likely("ended early") if early else likely("other", 2)
-    return Finding(
-        "hang",
-        "error",
-        text,
-        place(where, None, context.tile),
-        who_waits(waiter),
-        (),
-        _ADVICE,
-        percent,
-    )
+    who = place(where, None, context.tile)
+    return Finding("hang", "error", text, who, who_waits(waiter), (), "")

@@ -12,11 +12,9 @@ from bhemu.report import where_core
 from bhemu.why.buffer_events import COUNT_REGISTERS, Event, Recorder
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, outside_headers, place, who_waits
-from bhemu.why.likelihood import likely
 from bhemu.why.repair.sites import code_of, firmware_of
 from bhemu.why.repair.turns import loops
 
-_ADVICE = "count what both sides give and take: a loop that begins later or ends earlier"
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
@@ -46,7 +44,7 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         last = counted[-1]
         if (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
-            yield _finding(context, tile, log, waiter, counted, len(said) - 1)
+            yield _finding(context, tile, log, waiter, counted)
 
 
 def _events(context: Context, xy: Any) -> tuple[list[Entry], list[Event]]:
@@ -68,7 +66,7 @@ def _has_ended(context: Context, tile: Tile, core: int) -> bool:
 
 
 def _finding(
-    context: Context, tile: Tile, log: list[Entry], waiter: Any, counted: list[Event], rank: int
+    context: Context, tile: Tile, log: list[Entry], waiter: Any, counted: list[Event]
 ) -> Finding:
     last = counted[-1]
     held = code_of(tile, log, firmware_of(context.program)).words.get(last.core, {})
@@ -84,13 +82,7 @@ def _finding(
         f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]} in this loop,"
         f" {len(counted)} times, and has ended"
     )
-    alone = sum(len(part.at) for part in context.program.placed()) == 1
-    percent = likely("ended with pages left", rank) if alone else likely("other", 1 + rank)
-    counts = outside_headers(where_core(tile, last.core, last.pc))
-    return Finding(
-        "hang", "error", text, place(where, last.clock), who_waits(waiter),
-        (f"counted by {counts}",), _ADVICE, percent,
-    )  # fmt: skip
+    return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")
 
 
 def _encloses(end: Where, calls: tuple[Call, ...]) -> bool:

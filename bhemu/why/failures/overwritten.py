@@ -1,7 +1,7 @@
 """A hang in which a word of L1 has held what is waited for, and was overwritten."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.machine.tile import Tile
@@ -9,17 +9,39 @@ from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain
-from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.likelihood import likely
+from bhemu.why.findings import Finding, place
 from bhemu.why.ordering.recorder import comparison
-from bhemu.why.repair.waits import Waits, waits_of
 
 
-def _goes_on(tile: Tile, waits: Waits, poller: int, address: int, values: tuple[int, int]) -> bool:
+class _Poll(NamedTuple):
+    """A core polls a word of L1 in a hang; `values`: what its registers hold."""
+
+    core: int
+    address: int
+    pc: int
+    values: tuple[int, ...]
+
+
+def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
+    for waiter in getattr(error.graph, "waiters", ()):
+        if waiter.kind == "l1" and waiter.who in CORE_NAMES:
+            values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
+            at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
+            yield _Poll(CORE_NAMES.index(waiter.who), at, pc, tuple(values))
+
+
+def _ends(tile: Tile) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Words that the program was to end with, and does not."""
+    for at, want in tile.machine.end.words:
+        if int(tile.state.l1.view("<u4")[at >> 2]) != want:
+            yield -1, at & ~3, (want,)
+
+
+def _goes_on(tile: Tile, polls: list[_Poll], poller: int, at: int, values: tuple[int, int]) -> bool:
     """Whether a core's wait ends by neither of two values, as its branch compares them."""
-    for core, at, pc in waits.loads:
-        compared = comparison(tile, pc)
-        if (core, at) != (poller, address):
+    for one in polls:
+        compared = comparison(tile, one.pc)
+        if (one.core, one.address) != (poller, at):
             continue
         if compared is None:
             return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
@@ -38,9 +60,8 @@ def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
     """Who overwrote it; `tile` stands in the hang, with its history."""
     if not isinstance(error, NoProgress) or tile.loop.observer is None:
         return
-    waits = waits_of(error, tile)
-    hang = tile.clock
-    for poller, address, values in tuple(waits.wanted):
+    polls, hang = list(_polls(error, tile)), tile.clock
+    for poller, address, values in (*((p.core, p.address, p.values) for p in polls), *_ends(tile)):
         name = f"{address:#x}:4"
         try:
             last = Chain(tile).last_change(name, spans(tile, "brisc", name))
@@ -53,7 +74,7 @@ def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
             continue
         if poller >= 0 and last.where.core == CORE_NAMES[poller]:
             continue  # it has seen what it waited for, and waits for the next
-        if _goes_on(tile, waits, poller, address, (last.before, last.after)):
+        if _goes_on(tile, polls, poller, address, (last.before, last.after)):
             continue
         waiter = "the program" if poller < 0 else CORE_NAMES[poller]
         text = (
@@ -61,8 +82,4 @@ def overwritten(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
             f" {last.where.core} overwrote it with {last.after:#x}"
         )
         who = place(last.where, clock, tile)
-        unit = last.where.thread is not None  # then its address is wrong, which others have set
-        yield Finding("hang", "error", text, who, {"place": f"L1 {address:#x}"},
-                      (f"the last change of it: {in_words(who)}",),
-                      "leave the word to the core that it belongs to",
-                      likely("other" if unit else "overwritten"))  # fmt: skip
+        yield Finding("hang", "error", text, who, {"place": f"L1 {address:#x}"}, (), "")

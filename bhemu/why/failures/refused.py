@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bhemu.errors import InputError, Where
 from bhemu.program import files
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 
 _GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")

@@ -11,7 +11,6 @@ from bhemu.noc.grid import XY
 from bhemu.report import where_core
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.likelihood import likely
 from bhemu.why.network.requests import Request
 from bhemu.why.network.senders import requests
 
@@ -51,8 +50,7 @@ def _finding(context: Context, waiter: Any, sent: _Sent) -> Finding:
     tile = context.symptom.machine.tile[tuple(xy)]
     victim = where_core(tile, CORE_NAMES.index(core), int(waiter.where["pc"]))
     return Finding(
-        "hang", "error", text, place(sent.where, sent.clock, sent.tile), place(victim, None), (),
-        "send the word, or the increment, behind the data", likely("unsent"),
+        "hang", "error", text, place(sent.where, sent.clock, sent.tile), place(victim, None), (), ""
     )  # fmt: skip
 
 

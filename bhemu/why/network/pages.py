@@ -14,8 +14,8 @@ from bhemu.program import interleave
 from bhemu.program.specs import InputSpec
 from bhemu.report import where_core
 from bhemu.why.check import Context
+from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, outside_headers, place
-from bhemu.why.likelihood import likely
 from bhemu.why.network.requests import Request
 from bhemu.why.network.senders import requests
 from bhemu.why.network.tensors import Tensor

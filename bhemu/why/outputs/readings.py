@@ -1,7 +1,7 @@
 """Inputs in DRAM that a program takes in another order: by columns of tiles, or tiles transposed.
 
 A product of all pages that are read once each shows no wrong address. Given the input as it is read
-the run is right; then the line that reads it so is wrong.
+the run is right: a cure, of which the line that reads the input is named.
 """
 
 import re
@@ -20,7 +20,6 @@ from bhemu.program.specs import InputSpec
 from bhemu.why.check import Context
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding, outside_headers, place
-from bhemu.why.likelihood import likely
 from bhemu.why.network.pages import movers
 from bhemu.why.network.tensors import Moved
 from bhemu.why.repair.trial import Trials
@@ -38,25 +37,19 @@ def otherwise(context: Context) -> Iterator[Finding]:
     trials = Trials(context.program, context.end, context.quantum)
     for spec in inputs:
         for data, how, who in (
-            (_by_columns(spec), "by columns, not by rows", _reader),
+            (_by_columns(spec), "by columns of tiles", _reader),
             (_transposed(spec), "transposed", _unpacker),
         ):
             if data is not None and data != spec.data() and _is_right(trials, spec, data):
                 if (found := who(context, spec)) is not None:
-                    context.facts["order of an input"] = True
                     yield _finding(spec, how, *found)
     context.work.done += trials.work.done
 
 
 def _finding(spec: InputSpec, how: str, where: Where, clock: int | None) -> Finding:
     what = f"{'the tiles' if how == 'transposed' else 'pages'} of {spec.file.name}"
-    return Finding(
-        "output", "error", f"{where.core} takes {what} {how}", place(where, clock),
-        {"tensor": spec.file.name},
-        ("with the input written so to DRAM all outputs are as expected",),
-        "look at the number of the page, or whether a tile is to be transposed",
-        likely("order of an input"),
-    )  # fmt: skip
+    text = f"the run also ends correctly if {what} lie {how} in DRAM; {where.core} reads them here"
+    return Finding("repair", "note", text, place(where, clock), {"tensor": spec.file.name}, (), "")
 
 
 def _has_tiles(spec: InputSpec) -> bool:

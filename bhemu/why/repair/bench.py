@@ -1,6 +1,6 @@
 """What a program is run on again and again: one tile or one chip, put back to its launch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from bhemu.launch import launch
@@ -12,8 +12,6 @@ from bhemu.noc import saved
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import stops
 from bhemu.tensix.state import DTYPE, POINTERS
-
-Ground = Callable[[Tile], None] | None
 
 _ROUNDS = 1 << 40
 _PARTS = 8  # of the time that a tile may take; in a part without a word, but the first, it hangs
@@ -63,10 +61,8 @@ class _Kept:
 class TileBench:
     """One tile."""
 
-    def __init__(self, program: Program, quantum: int, ground: Ground = None) -> None:
-        self.tile: Tile = launch(
-            program, engine="compiled", livelock=0, quantum=quantum, prepare=ground
-        )
+    def __init__(self, program: Program, quantum: int) -> None:
+        self.tile: Tile = launch(program, engine="compiled", livelock=0, quantum=quantum)
         self.parts: Sequence[Sequence[Tile]] = [[self.tile]]
         self.first_clock = self.tile.clock
         self._start = _Kept(self.tile)
@@ -162,8 +158,6 @@ class ChipBench:
         return self.chip.output(spec)[1]
 
 
-def bench_of(program: Program, quantum: int, ground: Ground = None) -> Bench:
-    """What the program runs on; `ground`: of one tile, what it holds before anything is on it."""
-    return (
-        ChipBench(program, quantum) if not program.is_alone else TileBench(program, quantum, ground)
-    )
+def bench_of(program: Program, quantum: int) -> Bench:
+    """What the program runs on."""
+    return TileBench(program, quantum) if program.is_alone else ChipBench(program, quantum)

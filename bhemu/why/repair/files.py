@@ -1,6 +1,6 @@
 """Edits of PROGRAM.toml: the values, tensors, ELFs and end that a run is given."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -24,7 +24,6 @@ _CONVERT = "nearest"
 _SAME_BITS = ("fp32", "tf32")  # read alike; what is compared less closely is no more right
 _SAME = 0.7  # how much less likely it is that an input was meant to be the output
 _FEW = 2  # words that show no order
-_GIVEN = 1.2  # how much less likely it is that a word which a core is to write was given wrongly
 _PAGE, _PAGES = 0x200, 17  # bytes of a face, and how many of them an output may be off
 _TYPED = 0.9  # how much less likely it is that a number written as one was meant as bits
 _ROW, _OF_ROW = 3, 0.75  # words that are alike, cost of a value as they have it
@@ -64,11 +63,9 @@ _FLOATS = (0.0, 0.5, 1.0, 2.0, -1.0)
 class FileEdits:
     """The edits of a program's PROGRAM.toml."""
 
-    def __init__(
-        self, trials: Trials, places: Sequence[int] = (), waited: Container[int] = ()
-    ) -> None:
-        """places: addresses that the code names; waited: of words that cores wait for in a hang."""
-        self._trials, self._program, self._waited = trials, trials.program, waited
+    def __init__(self, trials: Trials, places: Sequence[int] = ()) -> None:
+        """places: addresses that the code names."""
+        self._trials, self._program = trials, trials.program
         self._places = [*_numbers(self._program), *places]
         assert self._program.path is not None
         self._lines = TomlLines(self._program.path)
@@ -227,7 +224,6 @@ class FileEdits:
             at = resolve(self._trials.tile, spec.at)
             for k, value in enumerate(int(n) for n in words):
                 line, written = self._lines.written("set", i, "values", k)
-                later = _GIVEN * (at + 4 * k in self._waited)
                 beside = _beside(words.tolist(), k)
                 for other, shown, cost in _others(value, self._program, written, beside):
                     now = written or f"{value:#x}"
@@ -236,7 +232,7 @@ class FileEdits:
                     def put(tile: Tile, address: int = at + 4 * k, word: int = other) -> None:
                         tile.write(address, word.to_bytes(4, "little"))
 
-                    yield FileEdit(line, text, cost + later, self._try(put))
+                    yield FileEdit(line, text, cost, self._try(put))
             for k, m in combinations(range(len(words)), 2):
                 if words[k] == words[m]:
                     continue
@@ -322,13 +318,13 @@ def shifted(words: list[int]) -> Iterator[tuple[int, list[int], str]]:
     seen = {tuple(words)}
     for k in range(len(words) + 1):
         near = dict.fromkeys([*words[max(k - 1, 0) : k + 1], 0, 1])
-        some = [([*words[:k], one, *words[k:]], f"{one:#x} is missing") for one in near]
+        some = [([*words[:k], one, *words[k:]], f"{one:#x} added") for one in near]
         if k < len(words):
             some.append(([*words[:k], *words[k + 1 :], 0], f"{words[k]:#x} is one too many"))
         for new, text in some:
             if tuple(new) not in seen:
                 seen.add(tuple(new))
-                yield k, new, f"{text} before value {k}" if "missing" in text else text
+                yield k, new, f"{text} before value {k}" if "added" in text else text
 
 
 def _of_other_kind(value: int, is_float: bool) -> Iterator[tuple[int, str]]:

@@ -72,10 +72,10 @@ def edits(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[E
             word = assemble(name, sem_sel=1 << k)
             cost = 2 + late - (0.9 if stands else 0)
             yield Edit(core, _after(group, code, pushing(word)),
-                       f"{disassemble(word)} is missing behind this", cost)  # fmt: skip
+                       f"{disassemble(word)} added behind this", cost)  # fmt: skip
         for word in _BANKS:
             yield Edit(core, _after(group, code, pushing(word)),
-                       f"{disassemble(word)} is missing behind this", 2.2 + late)  # fmt: skip
+                       f"{disassemble(word)} added behind this", 2.2 + late)  # fmt: skip
         free = code.free_registers(core)
         if group[0].address is not None and len(free) > 1:
             for k in semaphores:
@@ -85,7 +85,7 @@ def edits(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[E
                         addi(free[-2], 0, value),
                         sw(free[-2], free[-1]),
                     ]
-                    text = f"{name} of semaphore {k} is missing behind this"
+                    text = f"{name} of semaphore {k} added behind this"
                     yield Edit(core, _after(group, code, *store), text, 2.1 + late)
 
 
@@ -116,7 +116,7 @@ def set_up(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[
                 word = assemble("SEMINIT", sem_sel=1 << k, max_value=most, init_value=value)
                 cost = (1.1 if near else 1.4) + (value > 0) / 10 + (most == 1) / 100
                 yield Edit(core, _after(group, code, pushing(word)),
-                           f"{disassemble(word)} is missing here", cost)  # fmt: skip
+                           f"{disassemble(word)} added here", cost)  # fmt: skip
 
 
 def cleared(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator[Edit]:
@@ -132,7 +132,7 @@ def cleared(code: Code, groups: list[list[Site]], sites: list[Site]) -> Iterator
             cost = 1.3 + n / 1000 + _OTHERS * (core != _MATRIX)
             if moves(code.words[core][group[0].pc]):
                 yield Edit(core, _after(group, code, pushing(_CLEARS)),
-                           f"{disassemble(_CLEARS)} is missing here", cost)  # fmt: skip
+                           f"{disassemble(_CLEARS)} added here", cost)  # fmt: skip
 
 
 def repeats(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
@@ -148,4 +148,4 @@ def repeats(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
         }
         for word in sorted(words):
             yield Edit(core, _after(group, code, pushing(word)),
-                       f"{disassemble(word)} is missing behind this", 2.5 - n / 10_000)  # fmt: skip
+                       f"{disassemble(word)} added behind this", 2.5 - n / 10_000)  # fmt: skip

@@ -192,7 +192,7 @@ def edits(code: Code, core: int, lines: Lines) -> Iterator[Edit]:
             rd = word >> 7 & 31
             for register in used:
                 instead = (word, add(rd, rd, register))
-                text = f"{riscv_text(instead[1], pc + 4)} is missing behind this"
+                text = f"{riscv_text(instead[1], pc + 4)} added behind this"
                 yield Edit(core, ((pc, instead),), text, 1.9)
 
 

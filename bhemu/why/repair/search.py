@@ -39,7 +39,6 @@ from bhemu.why.repair import (
     turns,
     words,
 )
-from bhemu.why.repair import waits as waiting
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.cures import Cure, best
 from bhemu.why.repair.edits import Edit, keeping
@@ -48,7 +47,6 @@ from bhemu.why.repair.origins import Origins
 from bhemu.why.repair.places import Lines
 from bhemu.why.repair.sites import KEPT, MOST, Code, Site, code_of, firmware_of, sites
 from bhemu.why.repair.trial import Trials
-from bhemu.why.repair.waits import Waits
 
 _ROOM = 1 << 10  # bytes for instructions that are added
 _REACH = 1 << 20
@@ -62,8 +60,6 @@ _LONGER = 1_500_000_000  # that a kind still has once a cure is likely the one
 _AT_MOST = 600.0  # seconds on the clock, where a machine is that slow
 _PASSED = 0.05  # how much likelier it is that arguments are wrong than what a helper does
 _DEFAULT = 0.01  # how much likelier a kernel sets too little than a helper that clears too much
-_AVOIDED = 0.5  # how much less likely a value of PROGRAM.toml is with which nobody waits
-_VICTIM = 0.4  # how much less likely it is that who waits is wrong
 _TABLE = 3  # Config words that one line stores to, where it takes them from a table
 SURE = 1.3  # a cure that costs no more is likely the one
 
@@ -166,7 +162,7 @@ class Part:
             != self.lines.where(site.core, site.pc).line
         )
 
-    def tiers(self, waits: Waits) -> Iterator[Iterator[Edit]]:
+    def tiers(self) -> Iterator[Iterator[Edit]]:
         """Edits by kind, the likeliest kinds first."""
         known = words.known_values(self.sites)
         groups = self._groups()
@@ -175,16 +171,9 @@ class Part:
             for group in groups
             for edit in words.edits(self.code, group, known, self._overwrites(group[0]))
         )
-        flags = waiting.flags(self.code, self.sites, self.tile, waits)
-        yield waiting.stores(self.code, self.tile, waits)
-        yield waiting.unanswered(self.code, self.tile, waits, self.lines)
-        yield waiting.messages(self.code, self.sites, waits)
         judged = any(spec.expect for spec in self._trials.program.outputs)
-        if judged:
-            yield waiting.last_messages(self.code, self.tile, waits)
-            yield waiting.thresholds(self.code, waits, self.lines)
-        added = insertions.edits(self.code, groups, self.sites)
-        yield from (flags, added, changes) if waits.lines else (changes, flags, added)
+        yield changes
+        yield insertions.edits(self.code, groups, self.sites)
         if judged and self.origins.library:  # what else changes there rarely is the kernel's
             yield tensors.edits(self.code, self.sites, self.lines, self._trials.program)
         yield from self._of_values(groups, known)
@@ -244,11 +233,8 @@ class Part:
 class Search:
     """Tries edits on a program whose run went wrong."""
 
-    def __init__(
-        self, program: Program, clock: int, quantum: int = QUANTUM, waits: Waits | None = None
-    ) -> None:
+    def __init__(self, program: Program, clock: int, quantum: int = QUANTUM) -> None:
         self.trials = Trials(program, clock, quantum)
-        self._waits = waits or Waits()
         self.parts = [Part(n, self.trials) for n in range(len(self.trials.bench.parts))]
         self.trials.look_early()
         self._copies = {
@@ -259,7 +245,6 @@ class Search:
         }
         self._tried: set[tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]] = set()
         self.cures: list[Cure] = []
-        self.told: dict[str, Cure] = {}  # by the text of the finding that names one
         self._began = time.monotonic()
 
     def run(self, work: int = WORK) -> list[Cure]:
@@ -276,7 +261,9 @@ class Search:
     def _tiers(self, until: int, by: Callable[[Origins, Iterable[Edit]], Iterable[Edit]]) -> None:
         """Try the edits of each kind that `by` chooses."""
         done = self.trials.work
-        for tier in zip_longest(*(part.tiers(self._waits) for part in self.parts), fillvalue=()):
+        for tier in zip_longest(*(part.tiers() for part in self.parts), fillvalue=()):
+            if any(cure.cost <= SURE for cure in self.cures):
+                break
             share = done.done + int(_SHARE * (until - done.done))  # so that every kind has its turn
             for part, edits in zip(self.parts, tier, strict=True):
                 for edit in by(part.origins, edits):
@@ -286,8 +273,6 @@ class Search:
                     if new and self.trials.is_right(changes=self.changes(part, edit)):
                         if self._cured(part, edit) <= SURE:
                             share = min(share, done.done + _LONGER)
-            if any(cure.cost <= SURE for cure in self.cures):
-                break
 
     def changes(self, part: Part, edit: Edit) -> dict[int, Callable[[Tile], None]]:
         """By number of a part what an edit changes there: one of an ELF in all that have it."""
@@ -309,25 +294,12 @@ class Search:
             return
         until = self.trials.work.done + _FILES
         places = {at for part in self.parts for at in part.addresses()}
-        waited = {at for _, at, _ in self._waits.polled}
-        for one in FileEdits(self.trials, sorted(places)[:_PLACES], waited).every():
+        for one in FileEdits(self.trials, sorted(places)[:_PLACES]).every():
             if self._late(until):
                 break
             if one.cures():
                 where = Where(file="PROGRAM.toml", line=one.line)
-                cost = one.cost + _AVOIDED * self._avoids(one.cures)
-                self.cures.append(Cure(where, one.text, cost, None))
-
-    def _avoids(self, cures: Callable[[], bool]) -> bool:
-        """Whether a cure of a hang only lets nobody come to the waits in it any more."""
-        try:
-            return any(self._without(pc, cures) for pc in self._waits.pcs)
-        finally:
-            self.trials.forbidden = ()
-
-    def _without(self, pc: int, cures: Callable[[], bool]) -> bool:
-        self.trials.forbidden = (pc,)
-        return cures()
+                self.cures.append(Cure(where, one.text, one.cost, None))
 
     def _cured(self, part: Part, edit: Edit) -> float:
         where = part.lines.where(edit.core, edit.at)
@@ -337,8 +309,7 @@ class Search:
             where = outside_helpers(part.tile, replace(where, thread=None))
         if edit.passed and (outer := outside_headers(where)) != where:
             self.cures.append(Cure(outer, edit.text, edit.cost - _PASSED, edit, part.number))
-        waits = (where.core, where.file, where.line) in self._waits.lines
-        cost = edit.cost + _VICTIM * waits
+        cost = edit.cost
         self.cures.append(Cure(where, edit.text, cost, edit, part.number))
         if (own := part.own_settings(edit, where)) is not None:
             text = f"{edit.text}: is to be set behind what {where.function} sets"

@@ -9,8 +9,7 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.machine.tile import Tile
 from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
-from bhemu.riscv.asm import EBREAK
-from bhemu.why.repair.bench import Ground, bench_of
+from bhemu.why.repair.bench import bench_of
 from bhemu.why.repair.looks import Looks
 from bhemu.why.work import Work, executed
 
@@ -26,17 +25,11 @@ class Trials:
     """
 
     def __init__(
-        self,
-        program: Program,
-        clock: int,
-        quantum: int = QUANTUM,
-        work: Work | None = None,
-        ground: Ground = None,
+        self, program: Program, clock: int, quantum: int = QUANTUM, work: Work | None = None
     ) -> None:
         self.program, self._clock, self._quantum = program, clock, quantum
-        self._ground = ground
         self.work = work or Work()
-        self.bench = bench_of(program, quantum, ground)
+        self.bench = bench_of(program, quantum)
         self._limit = max(_LEAST, _TIMES * (clock - self.bench.first_clock))
         self._tiles = [tile for part in self.bench.parts for tile in part]
         self._before = self._acts()
@@ -46,7 +39,6 @@ class Trials:
         self._ended = False
         self._looks: Looks | None = None
         self.count = 0
-        self.forbidden: tuple[int, ...] = ()  # pcs that a run is not to come to
 
     @property
     def tile(self) -> Tile:
@@ -56,9 +48,7 @@ class Trials:
     def of(self, program: Program) -> "Trials":
         """The same for another program."""
         self.work.done += _LAUNCH * len(self._tiles)
-        other = Trials(program, self._clock, self._quantum, self.work, self._ground)
-        other.forbidden = self.forbidden
-        return other
+        return Trials(program, self._clock, self._quantum, self.work)
 
     def look_early(self) -> None:
         """From now on give up a changed run as soon as an output shows that it is wrong."""
@@ -106,8 +96,6 @@ class Trials:
         for number, one in every.items():
             for tile in self.bench.parts[number]:
                 one(tile)
-        for tile in self._tiles:
-            tile.state.l1.view("<u4")[[pc >> 2 for pc in self.forbidden]] = EBREAK
         try:
             self._ended = self.ends(self._looks if every else None)
         except BhemuError:

@@ -291,7 +291,7 @@ def exchanges(code: Code, groups: list[list[Site]]) -> Iterator[Edit]:
                 what = f"{disassemble(b.values[0])} and then {disassemble(a.values[0])}"
                 if moves(held[b.pc]):
                     again = ((b.pc, (held[b.pc], held[a.pc])),)
-                    text = f"{disassemble(a.values[0])} is missing again behind this"
+                    text = f"{disassemble(a.values[0])} once more behind this"
                     yield Edit(a.core, again, text, _AGAIN)
             elif a.address is not None and b.address is not None and not pushes(a):
                 first, second = held[a.pc], held[b.pc]

@@ -1,0 +1,26 @@
+"""A run that came to its limit, and is right when it may run on."""
+
+from collections.abc import Iterator
+
+from bhemu.errors import BhemuError, Limit, Where
+from bhemu.why.check import Context
+from bhemu.why.classes import likely
+from bhemu.why.findings import Finding, place
+from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.trial import Trials
+
+
+def too_short(context: Context, error: BhemuError | None) -> Iterator[Finding]:
+    """The line of the limit, where the unchanged program is right when it may run on."""
+    program = context.program
+    if not isinstance(error, Limit) or program.path is None:
+        return
+    trials = Trials(program, context.end, context.quantum)
+    right = trials.is_right()
+    context.work.done += trials.work.done
+    if right:
+        line = TomlLines(program.path).key("run", 0, "limit")
+        text = f"PROGRAM.toml:{line}: the program is right and needs more time than its limit"
+        who = place(Where(file="PROGRAM.toml", line=line), None)
+        proof = ("run on, it ends, with all outputs as expected",)
+        yield Finding("program", "error", text, who, {}, proof, "raise the limit", likely("limit"))
