@@ -89,7 +89,7 @@ def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
     """What checks of this run work on."""
     from bhemu.why import question
 
-    return question.context(target, ended, progress.say)
+    return question.context(target, ended, progress.checking)
 
 
 def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> int:
@@ -127,7 +127,8 @@ def findings(target: "Target", progress: Progress, ended: "Ended") -> "list[Find
     from bhemu.why import question
 
     asked = context(target, progress, ended)
-    found = question.findings(asked, target, ended.error)
+    with progress.looking():
+        found = question.findings(asked, target, ended.error)
     tell_skipped(asked)
     return found
 
