@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install -q --disable-pip-version-check
+SHOWN := $(PYTHON) scripts/shown.py
+PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
@@ -12,12 +13,12 @@ ALL := $(VENV)/.all
 setup: $(ALL)
 
 $(RUNTIME): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	@$(SHOWN) "making $(VENV)" $(PYTHON) -m venv $(VENV)
+	@$(SHOWN) "installing bhemu and what it runs with, once" $(PIP) -e .
 	touch $@
 
 $(ALL): $(RUNTIME)
-	$(PIP) -e '.[test,firmware,dev,hosts,docs,sweep]'
+	@$(SHOWN) "installing what tests and documents need, once" $(PIP) -e '.[test,firmware,dev,hosts,docs,sweep]'
 	touch $@
 
 run: $(RUNTIME)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from bhemu.backend import BUS
 from bhemu.devices.bus import address_map, entries
 from bhemu.jit import cache
-from bhemu.jit.build import Entry, is_kept, is_loaded, load, yield_to_others
+from bhemu.jit.build import Entry, expect, is_kept, is_loaded, load, yield_to_others
 from bhemu.jit.subset import JIT
 from bhemu.program.loader import Image
 from bhemu.tensix.compile import entry
@@ -70,9 +70,12 @@ def missing(needed: Iterable[int], images: Iterable[Image] = ()) -> list[str]:
     lacking = [op for op in needed if not (is_loaded(entry(op)) or is_kept(entry(op)))]
     lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
     names = [REGISTRY[op].name for op in lacking]
+    expect(map(entry, lacking))
     if is_kept(BUS["bus_write"]):
         return names
-    return ["bus_write", *names, "bus_read", *sorted(accesses(images))]
+    windows = accesses(images)
+    expect((*BUS.values(), *windows.values()))
+    return ["bus_write", *names, "bus_read", *sorted(windows)]
 
 
 def start(parts: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from bhemu.devices import auto_sync, debug_port, rules
 from bhemu.devices.bus import address_map, dispatch, entries
 from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
-from bhemu.jit.build import function, load
+from bhemu.jit.build import Entry, expect, function, load
 from bhemu.jit.callback import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
@@ -52,8 +52,12 @@ CSR = function(ACCESS, csr_file.host_entry)
 
 def core_is_fresh(engine: str) -> bool:
     """Compile or load the loop and an engine's entries; whether any had to be compiled now."""
-    parts = (*tc.LOOP.values(), *engine_entries(engine).values(), *BUS.values())
-    return sum(load(part).seconds for part in parts) > 0
+    return sum(load(part).seconds for part in core(engine)) > 0
+
+
+def core(engine: str) -> tuple[Entry, ...]:
+    """The loop, an engine's entries, and those of the bus."""
+    return (*tc.LOOP.values(), *engine_entries(engine).values(), *BUS.values())
 
 
 class Backend:
@@ -61,6 +65,8 @@ class Backend:
 
     def __init__(self, s: State, progress: tc.Progress, engine: str) -> None:
         self._s = s
+        if JIT:
+            expect(core(engine))
         self.table = tc.Table(s, progress)
         self.engine = new_engine(engine, s)
         self._failure: BaseException | None = None

@@ -62,6 +62,8 @@ class Launched:
         except BhemuError as error:
             if isinstance(error, NoProgress) and self.program.firmware is not None:
                 self._set_firmware_apart(error, self.program.firmware)
+            if isinstance(error, NoProgress) and (other := self._nearly()):
+                error.hint = f"{error.hint}; the run was to end when {other}"
             return Ended(stop, error)
 
     def _set_firmware_apart(self, error: NoProgress, firmware: FirmwareSpec) -> None:
@@ -141,9 +143,17 @@ class Launched:
         unmet = self._open()
         return unmet[0][0] if unmet else self.tile
 
+    def _nearly(self) -> str:
+        """The conditions of PROGRAM.toml whose words hold something, and another value."""
+        held = [one for one in self._open() if one[0].read32(one[1])]
+        return self._in_words(held) if self.program.run.until else ""
+
     def _unmet(self) -> str:
+        return self._in_words(self._open())
+
+    def _in_words(self, conditions: list[tuple[Tile, int, int]]) -> str:
         texts = []
-        for tile, at, want in self._open()[:4]:
+        for tile, at, want in conditions[:4]:
             of = "" if len(self.tiles) == 1 else f" of tile ({tile.xy[0]},{tile.xy[1]})"
             name = word_name(self.program, at)
             texts.append(f"{name}{of} was {want:#x} (it is {tile.read32(at):#x})")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import FLAGS, json_option, program_options
+from bhemu.cli.options import json_option, program_of, program_options
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_OK
 from bhemu.program import coordinates
@@ -24,16 +24,7 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     files, the address ranges of outputs, and the end condition. The first mistake ends the check
     with exit code 2. What is allowed but probably unintended is a warning.
     """
-    from bhemu.program.flags import with_flags, without_expected
-    from bhemu.program.schema import load_program
-
-    path, allow_outside = flags["program"], flags["allow_outside"]
-    if path is None and not flags["cores"]:
-        raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
-    base = None if path is None else load_program(path, allow_outside=allow_outside)
-    if base is not None and flags["no_compare"]:
-        base = without_expected(base)
-    program = with_flags(base, **{name: flags[name] for name in FLAGS})
+    program = program_of(flags)
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launched import Launched

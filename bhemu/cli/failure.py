@@ -48,7 +48,10 @@ def lines(error: BhemuError) -> list[str]:
     if isinstance(error, NoProgress):
         text += [printable(line) for line in error.waits]
     if error.where is not None and str(error.where):
-        text.append(f"  at {printable(str(error.where))}")
+        place = str(error.where)
+        if error.where.core is None and place.startswith("("):  # a line of a file
+            place = place.removeprefix("(").removesuffix(")")
+        text.append(f"  at {printable(place)}")
     if error.hint:
         text.append(f"  hint: {error.hint}")
     return text

@@ -178,7 +178,11 @@ def command(path: str, kind: str) -> int:
     if target.is_dir() or (target.suffix == "" and not target.exists()):
         target /= "PROGRAM.toml"
     if target.suffix != ".toml":
-        raise InputError(f"{target}: the name must end in .toml", hint=f"{target}.toml")
+        ends = f"ends in {target.suffix}" if target.suffix else "has no ending"
+        raise InputError(
+            f"{target} is taken for a file, which {ends}: that of a program ends in .toml",
+            hint=f"{target}.toml, or in a folder of that name {target}/PROGRAM.toml",
+        )
     text = template(target, kind)
     try:
         target.parent.mkdir(exist_ok=True)

@@ -1,15 +1,16 @@
 """Options that several commands share, and the program that they describe."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from bhemu.errors import InputError
-from bhemu.program import coordinates, files
+from bhemu.program import coordinates, files, toml
 from bhemu.program.places import DELIVERIES, MOST_THREADS
 from bhemu.program.schema import (
     ENGINES,
@@ -91,12 +92,13 @@ def number(least: int) -> Count:
 
 def program_options(command: F) -> F:
     """PROGRAM and the flag form of its parts."""
+    command = _naming_lines(command)
     for option in reversed(
         (
             click.argument(
-                "program", required=False, metavar="[PROGRAM.toml | FOLDER | STATE.npz]"
+                "program", required=False, metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]"
             ),
-            _many("--core", "cores", "CORE=FILE", "load this ELF on that core"),
+            _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
             _many(
                 "--in",
                 "inputs",
@@ -123,6 +125,23 @@ def program_options(command: F) -> F:
     ):
         command = option(command)
     return tile_option(command)
+
+
+def _naming_lines(command: F) -> F:
+    """The command, whose errors about its program say at which line of PROGRAM.toml."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **values: Any) -> Any:
+        try:
+            return command(*args, **values)
+        except InputError as problem:
+            if problem.where is None and values.get("program") is not None:
+                from bhemu.program import mistakes
+
+                problem.where = mistakes.place(Path(values["program"]), problem)
+            raise
+
+    return cast(F, run)
 
 
 def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
@@ -242,11 +261,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="print one JSON object")(command)
 
 
-def settings(values: dict[str, Any]) -> Settings:
-    """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.program.flags import with_flags, with_options, without_expected
+def program_of(values: dict[str, Any]) -> Program:
+    """What PROGRAM and the flags of its parts say; InputError for what cannot be read."""
+    from bhemu.program.flags import with_flags, without_expected
 
     path, flags = values["program"], {name: values[name] for name in FLAGS}
+    if path is not None and _is_elf(Path(path)):
+        flags["cores"], path = _on_a_core(path, flags["cores"]), None
     if path is None and not flags["cores"]:
         raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
     program = (
@@ -254,8 +275,28 @@ def settings(values: dict[str, Any]) -> Settings:
     )
     if program is not None and values.get("no_compare"):
         program = without_expected(program)
+    return with_flags(program, **flags)
+
+
+def _is_elf(path: Path) -> bool:
+    return files.is_file(path) and files.begins_with(path, toml.ELF)
+
+
+def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
+    """The --core flags, of which one without a file says where the ELF at `path` runs."""
+    bare = [name for name in cores if "=" not in name]
+    if len(bare) != 1:
+        problem = f"{len(bare)} of them are named" if bare else "none is named"
+        raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint="--core trisc1")
+    return tuple(f"{name}={path}" if name in bare else name for name in cores)
+
+
+def settings(values: dict[str, Any]) -> Settings:
+    """The settings of a command's parameters; InputError for what cannot be read."""
+    from bhemu.program.flags import with_options
+
     return Settings(
-        program=with_options(with_flags(program, **flags), values),
+        program=with_options(program_of(values), values),
         quantum=values["quantum"],
         save=None if values["save"] is None else Path(values["save"]),
         as_json=values["as_json"],

@@ -1,11 +1,11 @@
-"""What is said while a user waits: compilations, and on a terminal one status line."""
+"""What is said while a user waits: on a terminal one status line, otherwise now and then a line."""
 
 import functools
 import gc
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bhemu.cli.target import Target
 
 _PERIOD = 0.25  # seconds between two status lines
+_SILENT = 2.0  # after so many seconds of compiling a line is said where there is no terminal
 
 
 class Progress:
@@ -24,7 +25,8 @@ class Progress:
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
-        self._begin = time.monotonic()
+        self._check = ""
+        self._begin = self._said = time.monotonic()
         self._status = not quiet and sys.stderr.isatty()
 
     def __call__(self, name: str, seconds: float) -> None:
@@ -36,6 +38,7 @@ class Progress:
         if not self._quiet:
             self._clear()
             output.say(text, err=True)
+            self._said = time.monotonic()
 
     def status(self, text: str) -> None:
         """On a terminal, one line that the next one replaces; "" clears it."""
@@ -56,16 +59,17 @@ class Progress:
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:
-            begin = time.monotonic()
-            from bhemu.jit import build
+            with self._told(lambda: "starting"):
+                begin = time.monotonic()
+                from bhemu.jit import build
 
-            said: list[str] = []
-            told = functools.partial(self._compiling, said)
-            build.before_compiling.append(told)
-            try:
-                yield
-            finally:
-                build.before_compiling.remove(told)
+                said: list[str] = []
+                told = functools.partial(self._compiling, said)
+                build.before_compiling.append(told)
+                try:
+                    yield
+                finally:
+                    build.before_compiling.remove(told)
         finally:
             gc.enable()
         interrupts.check()
@@ -76,17 +80,34 @@ class Progress:
         interrupts.check()  # the compiler swallows a Ctrl-C
         if not said:
             gc.enable()
-            self.say("compiling the core of the emulator, once for this version (up to a minute)")
+            self.say("compiling what the program uses, once for this version (up to a minute)")
         said.append(name)
 
     @contextmanager
     def running(self, target: "Target") -> Iterator[None]:
-        """On a terminal, show the clock while `target` runs."""
-        if not self._status:
+        """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
+        with self._told(lambda: f"running  clock {target.clock}"):
+            yield
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """On a terminal, show how long the present check has taken; `checking` says which it is."""
+        with self._told(lambda: self._check):
+            yield
+
+    def checking(self, text: str) -> None:
+        """A check begins; `text` names it."""
+        self._check = text
+        self.say(f"{text}, after {self.seconds:.1f} s")
+
+    @contextmanager
+    def _told(self, doing: Callable[[], str]) -> Iterator[None]:
+        """While it lasts, what is compiled, else what is done, is shown."""
+        if self._quiet:
             yield
             return
         over = threading.Event()
-        line = threading.Thread(target=self._show, args=(target, over), daemon=True)
+        line = threading.Thread(target=self._show, args=(doing, over), daemon=True)
         line.start()
         try:
             yield
@@ -95,10 +116,20 @@ class Progress:
             line.join()
             self._clear()
 
-    def _show(self, target: "Target", over: threading.Event) -> None:
+    def _show(self, doing: Callable[[], str], over: threading.Event) -> None:
         while not over.wait(_PERIOD):
-            sys.stderr.write(f"\r\x1b[Krunning  clock {target.clock}  {self.seconds:.1f} s")
-            sys.stderr.flush()
+            compiled = self._compiled()
+            text = compiled or doing()
+            if self._status and text and (compiled or self.seconds > _PERIOD * 2):
+                self.status(f"{text}  {self.seconds:.1f} s")
+            elif compiled and time.monotonic() - self._said > _SILENT:
+                self.say(f"{compiled}, after {self.seconds:.0f} s")
+
+    def _compiled(self) -> str:
+        """What is being compiled and how much of it is done; "" where nothing is."""
+        build = sys.modules.get("bhemu.jit.build")
+        name, done, known = build.outlook() if build is not None else ("", 0, 0)
+        return f"compiling {name}: {done} of {known} parts are done" if name else ""
 
     def _clear(self) -> None:
         if self._status:

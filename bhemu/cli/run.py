@@ -96,7 +96,8 @@ def _found(
     from bhemu.why.kernel_lines import of_kernels
 
     asked = context(target, progress, ended)
-    found = of_kernels(asked, known.findings(asked, checks))
+    with progress.looking():
+        found = of_kernels(asked, known.findings(asked, checks))
     tell_skipped(asked)
     return found
 

@@ -106,10 +106,13 @@ def arguments(values: dict[str, Any]) -> list[str]:
 
 def check_packages() -> None:
     """InputError when a package of the extra `hosts` is not there."""
-    for package in _PACKAGES:
-        if importlib.util.find_spec(package) is None:
-            hint = "pip install 'bhemu[hosts]'"
-            raise InputError(f"the package {package} is not installed", hint=hint)
+    missing = [one for one in _PACKAGES if importlib.util.find_spec(one) is None]
+    if missing:
+        what = f"the package {missing[0]} is" if len(missing) == 1 else "pynng and flatbuffers are"
+        raise InputError(
+            f"{what} not installed: the extra hosts brings what ttnn's side needs",
+            hint="pip install 'bhemu[hosts]', or of a wheel: pip install 'bhemu-....whl[hosts]'",
+        )
 
 
 @click.command("serve")

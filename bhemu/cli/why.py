@@ -73,22 +73,23 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
 
 def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
     """Show a program that cannot be launched, as an error and with the line that is wrong."""
+    from bhemu.program import mistakes
+
+    problem.where = None if path is None else mistakes.place(Path(path), problem)
+    if problem.where is None or not as_json:
+        raise problem
     from bhemu.why.failures.refused import refusal
 
-    found = None if path is None else refusal(Path(path), problem)
-    if found is None:
-        raise problem
-    if not as_json:
-        for line in found.lines():
-            output.say(line)
-    return failure.show(problem, as_json=as_json, more={"findings": [found.as_dict()]})
+    return failure.show(
+        problem, as_json=True, more={"findings": [refusal(problem, problem.where).as_dict()]}
+    )
 
 
 def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
     """What checks of this run work on."""
     from bhemu.why import question
 
-    return question.context(target, ended, progress.say)
+    return question.context(target, ended, progress.checking)
 
 
 def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> int:
@@ -126,7 +127,8 @@ def findings(target: "Target", progress: Progress, ended: "Ended") -> "list[Find
     from bhemu.why import question
 
     asked = context(target, progress, ended)
-    found = question.findings(asked, target, ended.error)
+    with progress.looking():
+        found = question.findings(asked, target, ended.error)
     tell_skipped(asked)
     return found
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from bhemu.arguments import did_you_mean
 from bhemu.debug.commands import Commands
 from bhemu.debug.expressions import Value, evaluate
 from bhemu.debug.memory import Memory, word_of
 from bhemu.debug.places import Sources, address
 from bhemu.debug.position import instruction
-from bhemu.errors import InputError
+from bhemu.errors import InputError, UnknownName
 from bhemu.machine import status
 from bhemu.machine.conditions import Condition
 from bhemu.machine.core import Core
@@ -174,7 +175,26 @@ class Inspecting(Commands):
             found = None
         if found is not None:
             return found
-        return Value.word(address(self.tile, self.core, name), read)
+        try:
+            return Value.word(address(self.tile, self.core, name), read)
+        except UnknownName as unknown:
+            raise self._out_of_scope(name, unknown) from unknown
+
+    def _out_of_scope(self, name: str, unknown: UnknownName) -> InputError:
+        """Why a name stands for nothing where the core is: no variable, no symbol, no register."""
+        try:
+            known = [
+                one for one, _, _ in visible(self._frame().debug, self.core.pc, self._selected)
+            ]
+        except NoFrame:
+            return unknown
+        frames = self._frames()
+        here = frames[min(self._selected, len(frames) - 1)].function
+        near = did_you_mean(name, known)
+        return UnknownName(
+            f"{name} is not in scope here, in {here}, and no symbol or register has that name",
+            hint=near or "info locals lists what is; up selects the caller",
+        )
 
     def _condition(self, core: Core, text: str) -> Condition:
         """What a breakpoint asks: the expression, as `core` sees it where it stands then."""

@@ -178,9 +178,11 @@ def warnings(found: list[Part]) -> list[str]:
         if not one.overlaps(other):
             continue
         kinds = {one.kind, other.kind}
-        if kinds <= {"input", "set"} or (kinds & {"input", "set", "output"} and "code" in kinds):
+        hidden = kinds <= {"input", "set"} or kinds == {"input", "output"}
+        if hidden or (kinds & {"input", "set", "output"} and "code" in kinds):
             at = max(one.low, other.low)
-            texts.append(f"{one.kind} {one.what} and {other.kind} {other.what} overlap at 0x{at:X}")
+            both = f"{one.kind} {one.what} and {other.kind} {other.what}"
+            texts.append(printable(f"{both} overlap at 0x{at:X}"))
     return texts
 
 

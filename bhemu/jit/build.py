@@ -5,7 +5,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,17 @@ _KEYS = "keys-"  # how the names of notes about keys begin
 _KEPT_KEYS = 50  # of them are kept: one for each version of the sources
 _yields = False
 _loaded: dict["Entry", int] = {}  # addresses
+_expected: set["Entry"] = set()  # that had to be compiled when they were first asked for
+_now = ""  # the entry that this process compiles, or waits for while another one does
 _one_at_a_time = threading.RLock()
+
+
+class Outlook(NamedTuple):
+    """What is compiled now ("" for nothing), and how many entries are done of those known of."""
+
+    name: str
+    done: int
+    known: int
 
 
 class Code(NamedTuple):
@@ -103,6 +113,22 @@ def is_kept(wanted: Entry) -> bool:
     return _kept(wanted) is not None
 
 
+def expect(wanted: Iterable[Entry]) -> None:
+    """Entries that will be asked for: those that are not kept yet count in the outlook."""
+    _expected.update(one for one in wanted if not _is_there(one))
+
+
+def outlook() -> Outlook:
+    """How far the compiling is, of this process and those that compile ahead for it."""
+    known = list(_expected)
+    return Outlook(_now, sum(map(_is_there, known)), len(known))
+
+
+def _is_there(wanted: Entry) -> bool:
+    carried = wanted.own() and shipped.find(wanted.label()) is not None
+    return wanted in _loaded or carried or cache.has(_file(wanted))
+
+
 def is_loaded(wanted: Entry) -> bool:
     """Whether this process has it."""
     return wanted in _loaded
@@ -137,16 +163,22 @@ def _kept(wanted: Entry) -> bytes | None:
 
 def _compiled(wanted: Entry) -> bytes:
     """Compiled now, here or by another process that does so already."""
-    with cache.alone(wanted.name, wait=not _yields) as waited:
-        if waited and (kept := _kept(wanted)):
-            return kept
-        for announce in before_compiling:
-            announce(wanted.name)
-        from bhemu.jit.emit import emit
+    global _now
+    _expected.add(wanted)
+    _now = wanted.name
+    try:
+        with cache.alone(wanted.name, wait=not _yields) as waited:
+            if waited and (kept := _kept(wanted)):
+                return kept
+            for announce in before_compiling:
+                announce(wanted.name)
+            from bhemu.jit.emit import emit
 
-        data = emit(wanted.signature, wanted.resolved()).packed()
-        cache.write(_file(wanted), data)
-        return data
+            data = emit(wanted.signature, wanted.resolved()).packed()
+            cache.write(_file(wanted), data)
+            return data
+    finally:
+        _now = ""
 
 
 def yield_to_others() -> None:

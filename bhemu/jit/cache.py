@@ -97,6 +97,11 @@ def read_in(folder: Path, name: str) -> bytes | None:
     return data if content == _sealed(name, data) else None
 
 
+def has(name: str) -> bool:
+    """Whether something is kept under a name, whatever it is worth: for those who only count."""
+    return (root() / name).exists()
+
+
 def write(name: str, data: bytes) -> None:
     """Keep `data` under a name; nothing happens in a folder that cannot be written."""
     place, sealed = root() / name, _sealed(name, data)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.program.table import REQUIRED, Table
+from bhemu.program.table import REQUIRED, Table, is_number
 
+_ADDRESSES = '0x50000, "symbol" or "symbol+4"'
 At = int | str
 Resolve = Callable[[str], int]
 _NAME_AND_OFFSET = re.compile(
@@ -22,7 +23,8 @@ def read_at(table: Table, key: str) -> At:
     if isinstance(at, int) and not 0 <= at <= 0xFFFF_FFFF:
         table.fail(f"{key} = {at} is not a 32-bit address")
     if isinstance(at, str) and _NAME_AND_OFFSET.fullmatch(at) is None:
-        table.fail(f'{key} = "{at}" is not an address', hint='0x50000, "symbol" or "symbol+4"')
+        hint = f"drop the quotes: {key} = {at.strip()}" if is_number(at) else _ADDRESSES
+        table.fail(f'{key} = "{at}" is not an address', hint=hint)
     return at if isinstance(at, int) else at.strip()
 
 

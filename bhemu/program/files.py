@@ -55,6 +55,19 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def begins_with(path: Path, magic: bytes) -> bool:
+    """Whether a regular file begins with these bytes; False for one that cannot be read.
+
+    What states no size, as files of a system folder, is not read: that may block.
+    """
+    try:
+        with path.open("rb") as file:
+            long_enough = os.fstat(file.fileno()).st_size >= len(magic)
+            return long_enough and file.read(len(magic)) == magic
+    except (OSError, ValueError):
+        return False
+
+
 def is_missing(path: Path) -> bool:
     """Whether nothing is there."""
     try:

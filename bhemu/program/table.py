@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, overload
@@ -11,6 +12,7 @@ from bhemu.errors import InputError
 from bhemu.program import files
 
 REQUIRED: Final = object()
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F_]{1,32}|0|[1-9][0-9_]{0,31}")
 _MOST_BITS = 64  # of any integer that means something
 _MOST_AXES, _LONGEST_AXIS = 32, 1 << 32
 _OUTSIDE = "--allow-outside lets the program read and write anywhere"
@@ -61,7 +63,7 @@ class Table:
         if type(value) not in kinds:
             wanted = " or ".join(_KIND_NAMES[kind] for kind in kinds)
             got = _KIND_NAMES.get(type(value), f"a {type(value).__name__}")
-            self.fail(f"{key} must be {wanted}, not {got}")
+            self.fail(f"{key} must be {wanted}, not {got}", hint=_unquoted(key, value, kinds))
         if type(value) is int and value.bit_length() > _MOST_BITS:
             self.fail(f"{key} is an integer of {value.bit_length()} bits")
         return value
@@ -168,7 +170,19 @@ class Table:
         """Refuse the first key that was never asked for."""
         for key in self._data:
             if key not in self._asked:
-                self.fail(f"unknown key {key}", hint=suggestion(key, self._asked))
+                self.fail(f"unknown key {key}", hint=suggestion(key, [*dict.fromkeys(self._asked)]))
+
+
+def _unquoted(key: str, value: object, kinds: Sequence[type]) -> str:
+    """What to write instead of a number in quotes; "" for anything else."""
+    if type(value) is not str or int not in kinds or not is_number(value):
+        return ""
+    return f"drop the quotes: {key} = {value.strip()}"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as TOML and the command line write it."""
+    return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def suggestion(name: str, allowed: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from bhemu.errors import InputError
 from bhemu.program import files
 from bhemu.program.table import Table
 
+ELF = b"\x7fELF"
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)'
     r"|'''.*?(?:'{3,5}|\Z)"
@@ -32,7 +33,12 @@ def read(path: Path, hint: str) -> dict[str, Any]:
         text = data.decode("utf-8")
         check_depth(text, str(path))
         return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+    except UnicodeDecodeError as error:
+        is_elf = data.startswith(ELF)
+        hint = f"run it on a core: --core trisc1={path}" if is_elf else "bhemu new writes one"
+        what = "an ELF" if is_elf else f"no text, from byte {error.start} on"
+        raise InputError(f"{path}: not TOML, but {what}", hint=hint) from error
+    except ValueError as error:  # TOMLDecodeError
         raise InputError(f"{path}: not TOML: {error}") from error
 
 

@@ -118,7 +118,7 @@ def test_nothing_is_written_over(bhemu, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("program.json",), "must end in .toml"),
+        (("program.json",), "ends in .toml"),
         (("no/such/folder.toml",), "cannot be written: No such file or directory"),
         (("p.toml", "--kind", "metal"), "Invalid value for '--kind'"),
     ],

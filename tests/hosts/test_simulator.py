@@ -168,5 +168,6 @@ def test_without_the_packages_it_says_what_to_install(tmp_path: Path) -> None:
         [sys.executable, "-c", program, "simulator", tmp_path / "x"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "the package pynng is not installed" in done.stderr
+    assert "the package pynng is not installed: the extra hosts brings" in done.stderr
     assert "pip install 'bhemu[hosts]'" in done.stderr
+    assert not (tmp_path / "x").exists()

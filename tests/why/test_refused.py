@@ -63,7 +63,8 @@ def test_the_wrong_line_is_named(program: str, text: str, instead: str, tmp_path
     assert found["culprit"]["file"] == "PROGRAM.toml"
     assert abs(found["culprit"]["line"] - before.count("\n", 0, before.index(text)) - 1) <= 2
     shown = CliRunner().invoke(main, ["why", "-q", str(path)])
-    assert f"PROGRAM.toml:{found['culprit']['line']}: " in shown.stdout
+    assert f"at PROGRAM.toml:{found['culprit']['line']}\n" in shown.stderr
+    assert shown.stdout == ""  # it is told once
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""What a first use gets wrong: an ELF for a program, quotes, names, a wrong end."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import bhemu
+from bhemu.cli import main
+
+ELFS = Path(bhemu.__file__).parent.parent / "elfs"
+
+
+def said(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, [str(one) for one in arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def add1(tmp_path: Path) -> Callable[..., Path]:
+    """add1 with changes of its PROGRAM.toml: text, replacement."""
+
+    def made(*changes: tuple[str, str]) -> Path:
+        folder = shutil.copytree(ELFS / "add1", tmp_path / "add1")
+        text = (folder / "PROGRAM.toml").read_text()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new, 1)
+        (folder / "PROGRAM.toml").write_text(text)
+        return folder
+
+    return made
+
+
+@pytest.mark.parametrize("command", ["run", "check", "why"])
+def test_an_elf_runs_on_the_core_that_is_named(command: str) -> None:
+    elf = ELFS / "hang_timeout" / "trisc0.elf"
+    code, out, err = said(command, "-q", elf)
+    assert code == 2
+    assert f"{elf}: an ELF runs on one core, and none is named" in err
+    assert "hint: --core trisc1" in err
+    code, out, err = said(command, "-q", elf, "--core", "trisc0", "--json")
+    assert code == {"run": 3, "check": 0, "why": 1}[command], err
+    assert "trisc0" in out
+    assert said(command, "-q", elf, "--core", "trisc0", "--core", "trisc1")[0] == 2
+    assert "2 of them are named" in said(command, elf, "--core", "trisc0", "--core", "trisc1")[2]
+
+
+def test_what_is_no_text_is_no_program() -> None:
+    code, _, err = said("run", ELFS / "add1" / "in.npy")
+    assert code == 2 and "not TOML, but no text, from byte 0 on" in err
+
+
+def test_an_unknown_key_lists_each_allowed_key_once(add1: Callable[..., Path]) -> None:
+    code, _, err = said("check", add1(("timeout_s = 60", 'timeot_s = 60\nstochastic = "off"')))
+    assert code == 2
+    allowed = err.partition("allowed: ")[2].splitlines()[0].split(", ")
+    assert len(allowed) == len(set(allowed)) and "stochastic" in allowed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("at = 0x40000", 'at = "0x40000"', "drop the quotes: at = 0x40000"),
+        ("limit = 50_000_000", 'limit = "50_000_000"', "drop the quotes: limit = 50_000_000"),
+        ("word = 0x100", 'word = "0x100"', "drop the quotes: word = 0x100"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "check", "trace"])
+def test_a_number_in_quotes_and_its_line(
+    command: str, old: str, new: str, hint: str, add1: Callable[..., Path]
+) -> None:
+    line = (ELFS / "add1" / "PROGRAM.toml").read_text().partition(old)[0].count("\n") + 1
+    code, _, err = said(command, folder := add1((old, new)))
+    assert code == 2
+    assert hint in err
+    assert f"\n  at PROGRAM.toml:{line}\n" in err
+    if command != "trace":
+        told = json.loads(said(command, "--json", folder)[1])
+        assert told["where"] == {"file": "PROGRAM.toml", "line": line}
+
+
+def test_a_mistake_that_only_a_launch_finds_has_its_line(add1: Callable[..., Path]) -> None:
+    folder = add1(('at = "runtime_args"', 'at = "runtime_argz"'))
+    assert "\n  at PROGRAM.toml:14\n" in said("run", folder)[2]
+    assert "PROGRAM.toml" not in said("run", "--core", "trisc9=x.elf", folder)[2]
+
+
+def test_why_tells_of_a_bad_file_once(add1: Callable[..., Path]) -> None:
+    code, out, err = said("why", add1(('at = "runtime_args"', 'at = "runtime_argz"')))
+    assert (code, out) == (2, "")
+    assert err.count("runtime_argz") == 1 and "at PROGRAM.toml:14" in err
+
+
+def test_an_output_on_top_of_an_input_is_a_warning(add1: Callable[..., Path]) -> None:
+    code, _, err = said("check", "-q", add1(("at = 0xC0000", "at = 0x40400")))
+    assert code == 0
+    assert "warning: input in.npy" in err and "output y" in err and "overlap at 0x40400" in err
+
+
+def test_an_end_that_was_nearly_met_says_what_stands_there(add1: Callable[..., Path]) -> None:
+    code, _, err = said("run", "-q", add1(("equals = 0xD0E0", "equals = 0xD0E1")))
+    assert code == 3
+    assert "word 0x100 was 0xd0e1 (it is 0xd0e0)" in err
+
+
+def test_a_livelock_says_it_too() -> None:
+    """trisc0 has written 0x104 and goes round; 0x100 holds nothing, which says nothing."""
+    flags = ("--until", "0x104=0x7", "--until", "0x100=0x7", "--set", "0x104=u32:9")
+    code, _, err = said("run", "-q", ELFS / "hang_timeout", *flags)
+    assert code == 3
+    assert "the run was to end when word 0x104 was 0x7 (it is 0x9)" in err
+    assert "0x100" not in err
+
+
+def test_a_new_program_with_a_dot_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = said("new", "v1.2")
+    assert code == 2
+    assert "v1.2 is taken for a file, which ends in .2: that of a program ends in .toml" in err
+    assert "hint: v1.2.toml, or in a folder of that name v1.2/PROGRAM.toml" in err
+    assert said("new", "v1.2/PROGRAM.toml")[0] == 0
+
+
+def test_print_says_that_a_name_is_not_in_scope() -> None:
+    _, out, err = said("step", ELFS / "add1", "-x", "break main; continue; print nothing_so")
+    shown = out + err
+    assert "nothing_so is not in scope here, in " in shown
+    assert "hint: info locals lists what is" in shown
