@@ -105,7 +105,7 @@ def test_a_reference_outside_of_its_unit_is_bad_input(form: int) -> None:
 def test_layouts_are_read_within_bounds(tmp_path: Path) -> None:
     path = tmp_path / "k.elf"
     path.write_bytes(debug_bombs.records())
-    with pytest.raises(InputError, match="structures without end|again and again"):
+    with pytest.raises(InputError, match=r"structures without end|again and again"):
         types.structure(path, "s")
     for data in (debug_bombs.sibling(), debug_bombs.outside(debug_bombs.REF4)):
         path.write_bytes(data)
