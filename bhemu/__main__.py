@@ -27,8 +27,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    finally:  # the exit code is decided
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    finally:  # the exit code is decided; Python's own end would let a late alarm kill the process
+        for number in (_signal.SIGINT, _signal.SIGALRM):
+            _signal.signal(number, _signal.SIG_IGN)
 
 
 if __name__ == "__main__":

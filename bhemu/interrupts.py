@@ -71,3 +71,5 @@ def done() -> None:
     """What arrived so far was acted on."""
     global _pending
     _pending = False
+    if signal.getsignal(signal.SIGALRM) is _on_interrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)

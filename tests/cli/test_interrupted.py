@@ -49,6 +49,28 @@ def test_in_an_import_it_waits_for_the_end(tmp_path: Path, module: str, body: st
     assert "Traceback" not in done.stderr
 
 
+def test_a_look_that_is_still_to_come_does_not_end_the_process(tmp_path: Path) -> None:
+    """Python gives signals their first action back when it ends, and SIGALRM's is to kill."""
+    script = (
+        "import signal, sys, time\n"
+        "from bhemu import interrupts\n"
+        "import bhemu.cli\n"
+        "def command(**names):\n"
+        "    signal.setitimer(signal.ITIMER_REAL, 1)\n"
+        "    interrupts._pending = True\n"
+        "    interrupts.check()\n"
+        "bhemu.cli.main = command\n"
+        "class Late:\n"
+        "    def __del__(self, sleep=time.sleep): sleep(2)\n"
+        "late = Late()\n"  # goes with this module, when the handlers have gone
+        "from bhemu.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_one_that_was_swallowed_is_seen_before_a_debugger_is_waited_for(monkeypatch) -> None:
     monkeypatch.setattr(interrupts, "_pending", True)
     with socket.create_server(("127.0.0.1", 0)) as listener:
