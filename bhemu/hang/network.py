@@ -10,7 +10,7 @@ from bhemu.devices.noc_map import tile_number
 from bhemu.errors import NoProgress
 from bhemu.hang.explore import Loop, livelock
 from bhemu.hang.release import Releaser
-from bhemu.hang.waitgraph import Waiter, graph_of, wait_for_graph
+from bhemu.hang.waitgraph import Waiter, graph_of, of_graph, release, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
 from bhemu.parts import MachinePart, TilePart
@@ -18,6 +18,7 @@ from bhemu.tensix.state import NOC_ARRIVED
 
 _BUDGET = 10_000  # steps of a look at what a core can still do
 _MOST = 4  # senders named for one wait
+_LOOK = "look at who should have sent, and at counts of destinations"
 # What the number of answers is compared with: (answers, requests sent that are answered, in words)
 _ANSWERS = {
     niu_issue.ATOMIC_ANSWERS: (niu_issue.ATOMICS_SENT, "atomic results", "answered atomics"),
@@ -103,18 +104,24 @@ def _state(tile: TilePart) -> str:
     return f"has {cores}"
 
 
+def _is_untouched(tile: TilePart) -> bool:
+    """Whether nothing was ever written to it over the NoC."""
+    return int(tile.state.noc_arrivals[0]) == 0
+
+
 def _waiter(chip: MachinePart, tile: TilePart, waiter: Waiter) -> Waiter:
     """A waiter of one tile as the chip's graph shows it."""
-    own = tuple(
-        dataclasses.replace(r, who=f"{_name(tile)} {r.who}", able=r.able) for r in waiter.releasers
-    )
+    alone = len(chip.tiles_made()) == 1
+    of = "" if alone else f"{_name(tile)} "
+    own = tuple(dataclasses.replace(r, who=f"{of}{r.who}", able=r.able) for r in waiter.releasers)
     address = waiter.resource.get("address", -1)
     reason, history = waiter.reason, waiter.history
     if waiter.kind == "l1" and 0 <= address < L1_SIZE:
         own += tuple(_senders(chip, tile, address))
-        history = "; ".join(part for part in (history, _last_writer(chip, tile, address)) if part)
+        by_noc = "" if alone and _is_untouched(tile) else _last_writer(chip, tile, address)
+        history = "; ".join(part for part in (history, by_noc) if part)
     reason = _counter(tile, address) or reason
-    who = f"{_name(tile)} {waiter.who}"
+    who = f"{of}{waiter.who}"
     return dataclasses.replace(waiter, who=who, releasers=own, reason=reason, history=history)
 
 
@@ -138,14 +145,21 @@ def linked(chip: MachinePart) -> list[str]:
 
 
 def no_progress(chip: MachinePart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
-    """Deadlock, or livelock: `loops` are those of the running cores by tile number."""
+    """Deadlock, or livelock: `loops` are those of the running cores by tile number.
+
+    Of a chip with one tile in use it says what it says of a tile that is alone.
+    """
     waiters: list[Waiter] = []
     for tile in chip.tiles_made():
         graph = wait_for_graph(tile, loops.get(number(tile), ()))
         waiters += [_waiter(chip, tile, waiter) for waiter in graph.waiters]
     names = [waiter.who for waiter in waiters]
     graph = graph_of(waiters)
-    hint = "; ".join(linked(chip)) or "look at who should have sent, and at counts of destinations"
+    open_links = "; ".join(linked(chip))
+    if len(chip.tiles_made()) == 1 and not open_links:
+        (only,) = chip.tiles_made()
+        return of_graph(only, graph, loops.get(number(only), ()))
+    hint = open_links or release(graph) or _LOOK
     if not loops:
         text = f"deadlock: nothing can move any more on the chip ({len(names)} waiting)"
         return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK", hint=hint)

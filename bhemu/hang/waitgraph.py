@@ -238,7 +238,11 @@ def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
 
 def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
     """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
-    graph = wait_for_graph(tile, loops)
+    return of_graph(tile, wait_for_graph(tile, loops), loops)
+
+
+def of_graph(tile: TilePart, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
+    """The error of the only tile that is in use, from its graph."""
     if not loops:
         text = f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)"
         how = advice(tile, graph)
@@ -250,6 +254,15 @@ def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=how)
 
 
+def release(graph: WaitGraph) -> str:
+    """Which core is to be released, where a wait needs one that is in reset; "" for none."""
+    for waiter in graph.waiters:
+        for releaser in waiter.releasers:
+            if releaser.able and "is in reset" in releaser.state:
+                return f"release {releaser.who}: nothing has cleared its bit of SOFT_RESET_0"
+    return ""
+
+
 def advice(tile: TilePart, graph: WaitGraph) -> str:
     """What to look at next: what is certain of the waits, otherwise the root of them."""
     s = tile.state
@@ -258,10 +271,8 @@ def advice(tile: TilePart, graph: WaitGraph) -> str:
     root = graph.waiters[0]
     if root.kind == "semaphore" and root.reason.endswith("maximum") and not root.resource["max"]:
         return f"no SEMINIT has given semaphore {root.resource['index']} a maximum"
-    for waiter in graph.waiters:
-        for releaser in waiter.releasers:
-            if releaser.able and "is in reset" in releaser.state:
-                return f"release {releaser.who}: nothing has cleared its bit of SOFT_RESET_0"
+    if text := release(graph):
+        return text
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
     return f"find who should have ended the wait of {root.who}; {look}"

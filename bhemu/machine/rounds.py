@@ -39,6 +39,7 @@ _ENDS = {
     rounds.CHIP_LIMIT: "limit",
     rounds.CHIP_POLLING: "polling",
 }
+_LOOKS = 64  # rounds between two looks at what hangs, where each round returns
 _CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
 
 
@@ -93,12 +94,13 @@ class Rounds:
 
     def begin(self, *, quiet_since_now: bool) -> None:
         """A run begins; the host may have changed everything that it can reach."""
+        if quiet_since_now:
+            for tile in self.tiles:
+                tile.state.quiet[0] = tile.state.quiet_next[0] = 0
         for tile in self.owner.exposed():
             tile.before_run()
             watchpoints.refresh(tile.state)
             tile.stepping.leave_breakpoints()
-            if quiet_since_now:
-                tile.state.quiet[0] = tile.state.quiet_next[0] = 0
 
     def advance(self, *, one: bool, most: int | None) -> tuple[Stop | None, bool]:
         """Run rounds, `one` or as many as are good, at most `most`: (stop, a round has ended)."""
@@ -178,8 +180,7 @@ class RoundsOnNetwork(Rounds):
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
         self.livelock = livelock
-        self._delivered = self._executed = 0  # requests, Tensix words: at `_quiet_since`
-        self._quiet_since, self._next_look = 0, livelock
+        self._quiet_since, self._next_look = 0, livelock  # rounds
         self._n = 1  # rounds of the next call
         self.host_access: HostAccess | None = None  # the first since power-up
 
@@ -238,13 +239,16 @@ class RoundsOnNetwork(Rounds):
     def advance(self, *, one: bool, most: int | None) -> tuple[Stop | None, bool]:
         """As of every machine."""
         n = 1 if one else self._n
+        if self.livelock and n > 1:
+            n = min(n, max(self._next_look - self._quiet(), 1))
         before, began = self.count, time.monotonic()
         status = self._run(n if most is None else min(n, most))
         stopped = self._resolve(status) if status else None
         if stopped is not None:
             return stopped, False
         if status == 0:
-            self._look_for_livelock()
+            if not one or self.count % _LOOKS == 0:
+                self._look_for_livelock()
             faster = time.monotonic() - began < _CALL_SECONDS / 2
             self._n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
         return None, self.count != before
@@ -344,27 +348,34 @@ class RoundsOnNetwork(Rounds):
         # Imported here: much code, which most programs do not need.
         from bhemu.hang.network import no_progress
 
+        if len(self.tiles) == 1:
+            self.broken = self.tiles[0].number
         return no_progress(self.owner, loops)
 
+    def _quiet(self) -> int:
+        """Rounds in which no tile executed a word, and nothing was delivered to one."""
+        c, now_ = self._network.state, self.count
+        quiet = now_ - max(self._quiet_since, int(c.touched.max()) + 1)
+        for t in (int(t) for t in c.awake.nonzero()[0]):
+            own = int(self.owner.numbered(t).state.quiet[0])
+            if c.skip_from[t] >= 0:
+                own += now_ - int(c.skip_from[t])
+            quiet = min(quiet, own)
+        return quiet
+
     def _look_for_livelock(self) -> None:
-        """After many rounds in which nothing was delivered: NoProgress when no tile can go on."""
-        c = self._network.state
-        quiet = self.count - self._quiet_since
-        if c.delivered[0] == self._delivered and (not self.livelock or quiet < self._next_look):
-            return
-        executed = self._network.executed()
-        if (c.delivered[0], executed) != (self._delivered, self._executed):
-            self._delivered, self._executed = int(c.delivered[0]), executed
-            self._quiet_since, self._next_look = self.count, self.livelock
-            return
-        if self._network.under_way():
+        """After many such rounds: NoProgress when no tile can go on."""
+        quiet = self._quiet()
+        if quiet < self.livelock:
+            self._next_look = self.livelock
+        if not self.livelock or quiet < self._next_look or self._network.under_way():
             return
         self._next_look = 2 * quiet
         self.settle()
         from bhemu.hang.explore import livelock
 
         loops: dict[int, tuple[Loop, ...]] = {}
-        for t in (int(t) for t in c.awake.nonzero()[0]):
+        for t in (int(t) for t in self._network.state.awake.nonzero()[0]):
             found = livelock(self.owner.numbered(t), quiet // 2)
             if not found:
                 return

@@ -75,13 +75,8 @@ def _plain(result: Any) -> Any:
     return result if isinstance(result, int | float | str | bytes | None | tuple) else str(result)
 
 
-_HANGS = pytest.mark.xfail(strict=True, reason="a chip's wait-for graph says less than a tile's")
-
-
 @pytest.mark.parametrize("quantum", [1000, 7])
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=_HANGS if "hang" in n else ()) for n in twins.PROGRAMS]
-)
+@pytest.mark.parametrize("name", twins.PROGRAMS)
 def test_run(pair, name: str, quantum: int) -> None:
     same(
         pair(name, quantum=quantum),
@@ -268,7 +263,6 @@ def test_names_of_registers(pair) -> None:
     assert chip.read32(*XY, "SOFT_RESET_0") == tile.read32("SOFT_RESET_0")
 
 
-@_HANGS
 @pytest.mark.parametrize("name", ["hang_flag", "hang_cycle"])
 def test_why(pair, name: str) -> None:
     def findings(machine: Any) -> list[tuple[str, str]]:

@@ -92,7 +92,6 @@ def test_check(both: Both) -> None:
     assert shown[0] == shown[1]
 
 
-@pytest.mark.xfail(strict=True, reason="a chip's wait-for graph says less than a tile's")
 @pytest.mark.parametrize("name", ["hang_flag", "hang_cycle"])
 @pytest.mark.parametrize("command", ["run", "why"])
 def test_hangs(both: Both, name: str, command: str) -> None:

@@ -184,8 +184,8 @@ def _requests(context: Context, seed: int) -> dict[int, tuple[Where, Any]]:
                 pc = int(row[request.PC])
                 if pc not in seen:
                     seen[pc] = report.where_core(tile, int(row[request.CORE]), pc), row.copy()
-        words = one.end.words
-        return bool(words) and all(one.read32(*xy, at) == want for xy, at, want in words)
+        words = one.loop.end.words
+        return bool(words) and one.loop.holds(words)
 
     context.finish(chip, until=look)
     return seen

@@ -32,7 +32,7 @@ def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
 
 def _ends(tile: Tile) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """Words that the program was to end with, and does not."""
-    for at, want in tile.machine.end.words:
+    for _, at, want in tile.loop.end.words:
         if int(tile.state.l1.view("<u4")[at >> 2]) != want:
             yield -1, at & ~3, (want,)
 
