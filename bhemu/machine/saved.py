@@ -16,7 +16,6 @@ from bhemu import __version__, arguments, errors
 from bhemu.devices.noc_map import tile_number
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit import record
-from bhemu.jit.keys import layout
 from bhemu.machine import saved_tile
 from bhemu.machine.saved_tile import TileState
 from bhemu.machine.until import End
@@ -34,13 +33,15 @@ if TYPE_CHECKING:
 
 
 def _name(dtype: np.dtype[np.void]) -> str:
+    from bhemu.jit.keys import layout  # much code that no run needs
+
     return hashlib.sha256(layout(dtype).encode()).hexdigest()[:20]
 
 
-_BEFORE = record.layout(tuple(m for m in MEMBERS if m.name not in saved_tile.LATER), MAPPED)
-_LAYOUT = _name(DTYPE)
-_LAYOUTS = {_LAYOUT: DTYPE, _name(_BEFORE): _BEFORE}
-"""The types of a tile's record in files of this schema, by what they are called there."""
+def _layouts() -> dict[str, np.dtype[np.void]]:
+    """The types of a tile's record in files of this schema, by what they are called there."""
+    before = record.layout(tuple(m for m in MEMBERS if m.name not in saved_tile.LATER), MAPPED)
+    return {_name(dtype): dtype for dtype in (DTYPE, before)}
 _META_BYTES = 16 << 20
 _HINT = "written by bhemu run --save, or Snapshot.save, of the same version"
 _DAMAGE = (
@@ -124,7 +125,7 @@ class Snapshot:
         held: dict[str, Any] = {f"chip_{name}": value for name, value in network.arrays.items()}
         held |= {f"page_{which}_{page}": data for (which, page), data in network.pages.items()}
         meta |= {
-            "layout": _LAYOUT,
+            "layout": _name(DTYPE),
             "harvested": list(network.harvested),
             "banks": network.banks,
             "broken": network.broken,
@@ -160,7 +161,7 @@ class Snapshot:
 
 def _read_chip(archive: archives.Archive, meta: dict[str, Any], path: Path) -> Snapshot:
     origin = str(path)
-    dtype = _LAYOUTS.get(meta["layout"])
+    dtype = _layouts().get(meta["layout"])
     if dtype is None:
         text = f"{origin} was saved by bhemu {meta['bhemu']} with another layout of the record"
         raise InputError(text, hint=_HINT)
