@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, NoProgress
 from bhemu.llk import harness
-from bhemu.machine import saved as states
 from bhemu.machine.options import ChipOptions, LaunchOptions, TileOptions, of_run
-from bhemu.machine.saved import Snapshot
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.machine.until import End
@@ -210,7 +208,9 @@ def _start(
 
 def _resume(machine: Any, program: schema.Program) -> End:
     """The machine as it was saved, which goes on to the end that it was on the way to."""
-    state = Snapshot.load(check_saved(program))
+    from bhemu.machine import saved as states
+
+    state = states.Snapshot.load(check_saved(program))
     again = isinstance(state.error, NoProgress)  # found anew, with what waits for what
     machine.restore(states.without_error(state) if again else state)
     placed = list(_tiles(machine, program))

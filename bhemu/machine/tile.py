@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,8 @@ from bhemu import arguments, events, memmap, names, report
 from bhemu.backend import Backend
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine import saved
 from bhemu.machine.controls import Controls
 from bhemu.machine.core import Core, Cores
-from bhemu.machine.memories import Bank
 from bhemu.machine.options import (
     L0,
     POISON,
@@ -28,7 +26,6 @@ from bhemu.machine.options import (
 )
 from bhemu.machine.rounds import RoundsOfOneTile
 from bhemu.machine.run import LONGEST_TURN, RunLoop
-from bhemu.machine.saved import Snapshot
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
 from bhemu.machine.thread_bound import ThreadBound
@@ -41,6 +38,10 @@ from bhemu.program.tensor_memory import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
+
+if TYPE_CHECKING:  # at run time where they are asked for: most runs need neither
+    from bhemu.machine.memories import Bank
+    from bhemu.machine.saved import Snapshot
 
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place before_run drain_log
@@ -283,11 +284,15 @@ class Tile(ThreadBound, Controls, Tensors):
 
         Of a tile of a chip, that of the tile.
         """
+        from bhemu.machine import saved
+
         self.check_thread()
         return saved.of_tile(self)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
+        from bhemu.machine import saved
+
         self._check_alone("restore")
         saved.restore_tile(self, snapshot)
 
