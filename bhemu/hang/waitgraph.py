@@ -268,11 +268,11 @@ def advice(tile: TilePart, graph: WaitGraph) -> str:
     s = tile.state
     if graph.cycle:
         return "one in the cycle must give before it takes; bhemu trace shows what ran before"
-    root = graph.waiters[0]
-    if root.kind == "semaphore" and root.reason.endswith("maximum") and not root.resource["max"]:
-        return f"no SEMINIT has given semaphore {root.resource['index']} a maximum"
+    for one in graph.waiters:
+        if one.kind == "semaphore" and one.resource["max"] == 0:
+            return f"no SEMINIT has given semaphore {one.resource['index']} a maximum"
     if text := release(graph):
         return text
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
-    return f"find who should have ended the wait of {root.who}; {look}"
+    return f"find who should have ended the wait of {graph.waiters[0].who}; {look}"
