@@ -127,8 +127,8 @@ class Progress:
 
     def _compiled(self) -> str:
         """What is being compiled and how much of it is done; "" where nothing is."""
-        build = sys.modules.get("bhemu.jit.build")
-        name, done, known = build.outlook() if build is not None else ("", 0, 0)
+        outlook = getattr(sys.modules.get("bhemu.jit.build"), "outlook", None)  # or it is imported
+        name, done, known = ("", 0, 0) if outlook is None else outlook()
         return f"compiling {name}: {done} of {known} parts are done" if name else ""
 
     def _clear(self) -> None:

@@ -4,6 +4,8 @@ A host sends bytes, no symbols. tt-metal keeps the ELF of every kernel that it h
 its firmware, as .../CORE/CORE.elf; the one whose code stands around the pc of a core names it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
@@ -11,20 +13,22 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.hang.waitgraph import set_idle_apart
-from bhemu.machine.machine import Machine
 from bhemu.memmap import L1_SIZE
 from bhemu.parts import CorePart, TilePart
 from bhemu.program import elf, files
 from bhemu.program.symbols import Symbols
 from bhemu.report import where_core
 from bhemu.riscv.asm import RA
+
+if TYPE_CHECKING:
+    from bhemu.machine.machine import Machine
 
 _HEAD = 4096  # bytes of an ELF that hold the table of its segments
 _CODE = 24  # bytes around a pc that an ELF must hold to be compared as a whole
@@ -60,7 +64,7 @@ class _Read:
     data: bytes
 
     @classmethod
-    def of(cls, code: _Code) -> "_Read":
+    def of(cls, code: _Code) -> _Read:
         """Those of a file; none where it is gone."""
         with contextlib.suppress(OSError), files.open_regular(code.path) as file:
             file.seek(code.segment.offset)

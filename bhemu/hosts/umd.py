@@ -1,15 +1,20 @@
 """A chip as UMD's simulation device: reads, writes and resets, in order."""
 
+from __future__ import annotations
+
 import copy
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bhemu import limits
 from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.ahead import seen_ahead
 from bhemu.hosts.wire import Command, Message
-from bhemu.machine.machine import Machine
+
+if TYPE_CHECKING:
+    from bhemu.machine.machine import Machine
 
 ROUNDS = 200
 _STANDS = ("idle", "polling")  # the reasons for which a run ends where only a host can go on

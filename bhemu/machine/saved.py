@@ -42,6 +42,8 @@ def _layouts() -> dict[str, np.dtype[np.void]]:
     """The types of a tile's record in files of this schema, by what they are called there."""
     before = record.layout(tuple(m for m in MEMBERS if m.name not in saved_tile.LATER), MAPPED)
     return {_name(dtype): dtype for dtype in (DTYPE, before)}
+
+
 _META_BYTES = 16 << 20
 _HINT = "written by bhemu run --save, or Snapshot.save, of the same version"
 _DAMAGE = (

@@ -60,7 +60,7 @@ class FakeChip:
         self._left -= rounds
         return SimpleNamespace(reason="rounds" if self._left > 0 else self.stands)
 
-    def made(self) -> tuple[object, ...]:
+    def tiles_made(self) -> tuple[object, ...]:
         return ()
 
     def standstill(self, xy: XY) -> NoProgress:
