@@ -37,7 +37,9 @@ def hanging() -> Tile:
 
 
 def names(tile: Tile, cache: Path) -> Names:
-    return Names(SimpleNamespace(tiles_made=lambda: [tile]), folders({"TT_METAL_CACHE": str(cache)}))
+    return Names(
+        SimpleNamespace(tiles_made=lambda: [tile]), folders({"TT_METAL_CACHE": str(cache)})
+    )
 
 
 def test_the_elf_whose_code_lies_around_the_pc_names_it(cache: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_wrong_output_with_its_culprit_its_source_and_where_it_differs(tmp_pat
     page = Page(text)
     said = "".join(page.texts)
     assert code == 1
-    assert "[output]" in said
+    assert "[origin]" in said
     assert "773 of 1024 differ" in said
     assert "pack_tile(runtime_args.dst + i * TILE_BYTES, half);" in said
     assert "tile (0, 0): 773 of 1024 differ" in said

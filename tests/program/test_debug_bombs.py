@@ -1,6 +1,6 @@
 """Debug information that would be read for ever ends, and what is wrong of it is bad input."""
 
-import os
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,18 +27,25 @@ print(Debug(pathlib.Path(sys.argv[1]).read_bytes(), "k.elf").problem)
 """
 
 
+# A process of its own starts the command: what a test's process holds counts as its child's memory.
+WATCH = """
+import json, os, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+both = [(os.POSIX_SPAWN_DUP2, 1, 2)]
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=both)
+_, status, used = os.wait4(pid, 0)
+seconds = used.ru_utime + used.ru_stime
+print("\\n" + json.dumps([os.waitstatus_to_exitcode(status), seconds, used.ru_maxrss]))
+"""
+
+
 def ended(*command: str) -> tuple[int, str, float, int]:
     """Exit code, what was printed, seconds of the processor and bytes of memory of a process."""
-    with subprocess.Popen(
-        [sys.executable, *command],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        preexec_fn=lambda: __import__("resource").setrlimit(0, (60, 60)),  # RLIMIT_CPU
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+    watched = [sys.executable, "-c", WATCH, sys.executable, *command]
+    ran = subprocess.run(watched, cwd=ROOT, capture_output=True, text=True, check=True)
+    said, _, figures = ran.stdout.rstrip("\n").rpartition("\n")
+    code, seconds, memory = json.loads(figures)
+    return code, said, seconds, memory << 10
 
 
 @pytest.fixture(params=debug_bombs.BOMBS)

@@ -227,8 +227,8 @@ def test_what_a_check_finds_is_the_outcome_of_a_run_that_is_else_fine(folder: Pa
     path.write_text(before + "[[output]]" + after.partition("[[output]]")[2])  # nobody writes src
     values = {"check": ["uninit"], "engine": ["compiled"]}
     (row,) = bhemu.sweep("add1", values, compare=False, workers=1).rows
-    assert (row["outcome"], row["exit_code"], row["rule"]) == ("finding", 1, "uninit")
-    assert row["core"] and row["file"] and row["findings"][0].startswith("[uninit]")
+    assert (row["outcome"], row["exit_code"], row["rule"]) == ("finding", 1, "unwritten")
+    assert row["core"] and row["file"] and row["findings"][0].startswith("[unwritten]")
     assert row["command"].endswith("--check uninit --engine compiled --no-compare")
     (hang,) = bhemu.sweep("hang_cycle", values, workers=1).rows
     assert (hang["outcome"], hang["rule"]) == ("no progress", "DEADLOCK")
