@@ -49,6 +49,7 @@ class Rounds:
     def __init__(self, owner: MachinePart) -> None:
         self._owner = weakref.ref(owner)
         self.broken: int | None = None
+        self.tile_limits: dict[int, int] = {}  # clocks; where there are any, the machine has none
 
     @property
     def owner(self) -> Any:
@@ -207,10 +208,14 @@ class RoundsOnNetwork(Rounds):
     def put_limit(self, clock: int | None) -> None:
         """As of every machine: a tile stops in its turn when that brings the clock there."""
         c = self._network.state
+        if self.tile_limits:
+            clock = None
         c.limit[0] = -1 if clock is None else clock
         for tile in self.tiles:
             begun = int(c.begun[tile.number])
-            own = -1 if clock is None or begun < 0 else begun + clock - int(c.clock[0])
+            own = self.tile_limits.get(tile.number, -1)
+            if clock is not None:
+                own = -1 if begun < 0 else begun + clock - int(c.clock[0])
             tile.state.limit[0] = own
 
     def put_words(self, words: Sequence[Word], *, polling: bool) -> None:

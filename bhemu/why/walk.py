@@ -191,15 +191,18 @@ class ChipWalk:
         except BhemuError:
             return True
         finally:
+            self._chip.loop.rounds.tile_limits.clear()
             for walk in self._walks:
                 walk.tile.state.limit[0] = -1
 
     def _steps(self, most: int) -> bool:
         ends = self._chip.loop.end.words
+        limits = self._chip.loop.rounds.tile_limits
         stepwise = [walk for walk in self._walks if walk.stepwise]
         for number in range(most):
             for walk in stepwise:
                 walk.tile.state.limit[0] = now(walk.tile.state) + 1
+                limits[walk.tile.number] = now(walk.tile.state) + 1
             reason = self._along() if number else self._chip.run("idle").reason
             for walk in stepwise:
                 walk.look()

@@ -131,6 +131,7 @@ class Spread:
         """The tiles' part of a round, of `tile` up to its `clock`."""
         chip = self._chip
         chip.restore(start)
+        chip.network.state.limit[0] = -1  # the program's own
         if tile is not None:
             tile.state.limit[0] = clock
         self._go()
@@ -162,7 +163,7 @@ class Spread:
             middle = (low + high) // 2
             a, b = (self._run(start, tile, middle)[n] for start in starts)
             low, high = (low, middle) if self._new(n, a, b, hidden).size else (middle, high)
-        self._run(starts[1], tile, low)
+        self._run(starts[1], tile, low)  # the chip has no limit of its own now
         tile.state.limit[0] = low + 1
         try:
             return one_step(tile, self._go), high
