@@ -17,7 +17,7 @@ def main() -> None:
     if ours:
         _signal.signal(_signal.SIGINT, _leave)
     try:
-        from bhemu import interrupts
+        from bhemu.system import interrupts
 
         if ours:
             interrupts.watch()

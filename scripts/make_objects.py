@@ -11,8 +11,8 @@ from bhemu.jit.host import LEVELS
 
 def compiled(number: int) -> tuple[str, bytes]:
     """Label and packed image of one entry."""
-    from bhemu.entries import entries
     from bhemu.jit import build
+    from bhemu.machine.manifest import entries
 
     entry = list(entries())[number]
     return entry.label(), build.image(entry)
@@ -20,8 +20,8 @@ def compiled(number: int) -> tuple[str, bytes]:
 
 def make(path: Path) -> None:
     """Write the file of the level that the environment names."""
-    from bhemu.entries import entries
     from bhemu.jit import shipped
+    from bhemu.machine.manifest import entries
     from bhemu.sweeps.calls import Lost, calls
 
     count = len(list(entries()))

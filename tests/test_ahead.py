@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import bhemu
-from bhemu import ahead
 from bhemu.jit import cache
 from bhemu.jit.build import is_kept
 from bhemu.jit.subset import JIT
+from bhemu.machine import precompile as ahead
 from bhemu.program.loader import read_elf
 from bhemu.tensix import compile as tc
 from bhemu.tensix.insn import REGISTRY
@@ -42,7 +42,9 @@ def test_device_windows_whose_addresses_are_built_by_lui_are_found() -> None:
 
 def run_ahead(folder: Path, *parts: str) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, "BHEMU_CACHE_DIR": str(folder)}
-    return subprocess.Popen([sys.executable, "-m", "bhemu.ahead", *parts], env=environment)
+    return subprocess.Popen(
+        [sys.executable, "-m", "bhemu.machine.precompile", *parts], env=environment
+    )
 
 
 def entries(folder: Path, name: str) -> list[Path]:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 
-from bhemu import limits
 from bhemu.errors import InputError
 from bhemu.machine.saved import Snapshot
 from bhemu.memmap import L1_SIZE
+from bhemu.program import limits
 from bhemu.program.datafiles import read_array, read_image
 from bhemu.program.loader import place, read_elf
 from bhemu.program.schema import load_program

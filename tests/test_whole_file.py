@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import bhemu
-from bhemu import whole_file
 from bhemu.jit import cache
+from bhemu.system import whole_file
 
 TESTS = Path(__file__).parent
 KILLS = 500 if os.environ.get("BHEMU_LONG") else 40

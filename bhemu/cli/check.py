@@ -27,7 +27,7 @@ def command(as_json: bool, quiet: bool, **flags: Any) -> int:
     program = program_of(flags)
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
-        from bhemu.launched import Launched
+        from bhemu.launch.session import Launched
 
         plan.check_expected(program)
         launched = Launched(program, boot=False)

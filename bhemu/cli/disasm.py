@@ -71,7 +71,7 @@ def tensix_decoder(meanings: bool = False) -> Decode:
     assert units.MODULES
     if not meanings:
         return disassemble
-    from bhemu.meaning import meaning
+    from bhemu.machine.word_text import meaning
 
     def told(word: int) -> str:
         text = meaning(word)

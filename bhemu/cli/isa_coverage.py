@@ -56,7 +56,7 @@ def _case(path: Path) -> "Program":
 
 def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
     from bhemu.debug import coverage
-    from bhemu.launch import launch
+    from bhemu.launch.launch import launch
 
     tile = launch(program)
     cover = coverage.Coverage(tile)

@@ -48,7 +48,7 @@ def command(**values: Any) -> int:
     with progress.starting():
         from bhemu.cli.target import Target
         from bhemu.debug.origin import Finder
-        from bhemu.launched import Launched
+        from bhemu.launch.session import Launched
 
         exact = _exact(chosen.program, values["against"])
         chosen.check_save()

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bhemu import interrupts
 from bhemu.cli import output
 from bhemu.riscv import memory_check
+from bhemu.system import interrupts
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target

@@ -14,7 +14,7 @@ from bhemu.program import saved
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.launched import Ended
+    from bhemu.launch.session import Ended
     from bhemu.machine.stop import Stop
     from bhemu.program.outputs import OutputResult
     from bhemu.why.check import Check

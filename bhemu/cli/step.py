@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu import interrupts
 from bhemu.cli import failure, output
 from bhemu.cli.options import Settings, program_options, session_options, settings
 from bhemu.cli.progress import Progress
 from bhemu.cli.prompt import reader
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
+from bhemu.system import interrupts
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target

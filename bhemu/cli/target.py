@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bhemu.cli.options import Settings
 from bhemu.cli.progress import Progress
 from bhemu.errors import InputError
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.program import coordinates
 
 if TYPE_CHECKING:

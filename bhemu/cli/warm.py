@@ -30,12 +30,12 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     """
     progress = Progress(quiet or as_json)
     with progress.starting():
-        from bhemu import ahead
-        from bhemu.backend import core_is_fresh
         from bhemu.devices.bus import entries
         from bhemu.jit.build import load
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
+        from bhemu.machine import precompile as ahead
+        from bhemu.machine.backend import core_is_fresh
         from bhemu.program.schema import ENGINES
         from bhemu.tensix import compile as tc
 

@@ -13,7 +13,7 @@ from bhemu.errors import EXIT_DIFFERS, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.launched import Ended
+    from bhemu.launch.session import Ended
     from bhemu.why.check import Context
     from bhemu.why.findings import Finding
     from bhemu.why.saved_state import Told

@@ -8,11 +8,11 @@ from bhemu.machine import status
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
 from bhemu.machine.code import code_places
 from bhemu.machine.core import Core
+from bhemu.machine.resolve import core_name
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.tile import Tile
 from bhemu.machine.watching import ACCESS
 from bhemu.memmap import CORE_NAMES
-from bhemu.names import core_name
 from bhemu.program.address import At
 from bhemu.tensix.insn import REGISTRY
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from bhemu.debug.places import address, number
 from bhemu.errors import InputError
 from bhemu.machine.core import Core
+from bhemu.machine.resolve import LINE, core_name
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.names import LINE, core_name
 from bhemu.program.address import At
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bhemu.debug.registers import fields
 from bhemu.machine.core import Core
+from bhemu.machine.resolve import registers
 from bhemu.memmap import CORE_NAMES
-from bhemu.names import registers
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.insn import REGISTRY

@@ -24,8 +24,8 @@ from bhemu.devices.bus.naming import (
     thread_fields_at,
 )
 from bhemu.errors import InputError
-from bhemu.meaning import GPRS, meaning
-from bhemu.names import registers
+from bhemu.machine.resolve import registers
+from bhemu.machine.word_text import GPRS, meaning
 from bhemu.riscv import csr
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix import config_fields, formats, thread_fields, views

@@ -3,9 +3,9 @@
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.naming import device_name
 from bhemu.errors import InputError
-from bhemu.hang import device_access
-from bhemu.hang.device_access import Escape, Waits
 from bhemu.machine.core import Core
+from bhemu.machine.hang import device_access
+from bhemu.machine.hang.device_access import Escape, Waits
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.tensix.status import CONDITIONS

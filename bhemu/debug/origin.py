@@ -13,10 +13,10 @@ import numpy as np
 from bhemu.debug.chain import Chain, Link
 from bhemu.debug.trace import Tracer
 from bhemu.debug.trial import Trial
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.traced import TracedWord
-from bhemu.names import resolve
 from bhemu.program import codecs, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program

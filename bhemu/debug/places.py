@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bhemu.errors import InputError
 from bhemu.machine.core import Core
+from bhemu.machine.resolve import code_address
 from bhemu.machine.tile import Tile
-from bhemu.names import code_address
 from bhemu.program import elf, files, lines
 from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES

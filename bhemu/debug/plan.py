@@ -9,11 +9,11 @@ from typing import Any
 
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import InputError
-from bhemu.launch import word_name
-from bhemu.launched import Launched
+from bhemu.launch.launch import word_name
+from bhemu.launch.session import Launched
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.names import resolve
 from bhemu.program import coordinates, interleave, loader
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import CoreSpec, OutputSpec, Program

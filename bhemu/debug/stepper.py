@@ -15,9 +15,9 @@ from bhemu.debug.states import StateFiles, States
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.core import Core
+from bhemu.machine.resolve import core_name
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
-from bhemu.names import core_name
 from bhemu.program.schema import Program
 from bhemu.tensix.insn import disassemble
 

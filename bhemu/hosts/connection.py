@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pynng
 
-from bhemu import limits
 from bhemu.errors import InputError
 from bhemu.hosts import wire
 from bhemu.hosts.wire import Message
+from bhemu.program import limits
 
 _PATIENCE = 10.0  # seconds until a host that started us must listen
 _RETRY = 0.02

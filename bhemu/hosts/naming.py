@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError, NoProgress
-from bhemu.hang.waitgraph import set_idle_apart
+from bhemu.machine.error_text import where_core
+from bhemu.machine.hang.waitgraph import set_idle_apart
 from bhemu.memmap import L1_SIZE
 from bhemu.parts import CorePart, TilePart
 from bhemu.program import elf, files
 from bhemu.program.symbols import Symbols
-from bhemu.report import where_core
 from bhemu.riscv.asm import RA
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bhemu import limits
 from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.ahead import seen_ahead
 from bhemu.hosts.wire import Command, Message
+from bhemu.program import limits
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine

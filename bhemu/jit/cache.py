@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bhemu import whole_file
 from bhemu.errors import InputError
+from bhemu.system import whole_file
 
 _MAGIC = b"bhemu machine code 1\n"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH

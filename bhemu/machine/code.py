@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bhemu.errors import InputError
-from bhemu.names import LINE, code_address, line_address
+from bhemu.machine.resolve import LINE, code_address, line_address
 from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments, memmap, report
+from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where, source_text
-from bhemu.names import code_address, core_name
+from bhemu.machine import error_text as report
+from bhemu.machine.resolve import code_address, core_name
 from bhemu.parts import Board, Loaded, Source
 from bhemu.program import loader
 from bhemu.program.dwarf import Inlined

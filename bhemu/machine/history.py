@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments, report
+from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import PAGE
+from bhemu.machine import error_text as report
 from bhemu.machine import saved, saved_tile
 from bhemu.machine.core import Core
 from bhemu.machine.run import RunLoop

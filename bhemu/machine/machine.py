@@ -261,7 +261,7 @@ class Machine(ThreadBound, Controls):
 
     def standstill(self, xy: XY) -> NoProgress:
         """The error of a host that waits in vain: what the cores of the tile at `xy` wait for."""
-        from bhemu.hang.network import standstill
+        from bhemu.machine.hang.network import standstill
 
         return standstill(self, self.numbered(self.number_of(xy)))
 

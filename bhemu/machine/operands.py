@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.errors import source_text
 from bhemu.jit.plain import plain
-from bhemu.meaning import meaning
+from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.parts import TilePart
 from bhemu.tensix import config, config_fields, formats

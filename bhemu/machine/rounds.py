@@ -27,7 +27,7 @@ from bhemu.tensix.polling_rounds import period
 from bhemu.tensix.thread import ALL_THREADS
 
 if TYPE_CHECKING:
-    from bhemu.hang.explore import Loop
+    from bhemu.machine.hang.explore import Loop
     from bhemu.machine.tile import Tile
 
 Word = tuple["Tile", int, int]  # of L1 of a tile: address, value
@@ -343,7 +343,7 @@ class RoundsOnNetwork(Rounds):
 
     def _idle(self) -> Stop:
         """Everything is idle; a linked transaction that is still open is an error."""
-        from bhemu.hang.network import linked
+        from bhemu.machine.hang.network import linked
 
         if (self._network.state.tile != 0).any() and (lines := linked(self.owner)):
             raise errors.Undefined("; ".join(lines), rule="NOC-LINKED-OPEN", hint=_CLOSE)
@@ -351,7 +351,7 @@ class RoundsOnNetwork(Rounds):
 
     def _no_progress(self, loops: dict[int, tuple[Loop, ...]]) -> BhemuError:
         # Imported here: much code, which most programs do not need.
-        from bhemu.hang.network import no_progress
+        from bhemu.machine.hang.network import no_progress
 
         if len(self.tiles) == 1:
             self.broken = self.tiles[0].number
@@ -377,7 +377,7 @@ class RoundsOnNetwork(Rounds):
             return
         self._next_look = 2 * quiet
         self.settle()
-        from bhemu.hang.explore import livelock
+        from bhemu.machine.hang.explore import livelock
 
         loops: dict[int, tuple[Loop, ...]] = {}
         for t in (int(t) for t in self._network.state.awake.nonzero()[0]):

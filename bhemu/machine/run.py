@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from bhemu import arguments, interrupts
+from bhemu import arguments
 from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import until as ends
@@ -17,6 +17,7 @@ from bhemu.machine.conditions import Conditions
 from bhemu.machine.rounds import Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
+from bhemu.system import interrupts
 from bhemu.tensix.state import ASSERTED, RUNNING
 
 if TYPE_CHECKING:

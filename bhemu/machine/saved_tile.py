@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import __version__, errors, limits
+from bhemu import __version__, errors
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import Member
 from bhemu.machine.until import End
 from bhemu.program import arrays as archives
+from bhemu.program import limits
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import polling
 from bhemu.tensix.state import CORES, DTYPE, HALTED, MEMBERS, POINTERS

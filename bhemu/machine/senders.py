@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from bhemu import report
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, NotModelled, Where
+from bhemu.machine import error_text as report
 from bhemu.memmap import HOST
 from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bhemu.machine import operands
-from bhemu.meaning import meaning
+from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES
 from bhemu.parts import CorePart, TilePart
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bhemu import arguments, report
+from bhemu import arguments
 from bhemu.errors import InputError
+from bhemu.machine import error_text as report
 from bhemu.machine.breakpoints import Breakpoint, Breakpoints, WordBreakpoint
 from bhemu.machine.code import code_places
 from bhemu.machine.conditions import Conditions

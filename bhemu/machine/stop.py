@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bhemu import report
 from bhemu.errors import Where
+from bhemu.machine import error_text as report
 from bhemu.machine.watching import Change
 from bhemu.parts import TilePart
 from bhemu.tensix.state import State

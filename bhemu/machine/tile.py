@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments, events, memmap, names, report
-from bhemu.backend import Backend
+from bhemu import arguments, events, memmap
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine import error_text as report
+from bhemu.machine import resolve as names
+from bhemu.machine.backend import Backend
 from bhemu.machine.controls import Controls
 from bhemu.machine.core import Core, Cores
 from bhemu.machine.options import (

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bhemu import report
 from bhemu.errors import BhemuError
+from bhemu.machine import error_text as report
 from bhemu.machine.stop import Stop, stop
 from bhemu.parts import TilePart
 from bhemu.tensix import stops
@@ -47,8 +47,8 @@ def resolve(tile: TilePart, status: int) -> Stop | None:
 def _look_for_hang(tile: TilePart, status: int) -> None:
     """Raise an error unless a tile without progress is still alive."""
     # Imported here: much code, which most programs do not need.
-    from bhemu.hang.explore import livelock
-    from bhemu.hang.waitgraph import no_progress
+    from bhemu.machine.hang.explore import livelock
+    from bhemu.machine.hang.waitgraph import no_progress
 
     if status == stops.STOP_DEADLOCK:
         raise no_progress(tile, ())

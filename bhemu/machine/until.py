@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bhemu import arguments, names
+from bhemu import arguments
 from bhemu.errors import InputError
+from bhemu.machine import resolve as names
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import XY
 

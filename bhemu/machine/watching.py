@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import names, report
 from bhemu.arguments import did_you_mean
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
+from bhemu.machine import error_text as report
+from bhemu.machine import resolve as names
 from bhemu.memmap import (
     CORE_NAMES,
     L1_SIZE,

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterator, Mapping
 
 from bhemu import memmap as mm
-from bhemu.elf_texts import Texts
 from bhemu.errors import InputError
+from bhemu.machine.elf_cache import Texts
 from bhemu.machine.tile import Tile
 from bhemu.metal.copies import Sized, objects
 from bhemu.metal.firmware import TABLES, Grid, Write, noc_word

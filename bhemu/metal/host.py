@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
-from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, Limit, NoProgress
+from bhemu.machine.elf_cache import Texts
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.metal.firmware import SIGNAL_GO, Firmware, Grid, Write

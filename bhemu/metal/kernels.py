@@ -10,8 +10,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bhemu.elf_texts import Texts
 from bhemu.errors import InputError
+from bhemu.machine.elf_cache import Texts
 from bhemu.memmap import L1_SIZE
 from bhemu.metal.firmware import PROCESSORS, Firmware, Write
 from bhemu.metal.record import Record, place

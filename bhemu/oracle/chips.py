@@ -16,9 +16,9 @@ from typing import Any, cast
 import numpy as np
 
 from bhemu.devices.bus.address_map import REGISTERS
-from bhemu.elf_texts import Texts
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch import launch
+from bhemu.launch.launch import launch
+from bhemu.machine.elf_cache import Texts
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

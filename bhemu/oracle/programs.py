@@ -8,10 +8,10 @@ import numpy as np
 
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch import launch
+from bhemu.launch.launch import launch
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.names import resolve
 from bhemu.oracle.case import Case
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
 from bhemu.oracle.emulated import outcome

@@ -7,7 +7,7 @@ from typing import Any
 from bhemu import html
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.noc.grid import XY
 from bhemu.pictures import heat, timeline, waits
 from bhemu.pictures.recording import LANES, Recording

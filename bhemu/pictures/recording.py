@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bhemu.errors import BhemuError
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry, Places

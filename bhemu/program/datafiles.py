@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu import limits
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.program import arrays, files, tensor
+from bhemu.program import arrays, files, limits, tensor
 from bhemu.program.coordinates import TILE_VALUES
 from bhemu.program.table import suggestion
 

@@ -17,9 +17,8 @@ from typing import Any
 
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
-from bhemu import limits
 from bhemu.errors import InputError
-from bhemu.program import elf, lines
+from bhemu.program import elf, limits, lines
 from bhemu.program.dwarf import Gone
 from bhemu.program.elf import LONGEST_NAME, DamagedError, Section
 from bhemu.text import printable

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bhemu import limits
 from bhemu.errors import Call, InputError
-from bhemu.program import elf
+from bhemu.program import elf, limits
 from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, DamagedError
 from bhemu.text import printable
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from bhemu import limits
+from bhemu.program import limits
 from bhemu.text import printable
 
 HEADER = struct.Struct("<16sHHIIIIIHHHHHH")

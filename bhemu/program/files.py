@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from bhemu import limits, whole_file
 from bhemu.errors import InputError
+from bhemu.program import limits
+from bhemu.system import whole_file
 
 
 def read_bytes(path: Path, limit: str, origin: str = "") -> bytes:

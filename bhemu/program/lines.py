@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from bhemu import limits
-from bhemu.program import elf
+from bhemu.program import elf, limits
 from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, DamagedError, Section
 from bhemu.text import printable
 

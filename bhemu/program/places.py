@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bhemu import limits
 from bhemu.errors import InputError
-from bhemu.program import codecs, coordinates, interleave, tensor
+from bhemu.program import codecs, coordinates, interleave, limits, tensor
 from bhemu.program.address import At, check_l1
 from bhemu.program.specs import XY, ChipSpec, Dram, Program
 from bhemu.program.table import REQUIRED, Table

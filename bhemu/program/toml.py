@@ -7,9 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from bhemu import limits
 from bhemu.errors import InputError
-from bhemu.program import files
+from bhemu.program import files, limits
 from bhemu.program.table import Table
 
 ELF = b"\x7fELF"

@@ -13,9 +13,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bhemu import limits
 from bhemu.errors import InputError
-from bhemu.program import dwarf, elf, files
+from bhemu.program import dwarf, elf, files, limits
 from bhemu.text import printable
 
 if TYPE_CHECKING:

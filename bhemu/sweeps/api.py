@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bhemu import arguments, interrupts
+from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program import files
 from bhemu.sweeps import results
@@ -23,6 +23,7 @@ from bhemu.sweeps.spec import (
     check,
     load_sweep,
 )
+from bhemu.system import interrupts
 
 Values = Scalar | Sequence[Scalar]
 Progress = Callable[[Record], None]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bhemu import __version__, limits
+from bhemu import __version__
 from bhemu.errors import InputError
-from bhemu.program import files
+from bhemu.program import files, limits
 from bhemu.program.schema import load_program
 from bhemu.sweeps.job import Base, Job
 from bhemu.sweeps.spec import OPTIONS, TEMPLATES, Part, Scalar, Sweep, filled

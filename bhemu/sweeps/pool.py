@@ -15,10 +15,11 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import forkserver, resource_tracker
 from typing import Any, Protocol, TypeVar
 
-from bhemu import arguments, interrupts
+from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.sweeps import worker
-from bhemu.temporary import Temporary
+from bhemu.system import interrupts
+from bhemu.system.temporary import Temporary
 
 AHEAD = 2  # tasks given out per worker: one it works on, one that waits
 TRIES = 3  # what has ended so many workers is given up

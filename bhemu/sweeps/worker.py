@@ -19,15 +19,16 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from bhemu import __version__, whole_file
-from bhemu.elf_texts import Texts
+from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
-from bhemu.launched import Ended, Launched
+from bhemu.launch.session import Ended, Launched
+from bhemu.machine.elf_cache import Texts
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.job import Base, Chunk, Job, Record, Reply
-from bhemu.temporary import Temporary
+from bhemu.system import whole_file
+from bhemu.system.temporary import Temporary
 from bhemu.tensix.quirks import counted
 from bhemu.tensix.status import RULES
 

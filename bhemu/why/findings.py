@@ -7,8 +7,8 @@ from typing import Any
 
 from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
 from bhemu.machine.core import Core
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
 from bhemu.riscv.formats import Branch, Load, Store

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bhemu.errors import BhemuError, Limit, NoProgress
-from bhemu.hang.explore import livelock
-from bhemu.hang.waitgraph import no_progress
-from bhemu.launched import Ended, Launched
+from bhemu.launch.session import Ended, Launched
+from bhemu.machine.hang.explore import livelock
+from bhemu.machine.hang.waitgraph import no_progress
 from bhemu.machine.tile import Tile
 from bhemu.program import saved
 from bhemu.program.coordinates import XY

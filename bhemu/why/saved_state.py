@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
-from bhemu.hang.release import Agents
-from bhemu.hang.waits import semaphore_releasers, touched
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
+from bhemu.machine.hang.release import Agents
+from bhemu.machine.hang.waits import semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.asm import SP

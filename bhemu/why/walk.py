@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import report
 from bhemu.errors import BhemuError, Where
+from bhemu.machine import error_text as report
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile

@@ -7,8 +7,8 @@ import pytest
 import bhemu as package
 from bhemu import InputError, Program
 from bhemu.jit.subset import JIT
+from bhemu.machine.resolve import resolve
 from bhemu.memmap import LOCAL_BASE
-from bhemu.names import resolve
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, lh, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble, decode

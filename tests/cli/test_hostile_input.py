@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from elf_builder import Elf, Raw, Sec, Seg, Sym
 
-from bhemu import interrupts
 from bhemu.errors import BhemuError
 from bhemu.machine.saved_tile import SAVED
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import EBREAK, PARK, code
+from bhemu.system import interrupts
 from bhemu.text import one_line, printable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,7 +255,7 @@ def test_what_is_imported_before_the_command_is_little() -> None:
     assert set(done.stdout.split()) <= allowed | {"_stat", "_collections_abc", "errno"}
 
 
-@pytest.mark.parametrize("module", ["bhemu.interrupts", "bhemu.cli", "numpy"])
+@pytest.mark.parametrize("module", ["bhemu.system.interrupts", "bhemu.cli", "numpy"])
 def test_an_interrupt_in_the_middle_of_an_import_is_no_traceback(module: str) -> None:
     script = (
         "import sys\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import bhemu
-from bhemu import interrupts
 from bhemu.hosts.gdb.server import serve
+from bhemu.system import interrupts
 
 ROOT = Path(bhemu.__file__).parent.parent
 TIMES = 40 if os.environ.get("BHEMU_LONG") else 5

@@ -7,7 +7,7 @@ import pytest
 
 import bhemu as package
 from bhemu import Program
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.why import saved_state
 from bhemu.why.checks.stack import data_end
 

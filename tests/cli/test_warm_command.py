@@ -33,8 +33,8 @@ class Cache:
 def cache(monkeypatch) -> Cache:
     empty = Cache()
     monkeypatch.setattr("bhemu.jit.build.load", empty)
-    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda engine: False)
-    monkeypatch.setattr("bhemu.ahead.start", lambda parts: None)
+    monkeypatch.setattr("bhemu.machine.backend.core_is_fresh", lambda engine: False)
+    monkeypatch.setattr("bhemu.machine.precompile.start", lambda parts: None)
     return empty
 
 
@@ -61,7 +61,7 @@ def test_named_instructions_only(bhemu, cache) -> None:
 
 
 def test_a_core_that_was_compiled_is_counted(bhemu, cache, monkeypatch) -> None:
-    monkeypatch.setattr("bhemu.backend.core_is_fresh", lambda engine: True)
+    monkeypatch.setattr("bhemu.machine.backend.core_is_fresh", lambda engine: True)
     assert json.loads(bhemu("warm", "NOP", "--json").stdout)["compiled"] == ["the core", "NOP"]
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import bhemu as package
 from bhemu import Program
 from bhemu.cli import main
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.machine import history
 from bhemu.program.schema import ENGINES, load_program
 

@@ -41,7 +41,7 @@ import pytest
 
 from bhemu.devices.bus.address_map import INERT, REGISTERS, block_name
 from bhemu.errors import InputError
-from bhemu.hang import device_access
+from bhemu.machine.hang import device_access
 from bhemu.machine.tile import Tile
 
 BASE = {BASE:#x}

@@ -7,7 +7,7 @@ import pytest
 from released import release
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
-from bhemu.hang.waitgraph import Waiter, WaitGraph
+from bhemu.machine.hang.waitgraph import Waiter, WaitGraph
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import (
     A0,

@@ -6,7 +6,7 @@ Each polls, waits or counts for far more rounds than a look takes to come (50 he
 import pytest
 from released import release
 
-from bhemu.hang.explore import explore
+from bhemu.machine.hang.explore import explore
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import (
     A0,

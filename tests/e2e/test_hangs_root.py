@@ -6,8 +6,8 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress, from_dict
-from bhemu.hang.release import Releaser
-from bhemu.hang.waitgraph import Waiter, WaitGraph, graph_of
+from bhemu.machine.hang.release import Releaser
+from bhemu.machine.hang.waitgraph import Waiter, WaitGraph, graph_of
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
 

@@ -22,7 +22,7 @@ from test_hangs import (
 
 from bhemu.cli import failure
 from bhemu.errors import NoProgress
-from bhemu.hang.waitgraph import WaitGraph, advice
+from bhemu.machine.hang.waitgraph import WaitGraph, advice
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, beq, code, li, lw, sw, tt
 from bhemu.tensix.insn import assemble
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
-from bhemu.hang.waitgraph import Waiter, WaitGraph
-from bhemu.launch import launch
+from bhemu.launch.launch import launch
+from bhemu.machine.hang.waitgraph import Waiter, WaitGraph
 from bhemu.program.schema import load_program
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress
-from bhemu.hang.waitgraph import Waiter, WaitGraph
+from bhemu.machine.hang.waitgraph import Waiter, WaitGraph
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, lbu, lhu, li, lw, sw
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import bhemu
-from bhemu.entries import entries
 from bhemu.errors import Internal
 from bhemu.jit import keys
 from bhemu.jit.subset import JIT, Compiled, External, intrinsic, njit, signature
+from bhemu.machine.manifest import entries
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
 
@@ -23,7 +23,7 @@ PACKAGE = Path(bhemu.__file__).parent
 NUMBERS = signature("int64", "int64")
 ALL = """
 import json, sys
-from bhemu.entries import entries
+from bhemu.machine.manifest import entries
 from bhemu.jit import keys
 print(json.dumps({f"{e.module} {e.name}": keys.key(e.signature, e.resolved()) for e in entries()}))
 assert "numba" not in sys.modules

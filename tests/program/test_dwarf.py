@@ -6,11 +6,12 @@ import sys
 import pytest
 from elf_builder import Elf, Raw, Seg
 
-from bhemu import Program, limits
+from bhemu import Program
 from bhemu.errors import Assert, Call, Where, from_dict
-from bhemu.launch import launch
+from bhemu.launch.launch import launch
 from bhemu.machine.status import backtrace
 from bhemu.machine.tile import Tile
+from bhemu.program import limits
 from bhemu.program.dwarf import Debug
 from bhemu.program.loader import read_elf
 from bhemu.program.schema import CoreSpec

@@ -12,7 +12,7 @@ from riscv.lockstep.programs import STARTS, Draw
 from riscv.lockstep.test_lockstep import load
 
 from bhemu.errors import InputError
-from bhemu.hang import explore
+from bhemu.machine.hang import explore
 from bhemu.machine.saved import Snapshot
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE

@@ -16,7 +16,7 @@ import bhemu.tensix.units
 from bhemu.bits import Bits
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.machine.tile import Tile
-from bhemu.meaning import meaning
+from bhemu.machine.word_text import meaning
 from bhemu.operand import Flags, Number, choice, flags, number, parts
 from bhemu.riscv.asm import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction, assemble

@@ -8,8 +8,8 @@ import pytest
 from corpus import checked
 
 from bhemu.errors import NoProgress
-from bhemu.hang.waitgraph import WaitGraph
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
+from bhemu.machine.hang.waitgraph import WaitGraph
 from bhemu.program.schema import load_program
 from bhemu.why import question
 from bhemu.why.failures.counts import unreached

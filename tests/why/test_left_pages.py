@@ -9,7 +9,7 @@ import planted
 
 from bhemu import Program
 from bhemu.errors import Call, Where
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.why.failures.left_pages import _encloses, left_pages
 from bhemu.why.question import context
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from bhemu import whole_file
+from bhemu.system import whole_file
 from llk_sweep.preprocessed import MARKER, Library, Text
 
 _OWN = "kernel"  # stands for the kernel's own file, which a beginning has only #includes of

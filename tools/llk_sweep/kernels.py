@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bhemu import whole_file
 from bhemu.errors import InputError
 from bhemu.program.elf import DamagedError, segments
+from bhemu.system import whole_file
 from llk_sweep.beginnings import Beginnings
 from llk_sweep.preprocessed import Header, Text, parsed
 

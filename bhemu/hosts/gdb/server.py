@@ -5,11 +5,11 @@ import re
 import socket
 from collections.abc import Callable
 
-from bhemu import interrupts
 from bhemu.errors import InputError
 from bhemu.hosts.gdb import description
 from bhemu.hosts.gdb.packets import INTERRUPT, MOST, Closed, Connection, escape
 from bhemu.hosts.gdb.target import SIGNAL_NONE, Report, Target
+from bhemu.system import interrupts
 from bhemu.tensix.state import CORES
 
 _FEATURES = (

@@ -10,7 +10,7 @@ from bhemu.debug.states import StateFiles
 from bhemu.debug.stepper import Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
 from bhemu.hosts.gdb.description import CSRS, PC
-from bhemu.launched import Launched
+from bhemu.launch.session import Launched
 from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES

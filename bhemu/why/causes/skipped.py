@@ -7,9 +7,9 @@ other way before: until then it had led past the store.
 from typing import Any
 
 from bhemu.errors import Where
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.report import where_core
 from bhemu.riscv.formats import Branch, Store
 from bhemu.riscv.isa import decode
 from bhemu.why.check import Context

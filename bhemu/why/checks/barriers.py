@@ -4,9 +4,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
+from bhemu.machine import error_text as report
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe

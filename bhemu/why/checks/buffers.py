@@ -8,10 +8,10 @@ from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.errors import BhemuError, InputError, Where
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program.specs import Program, TileSpec
-from bhemu.report import where_core
 from bhemu.why.buffer_counts import Buffer, Wrong
 from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
 from bhemu.why.causes.register_values import Makers, makers

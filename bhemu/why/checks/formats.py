@@ -10,13 +10,13 @@ import numpy as np
 
 from bhemu.errors import Where
 from bhemu.jit.plain import plain
+from bhemu.machine.error_text import where_core
 from bhemu.machine.operands import transfer_of
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watching import spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.names import resolve
 from bhemu.program.specs import OutputSpec
-from bhemu.report import where_core
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.causes.chain import Chain

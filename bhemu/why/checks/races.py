@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
-from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode

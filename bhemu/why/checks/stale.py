@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined

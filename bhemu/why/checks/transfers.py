@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.report import where_core
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, place

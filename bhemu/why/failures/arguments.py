@@ -6,10 +6,10 @@ from contextlib import suppress
 import numpy as np
 
 from bhemu.errors import BhemuError
+from bhemu.launch.placement import data_of
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, spans
-from bhemu.names import resolve
-from bhemu.placing import data_of
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain

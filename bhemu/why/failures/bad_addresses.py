@@ -6,12 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 from bhemu.errors import BhemuError
+from bhemu.launch.placement import data_of
+from bhemu.machine.error_text import where_core
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watching import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, MAILBOX_BASE, MAILBOX_END
-from bhemu.names import resolve
-from bhemu.placing import data_of
-from bhemu.report import where_core
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES

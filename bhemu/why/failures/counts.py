@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu import report
 from bhemu.errors import BhemuError, NoProgress
+from bhemu.machine import error_text as report
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.hang.release import Releaser
-from bhemu.hang.stores import code_stores
+from bhemu.machine.error_text import where_core
+from bhemu.machine.hang.release import Releaser
+from bhemu.machine.hang.stores import code_stores
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.report import where_core
 from bhemu.tensix.state import PARKED
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, who_waits

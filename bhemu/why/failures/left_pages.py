@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, NoProgress, Where
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry
 from bhemu.memmap import CORE_NAMES
-from bhemu.report import where_core
 from bhemu.why.buffer_events import COUNT_REGISTERS, Event, Recorder
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, outside_headers, place, who_waits

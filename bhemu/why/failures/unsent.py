@@ -6,9 +6,9 @@ from typing import Any
 
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, NoProgress, Where
+from bhemu.machine.error_text import where_core
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
-from bhemu.report import where_core
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.network.requests import Request

@@ -9,10 +9,10 @@ from typing import Any
 
 from bhemu.devices import noc_map
 from bhemu.errors import Where
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.program import interleave
 from bhemu.program.specs import InputSpec
-from bhemu.report import where_core
 from bhemu.why.check import Context
 from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, outside_headers, place

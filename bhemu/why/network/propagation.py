@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import report
 from bhemu.devices import niu_request as request
 from bhemu.errors import BhemuError, Where
+from bhemu.machine import error_text as report
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.tensix.state import OFFSET

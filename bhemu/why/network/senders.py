@@ -7,11 +7,11 @@ from typing import Any
 
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, Where
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
-from bhemu.report import where_core
 from bhemu.tensix.recording import FIRST_CORE
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place

@@ -1,9 +1,9 @@
 """What stands in front of an access, and only lets time pass: a loop that counts, nops, NOPs."""
 
 from bhemu.errors import Where
+from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.report import where_core
 from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv

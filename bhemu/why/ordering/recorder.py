@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.launch.placement import data_of
 from bhemu.machine.machine import Chip
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.names import resolve
-from bhemu.placing import data_of
 from bhemu.riscv.formats import (
     Atomic,
     Branch,

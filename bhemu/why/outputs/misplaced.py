@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from bhemu.errors import Where
 from bhemu.machine.operands import transfer_of
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
 from bhemu.tensix.insn import decode

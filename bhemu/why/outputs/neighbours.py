@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.names import resolve
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
 from bhemu.why.check import Context

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.launch.placement import data_of
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.names import resolve
-from bhemu.placing import data_of
 from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS

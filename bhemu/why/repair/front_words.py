@@ -5,8 +5,8 @@ from contextlib import suppress
 from functools import partial
 
 from bhemu.errors import BhemuError
-from bhemu.hang.stores import code_stores
 from bhemu.machine.breakpoints import MOST
+from bhemu.machine.hang.stores import code_stores
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv.asm import SP

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from bhemu.errors import Where
+from bhemu.machine.error_text import instruction, where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.report import instruction, where_core
 from bhemu.riscv.asm import SP
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode

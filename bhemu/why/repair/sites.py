@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from bhemu.hang.stores import reachable
 from bhemu.machine.core import Core
+from bhemu.machine.hang.stores import reachable
 from bhemu.machine.tile import Tile
 from bhemu.machine.traced import Entry
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END

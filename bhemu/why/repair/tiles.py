@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.names import resolve
 from bhemu.program.address import At
 from bhemu.program.coordinates import TILE_VALUES, values_of
 from bhemu.program.datafiles import encode_values

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.resolve import resolve as address_of
 from bhemu.machine.tile import Tile
-from bhemu.names import resolve as address_of
 from bhemu.program.specs import QUANTUM, OutputSpec, Program
 from bhemu.why.repair.bench import bench_of
 from bhemu.why.repair.looks import Looks

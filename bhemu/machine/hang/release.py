@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bhemu import memmap as mm
-from bhemu.hang.explore import Loop
-from bhemu.hang.stores import CodeStores, Stored, code_stores
+from bhemu.machine.hang.explore import Loop
+from bhemu.machine.hang.stores import CodeStores, Stored, code_stores
 from bhemu.parts import TilePart
 from bhemu.tensix.effects import Effect
 from bhemu.tensix.insn import disassemble, effects

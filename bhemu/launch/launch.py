@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from bhemu.elf_texts import Texts
 from bhemu.errors import InputError, NoProgress
+from bhemu.launch.placement import check_saved, l1_address, place, place_values, release
 from bhemu.llk import harness
+from bhemu.machine.elf_cache import Texts
 from bhemu.machine.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.machine.until import End
-from bhemu.placing import check_saved, l1_address, place, place_values, release
 from bhemu.program import coordinates, interleave, saved, schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import check_saves

@@ -8,8 +8,8 @@ from typing import Any
 
 from bhemu import memmap
 from bhemu.errors import InputError
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.names import resolve
 from bhemu.program import coordinates, loader
 from bhemu.program.address import At, check_l1
 from bhemu.program.datafiles import encode_values, read_image

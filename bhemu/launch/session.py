@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import BhemuError, Limit, NoProgress
-from bhemu.launch import launch, word_name
+from bhemu.launch.launch import launch, word_name
 from bhemu.program import saved
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult, collect
@@ -68,7 +68,7 @@ class Launched:
 
     def _set_firmware_apart(self, error: NoProgress, firmware: FirmwareSpec) -> None:
         """Cores that wait for the next kernel in firmware explain no hang."""
-        from bhemu.hang.waitgraph import Waiter, set_idle_apart
+        from bhemu.machine.hang.waitgraph import Waiter, set_idle_apart
 
         paths = {str(path) for path in firmware.elfs.values()}
         tiles = {str(list(tile.xy)): tile for tile in self.tiles}

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.backend import BUS
 from bhemu.devices.bus import address_map, entries
 from bhemu.jit import cache
 from bhemu.jit.build import Entry, expect, is_kept, is_loaded, load, yield_to_others
 from bhemu.jit.subset import JIT
+from bhemu.machine.backend import BUS
 from bhemu.program.loader import Image
 from bhemu.tensix.compile import entry
 from bhemu.tensix.insn import REGISTRY

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from bhemu import ahead
+from bhemu.machine import precompile as ahead
 from bhemu.program.loader import Image, read_elf
 
 

@@ -8,10 +8,10 @@ from bhemu import memmap as mm
 from bhemu.devices import mailbox, pcbuf
 from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS, STREAM_ROLES
-from bhemu.hang import device_access, release
-from bhemu.hang.explore import Loop, Poll
-from bhemu.hang.release import Agents, Releaser
-from bhemu.meaning import meaning
+from bhemu.machine.hang import device_access, release
+from bhemu.machine.hang.explore import Loop, Poll
+from bhemu.machine.hang.release import Agents, Releaser
+from bhemu.machine.word_text import meaning
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix import banks, gate, streams
 from bhemu.tensix.effects import Effect, Kind

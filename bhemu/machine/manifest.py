@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from bhemu.backend import BUS, CSR
 from bhemu.devices.bus import entries as windows
 from bhemu.jit.build import Entry
+from bhemu.machine.backend import BUS, CSR
 from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.engine import entries as engine_entries

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 
 from bhemu.errors import NoProgress
-from bhemu.hang import waits
-from bhemu.hang.explore import Loop
-from bhemu.hang.release import Agents, Releaser
-from bhemu.hang.waits import Wait
+from bhemu.machine.error_text import where_core
+from bhemu.machine.hang import waits
+from bhemu.machine.hang.explore import Loop
+from bhemu.machine.hang.release import Agents, Releaser
+from bhemu.machine.hang.waits import Wait
 from bhemu.memmap import CORE_NAMES
 from bhemu.parts import TilePart
-from bhemu.report import where_core
 from bhemu.tensix.state import BLOCKED, CORES, THREADS
 
 _NOTHING = (

@@ -8,9 +8,9 @@ from bhemu.devices import niu_counters, niu_issue
 from bhemu.devices import niu_request as request
 from bhemu.devices.noc_map import tile_number
 from bhemu.errors import NoProgress
-from bhemu.hang.explore import Loop, livelock
-from bhemu.hang.release import Releaser
-from bhemu.hang.waitgraph import Waiter, graph_of, of_graph, release, wait_for_graph
+from bhemu.machine.hang.explore import Loop, livelock
+from bhemu.machine.hang.release import Releaser
+from bhemu.machine.hang.waitgraph import Waiter, graph_of, of_graph, release, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
 from bhemu.parts import MachinePart, TilePart

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.hang import device_access
-from bhemu.hang.device_access import Escape, Waits
+from bhemu.machine.hang import device_access
+from bhemu.machine.hang.device_access import Escape, Waits
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.parts import TilePart
 from bhemu.riscv import csr

@@ -1,0 +1,1 @@
+"""A program on a machine: placed, released, run to its end, compared."""
