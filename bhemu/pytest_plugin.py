@@ -75,7 +75,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Remember the tiles that the test makes, those of programs that it launches too."""
     if not item.config.getoption("--bhemu"):
         return (yield)
-    from bhemu import events
+    from bhemu.machine import events
 
     made = item.stash[_MADE] = list[Any]()
     events.tile_created.append(made.append)

@@ -68,7 +68,7 @@ DAMAGES: tuple[Damage, ...] = (
 )
 
 
-class Ended(NamedTuple):
+class RunResult(NamedTuple):
     """How a run ended, and what it wrote."""
 
     end: str
@@ -76,7 +76,7 @@ class Ended(NamedTuple):
     errors: str = ""
 
 
-def _run(cache: Path, limit: int | None) -> Ended:
+def _run(cache: Path, limit: int | None) -> RunResult:
     """A run of PROGRAM with this cache; its report holds no time."""
     try:
         done = subprocess.run(
@@ -89,8 +89,8 @@ def _run(cache: Path, limit: int | None) -> Ended:
             env={**os.environ, "PYTHONPATH": str(ROOT), "BHEMU_CACHE_DIR": str(cache)},
         )
     except subprocess.TimeoutExpired:
-        return Ended(f"not ended after {limit} s")
-    return Ended(f"exit code {done.returncode}", done.stdout, done.stderr)
+        return RunResult(f"not ended after {limit} s")
+    return RunResult(f"exit code {done.returncode}", done.stdout, done.stderr)
 
 
 def _damaged(r: random.Random, whole: Path, folder: Path) -> tuple[Path, str]:

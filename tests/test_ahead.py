@@ -13,7 +13,7 @@ import bhemu
 from bhemu.jit import cache
 from bhemu.jit.build import is_kept
 from bhemu.jit.subset import JIT
-from bhemu.machine import precompile as ahead
+from bhemu.machine import precompile
 from bhemu.program.loader import read_elf
 from bhemu.tensix import compile as tc
 from bhemu.tensix.insn import REGISTRY
@@ -23,7 +23,7 @@ compiled_only = pytest.mark.skipif(not JIT, reason="nothing is compiled in the i
 
 
 def names(*elfs: str) -> set[str]:
-    return {REGISTRY[op].name for op in ahead.opcodes(read_elf(ELFS / elf) for elf in elfs)}
+    return {REGISTRY[op].name for op in precompile.opcodes(read_elf(ELFS / elf) for elf in elfs)}
 
 
 def test_pushed_words_and_those_built_by_lui_are_found() -> None:
@@ -35,7 +35,7 @@ def test_pushed_words_and_those_built_by_lui_are_found() -> None:
 
 
 def test_device_windows_whose_addresses_are_built_by_lui_are_found() -> None:
-    math = ahead.accesses([read_elf(ELFS / "add1/brisc.elf")])
+    math = precompile.accesses([read_elf(ELFS / "add1/brisc.elf")])
     assert "store_tile_control_debug_status" in math
     assert "load_Dst_window" not in math
 

@@ -3,7 +3,7 @@
 import html.parser
 import json
 
-from bhemu.html import data, page, table, text
+from bhemu.pictures.html import data, page, table, text
 
 HOSTILE = '</script><img src=x onerror="alert(1)">\u202e\n'
 

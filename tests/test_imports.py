@@ -9,20 +9,20 @@ ROOT = Path(bhemu.__file__).parent
 # Rooms from the ground up; a module may import its own room and those of the rows before it.
 LAYERS = (
     ("text", "system", "operand"),
-    ("errors", "bits", "events", "html"),
+    ("errors", "bits"),
     ("arguments", "memmap", "jit"),
     ("tensix", "program"),
     ("devices",),
     ("riscv", "noc"),
-    ("parts",),
     ("machine",),
     ("llk",),
     ("metal",),
     ("launch",),
     ("oracle", "debug"),
     ("hosts", "why"),
+    ("pictures",),
     ("sweeps",),
-    ("bench", "pictures"),
+    ("bench",),
     ("cli", "pytest_plugin"),
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

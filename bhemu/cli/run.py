@@ -14,7 +14,7 @@ from bhemu.program import saved
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.launch.session import Ended
+    from bhemu.launch.session import RunResult
     from bhemu.machine.stop import Stop
     from bhemu.program.outputs import OutputResult
     from bhemu.why.check import Check
@@ -85,7 +85,7 @@ def _run(
 def _found(
     target: "Target",
     progress: Progress,
-    ended: "Ended",
+    ended: "RunResult",
     checks: "list[Check] | None",
 ) -> "list[Finding] | None":
     """What the checks find; None where none was asked for."""

@@ -34,7 +34,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.jit.build import load
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
-        from bhemu.machine import precompile as ahead
+        from bhemu.machine import precompile
         from bhemu.machine.backend import core_is_fresh
         from bhemu.program.schema import ENGINES
         from bhemu.tensix import compile as tc
@@ -42,7 +42,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
         chosen = _chosen(mnemonics)
-        ahead.start(ahead.missing(cls.opcode for cls in reversed(chosen)))
+        precompile.start(precompile.missing(cls.opcode for cls in reversed(chosen)))
         devices = () if mnemonics else entries.performed()
         fresh = [*map(core_is_fresh, ENGINES), *(load(part).seconds > 0 for part in devices)]
         compiled = [_CORE] if any(fresh) else []

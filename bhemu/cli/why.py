@@ -13,7 +13,7 @@ from bhemu.errors import EXIT_DIFFERS, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.launch.session import Ended
+    from bhemu.launch.session import RunResult
     from bhemu.why.check import Context
     from bhemu.why.findings import Finding
     from bhemu.why.saved_state import Told
@@ -85,7 +85,7 @@ def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
     )
 
 
-def context(target: "Target", progress: Progress, ended: "Ended") -> "Context":
+def context(target: "Target", progress: Progress, ended: "RunResult") -> "Context":
     """What checks of this run work on."""
     from bhemu.why import question
 
@@ -122,7 +122,7 @@ def _place(target: "Target", core: str, text: str) -> int:
     return EXIT_OK
 
 
-def findings(target: "Target", progress: Progress, ended: "Ended") -> "list[Finding]":
+def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[Finding]":
     """Everything that is wrong with a run, the likeliest first."""
     from bhemu.why import question
 

@@ -4,6 +4,8 @@ A mode is the value of every field declared `mode=True`, and for the matrix unit
 loads and stores, packer and unpackers the formats in force when the word executes.
 """
 
+from __future__ import annotations
+
 import atexit
 import json
 import os
@@ -11,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bhemu import events
-from bhemu.parts import TilePart
+from bhemu.machine import events
 from bhemu.program import files
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -24,6 +25,10 @@ from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.status import DONE, RULES
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
 
@@ -56,7 +61,7 @@ class Notes:
 class Coverage:
     """Notes every Tensix word of a tile from now on; the tile runs slower."""
 
-    def __init__(self, tile: TilePart) -> None:
+    def __init__(self, tile: Tile) -> None:
         self._s, self._table = tile.state, tile.backend.table
         self.notes = Notes()
         self._table.observe(self._before, self._after)
@@ -174,7 +179,7 @@ def from_environment() -> None:
 _noted: list[Notes] = []
 
 
-def _observe(tile: TilePart) -> None:
+def _observe(tile: Tile) -> None:
     _noted.append(Coverage(tile).notes)
 
 

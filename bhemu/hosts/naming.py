@@ -22,13 +22,14 @@ from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.waitgraph import set_idle_apart
 from bhemu.memmap import L1_SIZE
-from bhemu.parts import CorePart, TilePart
 from bhemu.program import elf, files
 from bhemu.program.symbols import Symbols
 from bhemu.riscv.asm import RA
 
 if TYPE_CHECKING:
+    from bhemu.machine.core import Core
     from bhemu.machine.machine import Machine
+    from bhemu.machine.tile import Tile
 
 _HEAD = 4096  # bytes of an ELF that hold the table of its segments
 _CODE = 24  # bytes around a pc that an ELF must hold to be compared as a whole
@@ -101,7 +102,7 @@ class Names:
         self._chip, self._folders = chip, tuple(folders)
         self._code: dict[str, list[_Code]] | None = None
         self._seen: dict[tuple[str, bytes], list[_Read]] = {}  # by what stands at a pc
-        self._given: list[tuple[CorePart, Symbols]] = []
+        self._given: list[tuple[Core, Symbols]] = []
 
     def look(self, xy: XY | None, error: BhemuError | None = None) -> None:
         """Name the code of the tile at `xy` and of all that run kernels; an error gets its line."""
@@ -132,7 +133,7 @@ class Names:
         images = tile.core[core].images
         return next((_is_kernel(one) for one in images if one.lookup(pc) is not None), True)
 
-    def _of_tile(self, tile: TilePart) -> Iterator[tuple[CorePart, Symbols]]:
+    def _of_tile(self, tile: Tile) -> Iterator[tuple[Core, Symbols]]:
         s = tile.state
         words = [(int(s.gate_core[t]), int(s.gate_pc[t])) for t in range(3) if s.gate_full[t]]
         for core in tile.core.values():
@@ -145,7 +146,7 @@ class Names:
                 if found is not None:
                     yield core, found
 
-    def _lying(self, tile: TilePart, core: str, pc: int) -> Symbols | None:
+    def _lying(self, tile: Tile, core: str, pc: int) -> Symbols | None:
         """The ELF whose code lies around `pc`."""
         if self._code is None:
             self._code = _below(self._folders)

@@ -21,7 +21,7 @@ _NO_PAST = "a saved state has no past: begin with the program, or with a state s
 _HINT = "raise it, or look where it is with bhemu step"
 
 
-class Ended(NamedTuple):
+class RunResult(NamedTuple):
     """How a run ended: its stop, if it came to one; its error, or that it ended too early."""
 
     stop: Stop | None
@@ -53,18 +53,18 @@ class Launched:
         """To the program's end condition, limit or time-out."""
         return self.machine.run()
 
-    def finish(self) -> Ended:
+    def finish(self) -> RunResult:
         """As run; how it ended, errors included."""
         stop: Stop | None = None
         try:
             stop = self.run()
-            return Ended(stop, self.unfinished(stop))
+            return RunResult(stop, self.unfinished(stop))
         except BhemuError as error:
             if isinstance(error, NoProgress) and self.program.firmware is not None:
                 self._set_firmware_apart(error, self.program.firmware)
             if isinstance(error, NoProgress) and (other := self._nearly()):
                 error.hint = f"{error.hint}; the run was to end when {other}"
-            return Ended(stop, error)
+            return RunResult(stop, error)
 
     def _set_firmware_apart(self, error: NoProgress, firmware: FirmwareSpec) -> None:
         """Cores that wait for the next kernel in firmware explain no hang."""

@@ -2,7 +2,7 @@
 
 import ctypes
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,6 @@ from bhemu.jit.callback import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.parts import Look
 from bhemu.riscv import csr_file
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
@@ -26,6 +25,8 @@ from bhemu.tensix import loop
 from bhemu.tensix.record import ACCESS
 from bhemu.tensix.state import CORES, State
 from bhemu.tensix.status import DONE
+
+Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
 _RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(

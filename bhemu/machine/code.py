@@ -1,25 +1,30 @@
 """Where a breakpoint goes: addresses, functions with inlined copies, source lines; whose."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.machine.resolve import LINE, code_address, line_address
-from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At
+
+if TYPE_CHECKING:
+    from bhemu.machine.core import Core
+    from bhemu.machine.tile import Tile
 
 
 class CodePlace(NamedTuple):
     """Code of a core; `note`: what else must be said of it, "" for nothing."""
 
-    core: CorePart
+    core: Core
     address: int
     note: str = ""
 
 
-def code_places(tile: TilePart, core: CorePart, at: At, own: bool = False) -> list[CodePlace]:
+def code_places(tile: Tile, core: Core, at: At, own: bool = False) -> list[CodePlace]:
     """Where to stop for `at`: an address, a symbol, a function or FILE:LINE; never empty.
 
     `core` is preferred, and with `own` the only one; otherwise it may be the code of another. A
@@ -48,7 +53,7 @@ def code_places(tile: TilePart, core: CorePart, at: At, own: bool = False) -> li
     return [CodePlace(holders[0], address, f"that is code of {holders[0].name}")]
 
 
-def _entries(core: CorePart, name: str) -> list[int]:
+def _entries(core: Core, name: str) -> list[int]:
     """Where function `name` of a core begins, its inlined copies included."""
     found = set()
     for symbols in core.images:
@@ -58,13 +63,13 @@ def _entries(core: CorePart, name: str) -> list[int]:
     return sorted(found)
 
 
-def _holds(tile: TilePart, core: CorePart, address: int) -> bool:
+def _holds(tile: Tile, core: Core, address: int) -> bool:
     """Whether an ELF of the core brought what lies at an address of L1."""
     mine = {symbols.path for symbols in core.images}
     return any(low <= address < high and Path(n).name in mine for low, high, n in tile.ranges)
 
 
-def _lines(core: CorePart, others: Iterable[CorePart], file: str, line: int) -> list[CodePlace]:
+def _lines(core: Core, others: Iterable[Core], file: str, line: int) -> list[CodePlace]:
     for one in (core, *others):
         found = [found for symbols in one.images if (found := symbols.line_places(file, line))]
         if found:

@@ -49,6 +49,10 @@ class Controls:
         """The tiles that exist and can be seen from here."""
         raise NotImplementedError
 
+    def tile_at_index(self, t: int) -> Tile:
+        """Tile `t` in the order of the grid, made when it is not there yet."""
+        raise NotImplementedError
+
     def output(self, spec: OutputSpec) -> tuple[int, bytes]:
         """The address of an output of the program, and its bytes."""
         raise NotImplementedError

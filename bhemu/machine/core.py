@@ -1,7 +1,11 @@
 """One baby RISC-V core as a user sees it: registers, state, memory, loading an ELF."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -9,20 +13,37 @@ import numpy.typing as npt
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where, source_text
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.resolve import code_address, core_name
-from bhemu.parts import Board, Loaded, Source
 from bhemu.program import loader
 from bhemu.program.dwarf import Inlined
 from bhemu.program.symbols import Symbols
 
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
+
+Source = tuple[str | None, str | None, int | None]  # ("function+0x10", file, line)
 STATES = ("reset", "running", "blocked", "parked", "assert", "held", "halted")
+
+
+@dataclass
+class Loaded:
+    """What a tile keeps about a core's ELFs; `first`: the next one is the core's first."""
+
+    images: list[Symbols] = field(default_factory=list)
+    first: bool = True
+
+    def forget(self) -> None:
+        """Nothing is loaded (Tile.reset)."""
+        self.images.clear()
+        self.first = True
 
 
 class Core:
     """brisc, trisc0, trisc1, trisc2 or ncrisc of a tile: a view, which keeps the tile alive."""
 
-    def __init__(self, tile: Board, index: int, name: str) -> None:
+    def __init__(self, tile: Tile, index: int, name: str) -> None:
         self._tile, self._s = tile, tile.state
         self.index, self.name = index, name
         self._loaded: Loaded = tile.loaded[index]
@@ -95,7 +116,7 @@ class Core:
 
     def where(self) -> Where:
         """Where the core stands."""
-        return report.where_core(self._tile, self.index)
+        return error_text.where_core(self._tile, self.index)
 
     def _local(self, address: int) -> int | None:
         offset = address - memmap.LOCAL_BASE
@@ -205,7 +226,7 @@ class Core:
 class Cores(Mapping[str, Core]):
     """The five cores by name; made for each look, so that a tile is no reference cycle."""
 
-    def __init__(self, tile: Board) -> None:
+    def __init__(self, tile: Tile) -> None:
         self._tile = tile
 
     def __getitem__(self, name: str) -> Core:

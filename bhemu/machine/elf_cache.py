@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from bhemu.machine import precompile as ahead
+from bhemu.machine import precompile
 from bhemu.program.loader import Image, read_elf
 
 
@@ -24,7 +24,7 @@ class Texts:
         """Read and check the ELFs at `paths`; compiling what new ones use may begin."""
         new = [self.image(path) for path in paths if path not in self._images]
         if new:
-            ahead.start(ahead.missing(ahead.opcodes(new), new))
+            precompile.start(precompile.missing(precompile.opcodes(new), new))
 
     def moved(self, image: Image, offset: int) -> bytes:
         """What goes to L1 of an ELF that lies `offset` bytes from where it was linked."""

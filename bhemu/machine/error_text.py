@@ -1,6 +1,8 @@
 """From a status number to the error a user reads: sentence, rule, place, decoded word, hint."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from bhemu import errors
 from bhemu.devices.bus.address_map import block_name
@@ -8,7 +10,6 @@ from bhemu.devices.niu_rules import REQUEST_RULES
 from bhemu.errors import BhemuError, Where
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
-from bhemu.parts import TilePart
 from bhemu.riscv import refusals
 from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.disasm import disassemble as riscv_text
@@ -16,6 +17,10 @@ from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.status import GUEST, RULES, Rule
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _CLASSES = {
     "UndefinedBehavior": errors.Undefined,
@@ -28,7 +33,7 @@ _CLASSES = {
 _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
 
 
-def where_core(tile: TilePart, c: int, pc: int | None = None, **more: Any) -> Where:
+def where_core(tile: Tile, c: int, pc: int | None = None, **more: Any) -> Where:
     """Place of core `c` (0-4) at `pc` (default: where it stands)."""
     at = int(tile.state.pc[c]) if pc is None else pc
     name, file, line = tile.locate(c, at)
@@ -38,7 +43,7 @@ def where_core(tile: TilePart, c: int, pc: int | None = None, **more: Any) -> Wh
     return Where(tile=tile.xy, core=CORE_NAMES[c], pc=at, symbol=name, file=file, line=line, **more)
 
 
-def where_thread(tile: TilePart, t: int) -> Where:
+def where_thread(tile: Tile, t: int) -> Where:
     """Place of the word at the wait gate of thread `t`: who pushed it, from where."""
     s = tile.state
     word = int(s.gate_word[t])
@@ -52,11 +57,11 @@ def where_thread(tile: TilePart, t: int) -> Where:
     )
 
 
-def _core_instruction(tile: TilePart, c: int) -> dict[str, Any]:
+def _core_instruction(tile: Tile, c: int) -> dict[str, Any]:
     return instruction(tile, int(tile.state.pc[c]))
 
 
-def instruction(tile: TilePart, pc: int) -> dict[str, Any]:
+def instruction(tile: Tile, pc: int) -> dict[str, Any]:
     """Word and text of the instruction at `pc`, for a Where; nothing outside of L1."""
     if not 0 <= pc <= L1_SIZE - 4:
         return {}
@@ -69,7 +74,7 @@ def kind_of(rule: Rule) -> type[Any]:
     return _CLASSES.get(rule.category, errors.Internal)
 
 
-def rule_error(tile: TilePart, status: int) -> BhemuError:
+def rule_error(tile: Tile, status: int) -> BhemuError:
     """The error of a negative status; the place is the thread's word or the core's instruction."""
     s = tile.state
     t, c = int(s.status_thread[0]), int(s.status_core[0])
@@ -98,14 +103,14 @@ def rule_error(tile: TilePart, status: int) -> BhemuError:
     return found
 
 
-def _accessed_address(tile: TilePart, c: int, word: int) -> int:
+def _accessed_address(tile: Tile, c: int, word: int) -> int:
     """Address that a load or store of core `c` computes."""
     cls: Any = decode_riscv(word)
     base = tile.backend.engine.read_register(c, cls.rs1.get(word))
     return int(base + cls.imm.get(word)) & 0xFFFFFFFF
 
 
-def engine_error(tile: TilePart) -> BhemuError:
+def engine_error(tile: Tile) -> BhemuError:
     """The engine stopped by itself: an access or jump outside the mapped memory."""
     s = tile.state
     number, c = int(s.detail[0]), int(s.core[0])
@@ -134,7 +139,7 @@ def engine_error(tile: TilePart) -> BhemuError:
     )
 
 
-def fetch_error(tile: TilePart, c: int) -> BhemuError:
+def fetch_error(tile: Tile, c: int) -> BhemuError:
     """A jump out of L1."""
     pc = int(tile.state.pc[c])
     return errors.GuestFault(
@@ -146,7 +151,7 @@ def fetch_error(tile: TilePart, c: int) -> BhemuError:
     )
 
 
-def assert_error(tile: TilePart, c: int) -> BhemuError:
+def assert_error(tile: Tile, c: int) -> BhemuError:
     """A core stands on ebreak."""
     where = where_core(tile, c, **_core_instruction(tile, c))
     return errors.Assert(
@@ -157,7 +162,7 @@ def assert_error(tile: TilePart, c: int) -> BhemuError:
     )
 
 
-def _called_from(tile: TilePart, c: int) -> str:
+def _called_from(tile: Tile, c: int) -> str:
     """The call that led to the function a core is in, "" where ra cannot be it."""
     core = tile.core[CORE_NAMES[c]]
     call = int(core.regs[RA]) - 4

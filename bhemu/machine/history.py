@@ -19,8 +19,7 @@ import numpy.typing as npt
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import PAGE
-from bhemu.machine import error_text as report
-from bhemu.machine import saved, saved_tile
+from bhemu.machine import error_text, saved, saved_tile
 from bhemu.machine.core import Core
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import NetworkState, Snapshot
@@ -467,7 +466,7 @@ class History:
             return stop
         sender = self.tile.tile_at(change.where.tile)
         core = CORE_NAMES.index(change.where.core)
-        where = report.where_core(sender, core, change.where.pc)
+        where = error_text.where_core(sender, core, change.where.pc)
         return replace(stop, change=replace(change, where=where))
 
     def _back_to_stop(self, end: int) -> Stop:

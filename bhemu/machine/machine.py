@@ -27,8 +27,8 @@ from bhemu.program.places import DELIVERIES
 from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec
 
 _INTERNAL = frozenset(
-    """loop network host_access tiles_made numbered number_of expose exposed chosen tile_at output
-    check_thread NOUN INTERNAL""".split()
+    """loop network host_access tiles_made tile_at_index number_of expose exposed chosen tile_at
+    output check_thread NOUN INTERNAL""".split()
 )
 _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
@@ -97,7 +97,7 @@ class Machine(ThreadBound, Controls):
         self._rounds = RoundsOnNetwork(self, self.network, quiet, self.threads)
         self._loop = RunLoop(self._rounds)
         for xy in tiles:
-            self.numbered(self.number_of(xy))
+            self.tile_at_index(self.number_of(xy))
 
     # Tiles and memory; views are made for each look, so that a chip is no reference cycle
 
@@ -112,7 +112,7 @@ class Machine(ThreadBound, Controls):
         banks = range(self.network.grid.banks)
         return tuple(DramBank(self, b, noc_map.DRAM_SIZE, f"DRAM bank {b}") for b in banks)
 
-    def numbered(self, t: int) -> Tile:
+    def tile_at_index(self, t: int) -> Tile:
         """Tile `t`, made when it is not there yet."""
         if t not in self._tiles:
             tile = Tile(xy=tile_at(t), **self._options)
@@ -132,7 +132,7 @@ class Machine(ThreadBound, Controls):
     def expose(self, t: int) -> Tile:
         """Tile `t`, for a user: from now on each run expects any change of it."""
         self._exposed.add(t)
-        return self.numbered(t)
+        return self.tile_at_index(t)
 
     def exposed(self) -> tuple[Tile, ...]:
         """The tiles that a user may hold."""
@@ -229,7 +229,7 @@ class Machine(ThreadBound, Controls):
         word = self.network.endpoint(noc, (x, y))
         kind, index = word & 15, word >> 4 & 0xFF
         if kind == noc_map.TENSIX:
-            return self.numbered(index)
+            return self.tile_at_index(index)
         if kind == noc_map.DRAM:
             return self.dram[index]
         if kind in _OTHERS:
@@ -263,7 +263,7 @@ class Machine(ThreadBound, Controls):
         """The error of a host that waits in vain: what the cores of the tile at `xy` wait for."""
         from bhemu.machine.hang.network import standstill
 
-        return standstill(self, self.numbered(self.number_of(xy)))
+        return standstill(self, self.tile_at_index(self.number_of(xy)))
 
     @property
     def host_access(self) -> HostAccess | None:

@@ -3,8 +3,10 @@
 The same functions compute it that execute the word (tensix/units), as plain Python.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,7 +14,6 @@ from bhemu.errors import source_text
 from bhemu.jit.plain import plain
 from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.parts import TilePart
 from bhemu.tensix import config, config_fields, formats
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import State
@@ -23,6 +24,10 @@ from bhemu.tensix.units.pack import output_address as pack_output
 from bhemu.tensix.units.pack.word import PackWord
 from bhemu.tensix.units.unpack import input_address, output_address
 from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 T = TypeVar("T")
 _RELU = {1: "ReLU: negative to 0", 2: "ReLU: below the threshold to 0", 3: "ReLU: capped"}
@@ -47,7 +52,7 @@ def effective(s: State, thread: int, word: int) -> str:
     return meaning(word, thread) if shown is None else _tried(shown, s, thread, word)
 
 
-def transfer_of(s: State, thread: int, word: int) -> "Unpack | Pack | None":
+def transfer_of(s: State, thread: int, word: int) -> Unpack | Pack | None:
     """What an UNPACR or PACR would do; None for other words and for one that moves nothing."""
     cls = decode(word)
     found = {"unpack": unpack_of, "pack": pack_of}.get("" if cls is None else cls.formats)
@@ -224,7 +229,7 @@ def _fields_of(s: State, thread: int, word: int) -> dict[str, int]:
     return {name: fields[name].word for name in names if name in fields}
 
 
-def who(tile: TilePart, code: int) -> str:
+def who(tile: Tile, code: int) -> str:
     """The thread or core that wrote a Config word, and from where; "" for nobody in the run."""
     number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
     if not number:
@@ -244,7 +249,7 @@ def who(tile: TilePart, code: int) -> str:
     return " ".join((name, function or hex(pc), source)).rstrip()
 
 
-def set_by(tile: TilePart, thread: int, word: int) -> str:
+def set_by(tile: Tile, thread: int, word: int) -> str:
     """Who set the formats and addresses that an UNPACR or PACR would use; "" where nobody did."""
     s = tile.state
     bank = int(plain(config.bank)(s, thread))
@@ -256,7 +261,7 @@ def set_by(tile: TilePart, thread: int, word: int) -> str:
     return "; ".join(f"{', '.join(names)} by {writer}" for writer, names in by.items())
 
 
-def told(tile: TilePart, thread: int, word: int) -> str:
+def told(tile: Tile, thread: int, word: int) -> str:
     """What a word at the gate would do, and who set what it would use."""
     parts = effective(tile.state, thread, word), set_by(tile, thread, word)
     return "; ".join(part for part in parts if part)

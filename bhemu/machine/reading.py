@@ -4,9 +4,11 @@ A word or access reads a place if it would have done anything else with other bi
 tried on the record, which is put back; code that names no member of a place is not tried.
 """
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +18,14 @@ from bhemu.devices.bus.window import Window
 from bhemu.jit import graph
 from bhemu.machine.watching import READS, Span, Watchpoints
 from bhemu.memmap import HOST
-from bhemu.parts import Compiling, TilePart
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import MEMBERS, OFFSET, State
 from bhemu.tensix.status import DONE
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+    from bhemu.tensix.compile import Table
+
 
 _PATTERNS = (0xFF, 0x55)  # bits that are changed
 _L1 = {"l1", "l1_word", "member_as", "load"}  # what code that reads L1 names
@@ -40,7 +46,7 @@ def _names(code: Any, member: str) -> bool:
 class Reading:
     """Marks the row of a watchpoint that a word or device access reads, while any asks for that."""
 
-    def __init__(self, tile: TilePart, watched: Watchpoints) -> None:
+    def __init__(self, tile: Tile, watched: Watchpoints) -> None:
         self._s: State = tile.state
         self._backend, self._watched = weakref.ref(tile.backend), watched
         self._on = False
@@ -79,7 +85,7 @@ class Reading:
         return self._read(rows, lambda: self._table.unobserved(t, word)) if rows else 0
 
     @property
-    def _table(self) -> Compiling:
+    def _table(self) -> Table:
         backend = self._backend()
         assert backend is not None
         return backend.table

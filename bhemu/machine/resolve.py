@@ -1,15 +1,22 @@
 """What a name stands for: registers, symbols of loaded ELFs, source lines; and the nearest name."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import INERT, REGISTERS
 from bhemu.errors import InputError, UnknownName
-from bhemu.parts import CorePart, TilePart
 from bhemu.program.address import At, resolve_at
+
+if TYPE_CHECKING:
+    from bhemu.machine.core import Core
+    from bhemu.machine.tile import Tile
+
 
 _PREFIX = "RISCV_DEBUG_REG_"
 LINE = re.compile(r"([^:\s]+\.\w+):(\d+)")
@@ -38,7 +45,7 @@ def core_name(name: object) -> str:
     raise UnknownName(f"no core {name!r}", hint=f"{near} cores: {cores}" if near else cores)
 
 
-def resolve(tile: TilePart, at: At, core: str | None = None) -> int:
+def resolve(tile: Tile, at: At, core: str | None = None) -> int:
     """The address of `at`: a number, a symbol of `core` (or of any core), or a register name."""
 
     def address(name: str) -> int:
@@ -68,7 +75,7 @@ def resolve(tile: TilePart, at: At, core: str | None = None) -> int:
     return resolve_at(at, address)
 
 
-def _symbol_of(core: CorePart, name: str) -> int:
+def _symbol_of(core: Core, name: str) -> int:
     if not core.images:
         raise InputError(f"{core.name} has no ELF, so no symbol {name}")
     for symbols in core.images[:-1]:
@@ -77,7 +84,7 @@ def _symbol_of(core: CorePart, name: str) -> int:
     return core.images[-1].address(name)
 
 
-def code_address(tile: TilePart, core: CorePart, at: At) -> int:
+def code_address(tile: Tile, core: Core, at: At) -> int:
     """The address of `at` in the code of `core`: a number, FILE:LINE, or a symbol.
 
     A symbol that `core` does not have is looked for in the ELFs of the others.
@@ -90,7 +97,7 @@ def code_address(tile: TilePart, core: CorePart, at: At) -> int:
     return resolve(tile, at, core.name if own else None)
 
 
-def line_address(core: CorePart, file: str, line: int) -> int:
+def line_address(core: Core, file: str, line: int) -> int:
     """First address of `core`'s code that comes from `file`:`line`, or the next line with code."""
     name = Path(file).name
     found = [found for symbols in core.images if (found := symbols.line_places(name, line))]

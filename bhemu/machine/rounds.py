@@ -21,12 +21,12 @@ from bhemu.noc import rounds
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import TILES_RUN, UNTIL_WORDS
-from bhemu.parts import MachinePart
 from bhemu.tensix import stops, watchpoints
 from bhemu.tensix.polling_rounds import period
 from bhemu.tensix.thread import ALL_THREADS
 
 if TYPE_CHECKING:
+    from bhemu.machine.controls import Controls
     from bhemu.machine.hang.explore import Loop
     from bhemu.machine.tile import Tile
 
@@ -46,7 +46,7 @@ _CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
 class Rounds:
     """The rounds of a machine. `broken`: the tile whose error stopped them."""
 
-    def __init__(self, owner: MachinePart) -> None:
+    def __init__(self, owner: Controls) -> None:
         self._owner = weakref.ref(owner)
         self.broken: int | None = None
         self.tile_limits: dict[int, int] = {}  # clocks; where there are any, the machine has none
@@ -99,7 +99,7 @@ class Rounds:
             for tile in self.tiles:
                 tile.state.quiet[0] = tile.state.quiet_next[0] = 0
         for tile in self.owner.exposed():
-            tile.before_run()
+            tile.publish_host_writes()
             watchpoints.refresh(tile.state)
             tile.stepping.leave_breakpoints()
 
@@ -135,7 +135,7 @@ class RoundsOfOneTile(Rounds):
 
     @property
     def _tile(self) -> Tile:
-        tile: Tile = self.owner.numbered(0)
+        tile: Tile = self.owner.tile_at_index(0)
         return tile
 
     @property
@@ -175,7 +175,7 @@ class RoundsOnNetwork(Rounds):
     livelock: rounds without a Tensix word and a delivery after which a look follows, 0 = none.
     """
 
-    def __init__(self, owner: MachinePart, network: Network, livelock: int, threads: int) -> None:
+    def __init__(self, owner: Controls, network: Network, livelock: int, threads: int) -> None:
         super().__init__(owner)
         self._network = network
         self._threads = threads
@@ -196,7 +196,7 @@ class RoundsOnNetwork(Rounds):
         c, moved = self._network.state, 0
         if c.phase[0] == TILES_RUN:
             for t in (c.begun >= 0).nonzero()[0]:
-                s = self.owner.numbered(int(t)).state
+                s = self.owner.tile_at_index(int(t)).state
                 moved = max(moved, now(s) - int(c.begun[t]))
         return int(c.clock[0]) + moved
 
@@ -314,13 +314,13 @@ class RoundsOnNetwork(Rounds):
             self.host_access = host_access(self.owner, self._network.state)
         wanted = self._network.make_wanted()
         if wanted is not None:
-            self.owner.numbered(wanted)
+            self.owner.tile_at_index(wanted)
 
     def _watched(self) -> Stop | None:
         """The stop at a watchpoint on DRAM; None where its condition does not hold."""
         hit = self._network.dram_watches.taken()
         self.settle()
-        tile: Tile = self.owner.numbered(hit.owner)
+        tile: Tile = self.owner.tile_at_index(hit.owner)
         where = sent_by(self.owner, hit.sender, hit.core, hit.pc)
         point = tile.stepping.watched.points[hit.number]
         if not tile.stepping.conditions.stops(hit.number, tile):
@@ -335,7 +335,7 @@ class RoundsOnNetwork(Rounds):
             status = int(c.stopped[t])
             if status in (0, stops.STOP_UNTIL) or not (c.due[t] or c.skip_from[t] >= 0):
                 continue
-            stopped = self.resolve_tile(self.owner.numbered(t), status)
+            stopped = self.resolve_tile(self.owner.tile_at_index(t), status)
             c.stopped[t] = 0
             if stopped is not None:
                 return stopped
@@ -362,7 +362,7 @@ class RoundsOnNetwork(Rounds):
         c, now_ = self._network.state, self.count
         quiet = now_ - max(self._quiet_since, int(c.touched.max()) + 1)
         for t in (int(t) for t in c.awake.nonzero()[0]):
-            own = int(self.owner.numbered(t).state.quiet[0])
+            own = int(self.owner.tile_at_index(t).state.quiet[0])
             if c.skip_from[t] >= 0:
                 own += now_ - int(c.skip_from[t])
             quiet = min(quiet, own)
@@ -381,7 +381,7 @@ class RoundsOnNetwork(Rounds):
 
         loops: dict[int, tuple[Loop, ...]] = {}
         for t in (int(t) for t in self._network.state.awake.nonzero()[0]):
-            found = livelock(self.owner.numbered(t), quiet // 2)
+            found = livelock(self.owner.tile_at_index(t), quiet // 2)
             if not found:
                 return
             loops[t] = found

@@ -156,7 +156,7 @@ class RunLoop:
             raise copy.copy(self.error)
         self.error = None
         if self.rounds.broken is not None:
-            s = self.rounds.owner.numbered(self.rounds.broken).state
+            s = self.rounds.owner.tile_at_index(self.rounds.broken).state
             s.status[0] = 0
             s.core_state[s.core_state == ASSERTED] = RUNNING
             self.rounds.broken = None

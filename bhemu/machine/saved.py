@@ -269,7 +269,7 @@ def restore_machine(machine: Machine, snapshot: Snapshot) -> None:
         )
     _check_fits(machine.network, snapshot, snapshot.network)
     for xy in snapshot.tiles:
-        machine.numbered(tile_number(*xy))
+        machine.tile_at_index(tile_number(*xy))
     put_back(machine, snapshot)
     machine.loop.end = snapshot.end or machine.loop.end
 

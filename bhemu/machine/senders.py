@@ -1,21 +1,25 @@
 """Who sent a NoC request: of one that was refused, or that a watchpoint has seen."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, NotModelled, Where
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.memmap import HOST
 from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState
-from bhemu.parts import MachinePart
 from bhemu.tensix.status import CONDITIONS, RULES
 
+if TYPE_CHECKING:
+    from bhemu.machine.controls import Controls
 
-def sent_by(chip: MachinePart, t: int, core: int, pc: int) -> Where:
+
+def sent_by(chip: Controls, t: int, core: int, pc: int) -> Where:
     """The place of core `core` of tile `t`; of the host the tile alone."""
-    tile = chip.numbered(t)
-    return report.where_core(tile, core, pc) if core < HOST else Where(tile=tile.xy)
+    tile = chip.tile_at_index(t)
+    return error_text.where_core(tile, core, pc) if core < HOST else Where(tile=tile.xy)
 
 
 class HostAccess(NamedTuple):
@@ -25,17 +29,17 @@ class HostAccess(NamedTuple):
     where: Where
 
 
-def host_access(chip: MachinePart, state: ChipState) -> HostAccess:
+def host_access(chip: Controls, state: ChipState) -> HostAccess:
     """The request that is being delivered, which wants a page of the host's memory."""
     t, i = (int(word) for word in state.at)
-    row = chip.numbered(t).state.noc_request[i]
+    row = chip.tile_at_index(t).state.noc_request[i]
     return HostAccess(describe(row), sent_by(chip, t, int(row[CORE]), int(row[PC])))
 
 
-def refused(chip: MachinePart, state: ChipState) -> BhemuError:
+def refused(chip: Controls, state: ChipState) -> BhemuError:
     """The error of a request that its target refused: the sender's place, the whole request."""
     t, i, u, status = (int(word) for word in state.refused)
-    sender, target = chip.numbered(t), chip.numbered(u)
+    sender, target = chip.tile_at_index(t), chip.tile_at_index(u)
     target.backend.surface()
     row = sender.state.noc_request[i]
     where = sent_by(chip, t, int(row[CORE]), int(row[PC]))
@@ -44,7 +48,7 @@ def refused(chip: MachinePart, state: ChipState) -> BhemuError:
     else:
         found = RULES[status]
         text, rule, hint = found.sentence(target.state.detail), found.rule, found.hint
-        kind = report.kind_of(found)
+        kind = error_text.kind_of(found)
     x, y = target.xy
     return kind(
         f"tile ({x},{y}) refuses a request: {text}; {describe(row)}",

@@ -1,14 +1,20 @@
 """Where cores and threads stand and what they wait for, one line each."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from bhemu.machine import operands
 from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES
-from bhemu.parts import CorePart, TilePart
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.status import CONDITIONS
+
+if TYPE_CHECKING:
+    from bhemu.machine.core import Core
+    from bhemu.machine.tile import Tile
 
 
 class Standing(tuple[str, ...]):
@@ -22,7 +28,7 @@ class Standing(tuple[str, ...]):
     __str__ = __repr__
 
 
-def where(tile: TilePart) -> Iterator[str]:
+def where(tile: Tile) -> Iterator[str]:
     """Every core, then every thread."""
     for core in tile.core.values():
         yield core_line(tile, core)
@@ -30,7 +36,7 @@ def where(tile: TilePart) -> Iterator[str]:
         yield thread(tile, t)
 
 
-def core_line(tile: TilePart, core: CorePart) -> str:
+def core_line(tile: Tile, core: Core) -> str:
     """State, place, retired instructions; what a blocked core waits for."""
     if core.state == "reset":
         return f"{core.name:<7} reset"
@@ -45,7 +51,7 @@ def core_line(tile: TilePart, core: CorePart) -> str:
     return text
 
 
-def thread(tile: TilePart, t: int) -> str:
+def thread(tile: Tile, t: int) -> str:
     """Executed and queued words, the word at the gate and what holds it."""
     s = tile.state
     queued = int(s.fifo_write[t] - s.fifo_read[t])
@@ -75,12 +81,12 @@ def origin(code: int) -> str:
     return " (MOP)" if code == FROM_MOP else f" (REPLAY slot {code - FROM_REPLAY})"
 
 
-def backtrace(core: CorePart) -> Iterator[str]:
+def backtrace(core: Core) -> Iterator[str]:
     """The pc with its inlined calls, and the return address as far as ra can be trusted."""
     yield from (f"#{n}  {frame}" for n, frame in enumerate(frames(core)))
 
 
-def frames(core: CorePart) -> Iterator[str]:
+def frames(core: Core) -> Iterator[str]:
     """The frames of a core in words, the innermost first."""
     yield from _frames(core, core.pc, "")
     ra = int(core.regs[1])
@@ -91,12 +97,12 @@ def frames(core: CorePart) -> Iterator[str]:
         yield from _frames(core, ra - 4, f"  (call before ra {ra:#x}{doubt})")
 
 
-def _function(core: CorePart, pc: int) -> str | None:
+def _function(core: Core, pc: int) -> str | None:
     symbol = core.locate(pc)[0]
     return None if symbol is None else symbol.split("+")[0]
 
 
-def _frames(core: CorePart, pc: int, note: str) -> Iterator[str]:
+def _frames(core: Core, pc: int, note: str) -> Iterator[str]:
     symbol, file, line = core.locate(pc)
     function, calls = core.inlined(pc)
     place = f" ({file}:{line})" if file else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.breakpoints import Breakpoint, Breakpoints, WordBreakpoint
 from bhemu.machine.code import code_places
 from bhemu.machine.conditions import Conditions
@@ -21,13 +21,13 @@ from bhemu.machine.traced import Entry, Places, TracedWord
 from bhemu.machine.until import Until
 from bhemu.machine.watching import ACCESS, Watchpoint, Watchpoints, dram_place, spans
 from bhemu.memmap import CORE_NAMES
-from bhemu.parts import CorePart
 from bhemu.program.address import At
 from bhemu.riscv.asm import RET
 from bhemu.tensix import watch
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 
 if TYPE_CHECKING:
+    from bhemu.machine.core import Core
     from bhemu.machine.tile import Tile
 
 RA, SP = 1, 2
@@ -102,7 +102,7 @@ class Stepping:
             return reached
         number, s.word_break_hit[0] = int(s.word_break_hit[0]), 0
         if number:
-            where = report.where_thread(tile, int(s.status_thread[0]))
+            where = error_text.where_thread(tile, int(s.status_thread[0]))
             found = Stop(reached.reason, where, now(s), number)
             return found if self.conditions.stops(number, tile) else None
         return self._core_breakpoint(int(s.agent[0]))
@@ -127,7 +127,7 @@ class Stepping:
 
     # Breakpoints
 
-    def break_at(self, core: CorePart, place: At) -> Breakpoint:
+    def break_at(self, core: Core, place: At) -> Breakpoint:
         """Stop before the instruction at `place`: an address, a function or FILE:LINE."""
         first, *others = (one.address for one in code_places(self.tile, core, place, own=True))
         return self.points.add(core.index, first, str(place), tuple(others))
@@ -136,7 +136,7 @@ class Stepping:
         """Stop before a thread executes a Tensix word of that name with these fields."""
         return self.points.add_word(name, threads, **fields)
 
-    def watch(self, core: CorePart, place: str, access: str = "w") -> Watchpoint:
+    def watch(self, core: Core, place: str, access: str = "w") -> Watchpoint:
         """Stop after the instruction or Tensix word that changes or reads `place`."""
         arguments.choice("access", access, ACCESS)
         if (dram := dram_place(place)) is not None:
@@ -180,7 +180,7 @@ class Stepping:
     def _can_step(self, core: int) -> bool:
         return int(self.tile.state.core_state[core]) in (RUNNING, BLOCKED)
 
-    def _check_steps(self, core: CorePart) -> None:
+    def _check_steps(self, core: Core) -> None:
         if self.loop.error is not None:
             raise copy.copy(self.loop.error)
         if core.state == "reset":
@@ -190,7 +190,7 @@ class Stepping:
         if not self._can_step(core.index):
             raise InputError(f"{core.name} is {core.state}: it executes nothing more")
 
-    def step(self, core: CorePart, n: int = 1, hold: bool = False) -> Stop:
+    def step(self, core: Core, n: int = 1, hold: bool = False) -> Stop:
         """Until `core` has retired `n` more, or executes nothing more; `hold` freezes the others.
 
         The reason is "until" when the core executes nothing more.
@@ -222,7 +222,7 @@ class Stepping:
     # Places reached with temporary breakpoints
 
     def run_to(
-        self, core: CorePart, addresses: Sequence[int], arrived: Callable[[], bool] = lambda: True
+        self, core: Core, addresses: Sequence[int], arrived: Callable[[], bool] = lambda: True
     ) -> Stop:
         """Until `core` is at one of `addresses` and `arrived()`; any other stop ends it too."""
         self.loop.check_not_running("run_to")
@@ -238,7 +238,7 @@ class Stepping:
                 if arrived() or self.points.at(core.index, core.pc):
                     return reached
 
-    def next(self, core: CorePart) -> Stop:
+    def next(self, core: Core) -> Stop:
         """One instruction; a call runs until it has returned."""
         self._check_steps(core)
         if not is_call(self.tile.read32(core.pc)):
@@ -246,7 +246,7 @@ class Stepping:
         stack = int(core.regs[SP])
         return self.run_to(core, [core.pc + 4], lambda: int(core.regs[SP]) >= stack)
 
-    def finish(self, core: CorePart) -> Stop:
+    def finish(self, core: Core) -> Stop:
         """Until the function that `core` is in has returned (at its `ret`, then one step)."""
         self._check_steps(core)
         name, low, high = core.function(core.pc)

@@ -1,12 +1,17 @@
 """Why a run ended, and where."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bhemu.errors import Where
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.watching import Change
-from bhemu.parts import TilePart
 from bhemu.tensix.state import State
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,12 +43,10 @@ def now(s: State) -> int:
     return int(s.clock[0]) + open_turn
 
 
-def stop(
-    tile: TilePart, reason: str, number: int | None = None, change: Change | None = None
-) -> Stop:
+def stop(tile: Tile, reason: str, number: int | None = None, change: Change | None = None) -> Stop:
     """The stop of a tile that stands now."""
     s = tile.state
     where = None if change is None else change.where
     if reason in ("step", "breakpoint") and s.turn_open[0]:
-        where = report.where_core(tile, int(s.agent[0]))
+        where = error_text.where_core(tile, int(s.agent[0]))
     return Stop(reason, where, now(s), number, change)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import arguments, events, memmap
+from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine import error_text as report
-from bhemu.machine import resolve as names
+from bhemu.machine import error_text, events, resolve
 from bhemu.machine.backend import Backend
 from bhemu.machine.controls import Controls
-from bhemu.machine.core import Core, Cores
+from bhemu.machine.core import Core, Cores, Loaded
 from bhemu.machine.options import (
     L0,
     POISON,
@@ -32,7 +31,6 @@ from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
 from bhemu.machine.thread_bound import ThreadBound
 from bhemu.noc.network import Network
-from bhemu.parts import Loaded
 from bhemu.program import loader
 from bhemu.program.schema import ENGINES, OutputSpec
 from bhemu.program.specs import LIVELOCK, QUANTUM
@@ -46,9 +44,9 @@ if TYPE_CHECKING:  # at run time where they are asked for: most runs need neithe
     from bhemu.machine.saved import Snapshot
 
 _INTERNAL = frozenset(
-    """state bus backend inert log ranges placed add_image locate place before_run drain_log
-    loaded check_thread joined powered_up poison NOUN INTERNAL loop stepping network number
-    numbered chosen tile_at tiles_made exposed output""".split()
+    """state bus backend inert log ranges placed add_image locate place publish_host_writes
+    drain_log loaded check_thread joined powered_up poison NOUN INTERNAL loop stepping network
+    number tile_at_index chosen tile_at tiles_made exposed output""".split()
 )
 """What the packages own and no user needs; left out of dir(tile)."""
 
@@ -175,7 +173,7 @@ class Tile(ThreadBound, Controls, Tensors):
 
     def address(self, name: int | str) -> int:
         """The address of a register or of a symbol of the loaded ELFs, as in "main+4"."""
-        return names.resolve(self, name)
+        return resolve.resolve(self, name)
 
     def read(self, at: int | str, n: int) -> bytes:
         """`n` bytes of L1, as the host."""
@@ -262,9 +260,9 @@ class Tile(ThreadBound, Controls, Tensors):
 
     def place(self, core: int, pc: int) -> str:
         """One line: core, pc, function, file:line."""
-        return str(report.where_core(self, core, pc))
+        return str(error_text.where_core(self, core, pc))
 
-    def before_run(self) -> None:
+    def publish_host_writes(self) -> None:
         """Host writes take effect: drop translated code when L1 may have changed."""
         self.state.src_prepared[:] = 0
         if self._shared_l1:
@@ -348,7 +346,7 @@ class Tile(ThreadBound, Controls, Tensors):
         found: Tile = self.machine.tile_at(xy)
         return found
 
-    def numbered(self, t: int) -> Tile:
+    def tile_at_index(self, t: int) -> Tile:
         """The one tile."""
         return self
 

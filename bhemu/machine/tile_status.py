@@ -1,12 +1,18 @@
 """Acting on the status with which the compiled loop of a tile has returned."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bhemu.errors import BhemuError
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.stop import Stop, stop
-from bhemu.parts import TilePart
 from bhemu.tensix import stops
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _STOPS = {
     stops.STOP_STEP: "step",
@@ -18,23 +24,23 @@ _STOPS = {
 }
 
 
-def resolve(tile: TilePart, status: int) -> Stop | None:
+def resolve(tile: Tile, status: int) -> Stop | None:
     """Act on a status: None to go on, a Stop, or an exception."""
     s, engine = tile.state, tile.backend.engine
     if status < 0:
-        raise _with_operands(tile, report.rule_error(tile, status))
+        raise _with_operands(tile, error_text.rule_error(tile, status))
     c = int(s.core[0])
     if status == stops.STOP_FLUSH:
         engine.flush(c)
         return None
     if status == stops.STOP_CODE_PAGE:
         if not engine.make_executable(c, int(s.pc[c])):
-            raise report.fetch_error(tile, c)
+            raise error_text.fetch_error(tile, c)
         return None
     if status == stops.STOP_ENGINE:
-        raise report.engine_error(tile)
+        raise error_text.engine_error(tile)
     if status == stops.STOP_ASSERT:
-        raise report.assert_error(tile, int(s.agent[0]))
+        raise error_text.assert_error(tile, int(s.agent[0]))
     if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
         _look_for_hang(tile, status)
         return None
@@ -44,7 +50,7 @@ def resolve(tile: TilePart, status: int) -> Stop | None:
     return stop(tile, _STOPS[status])
 
 
-def _look_for_hang(tile: TilePart, status: int) -> None:
+def _look_for_hang(tile: Tile, status: int) -> None:
     """Raise an error unless a tile without progress is still alive."""
     # Imported here: much code, which most programs do not need.
     from bhemu.machine.hang.explore import livelock
@@ -57,7 +63,7 @@ def _look_for_hang(tile: TilePart, status: int) -> None:
         raise no_progress(tile, loops)
 
 
-def _with_operands(tile: TilePart, error: BhemuError) -> BhemuError:
+def _with_operands(tile: Tile, error: BhemuError) -> BhemuError:
     """The error of a Tensix word, its place with what the word would have done."""
     where = error.where
     if where is not None and where.thread is not None and where.word is not None:

@@ -1,15 +1,22 @@
 """Executed Tensix words as a user reads them: what, by which thread, pushed from where."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bhemu.devices.bus.naming import device_name
 from bhemu.errors import Call, source_text
 from bhemu.memmap import CORE_NAMES
-from bhemu.parts import Source, TilePart
 from bhemu.program.dwarf import Inlined
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.recording import FIRST_CORE
+
+if TYPE_CHECKING:
+    from bhemu.machine.core import Source
+    from bhemu.machine.tile import Tile
+
 
 _TEXT_WIDTH = 72
 Entry = tuple[int, int, int, int, int]  # of the trace ring, and the clock behind it
@@ -127,7 +134,7 @@ class TracedStore(_Traced):
 class Places:
     """Function, source line and inlined calls of a pc, from the ELFs of all cores."""
 
-    def __init__(self, tile: TilePart) -> None:
+    def __init__(self, tile: Tile) -> None:
         self._cores = tuple(tile.core.values())
         self._known: dict[int, tuple[Source, Inlined]] = {}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.machine import resolve as names
+from bhemu.machine import resolve
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import XY
 
@@ -64,7 +64,7 @@ def words(until: object, tile_at: Callable[[object], Tile]) -> list[Word]:
 def _resolved(conditions: list[object], tile_at: Callable[[object], Tile]) -> Iterator[Word]:
     for xy, at, equals in map(_parts, conditions):
         tile = tile_at(xy)
-        address = names.resolve(tile, at)  # type: ignore[arg-type]
+        address = resolve.resolve(tile, at)  # type: ignore[arg-type]
         if address & 3 or not 0 <= address < L1_SIZE:
             raise InputError(f"until address {address:#x} is not an aligned word of L1")
         yield tile, address, arguments.word("until value", equals)

@@ -1,9 +1,12 @@
 """Watchpoints of a tile: named places of its record, and what changed one of them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +15,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
-from bhemu.machine import error_text as report
-from bhemu.machine import resolve as names
+from bhemu.machine import error_text, resolve
 from bhemu.memmap import (
     CORE_NAMES,
     L1_SIZE,
@@ -32,7 +34,6 @@ from bhemu.memmap import (
 from bhemu.noc.dram_watch import DramWatches, Place
 from bhemu.noc.grid import tile_at
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
-from bhemu.parts import TilePart
 from bhemu.tensix import config_fields, thread_fields, watchpoints
 from bhemu.tensix.state import (
     CORES,
@@ -46,6 +47,10 @@ from bhemu.tensix.state import (
     WATCHPOINTS,
     State,
 )
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
 _MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
@@ -168,7 +173,7 @@ def _register(address: int) -> tuple[str, list[int]] | None:
     return None
 
 
-def _address_span(tile: TilePart, text: str, core: str, address: int, length: int) -> Span:
+def _address_span(tile: Tile, text: str, core: str, address: int, length: int) -> Span:
     c = CORE_NAMES.index(core)
     if address >= 0 and address + length <= L1_SIZE:
         return Span(address, length)
@@ -185,7 +190,7 @@ def _address_span(tile: TilePart, text: str, core: str, address: int, length: in
     )
 
 
-def spans(tile: TilePart, core: str, text: str) -> tuple[Span, ...]:
+def spans(tile: Tile, core: str, text: str) -> tuple[Span, ...]:
     """Where in the record the place is that a user wrote; InputError for what is no place."""
     name, *rest = text.split(":")
     name = name.strip()
@@ -206,11 +211,11 @@ def spans(tile: TilePart, core: str, text: str) -> tuple[Span, ...]:
     return (_address_span(tile, text, core, _address(tile, core, name), length),)
 
 
-def _address(tile: TilePart, core: str, name: str) -> int:
+def _address(tile: Tile, core: str, name: str) -> int:
     if _INDEX.fullmatch(name):
         return int(name, 0)
     try:
-        return names.resolve(tile, name)
+        return resolve.resolve(tile, name)
     except UnknownName as unknown:
         known = [*_MEMBERS, *vars(config_fields), *vars(thread_fields)]
         near = did_you_mean(name, known)
@@ -314,7 +319,7 @@ class Watchpoints:
         wanted = {p.number: (p.dram, p.access) for p in self.points.values() if p.dram}
         return watches.replace(owner, wanted)
 
-    def change(self, tile: TilePart, agent: int) -> Change:
+    def change(self, tile: Tile, agent: int) -> Change:
         """What stopped the run, `agent` as the scheduler says whose turn it was."""
         s = self._s
         row = int(s.watch_hit[0])
@@ -342,13 +347,13 @@ class Watchpoints:
                 return Where(tile=tile_at(t), core=name, pc=pc if name else None)
         return None
 
-    def _where(self, tile: TilePart, agent: int, row: int) -> Where:
+    def _where(self, tile: Tile, agent: int, row: int) -> Where:
         t = int(self._s.status_thread[0])
         if t >= 0:
-            return report.where_thread(tile, t)
+            return error_text.where_thread(tile, t)
         if agent < CORES and self._s.left[agent] == self._s.turn_given[0]:
             sender = self._sender(row)
             if sender is not None:
                 return sender
         pc = int(self._s.watch_pc[agent])
-        return report.where_core(tile, agent, pc, **report.instruction(tile, pc))
+        return error_text.where_core(tile, agent, pc, **error_text.instruction(tile, pc))

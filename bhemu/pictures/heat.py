@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import html
+from bhemu.pictures import html
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import EDGE
 

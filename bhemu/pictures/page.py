@@ -4,12 +4,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bhemu import html
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch.session import Launched
 from bhemu.noc.grid import XY
-from bhemu.pictures import heat, timeline, waits
+from bhemu.pictures import heat, html, timeline, waits
 from bhemu.pictures.recording import LANES, Recording
 from bhemu.why.findings import Finding, in_words
 

@@ -1,6 +1,6 @@
 """What cores, threads and NoC interfaces did over the time of a run, as a picture."""
 
-from bhemu import html
+from bhemu.pictures import html
 from bhemu.pictures.recording import LANES, Recording
 from bhemu.program.coordinates import XY
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from bhemu import html
+from bhemu.pictures import html
 
 _WIDTH, _HEIGHT = 250, 58  # of a box
 _MARGIN = 30

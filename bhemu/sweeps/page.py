@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bhemu import html
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError
+from bhemu.pictures import html
 from bhemu.sweeps.plan import Plan
 from bhemu.sweeps.results import place
 from bhemu.sweeps.spec import COUNTS, RESULTS

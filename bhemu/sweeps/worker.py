@@ -21,7 +21,7 @@ from typing import Any
 
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
-from bhemu.launch.session import Ended, Launched
+from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.elf_cache import Texts
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
@@ -250,7 +250,7 @@ def _place(where: Mapping[str, Any]) -> Record:
     return {name: place[name] for name in names if place.get(name) is not None}
 
 
-def _found(launched: Launched, checks: str, ended: Ended) -> Record:
+def _found(launched: Launched, checks: str, ended: RunResult) -> Record:
     """What checks find; a run that was fine without them has the first finding's place."""
     from bhemu.why import checks as known
     from bhemu.why import question

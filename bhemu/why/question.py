@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bhemu.errors import BhemuError, Limit, NoProgress
-from bhemu.launch.session import Ended, Launched
+from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.waitgraph import no_progress
 from bhemu.machine.tile import Tile
@@ -32,7 +32,9 @@ _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
 
 
-def context(target: Launched, ended: Ended, say: Callable[[str], None] = lambda _: None) -> Context:
+def context(
+    target: Launched, ended: RunResult, say: Callable[[str], None] = lambda _: None
+) -> Context:
     """What checks of a run work on."""
     program = unsaved(target.program)
     machine = target.machine
@@ -41,7 +43,7 @@ def context(target: Launched, ended: Ended, say: Callable[[str], None] = lambda 
     return Context(program, seen, quantum, say)
 
 
-def _proved(target: Launched, ended: Ended) -> BhemuError | None:
+def _proved(target: Launched, ended: RunResult) -> BhemuError | None:
     """The error of a run; of one that came to its limit the hang that it was in by then."""
     if target.program.is_alone and isinstance(ended.error, Limit):
         if loops := livelock(target.tile, _BUDGET):

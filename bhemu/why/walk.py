@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, Where
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
@@ -89,9 +89,11 @@ Step = Instruction | Word
 def where(tile: Tile, step: Step, *, pushed: bool = False) -> Where:
     """Place of a step, for messages; with `pushed` that of the REPLAY where it gave the word."""
     if isinstance(step, Instruction):
-        return report.where_core(tile, step.core, step.pc, **report.instruction(tile, step.pc))
+        return error_text.where_core(
+            tile, step.core, step.pc, **error_text.instruction(tile, step.pc)
+        )
     more = {"thread": step.thread, "word": step.word, "decoded": disassemble(step.word)}
-    return report.where_core(tile, step.core, step.pushed if pushed else step.pc, **more)
+    return error_text.where_core(tile, step.core, step.pushed if pushed else step.pc, **more)
 
 
 class Walk:

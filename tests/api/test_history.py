@@ -177,4 +177,4 @@ def test_a_run_from_the_past_keeps_the_marks_that_no_host_has_touched() -> None:
         prepared.append(bool(tile.state.src_prepared.any()))
         tile.run(limit=1)
         assert repr(history) == marks
-    assert any(prepared), "cells were prepared for products, which before_run() forgets"
+    assert any(prepared), "cells were prepared for products, which publish_host_writes() forgets"

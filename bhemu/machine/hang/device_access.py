@@ -1,10 +1,14 @@
 """What a core's device access would give or change while nothing else moves, without doing it."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from bhemu.devices.bus.address_map import INERT, find
 from bhemu.devices.bus.window import Effect, Window
-from bhemu.parts import TilePart
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
 
 
 class Escape(Exception):  # noqa: N818 - an answer, not an error
@@ -39,7 +43,7 @@ def _effect(tile: Any, core: int, address: int, store: bool) -> tuple[Window, Ef
     return window, effect
 
 
-def load(tile: TilePart, core: int, address: int, size: int) -> int | None:
+def load(tile: Tile, core: int, address: int, size: int) -> int | None:
     """Value of a device load, None when it varies by itself; raises Waits or Escape."""
     _, effect = _effect(tile, core, address, False)
     if effect in (Effect.VARIES, Effect.CLOCK):
@@ -58,7 +62,7 @@ def load(tile: TilePart, core: int, address: int, size: int) -> int | None:
     return int(value)
 
 
-def store(tile: TilePart, core: int, address: int, value: int | None) -> None:
+def store(tile: Tile, core: int, address: int, value: int | None) -> None:
     """Nothing, for a device store that would change nothing; else raises Waits or Escape."""
     _, effect = _effect(tile, core, address, True)
     if effect is Effect.NONE:

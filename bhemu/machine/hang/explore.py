@@ -9,14 +9,16 @@ When it does not fail, the core goes round for ever, whatever the clock says.  A
 and waits for nothing is left alone all the same.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bhemu.machine.hang import device_access
 from bhemu.machine.hang.device_access import Escape, Waits
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.parts import TilePart
 from bhemu.riscv import csr
 from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Csr, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -25,6 +27,10 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import JAL
 from bhemu.riscv.semantics import COMPUTING
 from bhemu.tensix.state import HALTED, HELD, L0_LINE, RUNNING
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
 _PARK = JAL.assemble(0, 0)
@@ -64,7 +70,7 @@ class _State:
     ) -> None:
         self.pc, self.regs, self.sources, self.local = pc, regs, sources, local
 
-    def copy(self, pc: int) -> "_State":
+    def copy(self, pc: int) -> _State:
         return _State(pc, self.regs.copy(), self.sources.copy(), self.local.copy())
 
     def key(self) -> tuple[int, tuple[Value, ...], tuple[tuple[int, Value], ...]]:
@@ -74,7 +80,7 @@ class _State:
 class _Walk:
     """One exploration of a core of `tile`; `run` gives the Loop or raises Escape."""
 
-    def __init__(self, tile: TilePart, core: int, budget: int) -> None:
+    def __init__(self, tile: Tile, core: int, budget: int) -> None:
         self._tile, self._c, self._left = tile, core, budget
         self._s = tile.state
         self._seen: set[object] = set()
@@ -292,7 +298,7 @@ class _Walk:
         )
 
 
-def explore(tile: TilePart, core: int, budget: int) -> Loop | None:
+def explore(tile: Tile, core: int, budget: int) -> Loop | None:
     """The loop that core `core` (0-4) can never leave, or None: it can, or `budget` was too small.
 
     budget: instructions to follow.
@@ -303,7 +309,7 @@ def explore(tile: TilePart, core: int, budget: int) -> Loop | None:
         return None
 
 
-def livelock(tile: TilePart, budget: int) -> tuple[Loop, ...]:
+def livelock(tile: Tile, budget: int) -> tuple[Loop, ...]:
     """Loops of all running cores when none of them can ever leave its own, else nothing.
 
     With cores held back by a debugger nothing is proved.

@@ -1,8 +1,10 @@
 """The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bhemu.devices import niu_counters, niu_issue
 from bhemu.devices import niu_request as request
@@ -13,8 +15,12 @@ from bhemu.machine.hang.release import Releaser
 from bhemu.machine.hang.waitgraph import Waiter, graph_of, of_graph, release, wait_for_graph
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
-from bhemu.parts import MachinePart, TilePart
 from bhemu.tensix.state import NOC_ARRIVED
+
+if TYPE_CHECKING:
+    from bhemu.machine.controls import Controls
+    from bhemu.machine.tile import Tile
+
 
 _BUDGET = 10_000  # steps of a look at what a core can still do
 _MOST = 4  # senders named for one wait
@@ -27,11 +33,11 @@ _ANSWERS = {
 }
 
 
-def _name(tile: TilePart) -> str:
+def _name(tile: Tile) -> str:
     return f"({tile.xy[0]},{tile.xy[1]})"
 
 
-def _counter(tile: TilePart, address: int) -> str | None:
+def _counter(tile: Tile, address: int) -> str | None:
     """A counter that is polled, and what it is to be compared with; None for another address."""
     place = niu_counters.place(address)
     if place is None:
@@ -48,7 +54,7 @@ def _counter(tile: TilePart, address: int) -> str | None:
     )
 
 
-def _last_writer(chip: MachinePart, tile: TilePart, address: int) -> str:
+def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
     """Who wrote an address last over the NoC, as far as is remembered."""
     s = tile.state
     count = int(s.noc_arrivals[0])
@@ -62,12 +68,12 @@ def _last_writer(chip: MachinePart, tile: TilePart, address: int) -> str:
     return "" if count > NOC_ARRIVED else "nothing was ever written there over the NoC"
 
 
-def number(tile: TilePart) -> int:
+def number(tile: Tile) -> int:
     """The number of a tile by its coordinate."""
     return tile_number(*tile.xy)
 
 
-def _senders(chip: MachinePart, tile: TilePart, address: int) -> list[Releaser]:
+def _senders(chip: Controls, tile: Tile, address: int) -> list[Releaser]:
     """Initiators that are set up for a write or atomic to this address of this tile."""
     found = []
     for other in chip.tiles_made():
@@ -80,7 +86,7 @@ def _senders(chip: MachinePart, tile: TilePart, address: int) -> list[Releaser]:
     return found[:_MOST]
 
 
-def _aims(registers: list[int], tile: TilePart, address: int) -> bool:
+def _aims(registers: list[int], tile: Tile, address: int) -> bool:
     """Whether the registers of an initiator name an address of a tile as the destination."""
     control = registers[NOC_CTRL >> 2]
     kind = control & 3
@@ -98,18 +104,18 @@ def _aims(registers: list[int], tile: TilePart, address: int) -> bool:
     return here and low <= address < low + (registers[8] if data else 4)
 
 
-def _state(tile: TilePart) -> str:
+def _state(tile: Tile) -> str:
     """What a tile's cores do at present, as the end of "..., which "."""
     cores = ", ".join(f"{core.name} {core.state}" for core in tile.core.values())
     return f"has {cores}"
 
 
-def _is_untouched(tile: TilePart) -> bool:
+def _is_untouched(tile: Tile) -> bool:
     """Whether nothing was ever written to it over the NoC."""
     return int(tile.state.noc_arrivals[0]) == 0
 
 
-def _waiter(chip: MachinePart, tile: TilePart, waiter: Waiter) -> Waiter:
+def _waiter(chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
     """A waiter of one tile as the chip's graph shows it."""
     alone = len(chip.tiles_made()) == 1
     of = "" if alone else f"{_name(tile)} "
@@ -125,7 +131,7 @@ def _waiter(chip: MachinePart, tile: TilePart, waiter: Waiter) -> Waiter:
     return dataclasses.replace(waiter, who=who, releasers=own, reason=reason, history=history)
 
 
-def _linked(tile: TilePart) -> list[str]:
+def _linked(tile: Tile) -> list[str]:
     """Linked transactions that nothing has closed."""
     lines = []
     for noc in (0, 1):
@@ -139,12 +145,12 @@ def _linked(tile: TilePart) -> list[str]:
     return lines
 
 
-def linked(chip: MachinePart) -> list[str]:
+def linked(chip: Controls) -> list[str]:
     """Every linked transaction of a chip that nothing has closed, a line for each."""
     return [line for tile in chip.tiles_made() for line in _linked(tile)]
 
 
-def no_progress(chip: MachinePart, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
+def no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
     """Deadlock, or livelock: `loops` are those of the running cores by tile number.
 
     Of a chip with one tile in use it says what it says of a tile that is alone.
@@ -173,7 +179,7 @@ def no_progress(chip: MachinePart, loops: Mapping[int, tuple[Loop, ...]]) -> NoP
     return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=hint)
 
 
-def standstill(chip: MachinePart, tile: TilePart) -> NoProgress:
+def standstill(chip: Controls, tile: Tile) -> NoProgress:
     """What the cores of one tile wait for, where every core of the chip that runs only polls."""
     graph = wait_for_graph(tile, livelock(tile, _BUDGET))
     waiters = [_waiter(chip, tile, waiter) for waiter in graph.waiters]

@@ -1,15 +1,21 @@
 """Who could have released a wait: threads by the words they hold, cores by what they can store."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bhemu import memmap as mm
 from bhemu.machine.hang.explore import Loop
 from bhemu.machine.hang.stores import CodeStores, Stored, code_stores
-from bhemu.parts import TilePart
 from bhemu.tensix.effects import Effect
 from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _MOST = 4  # releasers named for one wait
 _WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
@@ -65,7 +71,7 @@ def thread_name(t: int) -> str:
 class Agents:
     """A tile that stands still, looked at from all sides; programs are read once."""
 
-    def __init__(self, tile: TilePart, loops: Iterable[Loop]) -> None:
+    def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
         self._stores: dict[int, CodeStores] = {}

@@ -4,14 +4,15 @@ Constants are followed through registers (lui, addi, ...) along every path from 
 from where it stands; an address that is computed otherwise stays unknown and is not listed.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
-from bhemu.parts import TilePart
 from bhemu.riscv import formats
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Store, Upper
 from bhemu.riscv.insn import MASK, Instruction
@@ -19,6 +20,10 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import EBREAK, JAL
 from bhemu.riscv.semantics import COMPUTING
 from bhemu.tensix.state import RESET
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _MOST = 100_000  # instructions looked at, revisits included
 _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
@@ -83,7 +88,7 @@ def _join(a: Registers | None, b: Registers) -> Registers:
 class _Scan:
     """The paths of one core, followed until nothing new is known at any instruction."""
 
-    def __init__(self, tile: TilePart, core: int) -> None:
+    def __init__(self, tile: Tile, core: int) -> None:
         self._words = tile.state.l1.view("<u4")
         self._core = core
         self._known: dict[int, Registers] = {}
@@ -180,7 +185,7 @@ def _after(word: int, pc: int, registers: Registers) -> Registers:
     return (*registers[:rd], cls.computed(word, pc, registers), *registers[rd + 1 :])
 
 
-def has_program(tile: TilePart, core: int) -> bool:
+def has_program(tile: Tile, core: int) -> bool:
     """True for a core that runs or ran, or that has an ELF or a start address of its own."""
     s = tile.state
     if s.core_state[core] != RESET or s.retired[core] > 0 or tile.core[mm.CORE_NAMES[core]].images:
@@ -188,18 +193,18 @@ def has_program(tile: TilePart, core: int) -> bool:
     return reset_pc(s, core) not in (0, mm.RESET_PCS[core])
 
 
-def code_stores(tile: TilePart, core: int) -> CodeStores:
+def code_stores(tile: Tile, core: int) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
     starts = _starts(tile, core)
     return _Scan(tile, core).run(starts) if starts else CodeStores(core)
 
 
-def reachable(tile: TilePart, core: int, seen: Collection[int] = ()) -> set[int]:
+def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
     """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
     return set(_Scan(tile, core).follow(_starts(tile, core) | set(seen)))
 
 
-def _starts(tile: TilePart, core: int) -> set[int]:
+def _starts(tile: Tile, core: int) -> set[int]:
     if not has_program(tile, core):
         return set()
     starts = {reset_pc(tile.state, core)}

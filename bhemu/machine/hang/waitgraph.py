@@ -1,8 +1,11 @@
 """Who waits for whom: blocked cores and threads, cores that poll, and the cycle they form."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
@@ -11,8 +14,11 @@ from bhemu.machine.hang.explore import Loop
 from bhemu.machine.hang.release import Agents, Releaser
 from bhemu.machine.hang.waits import Wait
 from bhemu.memmap import CORE_NAMES
-from bhemu.parts import TilePart
 from bhemu.tensix.state import BLOCKED, CORES, THREADS
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
 
 _NOTHING = (
     "found nothing that could release it: no store to a constant address, no word in a program,"
@@ -212,7 +218,7 @@ def graph_of(waiters: list[Waiter]) -> WaitGraph:
     return WaitGraph(_root_first(waiters), _cycle(w for w in waiters if len(givers[w.who]) == 1))
 
 
-def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
+def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
     agents = Agents(tile, loops)
     s = tile.state
@@ -236,12 +242,12 @@ def wait_for_graph(tile: TilePart, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     return graph_of(waiters)
 
 
-def no_progress(tile: TilePart, loops: tuple[Loop, ...]) -> NoProgress:
+def no_progress(tile: Tile, loops: tuple[Loop, ...]) -> NoProgress:
     """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
     return of_graph(tile, wait_for_graph(tile, loops), loops)
 
 
-def of_graph(tile: TilePart, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
+def of_graph(tile: Tile, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
     """The error of the only tile that is in use, from its graph."""
     if not loops:
         text = f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)"
@@ -263,7 +269,7 @@ def release(graph: WaitGraph) -> str:
     return ""
 
 
-def advice(tile: TilePart, graph: WaitGraph) -> str:
+def advice(tile: Tile, graph: WaitGraph) -> str:
     """What to look at next: what is certain of the waits, otherwise the root of them."""
     s = tile.state
     if graph.cycle:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError, Where
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.saved_tile import HOSTS
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
@@ -354,11 +354,11 @@ def one_step(tile: Tile, run: Callable[[], Any]) -> Where:
         tile.drain_log()
     for t, word, pc, *_ in tile.log:
         more = {"thread": t, "word": word, "decoded": disassemble(word)}
-        return report.where_core(tile, int(s.gate_core[t]), pc, **more)
+        return error_text.where_core(tile, int(s.gate_core[t]), pc, **more)
     for c in range(CORES):
         if s.retired[c] != retired[c]:
             pc = int(pcs[c])
-            return report.where_core(tile, c, pc, **report.instruction(tile, pc))
+            return error_text.where_core(tile, c, pc, **error_text.instruction(tile, pc))
     return Where(tile=tile.xy)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
@@ -64,7 +64,7 @@ def _overwritten(context: Context, known: set[int]) -> dict[int, Finding]:
             sender = next(
                 t for t in context.tiles(context.symptom.machine) if t.xy == tile_at(one.tile)
             )
-            by = in_source(report.where_core(sender, one.core, one.pc))
+            by = in_source(error_text.where_core(sender, one.core, one.pc))
             text = (
                 f"the source of a NoC write, L1 {one.write.low:#x}, is written over by another tile"
                 " while it may be on its way"
@@ -183,7 +183,7 @@ def _requests(context: Context, seed: int) -> dict[int, tuple[Where, Any]]:
             for row in tile.state.noc_request[: int(tile.state.noc_requests[0])]:
                 pc = int(row[request.PC])
                 if pc not in seen:
-                    seen[pc] = report.where_core(tile, int(row[request.CORE]), pc), row.copy()
+                    seen[pc] = error_text.where_core(tile, int(row[request.CORE]), pc), row.copy()
         words = one.loop.end.words
         return bool(words) and one.loop.holds(words)
 
@@ -229,7 +229,7 @@ def _end_of(tile: Tile, who: Where) -> Where:
     if who.function is None:
         return who
     _, low, high = core.function(who.pc)
-    ends = [report.where_core(tile, core.index, pc) for pc in range(low, high, 4)]
+    ends = [error_text.where_core(tile, core.index, pc) for pc in range(low, high, 4)]
     own = [in_source(end) for end in ends]
     return max(
         (end for end in own if end.file == who.file and not end.inlined),

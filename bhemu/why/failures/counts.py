@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
@@ -83,8 +83,8 @@ def _followed(context: Context, tile: Tile, wait: _Wait) -> Iterator[Finding]:
     made = makers(context, wait.xy, arrived).registers[wait.core][wait.register]
     if not made.pc:
         return
-    who = report.where_core(tile, wait.core, made.pc)
-    at = report.where_core(tile, wait.core, wait.pc)
+    who = error_text.where_core(tile, wait.core, made.pc)
+    at = error_text.where_core(tile, wait.core, wait.pc)
     text = (
         f"{CORE_NAMES[wait.core]} waits until L1 {wait.address:#x} is {wait.want:#x}; others have"
         f" counted to {wait.have:#x}, and nobody goes on; the number was made here"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bhemu.devices import niu_request as request
 from bhemu.errors import BhemuError, Where
-from bhemu.machine import error_text as report
+from bhemu.machine import error_text
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.tensix.state import OFFSET
@@ -179,4 +179,4 @@ class Spread:
                     low = int(row[request.LOCAL])
                     area = low, low + int(row[request.LENGTH])
                     core, pc = int(row[request.CORE]), int(row[request.PC])
-                    yield n, tile, area, report.where_core(tile, core, pc)
+                    yield n, tile, area, error_text.where_core(tile, core, pc)
