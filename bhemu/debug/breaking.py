@@ -5,8 +5,7 @@ from bhemu.debug.inspecting import Inspecting
 from bhemu.debug.places import number
 from bhemu.errors import InputError
 from bhemu.machine import status
-from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
-from bhemu.machine.code import code_places
+from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint, code_places
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name
 from bhemu.machine.stepping import Stepping

@@ -12,7 +12,7 @@ from bhemu.debug.places import Sources, address
 from bhemu.debug.position import instruction
 from bhemu.errors import InputError, UnknownName
 from bhemu.machine import status
-from bhemu.machine.conditions import Condition
+from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.watching import spans
 from bhemu.program.symbols import Symbols

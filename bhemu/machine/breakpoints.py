@@ -1,14 +1,26 @@
-"""Breakpoints of a tile, kept in the record where the compiled loop looks for them."""
+"""Breakpoints: where they go, their conditions, the record where compiled code finds them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bhemu import arguments
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError
+from bhemu.machine.resolve import LINE, code_address, line_address
 from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.program.address import At
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import THREADS, WORD_BREAKPOINTS, State
+
+if TYPE_CHECKING:
+    from bhemu.machine.core import Core
+    from bhemu.machine.tile import Tile
 
 MOST = 16  # per core, as the record has room for
 ALL = tuple(range(THREADS))
@@ -187,3 +199,122 @@ class Breakpoints:
         self._s.breakpoint[core, : len(addresses)] = addresses
         self._s.breakpoint_count[core] = len(addresses)
         self._s.breakpoint_skip[core] = 0
+
+
+class CodePlace(NamedTuple):
+    """Code of a core; `note`: what else must be said of it, "" for nothing."""
+
+    core: Core
+    address: int
+    note: str = ""
+
+
+def code_places(tile: Tile, core: Core, at: At, own: bool = False) -> list[CodePlace]:
+    """Where to stop for `at`: an address, a symbol, a function or FILE:LINE; never empty.
+
+    `core` is preferred, and with `own` the only one; otherwise it may be the code of another. A
+    function has several places where the compiler has inlined it, a line too; a line without code
+    stands for the next one that has some.
+    """
+    others = [] if own else [one for one in tile.core.values() if one.index != core.index]
+    line = LINE.fullmatch(at) if isinstance(at, str) else None
+    if line:
+        return _lines(core, others, Path(line[1]).name, int(line[2]))
+    if isinstance(at, str) and re.fullmatch(r"[A-Za-z_]\w*", at):
+        for group in ([core], others):
+            found = [one for one in group if _entries(one, at)]
+            if len(found) > 1:
+                names = ", ".join(one.name for one in found)
+                raise InputError(f"{at} is a function of several cores: {names}", hint="name one")
+            if found:
+                return [CodePlace(found[0], address) for address in _entries(found[0], at)]
+    address = code_address(tile, core, at)
+    holders = [one for one in (core, *others) if _holds(tile, one, address)]
+    if not holders or holders[0].index == core.index:
+        return [CodePlace(core, address)]
+    if len(holders) > 1:
+        names = ", ".join(one.name for one in holders)
+        raise InputError(f"the code at {address:#x} is that of {names}", hint="name the core")
+    return [CodePlace(holders[0], address, f"that is code of {holders[0].name}")]
+
+
+def _entries(core: Core, name: str) -> list[int]:
+    """Where function `name` of a core begins, its inlined copies included."""
+    found = set()
+    for symbols in core.images:
+        if name in symbols.names:
+            found.add(symbols.address(name))
+        found.update(symbols.entries(name))
+    return sorted(found)
+
+
+def _holds(tile: Tile, core: Core, address: int) -> bool:
+    """Whether an ELF of the core brought what lies at an address of L1."""
+    mine = {symbols.path for symbols in core.images}
+    return any(low <= address < high and Path(n).name in mine for low, high, n in tile.ranges)
+
+
+def _lines(core: Core, others: Iterable[Core], file: str, line: int) -> list[CodePlace]:
+    for one in (core, *others):
+        found = [found for symbols in one.images if (found := symbols.line_places(file, line))]
+        if found:
+            number, addresses = min(found)
+            note = "" if one.index == core.index else f"that is code of {one.name}"
+            if number != line:
+                note = f"{file}:{line} has no code, the next line that has some is {file}:{number}"
+            return [CodePlace(one, address, note) for address in addresses]
+    return [CodePlace(core, line_address(core, file, line))]  # which says that there is none
+
+
+Condition = Callable[[Any], object]  # asked with the tile
+
+
+@dataclass
+class Asked:
+    """Of one breakpoint or watchpoint; `hits` counts the stops at which its condition held."""
+
+    condition: Condition | None = None
+    text: str = ""
+    ignore: int = 0
+    hits: int = 0
+
+    def lines(self) -> list[str]:
+        """As `info breakpoints` shows it."""
+        shown = [f"  only if {self.text}"] if self.condition is not None else []
+        shown += [f"  the next {self.ignore} are ignored"] if self.ignore else []
+        return shown + ([f"  hit {self.hits} times"] if self.hits else [])
+
+
+class Conditions:
+    """The wishes by number."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, Asked] = {}
+        self.counting = True  # False while the past runs again
+
+    def of(self, number: int) -> Asked:
+        """Those of a breakpoint, which are made now if there are none."""
+        return self._asked.setdefault(number, Asked())
+
+    def ask(self, number: int, condition: Condition | None, ignore: int, text: str = "") -> None:
+        """Stop at `number` only if condition(tile), and not the first `ignore` times."""
+        text = text or getattr(condition, "__name__", "")
+        ignore = arguments.integer("ignore", ignore)
+        self._asked[number] = Asked(condition, text, ignore, self.of(number).hits)
+
+    def forget(self, number: int) -> None:
+        """A breakpoint was deleted."""
+        self._asked.pop(number, None)
+
+    def stops(self, number: int, tile: object) -> bool:
+        """Whether a run ends at breakpoint `number`, which was reached."""
+        one = self.of(number)
+        if one.condition is not None and not one.condition(tile):
+            return False
+        if not self.counting:
+            return True
+        one.hits += 1
+        if one.ignore:
+            one.ignore -= 1
+            return False
+        return True

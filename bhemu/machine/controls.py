@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint
-from bhemu.machine.conditions import Condition
+from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint
 from bhemu.machine.run import RunLoop
 from bhemu.machine.stop import Stop
 from bhemu.machine.traced import TracedWord

@@ -13,7 +13,7 @@ from bhemu import arguments
 from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import until as ends
-from bhemu.machine.conditions import Conditions
+from bhemu.machine.breakpoints import Conditions
 from bhemu.machine.rounds import Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program

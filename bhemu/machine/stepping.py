@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.machine import error_text
-from bhemu.machine.breakpoints import Breakpoint, Breakpoints, WordBreakpoint
-from bhemu.machine.code import code_places
-from bhemu.machine.conditions import Conditions
+from bhemu.machine.breakpoints import (
+    Breakpoint,
+    Breakpoints,
+    Conditions,
+    WordBreakpoint,
+    code_places,
+)
 from bhemu.machine.reading import Reading
 from bhemu.machine.run import RunLoop, count_to
 from bhemu.machine.stop import Stop, now, stop
