@@ -75,14 +75,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Remember the tiles that the test makes, those of programs that it launches too."""
     if not item.config.getoption("--bhemu"):
         return (yield)
-    from bhemu.machine import events
+    from bhemu.machine.tile import tile_created
 
     made = item.stash[_MADE] = list[Any]()
-    events.tile_created.append(made.append)
+    tile_created.append(made.append)
     try:
         return (yield)
     finally:
-        events.tile_created.remove(made.append)
+        tile_created.remove(made.append)
         made.clear()
 
 

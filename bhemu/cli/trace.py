@@ -15,7 +15,7 @@ from bhemu.program import files
 if TYPE_CHECKING:
     from bhemu.debug.trace import Tracer
     from bhemu.machine.stop import Stop
-    from bhemu.machine.traced import TracedStore, TracedWord
+    from bhemu.machine.word_text import TracedStore, TracedWord
 
 
 @click.command("trace")

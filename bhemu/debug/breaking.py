@@ -10,7 +10,7 @@ from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import ACCESS
+from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.address import At
 from bhemu.tensix.insn import REGISTRY

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bhemu.debug.trial import Cells, Trial
-from bhemu.machine.traced import TracedWord
+from bhemu.machine.word_text import TracedWord
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
 from bhemu.tensix.units.vector.sfpu import Sfpu, Writes

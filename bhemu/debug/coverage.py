@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bhemu.machine import events
+from bhemu.machine.tile import tile_created
 from bhemu.program import files
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -171,8 +171,8 @@ def rows(covers: Iterable[Notes]) -> Iterator[dict[str, Any]]:
 def from_environment() -> None:
     """Note what every later tile executes when $BHEMU_COVERAGE names a file; written at exit."""
     path = os.environ.get(VARIABLE)
-    if path and _observe not in events.tile_created:
-        events.tile_created.append(_observe)
+    if path and _observe not in tile_created:
+        tile_created.append(_observe)
         atexit.register(_append, Path(path))
 
 

@@ -14,7 +14,7 @@ from bhemu.errors import InputError, UnknownName
 from bhemu.machine import status
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
-from bhemu.machine.watching import spans
+from bhemu.machine.watchpoints import spans
 from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, type_of, visible
 

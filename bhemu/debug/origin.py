@@ -16,7 +16,7 @@ from bhemu.debug.trial import Trial
 from bhemu.launch.session import Launched
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import TracedWord
+from bhemu.machine.word_text import TracedWord
 from bhemu.program import codecs, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program

@@ -9,7 +9,7 @@ from bhemu.errors import BhemuError
 from bhemu.machine.operands import effective, set_by
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import Entry, Places, TracedStore, TracedWord
+from bhemu.machine.word_text import Entry, Places, TracedStore, TracedWord
 from bhemu.program.schema import Program
 from bhemu.tensix.recording import FIRST_CORE, WORDS, WORDS_AND_STORES
 

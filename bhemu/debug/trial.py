@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu.machine.traced import TracedWord
+from bhemu.machine.word_text import TracedWord
 from bhemu.tensix import compile as tc
 from bhemu.tensix.state import State
 

@@ -11,9 +11,8 @@ from bhemu.launch.placement import check_saved, l1_address, place, place_values,
 from bhemu.llk import harness
 from bhemu.machine.elf_cache import Texts
 from bhemu.machine.options import ChipOptions, LaunchOptions, TileOptions, of_run
-from bhemu.machine.stop import Stop
+from bhemu.machine.stop import End, Stop
 from bhemu.machine.tile import Tile
-from bhemu.machine.until import End
 from bhemu.program import coordinates, interleave, saved, schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import check_saves

@@ -7,20 +7,20 @@ tile take `tile`: a coordinate; of a chip it may be left out where the program i
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint
 from bhemu.machine.run import RunLoop
-from bhemu.machine.stop import Stop
-from bhemu.machine.traced import TracedWord
-from bhemu.machine.until import Until
-from bhemu.machine.watching import Watchpoint
+from bhemu.machine.stop import Stop, Until
+from bhemu.machine.watchpoints import Watchpoint
+from bhemu.machine.word_text import TracedWord
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec
 
-if TYPE_CHECKING:  # at run time when they are asked for: most runs need neither
+if TYPE_CHECKING:
     from bhemu.machine.history import History
     from bhemu.machine.status import Standing
     from bhemu.machine.tile import Tile
@@ -320,3 +320,33 @@ def _thread_number(thread: Any) -> int:
         return arguments.integer("thread", thread, 0, 2)
     except InputError:
         raise InputError(f"there is no Tensix thread {thread!r} (0, 1, 2)") from None
+
+
+class ThreadBound:
+    """An object that belongs to the thread that made it."""
+
+    NOUN: ClassVar[str]
+    INTERNAL: ClassVar[frozenset[str]]  # names that dir() leaves out
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def check_thread(self) -> None:
+        """InputError in another thread than the one that made the object."""
+        if threading.get_ident() != self._thread:
+            raise InputError(
+                f"a {self.NOUN} belongs to the thread that made it",
+                hint=f"make a {self.NOUN} in each thread, or run in processes",
+            )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        noun = self.NOUN
+        raise InputError(
+            f"a {noun} cannot be copied or pickled",
+            hint=f"{noun}.snapshot() can, and another {noun} can restore() it",
+        )
+
+    def __dir__(self) -> list[str]:
+        names = super().__dir__()
+        internal = self.INTERNAL
+        return sorted(n for n in names if n not in internal and (n[:1] != "_" or n[:2] == "__"))

@@ -1,26 +1,31 @@
-"""From a status number to the error a user reads: sentence, rule, place, decoded word, hint."""
+"""From a status number to the stop or error a user reads: sentence, rule, place, word, hint."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import errors
 from bhemu.devices.bus.address_map import block_name
+from bhemu.devices.niu_request import CORE, PC
 from bhemu.devices.niu_rules import REQUEST_RULES
-from bhemu.errors import BhemuError, Where
-from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE
+from bhemu.errors import BhemuError, NotModelled, Where
+from bhemu.machine.stop import Stop, stop
+from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
+from bhemu.noc.record import ChipState
 from bhemu.riscv import refusals
 from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix import stops
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.tensix.status import GUEST, RULES, Rule
+from bhemu.tensix.status import CONDITIONS, GUEST, RULES, Rule
 
 if TYPE_CHECKING:
+    from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
-
 
 _CLASSES = {
     "UndefinedBehavior": errors.Undefined,
@@ -171,3 +176,104 @@ def _called_from(tile: Tile, c: int) -> str:
         return ""
     source = core.source(call)
     return f"; called from {name}" + (f" ({source})" if source else "")
+
+
+_STOPS = {
+    stops.STOP_STEP: "step",
+    stops.STOP_BREAKPOINT: "breakpoint",
+    stops.STOP_UNTIL: "until",
+    stops.STOP_LIMIT: "limit",
+    stops.STOP_IDLE: "idle",
+    stops.STOP_WATCH: "watchpoint",
+}
+
+
+def resolve(tile: Tile, status: int) -> Stop | None:
+    """Act on a status: None to go on, a Stop, or an exception."""
+    s, engine = tile.state, tile.backend.engine
+    if status < 0:
+        raise _with_operands(tile, rule_error(tile, status))
+    c = int(s.core[0])
+    if status == stops.STOP_FLUSH:
+        engine.flush(c)
+        return None
+    if status == stops.STOP_CODE_PAGE:
+        if not engine.make_executable(c, int(s.pc[c])):
+            raise fetch_error(tile, c)
+        return None
+    if status == stops.STOP_ENGINE:
+        raise engine_error(tile)
+    if status == stops.STOP_ASSERT:
+        raise assert_error(tile, int(s.agent[0]))
+    if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
+        _look_for_hang(tile, status)
+        return None
+    if status == stops.STOP_LOG:
+        tile.drain_log()
+        return None
+    return stop(tile, _STOPS[status])
+
+
+def _look_for_hang(tile: Tile, status: int) -> None:
+    """Raise an error unless a tile without progress is still alive."""
+    # Imported here: much code, which most programs do not need.
+    from bhemu.machine.hang.explore import livelock
+    from bhemu.machine.hang.waitgraph import no_progress
+
+    if status == stops.STOP_DEADLOCK:
+        raise no_progress(tile, ())
+    # The look may follow half as many instructions as rounds went by: a small part of the time.
+    if loops := livelock(tile, int(tile.state.quiet[0]) // 2):
+        raise no_progress(tile, loops)
+
+
+def _with_operands(tile: Tile, error: BhemuError) -> BhemuError:
+    """The error of a Tensix word, its place with what the word would have done."""
+    where = error.where
+    if where is not None and where.thread is not None and where.word is not None:
+        from bhemu.machine.operands import told
+
+        error.where = replace(where, operands=told(tile, where.thread, where.word) or None)
+    return error
+
+
+def sent_by(chip: Controls, t: int, core: int, pc: int) -> Where:
+    """The place of core `core` of tile `t`; of the host the tile alone."""
+    tile = chip.tile_at_index(t)
+    return where_core(tile, core, pc) if core < HOST else Where(tile=tile.xy)
+
+
+class HostAccess(NamedTuple):
+    """A request for the host's memory behind the PCIe tile: in words, and who sent it."""
+
+    request: str
+    where: Where
+
+
+def host_access(chip: Controls, state: ChipState) -> HostAccess:
+    """The request that is being delivered, which wants a page of the host's memory."""
+    t, i = (int(word) for word in state.at)
+    row = chip.tile_at_index(t).state.noc_request[i]
+    return HostAccess(describe(row), sent_by(chip, t, int(row[CORE]), int(row[PC])))
+
+
+def refused(chip: Controls, state: ChipState) -> BhemuError:
+    """The error of a request that its target refused: the sender's place, the whole request."""
+    t, i, u, status = (int(word) for word in state.refused)
+    sender, target = chip.tile_at_index(t), chip.tile_at_index(u)
+    target.backend.surface()
+    row = sender.state.noc_request[i]
+    where = sent_by(chip, t, int(row[CORE]), int(row[PC]))
+    if status > 0:
+        text, rule, kind, hint = CONDITIONS[status].text, "NOC-WAITS", NotModelled, ""
+    else:
+        found = RULES[status]
+        text, rule, hint = found.sentence(target.state.detail), found.rule, found.hint
+        kind = kind_of(found)
+    x, y = target.xy
+    return kind(
+        f"tile ({x},{y}) refuses a request: {text}; {describe(row)}",
+        rule=rule,
+        where=where,
+        hint=hint,
+    )

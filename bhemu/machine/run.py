@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from bhemu import arguments
 from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine import until as ends
+from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
 from bhemu.machine.rounds import Rounds, Word
 from bhemu.machine.stop import Stop, now
@@ -64,21 +64,21 @@ class RunLoop:
         self.numbers = itertools.count(1)  # of breakpoints and watchpoints
         self.conditions = Conditions()
         self.program: Program | None = None
-        self.end = ends.End()
+        self.end = stop.End()
         self.error: BhemuError | None = None
         self.last: Stop | None = None
         self.observer: Observer | None = None
         self.continues_last_run = False  # look for hangs as if both were one run
         self._running = False
 
-    def launched(self, program: Program, end: ends.End) -> None:
+    def launched(self, program: Program, end: stop.End) -> None:
         """`program` is on the machine, and this is how its runs end."""
         self.program, self.end = program, end
 
     def forget(self) -> None:
         """The machine was reset."""
         self.restored(None, None)
-        self.program, self.end = None, ends.End()
+        self.program, self.end = None, stop.End()
 
     def restored(self, error: BhemuError | None, broken: int | None) -> None:
         """The machine was put back to a state in which `error` had stopped it, at tile `broken`."""
@@ -93,7 +93,7 @@ class RunLoop:
 
     def run(
         self,
-        until: ends.Until = None,
+        until: stop.Until = None,
         limit: int | None = None,
         timeout_s: float | None = None,
         resume: bool = False,
@@ -163,7 +163,7 @@ class RunLoop:
 
     def _ask(
         self,
-        until: ends.Until,
+        until: stop.Until,
         limit: int | None,
         timeout_s: float | None,
         most: int | None,
@@ -190,7 +190,7 @@ class RunLoop:
             condition, target = until, self.rounds.owner if view is None else view
             asked = lambda: bool(condition(target))  # noqa: E731
         elif until not in ("idle", "polling"):
-            words = ends.words(until, lambda xy: self._tile_at(view, xy))
+            words = stop.words(until, lambda xy: self._tile_at(view, xy))
         self.rounds.put_words(words, polling=until == "polling")
         deadline = None if seconds is None else self._seconds() + seconds
         return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count)

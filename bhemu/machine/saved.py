@@ -18,7 +18,7 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.jit import record
 from bhemu.machine import saved_tile
 from bhemu.machine.saved_tile import TileState
-from bhemu.machine.until import End
+from bhemu.machine.stop import End
 from bhemu.noc import saved as noc_saved
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network, Pages

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bhemu import __version__, errors
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import Member
-from bhemu.machine.until import End
+from bhemu.machine.stop import End
 from bhemu.program import arrays as archives
 from bhemu.program import limits
 from bhemu.program.symbols import Move, Symbols

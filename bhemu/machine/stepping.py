@@ -18,12 +18,10 @@ from bhemu.machine.breakpoints import (
     WordBreakpoint,
     code_places,
 )
-from bhemu.machine.reading import Reading
 from bhemu.machine.run import RunLoop, count_to
-from bhemu.machine.stop import Stop, now, stop
-from bhemu.machine.traced import Entry, Places, TracedWord
-from bhemu.machine.until import Until
-from bhemu.machine.watching import ACCESS, Watchpoint, Watchpoints, dram_place, spans
+from bhemu.machine.stop import Stop, Until, now, stop
+from bhemu.machine.watchpoints import ACCESS, Reading, Watchpoint, Watchpoints, dram_place, spans
+from bhemu.machine.word_text import Entry, Places, TracedWord
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.address import At
 from bhemu.riscv.asm import RET

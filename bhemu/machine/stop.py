@@ -1,16 +1,22 @@
-"""Why a run ended, and where."""
+"""What ends a run, words of L1, a callable, the clock or seconds; and why and where one ended."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bhemu.errors import Where
-from bhemu.machine import error_text
-from bhemu.machine.watching import Change
+from bhemu import arguments
+from bhemu.errors import InputError, Where
+from bhemu.machine import error_text, resolve
+from bhemu.machine.watchpoints import Change
+from bhemu.memmap import L1_SIZE
+from bhemu.noc.grid import XY
 from bhemu.tensix.state import State
 
 if TYPE_CHECKING:
+    from bhemu.machine.rounds import Word
     from bhemu.machine.tile import Tile
 
 
@@ -50,3 +56,74 @@ def stop(tile: Tile, reason: str, number: int | None = None, change: Change | No
     if reason in ("step", "breakpoint") and s.turn_open[0]:
         where = error_text.where_core(tile, int(s.agent[0]))
     return Stop(reason, where, now(s), number, change)
+
+
+At = int | str
+UntilWord = tuple[At, int] | tuple[XY, At, int] | Mapping[str, Any]
+Until = Callable[[Any], bool] | Sequence[UntilWord] | str | None
+
+TILE_WORDS = 16  # of one tile, as its record has room for
+_FORMS = (
+    "words as in [(0x100, 0xD0E0)], of a tile as in [((1, 2), 0x100, 0xD0E0)], a callable,"
+    ' "idle" or "polling"'
+)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a program's runs end unless told otherwise.
+
+    words: (tile, L1 address, value) that must all hold, none = until idle; clock: the machine's
+    clock at which it is too late; timeout_s: of each run.
+    """
+
+    words: tuple[tuple[XY, int, int], ...] = ()
+    clock: int | None = None
+    timeout_s: float | None = None
+
+
+def words(until: object, tile_at: Callable[[object], Tile]) -> list[Word]:
+    """(tile, address, value) of each condition; at most TILE_WORDS of each tile.
+
+    tile_at: the tile at a coordinate, None: the tile of a condition that names none.
+    """
+    if isinstance(until, str | bytes | Mapping):
+        raise InputError(
+            f'until = {until!r}: only "idle", "polling", words or a callable are known', hint=_FORMS
+        )
+    try:
+        conditions = list(until)  # type: ignore[call-overload]
+    except TypeError:
+        raise InputError(f"until = {until!r} is no end condition", hint=_FORMS) from None
+    found = list(_resolved(conditions, tile_at))
+    for count in Counter(tile.number for tile, _, _ in found).values():
+        if count > TILE_WORDS:
+            raise InputError(f"{count} until conditions, at most {TILE_WORDS} are possible")
+    return found
+
+
+def _resolved(conditions: list[object], tile_at: Callable[[object], Tile]) -> Iterator[Word]:
+    for xy, at, equals in map(_parts, conditions):
+        tile = tile_at(xy)
+        address = resolve.resolve(tile, at)  # type: ignore[arg-type]
+        if address & 3 or not 0 <= address < L1_SIZE:
+            raise InputError(f"until address {address:#x} is not an aligned word of L1")
+        yield tile, address, arguments.word("until value", equals)
+
+
+def _parts(condition: object) -> tuple[object, object, object]:
+    """(coordinate or None, address, value) of one condition, in any form."""
+    if isinstance(condition, Mapping):
+        if condition.keys() - {"tile"} != {"word", "equals"}:
+            raise InputError(
+                f"until condition {dict(condition)!r}: wants the keys word and equals, and may have"
+                " tile"
+            )
+        return condition.get("tile"), condition["word"], condition["equals"]
+    if isinstance(condition, str) or not isinstance(condition, Sequence):
+        raise InputError(f"until condition {condition!r}: wants (address, value)", hint=_FORMS)
+    if len(condition) == 2:
+        return None, condition[0], condition[1]
+    if len(condition) != 3:
+        raise InputError(f"until condition {condition!r}: wants (address, value)", hint=_FORMS)
+    return condition[0], condition[1], condition[2]

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine import error_text, events, resolve
+from bhemu.machine import error_text, resolve
 from bhemu.machine.backend import Backend
-from bhemu.machine.controls import Controls
+from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.core import Core, Cores, Loaded
 from bhemu.machine.options import (
     L0,
@@ -29,7 +29,6 @@ from bhemu.machine.rounds import RoundsOfOneTile
 from bhemu.machine.run import LONGEST_TURN, RunLoop
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
-from bhemu.machine.thread_bound import ThreadBound
 from bhemu.noc.network import Network
 from bhemu.program import loader
 from bhemu.program.schema import ENGINES, OutputSpec
@@ -39,10 +38,11 @@ from bhemu.riscv import l0_cache
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
 
-if TYPE_CHECKING:  # at run time where they are asked for: most runs need neither
-    from bhemu.machine.memories import Bank
+if TYPE_CHECKING:
+    from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
 
+tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place publish_host_writes
     drain_log loaded check_thread joined powered_up poison NOUN INTERNAL loop stepping network
@@ -112,7 +112,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
         self._power_up(fresh=True)
-        for observe in events.tile_created:
+        for observe in tile_created:
             observe(self)
 
     def _power_up(self, fresh: bool = False) -> None:

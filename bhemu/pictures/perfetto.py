@@ -8,7 +8,7 @@ two looks at the run is as exact as the looks are close.
 from collections.abc import Iterator
 from typing import Any
 
-from bhemu.machine.traced import Entry, Places
+from bhemu.machine.word_text import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.pictures.recording import LANES, Recording
 from bhemu.program.coordinates import XY

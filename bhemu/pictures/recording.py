@@ -13,7 +13,7 @@ from bhemu.errors import BhemuError
 from bhemu.launch.session import Launched
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import Entry, Places
+from bhemu.machine.word_text import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.tensix.recording import WORDS_AND_STORES

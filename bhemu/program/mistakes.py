@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from bhemu.errors import InputError, Where
+from bhemu.program.files import read_bytes
 
 _GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
@@ -29,9 +30,9 @@ def place(path: Path, error: InputError) -> Where | None:
     if not about and path.suffix != ".toml":
         return None
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return None
+        lines = read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
+    except (InputError, UnicodeDecodeError):
+        return None  # what is no readable file, as the error itself may say
     said = error.message.removeprefix(f"{path}: ")
     line = line_of(lines, said) if about else _of_output(lines, said)
     line = line_of_file(lines, said) if line is None else line

@@ -9,7 +9,7 @@ from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
 from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import Entry
+from bhemu.machine.word_text import Entry
 from bhemu.tensix.insn import decode
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.status import DONE

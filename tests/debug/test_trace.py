@@ -5,7 +5,7 @@ import pytest
 from bhemu.debug.trace import Tracer
 from bhemu.errors import Undefined
 from bhemu.launch.launch import launch
-from bhemu.machine.traced import TracedWord
+from bhemu.machine.word_text import TracedWord
 from bhemu.program.schema import CoreSpec, Program, RunSpec
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, code, li, sw, tt, ttinsn
 from bhemu.tensix.insn import assemble

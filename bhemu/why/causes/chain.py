@@ -9,7 +9,7 @@ from bhemu.errors import InputError, Where
 from bhemu.machine.history import History
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Change, Span, spans
+from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.causes.instructions import Source, sources, window
 from bhemu.why.causes.words import Words

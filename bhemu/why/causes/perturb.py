@@ -13,7 +13,7 @@ from bhemu.machine import error_text
 from bhemu.machine.saved_tile import HOSTS
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import spans
+from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE
 from bhemu.metal.host import AFTER_DONE
 from bhemu.noc.grid import BANKS

@@ -6,7 +6,7 @@ from bhemu.debug.origin import datum
 from bhemu.errors import InputError
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Span, spans
+from bhemu.machine.watchpoints import Span, spans
 from bhemu.program.schema import Program
 from bhemu.program.table import suggestion
 

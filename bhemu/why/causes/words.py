@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.machine.watching import Span
+from bhemu.machine.watchpoints import Span
 from bhemu.tensix import compile as tc
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET, State

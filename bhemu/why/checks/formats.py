@@ -14,7 +14,7 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.operands import transfer_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import spans
+from bhemu.machine.watchpoints import spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.specs import OutputSpec
 from bhemu.tensix import config, config_fields

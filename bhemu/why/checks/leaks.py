@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import spans
+from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET

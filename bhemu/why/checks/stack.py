@@ -7,7 +7,7 @@ from typing import Any
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Span
+from bhemu.machine.watchpoints import Span
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
 from bhemu.riscv.asm import SP

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Change, spans
+from bhemu.machine.watchpoints import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
 from bhemu.tensix.insn import decode

@@ -9,7 +9,7 @@ from bhemu.errors import BhemuError
 from bhemu.launch.placement import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Change, spans
+from bhemu.machine.watchpoints import Change, spans
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain

@@ -10,7 +10,7 @@ from bhemu.launch.placement import data_of
 from bhemu.machine.error_text import where_core
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Change, spans
+from bhemu.machine.watchpoints import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode

@@ -7,7 +7,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import Change, spans
+from bhemu.machine.watchpoints import Change, spans
 from bhemu.memmap import L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program

@@ -7,7 +7,7 @@ from typing import Any
 from bhemu.errors import BhemuError, Call, NoProgress, Where
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import Entry
+from bhemu.machine.word_text import Entry
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.buffer_events import COUNT_REGISTERS, Event, Recorder
 from bhemu.why.check import Context

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.machine.tile import Tile
-from bhemu.machine.watching import spans
+from bhemu.machine.watchpoints import spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.machine.watching import spans
+from bhemu.machine.watchpoints import spans
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import decode

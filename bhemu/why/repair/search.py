@@ -11,7 +11,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import Entry
+from bhemu.machine.word_text import Entry
 from bhemu.memmap import (
     GPR_BASE,
     GPR_END,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from bhemu.machine.core import Core
 from bhemu.machine.hang.stores import reachable
 from bhemu.machine.tile import Tile
-from bhemu.machine.traced import Entry
+from bhemu.machine.word_text import Entry
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.program.schema import Program
 from bhemu.riscv.formats import Pushed, Store
