@@ -191,6 +191,8 @@ class Inspecting(Commands):
         frames = self._frames()
         here = frames[min(self._selected, len(frames) - 1)].function
         near = did_you_mean(name, known)
+        if not near and unknown.hint.startswith("did you mean"):
+            near = unknown.hint
         return UnknownName(
             f"{name} is not in scope here, in {here}, and no symbol or register has that name",
             hint=near or "info locals lists what is; up selects the caller",

@@ -33,6 +33,8 @@ def place(path: Path, error: InputError) -> Where | None:
         lines = read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
     except (InputError, UnicodeDecodeError):
         return None  # what is no readable file, as the error itself may say
+    if not lines:
+        return None
     said = error.message.removeprefix(f"{path}: ")
     line = line_of(lines, said) if about else _of_output(lines, said)
     line = line_of_file(lines, said) if line is None else line

@@ -133,7 +133,7 @@ def test_locals_change_as_the_function_goes_on(run, folder) -> None:
 
 def test_a_name_that_is_not_there_is_an_error_with_the_nearest(run) -> None:
     run("break main; continue")
-    with pytest.raises(InputError, match="no symbol or register pionts") as caught:
+    with pytest.raises(InputError, match="pionts is not in scope here, in main") as caught:
         run("p pionts")
     assert "points" in caught.value.hint
     with pytest.raises(InputError, match="no member z") as caught:
