@@ -92,7 +92,7 @@ def test_no_other_place_of_the_package_replaces_a_file() -> None:
         if "os.replace(" in path.read_text() or "os.rename(" in path.read_text()
     }
     # A compiler writes the latter's file itself, and another process may not see half of it.
-    assert found == {"whole_file.py"}
+    assert found == {"system/whole_file.py"}
 
 
 def test_killed_writers_leave_nothing_half(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""From a status number to the stop or error a user reads: sentence, rule, place, word, hint."""
+"""From a status number to the error a user reads: sentence, rule, place, word, hint; senders."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import errors
@@ -10,7 +9,6 @@ from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.devices.niu_rules import REQUEST_RULES
 from bhemu.errors import BhemuError, NotModelled, Where
-from bhemu.machine.stop import Stop, stop
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState
@@ -19,7 +17,6 @@ from bhemu.riscv.asm import RA, SP
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
-from bhemu.tensix import stops
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.status import CONDITIONS, GUEST, RULES, Rule
 
@@ -176,65 +173,6 @@ def _called_from(tile: Tile, c: int) -> str:
         return ""
     source = core.source(call)
     return f"; called from {name}" + (f" ({source})" if source else "")
-
-
-_STOPS = {
-    stops.STOP_STEP: "step",
-    stops.STOP_BREAKPOINT: "breakpoint",
-    stops.STOP_UNTIL: "until",
-    stops.STOP_LIMIT: "limit",
-    stops.STOP_IDLE: "idle",
-    stops.STOP_WATCH: "watchpoint",
-}
-
-
-def resolve(tile: Tile, status: int) -> Stop | None:
-    """Act on a status: None to go on, a Stop, or an exception."""
-    s, engine = tile.state, tile.backend.engine
-    if status < 0:
-        raise _with_operands(tile, rule_error(tile, status))
-    c = int(s.core[0])
-    if status == stops.STOP_FLUSH:
-        engine.flush(c)
-        return None
-    if status == stops.STOP_CODE_PAGE:
-        if not engine.make_executable(c, int(s.pc[c])):
-            raise fetch_error(tile, c)
-        return None
-    if status == stops.STOP_ENGINE:
-        raise engine_error(tile)
-    if status == stops.STOP_ASSERT:
-        raise assert_error(tile, int(s.agent[0]))
-    if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
-        _look_for_hang(tile, status)
-        return None
-    if status == stops.STOP_LOG:
-        tile.drain_log()
-        return None
-    return stop(tile, _STOPS[status])
-
-
-def _look_for_hang(tile: Tile, status: int) -> None:
-    """Raise an error unless a tile without progress is still alive."""
-    # Imported here: much code, which most programs do not need.
-    from bhemu.machine.hang.explore import livelock
-    from bhemu.machine.hang.waitgraph import no_progress
-
-    if status == stops.STOP_DEADLOCK:
-        raise no_progress(tile, ())
-    # The look may follow half as many instructions as rounds went by: a small part of the time.
-    if loops := livelock(tile, int(tile.state.quiet[0]) // 2):
-        raise no_progress(tile, loops)
-
-
-def _with_operands(tile: Tile, error: BhemuError) -> BhemuError:
-    """The error of a Tensix word, its place with what the word would have done."""
-    where = error.where
-    if where is not None and where.thread is not None and where.word is not None:
-        from bhemu.machine.operands import told
-
-        error.where = replace(where, operands=told(tile, where.thread, where.word) or None)
-    return error
 
 
 def sent_by(chip: Controls, t: int, core: int, pc: int) -> Where:

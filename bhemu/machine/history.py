@@ -133,6 +133,7 @@ class Marks:
     def __init__(self, loop: RunLoop, every: int = EVERY) -> None:
         self._loop = weakref.ref(loop)
         self._views: dict[int, History] = {}  # by the tile's number
+        self._owner = loop.rounds.owner  # a chip that nobody else holds stays with its tiles
         self._every = arguments.integer("every", every, 1)
         self._seconds, self._ran, self._since = SECONDS, 0.0, time.process_time()
         self.all: list[Mark] = []

@@ -13,8 +13,9 @@ from bhemu import errors
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.plain import plain
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import HostAccess, host_access, refused, resolve, sent_by
+from bhemu.machine.error_text import HostAccess, host_access, refused, sent_by
 from bhemu.machine.stop import Stop, now
+from bhemu.machine.tile_status import resolve
 from bhemu.machine.watchpoints import Change
 from bhemu.noc import rounds
 from bhemu.noc.grid import TILES, XY

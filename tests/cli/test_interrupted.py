@@ -53,7 +53,7 @@ def test_a_look_that_is_still_to_come_does_not_end_the_process(tmp_path: Path) -
     """Python gives signals their first action back when it ends, and SIGALRM's is to kill."""
     script = (
         "import signal, sys, time\n"
-        "from bhemu import interrupts\n"
+        "from bhemu.system import interrupts\n"
         "import bhemu.cli\n"
         "def command(**names):\n"
         "    signal.setitimer(signal.ITIMER_REAL, 1)\n"

@@ -1,5 +1,6 @@
 """Going back on a tile of a chip: each moment is that of the run forward, of all tiles."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bhemu import Program
 from bhemu.cli import main
 from bhemu.launch.session import Launched
 from bhemu.machine import history
+from bhemu.machine.tile import Tile
 from bhemu.program.schema import ENGINES, load_program
 
 ROOT = Path(package.__file__).parent.parent
@@ -128,3 +130,18 @@ def test_the_history_of_a_tile_of_a_chip_is_that_of_the_chip(name: str) -> None:
     assert all(result.equal for result in chip.check())
     for mine, theirs in zip(chip.tiles(), plain.tiles(), strict=True):
         assert np.array_equal(mine.l1, theirs.l1)
+
+
+def test_the_history_of_a_tile_outlives_the_name_of_its_chip() -> None:
+    def kept() -> Tile:
+        chip = Program.load(ROOT / "elfs" / "add1_chip").launch(engine="compiled", threads=1)
+        tile: Tile = chip.tile[1, 2]
+        tile.keep_history()
+        chip.run()
+        return tile
+
+    tile = kept()
+    gc.collect()
+    end = tile.clock
+    tile.history.goto(end - 100)
+    assert tile.clock == end - 100

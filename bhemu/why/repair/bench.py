@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from bhemu.launch.launch import launch
-from bhemu.machine.error_text import resolve
 from bhemu.machine.machine import Chip
 from bhemu.machine.resolve import resolve as address_of
 from bhemu.machine.tile import Tile
+from bhemu.machine.tile_status import resolve
 from bhemu.noc import saved
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import stops

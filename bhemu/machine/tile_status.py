@@ -1,0 +1,73 @@
+"""Acting on the status with which the compiled loop of a tile has returned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bhemu.errors import BhemuError
+from bhemu.machine import error_text
+from bhemu.machine.stop import Stop, stop
+from bhemu.tensix import stops
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
+
+_STOPS = {
+    stops.STOP_STEP: "step",
+    stops.STOP_BREAKPOINT: "breakpoint",
+    stops.STOP_UNTIL: "until",
+    stops.STOP_LIMIT: "limit",
+    stops.STOP_IDLE: "idle",
+    stops.STOP_WATCH: "watchpoint",
+}
+
+
+def resolve(tile: Tile, status: int) -> Stop | None:
+    """Act on a status: None to go on, a Stop, or an exception."""
+    s, engine = tile.state, tile.backend.engine
+    if status < 0:
+        raise _with_operands(tile, error_text.rule_error(tile, status))
+    c = int(s.core[0])
+    if status == stops.STOP_FLUSH:
+        engine.flush(c)
+        return None
+    if status == stops.STOP_CODE_PAGE:
+        if not engine.make_executable(c, int(s.pc[c])):
+            raise error_text.fetch_error(tile, c)
+        return None
+    if status == stops.STOP_ENGINE:
+        raise error_text.engine_error(tile)
+    if status == stops.STOP_ASSERT:
+        raise error_text.assert_error(tile, int(s.agent[0]))
+    if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
+        _look_for_hang(tile, status)
+        return None
+    if status == stops.STOP_LOG:
+        tile.drain_log()
+        return None
+    return stop(tile, _STOPS[status])
+
+
+def _look_for_hang(tile: Tile, status: int) -> None:
+    """Raise an error unless a tile without progress is still alive."""
+    # Imported here: much code, which most programs do not need.
+    from bhemu.machine.hang.explore import livelock
+    from bhemu.machine.hang.waitgraph import no_progress
+
+    if status == stops.STOP_DEADLOCK:
+        raise no_progress(tile, ())
+    # The look may follow half as many instructions as rounds went by: a small part of the time.
+    if loops := livelock(tile, int(tile.state.quiet[0]) // 2):
+        raise no_progress(tile, loops)
+
+
+def _with_operands(tile: Tile, error: BhemuError) -> BhemuError:
+    """The error of a Tensix word, its place with what the word would have done."""
+    where = error.where
+    if where is not None and where.thread is not None and where.word is not None:
+        from bhemu.machine.operands import told
+
+        error.where = replace(where, operands=told(tile, where.thread, where.word) or None)
+    return error
