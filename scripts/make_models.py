@@ -24,7 +24,7 @@ from bhemu.devices.bus.window import EVERYONE, WORD, Window  # noqa: E402
 from bhemu.memmap import CORE_NAMES  # noqa: E402
 from bhemu.tensix import units  # noqa: E402
 from bhemu.tensix.insn import REGISTRY  # noqa: E402
-from bhemu.tensix.status import RULES  # noqa: E402
+from bhemu.tensix.rules import RULES  # noqa: E402
 from random_programs.divergences import TABLE  # noqa: E402
 
 TARGET = ROOT / "docs" / "models.md"

@@ -20,7 +20,7 @@ from bhemu.devices.bus.address_map import NAMED  # noqa: E402
 from bhemu.devices.bus.naming import fields_of  # noqa: E402
 from bhemu.tensix import config_fields, thread_fields, units  # noqa: E402
 from bhemu.tensix.insn import REGISTRY  # noqa: E402
-from bhemu.tensix.status import RULES  # noqa: E402
+from bhemu.tensix.rules import RULES  # noqa: E402
 
 assert units.MODULES
 

@@ -25,7 +25,7 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tensix.status import MISSING, RULES, UNIMPLEMENTED, UNSUPPORTED
+from bhemu.tensix.rules import MISSING, RULES, UNIMPLEMENTED, UNSUPPORTED
 
 BF16, MOST, THREAD = 5, 256, 1
 MATRIX = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "GAPOOL", "GMPOOL", "MOVA2D", "MOVB2D")

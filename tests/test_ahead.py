@@ -15,7 +15,7 @@ from bhemu.jit.build import is_kept
 from bhemu.jit.subset import JIT
 from bhemu.machine import precompile
 from bhemu.program.loader import read_elf
-from bhemu.tensix import compile as tc
+from bhemu.tensix import compiled
 from bhemu.tensix.insn import REGISTRY
 
 ELFS = Path(bhemu.__file__).parent.parent / "elfs"
@@ -66,7 +66,7 @@ def test_an_entry_that_another_process_compiles_is_left_to_it(
     with cache.alone("SEMPOST") as waited:
         assert not waited
         assert run_ahead(tmp_path, "SEMPOST", "SEMGET").wait() == 0
-        assert not is_kept(tc.entry(0xA4))
+        assert not is_kept(compiled.entry(0xA4))
     assert len(entries(tmp_path, "SEMGET")) == 1
 
 

@@ -92,7 +92,7 @@ def project(tmp_path: Path) -> Path:
     vector = tmp_path / "bhemu" / "tensix" / "units" / "vector" / "cc.py"
     imports = (
         "import numpy as np\n"
-        "from bhemu.tensix.effects import Effect, Kind\n"
+        "from bhemu.tensix.insn import Effect, Kind\n"
         "from bhemu.tensix.units.vector import sfpu\n"
     )
     vector.write_text(vector.read_text() + "\n\n" + imports + INSTRUCTION)

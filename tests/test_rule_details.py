@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from bhemu.devices.rules import ACCESS
-from bhemu.tensix import status
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix import rules as status
+from bhemu.tensix.rules import refuse
 from bhemu.tensix.state import State
 from bhemu.tensix.units.sync import SEM_INIT
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import bhemu
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES
 
 TESTS = Path(__file__).parent
 EXEMPT = {

@@ -8,17 +8,16 @@ from bhemu.bench.rows import Benchmark
 from bhemu.errors import InputError
 from bhemu.jit import build
 from bhemu.jit.subset import JIT
-from bhemu.tensix import compile as tc
-from bhemu.tensix import profile
+from bhemu.tensix import compiled
 from bhemu.tensix.insn import REGISTRY
 
 _PARTS = {
-    profile.RUN_CORE: "RISC-V cores",
-    profile.RUN_TENSIX: "coprocessor, called by a full FIFO",
-    profile.RUN_THREAD: "coprocessor, before an access of its core",
-    profile.BUS_READ: "device loads",
-    profile.BUS_WRITE: "device stores",
-    profile.OUTSIDE: "rounds, front end, wait gate",
+    compiled.RUN_CORE: "RISC-V cores",
+    compiled.RUN_TENSIX: "coprocessor, called by a full FIFO",
+    compiled.RUN_THREAD: "coprocessor, before an access of its core",
+    compiled.BUS_READ: "device loads",
+    compiled.BUS_WRITE: "device stores",
+    compiled.OUTSIDE: "rounds, front end, wait gate",
 }
 
 
@@ -40,7 +39,7 @@ def shares(benchmark: Benchmark, engine: str) -> Iterator[Share]:
     used = [op for op in REGISTRY if warm.state.op_count[:, op].any() and REGISTRY[op].execute]
     tile = load(case, engine=engine)
     s = tile.state
-    profile.start(s, {op: build.load(tc.entry(op)).address for op in used})
+    compiled.start(s, {op: build.load(compiled.entry(op)).address for op in used})
     seconds = seconds_of(tile, case, benchmark.name)
     total = int(s.profile_ticks.sum())
     for part in s.profile_ticks.argsort()[::-1]:

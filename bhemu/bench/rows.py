@@ -39,7 +39,7 @@ from bhemu.riscv.asm import (
     ttinsn,
 )
 from bhemu.tensix.insn import assemble
-from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE
+from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE
 
 _START = TRISC_STARTS["trisc0"]
 _DONE = DONE[0]

@@ -80,8 +80,7 @@ def waiting(tile: Tile, t: int) -> int:
 
 def tolerated(tile: Tile) -> dict[str, int]:
     """Rule id -> how often it was broken without an error (ub = "warn" and "silicon"), or noted."""
-    from bhemu.tensix.quirks import counted
-    from bhemu.tensix.status import RULES
+    from bhemu.tensix.rules import RULES, counted
 
     counts = {RULES[n].rule: times for n, times in counted(tile.state).items()}
     return {rule: count for rule, count in counts.items() if count}
@@ -170,7 +169,7 @@ def _tolerated(rule: str, count: int) -> str:
 
 def _reason(rule: str) -> str:
     """Sentence and hint of a rule, unless the sentence needs the numbers of one case."""
-    from bhemu.tensix.status import RULES
+    from bhemu.tensix.rules import RULES
 
     about = next(r for r in RULES.values() if r.rule == rule)
     if "{" in about.text:

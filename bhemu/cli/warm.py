@@ -37,7 +37,7 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.machine import precompile
         from bhemu.machine.backend import core_is_fresh
         from bhemu.program.schema import ENGINES
-        from bhemu.tensix import compile as tc
+        from bhemu.tensix import compiled
 
         if not JIT:
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
@@ -45,32 +45,35 @@ def command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         precompile.start(precompile.missing(cls.opcode for cls in reversed(chosen)))
         devices = () if mnemonics else entries.performed()
         fresh = [*map(core_is_fresh, ENGINES), *(load(part).seconds > 0 for part in devices)]
-        compiled = [_CORE] if any(fresh) else []
+        made = [_CORE] if any(fresh) else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
-        parts = [tc.entry(cls.opcode), *(tc.second_entry(i) for i in cls.second_entries)]
+        parts = [
+            compiled.entry(cls.opcode),
+            *(compiled.second_entry(i) for i in cls.second_entries),
+        ]
         seconds = sum(load(part).seconds for part in parts)
         if seconds:
-            compiled.append(cls.name)
+            made.append(cls.name)
             progress(cls.name, seconds)
     progress.status("")
     seconds, count = progress.seconds, len(chosen) + 1
     if as_json:
-        report = {"compiled": compiled, "cached": count - len(compiled), "seconds": seconds}
+        report = {"made": made, "cached": count - len(made), "seconds": seconds}
         output.say(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
     elif not quiet:
-        output.say(_summary(compiled, count, seconds))
+        output.say(_summary(made, count, seconds))
     return EXIT_OK
 
 
-def _summary(compiled: list[str], count: int, seconds: float) -> str:
+def _summary(made: list[str], count: int, seconds: float) -> str:
     """`count` parts are there now: the core and the entries."""
     entries = f"the core and {count - 1} instruction{'' if count == 2 else 's'}"
-    if not compiled:
+    if not made:
         return f"everything is there: {entries}, loaded in {seconds:.1f} s"
-    rest = count - len(compiled)
+    rest = count - len(made)
     there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
-    return f"{entries}: compiled {len(compiled)} in {seconds:.1f} s{there}"
+    return f"{entries}: made {len(made)} in {seconds:.1f} s{there}"
 
 
 def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":

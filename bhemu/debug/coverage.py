@@ -24,7 +24,7 @@ from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import Instruction, decode
-from bhemu.tensix.status import DONE, RULES
+from bhemu.tensix.rules import DONE, RULES
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile

@@ -20,7 +20,7 @@ from bhemu.riscv import csr
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.status import CONDITIONS
+from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.views import NAMED, Tensix
 
 _FLOAT = ">11.5g"

@@ -30,9 +30,8 @@ from bhemu.riscv import csr
 from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.insn import REGISTRY, decode, disassemble
-from bhemu.tensix.status import RULES
-from bhemu.tensix.tables import BLOCKS, CONDITIONS, SEMAPHORE_NAMES
+from bhemu.tensix.insn import BLOCKS, CONDITIONS, REGISTRY, SEMAPHORE_NAMES, decode, disassemble
+from bhemu.tensix.rules import RULES
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)

@@ -8,7 +8,7 @@ from bhemu.machine.hang import device_access
 from bhemu.machine.hang.device_access import Escape, Waits
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.tensix.status import CONDITIONS
+from bhemu.tensix.rules import CONDITIONS
 
 
 class Memory:

@@ -4,7 +4,7 @@ from collections import deque
 
 from bhemu.machine.operands import effective, set_by
 from bhemu.machine.tile import Tile
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 Seen = tuple[str, str]  # meaning, who set what it used
 

@@ -20,7 +20,7 @@ from bhemu.machine.word_text import TracedWord
 from bhemu.program import codecs, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
-from bhemu.tensix import watch
+from bhemu.tensix import observe
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import LOG_SIZE, State
 
@@ -82,7 +82,7 @@ class Finder:
         self._xy = spec.tile
         tile = self._fresh()
         address, mask = datum(resolve(tile, spec.at), spec, index)
-        changes, other = self._watched(tile, (watch.L1, address & ~3, 0), mask)
+        changes, other = self._watched(tile, (observe.L1, address & ~3, 0), mask)
         if not changes or other > changes[-1].word.number:
             note = "no Tensix word wrote it: it was there before, or a core stored it"
             return Origin(address, None, None, None, note)
@@ -91,7 +91,7 @@ class Finder:
         if cell is None:
             note = "no Dst cell decides: the word itself made it (conversion, accumulation)"
             return Origin(address, writer, None, None, note)
-        changes, other = self._watched(self._fresh(), (watch.DST, *cell), 0xFFFF)
+        changes, other = self._watched(self._fresh(), (observe.DST, *cell), 0xFFFF)
         made = [c.word for c in changes if c.word.number < writer.number and _became(c)]
         if not made or other > made[-1].number:
             return Origin(address, writer, cell, None, "no Tensix word made the Dst cell so")
@@ -117,10 +117,10 @@ class Finder:
         """The state of a tile that stands before a word."""
         tile = self._fresh()
         state = tile.state
-        state.watch[watch.STOP_AT] = int(state.log_write[0]) + word.number
-        state.watch[watch.STOP_THREAD] = word.thread
+        state.watch[observe.STOP_AT] = int(state.log_write[0]) + word.number
+        state.watch[observe.STOP_THREAD] = word.thread
         Tracer(tile, self._program, lambda word: None).run()
-        state.watch[watch.STOP_AT] = -1
+        state.watch[observe.STOP_AT] = -1
         return state
 
     def _watched(
@@ -132,7 +132,7 @@ class Finder:
         changes: list[Change] = []
         last: int | None = None
         other = -1
-        state.watch[: watch.STOP_AT] = place
+        state.watch[: observe.STOP_AT] = place
 
         def look(word: TracedWord) -> None:
             nonlocal last, other

@@ -11,7 +11,7 @@ from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry, Places, TracedStore, TracedWord
 from bhemu.program.schema import Program
-from bhemu.tensix.recording import FIRST_CORE, WORDS, WORDS_AND_STORES
+from bhemu.tensix.observe import FIRST_CORE, WORDS, WORDS_AND_STORES
 
 
 class _Sink(list[Entry]):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.machine.word_text import TracedWord
-from bhemu.tensix import compile as tc
+from bhemu.tensix import compiled
 from bhemu.tensix.state import State
 
 Cells = NDArray[Any]
@@ -25,7 +25,7 @@ class Trial:
         state = self._state
         change(state)
         state.trace[0] = 0
-        tc.execute(state, self._word.thread, self._word.word)
+        compiled.execute(state, self._word.thread, self._word.word)
         result = self._read(state)
         state.buffer[:] = self._kept
         return result

@@ -18,10 +18,9 @@ from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.frontend import MOP, RESOURCEDECL
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.resources import GPRS, OTHERS, OWN, OWN_REST, TDMA, Resources
+from bhemu.tensix.insn import GPRS, OTHERS, OWN, OWN_REST, REGISTRY, TDMA, Resources
+from bhemu.tensix.rules import DONE, UNIMPLEMENTED, condition
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import DONE, UNIMPLEMENTED, condition
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.cfg import SETC16
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
@@ -36,7 +35,7 @@ DECLARED = access_error(
     "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions",
 )
 
-# Parts of Config[0], and of Config[1] above them; what else is tracked: tensix/resources.py.
+# Parts of Config[0], and of Config[1] above them; what else is tracked: tensix/insn.py.
 UNPACKER0, UNPACKER1, REST = 1, 2, 4
 _BANK = 3  # bits per bank
 _ALL_PARTS, _BOTH_BANKS = 7, 63

@@ -11,7 +11,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.tensix import config
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 _DUAL = 2 * CONFIG_WORDS
 _THREAD = 3 * CONFIG_WORDS

@@ -16,9 +16,8 @@ from bhemu.tensix import config, frontend
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
-from bhemu.tensix.quirks import violated
+from bhemu.tensix.rules import UB, error, violated
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import UB, error
 from bhemu.tensix.units.cfg import SETC16
 from bhemu.tensix.units.front import MOP, REPLAY
 from bhemu.tensix.units.pack.pacr import PACR

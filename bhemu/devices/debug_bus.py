@@ -13,9 +13,8 @@ from bhemu.devices import debug_port
 from bhemu.devices.bus.window import KEPT, Effect, Register
 from bhemu.devices.debug_signals import UNKNOWN, present
 from bhemu.jit.subset import njit
-from bhemu.tensix import code_pages
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, UNIMPLEMENTED, error
+from bhemu.tensix import state
+from bhemu.tensix.rules import DONE, UNIMPLEMENTED, error, refuse
 
 SIGNAL = error(
     "DEBUG-BUS",
@@ -81,7 +80,7 @@ def _store_writing(s: Any, value: Any) -> Any:
         words = s.l1.view(np.uint32)
         for part in range(4):
             words[4 * target + part] = np.uint32(_word(s, control, np.int64(part)))
-        code_pages.written(s, 16 * target, np.int64(16))
+        state.written(s, 16 * target, np.int64(16))
         s.debug[_TARGET] += np.uint32(value & _MODE)
     s.debug[_WRITING] = np.uint32(value)
     return DONE

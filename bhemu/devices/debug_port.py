@@ -16,9 +16,8 @@ from bhemu.devices.bus.window import KEPT, Effect, Register
 from bhemu.devices.rules import access_error
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
 from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
-from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
 
 NOT_HALTED = error(
     "PORT-RUNNING",

@@ -16,9 +16,8 @@ from bhemu.devices import (
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
 from bhemu.tensix.dest import HALVES
-from bhemu.tensix.quirks import follows_llk, noted, refuse
+from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, error, follows_llk, noted, refuse
 from bhemu.tensix.state import CFG0_RESET, LOCAL_SIZE, RESET, RUNNING, State
-from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
 
 ARRAY = error(
     "DEBUG-ARRAY",

@@ -13,10 +13,9 @@ from bhemu.devices.bus.window import ANY, BY_BYTES, TRISCS, Window
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
-from bhemu.tensix import config, dest, doubt
+from bhemu.tensix import config, dest, unspecified
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.quirks import follows_llk, noted, refuse
-from bhemu.tensix.status import DONE, MISSING, NCB, UB, error
+from bhemu.tensix.rules import DONE, MISSING, NCB, UB, error, follows_llk, noted, refuse
 
 FORMAT = error(
     "DST-WINDOW-FORMAT",
@@ -124,9 +123,9 @@ def _doubtful(s: Any, control: Any, offset: Any, size: Any) -> Any:
     """Why a load of a doubtful datum is refused, or DONE."""
     fmt, columns = control >> 2, _columns(control, offset, size)
     at = _row(s, fmt, offset)
-    mask = doubt.of_datums(s, at, fmt <= _INT32) & (columns | columns << 16)
+    mask = unspecified.of_datums(s, at, fmt <= _INT32) & (columns | columns << 16)
     row = offset // _width(fmt) // dest.COLUMNS
-    return doubt.refused(s, row, at, mask) if mask else DONE
+    return unspecified.refused(s, row, at, mask) if mask else DONE
 
 
 @njit
@@ -248,8 +247,8 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     low = at + dest.LOW_HALF if width == 4 else at
     columns = _columns(control, offset, size)
     if s.doubt[0]:
-        doubt.hold(s, 0, at, columns)
-        doubt.hold(s, 1, low, columns)
+        unspecified.hold(s, 0, at, columns)
+        unspecified.hold(s, 1, low, columns)
     for i in range(size // width):
         index = offset // width + i
         row, column = index // dest.COLUMNS, index % dest.COLUMNS
@@ -261,8 +260,8 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     if s.dst_valid[at] == 0:
         s.dst_valid[at] = 1
     if s.doubt[0]:
-        doubt.settle(s, 0, at)
-        doubt.settle(s, 1, low)
+        unspecified.settle(s, 0, at)
+        unspecified.settle(s, 1, low)
     return DONE
 
 

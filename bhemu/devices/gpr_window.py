@@ -8,7 +8,7 @@ from bhemu.devices import rules
 from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_GPRS, Effect, Window
 from bhemu.jit.subset import njit
 from bhemu.memmap import GPR_BASE, GPR_END
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 
 @njit

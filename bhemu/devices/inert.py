@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 
 @njit

@@ -11,8 +11,8 @@ from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
 from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
+from bhemu.tensix.rules import DONE, UB
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.status import DONE, UB
 
 TRISC_WINDOW = access_error(
     "PUSH-TRISC",

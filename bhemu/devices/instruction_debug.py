@@ -12,8 +12,8 @@ from bhemu import memmap as mm
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import put, queued
+from bhemu.tensix.rules import DONE, UB
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
-from bhemu.tensix.status import DONE, UB
 
 CONTROLLED = access_error(
     "PUSH-DEBUG",

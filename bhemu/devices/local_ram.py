@@ -9,7 +9,7 @@ from bhemu.devices.bus.window import ANY, BY_BYTES, Effect, Window
 from bhemu.devices.pc_snapshot import ORDER as _ORDER
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_SIZES, LOCAL_SLOW_BASE, LOCAL_SLOW_END
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 _SIZES = tuple(LOCAL_SIZES[core] for core in _ORDER)
 

@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.devices.bus.window import TENSIX_CORES, Effect, Window
 from bhemu.jit.subset import njit
 from bhemu.memmap import MAILBOX_BASE, MAILBOX_END
-from bhemu.tensix.status import DONE, condition
+from bhemu.tensix.rules import DONE, condition
 
 EMPTY = condition("a mailbox message")
 FULL = condition("room in the mailboxes it writes (4 words in all)")

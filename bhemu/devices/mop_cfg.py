@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.devices.bus.window import TRISCS, WORD, Window
 from bhemu.jit.subset import njit
 from bhemu.memmap import MOP_CFG_BASE, MOP_CFG_END
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 
 @njit

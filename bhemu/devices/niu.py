@@ -15,9 +15,8 @@ from bhemu.devices import niu_issue, noc_map, rules
 from bhemu.devices import niu_rules as noc_rules
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.subset import njit
-from bhemu.tensix.quirks import refuse
+from bhemu.tensix.rules import DONE, refuse
 from bhemu.tensix.state import State
-from bhemu.tensix.status import DONE
 
 _X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first
 _NO_TENSIX_COLUMNS, _NO_TENSIX_ROWS = 0x301, 0x3  # opted out of broadcasts

@@ -13,8 +13,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import niu_rules as rules
 from bhemu.devices import noc_map
 from bhemu.jit.subset import njit
-from bhemu.tensix.quirks import refuse, violated
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE, refuse, violated
 
 _OVERLAY = 1 << 6 | 1 << 9  # delivery to the overlay, header store
 _ADDRESSES = 1 << 32

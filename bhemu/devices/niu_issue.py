@@ -14,9 +14,8 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import niu_rules as rules
 from bhemu.jit.address import move
 from bhemu.jit.subset import njit
-from bhemu.tensix.quirks import noted, refuse
+from bhemu.tensix.rules import DONE, noted, refuse
 from bhemu.tensix.state import CORES, NOC_DATA, NOC_REQUESTS, OFFSET
-from bhemu.tensix.status import DONE
 from bhemu.tensix.stops import LOOK
 
 # Counters, by index from 0x200 (NIU_MST_*, from 48 on NIU_SLV_*)

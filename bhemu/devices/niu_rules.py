@@ -1,6 +1,6 @@
 """What a request to the NoC may be refused for; every sentence ends with the whole request."""
 
-from bhemu.tensix.status import NCB, UB, UNIMPLEMENTED, condition, error
+from bhemu.tensix.rules import NCB, UB, UNIMPLEMENTED, condition, error
 
 TRANSFER = error(
     "NOC-TRANSFER",

@@ -9,8 +9,8 @@ from bhemu.jit.calls import call_step
 from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.loop import COPROCESSOR_TURN
-from bhemu.tensix.route import time_passes
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
+from bhemu.tensix.thread import time_passes
 
 
 @njit

@@ -5,7 +5,7 @@ from typing import Any
 from bhemu.devices.bus.window import Effect, Window
 from bhemu.jit.subset import njit
 from bhemu.memmap import PC_SNAPSHOT_BASE, PC_SNAPSHOT_END
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 ORDER = (0, 4, 1, 2, 3)  # of slots: brisc, ncrisc, trisc0, trisc1, trisc2
 

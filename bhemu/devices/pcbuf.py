@@ -10,8 +10,8 @@ from bhemu.devices.bus.window import TENSIX_CORES, Effect, Window
 from bhemu.jit.subset import njit
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import drained, mop_drained
+from bhemu.tensix.rules import DONE, condition
 from bhemu.tensix.state import BLOCKED
-from bhemu.tensix.status import DONE, condition
 
 DRAIN = condition("its Tensix thread to execute every queued word (TTSync)")
 MOP_DRAIN = condition("the MOP expander of its thread to finish (TTSync)")

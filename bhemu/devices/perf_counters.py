@@ -14,7 +14,7 @@ from bhemu.devices import rules
 from bhemu.devices.bus.window import KEPT, Register, not_modelled
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
-from bhemu.tensix.status import DONE, UNIMPLEMENTED
+from bhemu.tensix.rules import DONE, UNIMPLEMENTED
 
 START = 1
 STOP = 2

@@ -1,6 +1,6 @@
 """What any device access may be refused for."""
 
-from bhemu.tensix.status import GUEST, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, condition, error
+from bhemu.tensix.rules import GUEST, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, condition, error
 
 ACCESS = ("address", "value", "size", "core")
 """What the bus notes of every access in `s.detail`, in this order (bus/dispatch.py)."""

@@ -12,11 +12,10 @@ from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_TDMA, Register, Windo
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, TDMA_BASE
-from bhemu.tensix import code_pages, config
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
+from bhemu.tensix import config, state
+from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, error, refuse
+from bhemu.tensix.state import l1_words
 from bhemu.tensix.units import mover
-from bhemu.tensix.words import l1_words
 
 # queue empty, parameter queue empty, four free entries in the queue
 IDLE = 0x8 | 0x20 | 4 << 8
@@ -59,7 +58,7 @@ def _write_l1(s: Any, command: Any) -> Any:
     l1_words(s)[dst >> 2] = s.tdma_param[2]
     if size == 8:
         l1_words(s)[(dst >> 2) + 1] = s.tdma_param[3]
-    code_pages.written(s, dst, size)
+    state.written(s, dst, size)
     return 0
 
 

@@ -20,11 +20,9 @@ from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr_file
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
-from bhemu.tensix import compile as tc
-from bhemu.tensix import loop
-from bhemu.tensix.record import ACCESS
-from bhemu.tensix.state import CORES, State
-from bhemu.tensix.status import DONE
+from bhemu.tensix import compiled, loop
+from bhemu.tensix.rules import DONE
+from bhemu.tensix.state import ACCESS, CORES, State
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 
@@ -58,17 +56,17 @@ def core_is_fresh(engine: str) -> bool:
 
 def core(engine: str) -> tuple[Entry, ...]:
     """The loop, an engine's entries, and those of the bus."""
-    return (*tc.LOOP.values(), *engine_entries(engine).values(), *BUS.values())
+    return (*compiled.LOOP.values(), *engine_entries(engine).values(), *BUS.values())
 
 
 class Backend:
     """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
-    def __init__(self, s: State, progress: tc.Progress, engine: str) -> None:
+    def __init__(self, s: State, progress: compiled.Progress, engine: str) -> None:
         self._s = s
         if JIT:
             expect(core(engine))
-        self.table = tc.Table(s, progress)
+        self.table = compiled.Table(s, progress)
         self.engine = new_engine(engine, s)
         self._failure: BaseException | None = None
         self._look: Look | None = None
@@ -79,7 +77,7 @@ class Backend:
             self._port, s.port_access[0] = callback(_ACCESS, self._on_port)
             self._first = first_load, first_store
             entries.fill(s, *self._first)
-            s.run_rounds[0] = load(tc.LOOP["rounds"]).address
+            s.run_rounds[0] = load(compiled.LOOP["rounds"]).address
             self._rounds = _STEP(int(s.run_rounds[0]))
             for name, entry in BUS.items():
                 getattr(s, name)[0] = load(entry).address
@@ -200,7 +198,7 @@ class Backend:
             return int(call(base, core, offset, size, value))
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
-            return tc.FAILED
+            return compiled.FAILED
 
     def _on_first_sync(self, base: int, core: int, offset: int, order: int, store: int) -> int:
         """First access that Auto TTSync may hold: compile the check, then make it."""
@@ -212,7 +210,7 @@ class Backend:
             return int(_ACCESS(access)(base, core, offset, order, store))
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
-            return tc.FAILED
+            return compiled.FAILED
 
     def _on_port(self, base: int, core: int, where: int, action: int, value: int) -> int:
         """What the debug port asks of a core that is halted: its registers, memory as it sees it.
@@ -223,7 +221,7 @@ class Backend:
             return self._port_access(core, where, action, value)
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
-            return tc.FAILED
+            return compiled.FAILED
 
     def _port_access(self, core: int, where: int, action: int, value: int) -> int:
         s = self._s
@@ -269,7 +267,7 @@ class Backend:
 
     def entry(self, t: int, word: int) -> int:
         """Execute one word."""
-        return self.table.watched(int(t), int(word), lambda: tc.interpret(self._s, t, word))
+        return self.table.watched(int(t), int(word), lambda: compiled.interpret(self._s, t, word))
 
     def step(self, token: int, n: int) -> Any:
         """Call the STEP entry behind a token."""

@@ -18,7 +18,7 @@ from bhemu.riscv.disasm import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.tensix.status import CONDITIONS, GUEST, RULES, Rule
+from bhemu.tensix.rules import CONDITIONS, GUEST, RULES, Rule
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls

@@ -16,14 +16,12 @@ from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.tensix import config, config_fields, formats
 from bhemu.tensix.insn import decode
+from bhemu.tensix.rules import RULES
 from bhemu.tensix.state import State
-from bhemu.tensix.status import RULES
-from bhemu.tensix.units.pack import downsample, modes
-from bhemu.tensix.units.pack import input_address as pack_input
-from bhemu.tensix.units.pack import output_address as pack_output
-from bhemu.tensix.units.pack.word import PackWord
-from bhemu.tensix.units.unpack import input_address, output_address
-from bhemu.tensix.units.unpack.word import UnpackWord, mode_of_word
+from bhemu.tensix.units.pack import addresses, modes
+from bhemu.tensix.units.pack.modes import PackWord
+from bhemu.tensix.units.unpack import addresses as input_address
+from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
@@ -117,11 +115,11 @@ def unpack_of(s: State, t: int, word: int) -> Unpack | None:
     rows = max((count - 1) // read.row, 0)
     start = int(read.data)
     bits = 8 * int(read.step) * rows + read.bits * (count - rows * read.row)
-    cell = int(plain(output_address.first_cell)(s, t, m))
+    cell = int(plain(input_address.first_cell)(s, t, m))
     refused = min(cell, 0)
     if not refused:
-        cell -= 0 if m.unpacker else output_address.FIRST_CELL
-        cell += int(plain(output_address.set_cells)(s, t, m))
+        cell -= 0 if m.unpacker else input_address.FIRST_CELL
+        cell += int(plain(input_address.set_cells)(s, t, m))
     high = (cell + max(count, 1) - 1) >> 4
     ends = (start >> 3, (start + bits + 7) >> 3)
     return Unpack(u, m, *ends, count, cell >> 4, high, refused)
@@ -136,10 +134,10 @@ def pack_of(s: State, t: int, word: int) -> Pack | None:
     a = f.addr_cnt_context if f.ovrd_thread_id else t
     if a >= len(s.adc):
         return None  # refused, as for UNPACR
-    rows = plain(pack_input.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
-    numbers = [int(plain(pack_input.row_of)(rows, k)) for k in range(rows.number)]
-    place = plain(pack_output.place_of)(s, a, m)
-    datums = int(plain(downsample.count_of)(s, m, rows))
+    rows = plain(addresses.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
+    numbers = [int(plain(addresses.row_of)(rows, k)) for k in range(rows.number)]
+    place = plain(addresses.place_of)(s, a, m)
+    datums = int(plain(addresses.count_of)(s, m, rows))
     data, bits = int(place.data), int(plain(formats.datum_bits)(m.out))
     end = data + (datums * bits + 7 >> 3)
     return Pack(m, numbers, data, end, datums, int(place.exponent))

@@ -9,7 +9,8 @@ from bhemu.errors import InputError
 from bhemu.program import schema
 from bhemu.program.schema import ENGINES
 from bhemu.program.specs import RunSpec
-from bhemu.tensix.quirks import (
+from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
+from bhemu.tensix.rules import (
     REFERENCE_ISA,
     REFERENCE_LLK,
     REFERENCE_TTSIM,
@@ -17,7 +18,6 @@ from bhemu.tensix.quirks import (
     UB_SILICON,
     UB_WARN,
 )
-from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 
 UB = dict(zip(schema.UB, (UB_ERROR, UB_WARN, UB_SILICON), strict=True))
 _REFERENCES = (REFERENCE_TTSIM, REFERENCE_LLK, REFERENCE_ISA)

@@ -20,7 +20,7 @@ from bhemu.jit.build import Entry, expect, is_kept, is_loaded, load, yield_to_ot
 from bhemu.jit.subset import JIT
 from bhemu.machine.backend import BUS
 from bhemu.program.loader import Image
-from bhemu.tensix.compile import entry
+from bhemu.tensix.compiled import entry
 from bhemu.tensix.insn import REGISTRY
 
 _running: list["subprocess.Popen[bytes]"] = []

@@ -21,8 +21,8 @@ from bhemu.noc import rounds
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import TILES_RUN, UNTIL_WORDS
-from bhemu.tensix import stops, watchpoints
-from bhemu.tensix.polling_rounds import period
+from bhemu.tensix import observe, stops
+from bhemu.tensix.loop import period
 from bhemu.tensix.thread import ALL_THREADS
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Rounds:
                 tile.state.quiet[0] = tile.state.quiet_next[0] = 0
         for tile in self.owner.exposed():
             tile.publish_host_writes()
-            watchpoints.refresh(tile.state)
+            observe.refresh(tile.state)
             tile.stepping.leave_breakpoints()
 
     def advance(self, *, one: bool, most: int | None) -> tuple[Stop | None, bool]:

@@ -10,7 +10,7 @@ from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.status import CONDITIONS
+from bhemu.tensix.rules import CONDITIONS
 
 if TYPE_CHECKING:
     from bhemu.machine.core import Core

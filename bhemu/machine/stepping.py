@@ -25,7 +25,7 @@ from bhemu.machine.word_text import Entry, Places, TracedWord
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.address import At
 from bhemu.riscv.asm import RET
-from bhemu.tensix import watch
+from bhemu.tensix import observe
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 
 if TYPE_CHECKING:
@@ -311,14 +311,14 @@ class Stepping:
         s, places = self.tile.state, Places(self.tile)
         first = int(s.executed.sum())
         if limit is not None:
-            s.watch[watch.STOP_AT] = int(s.log_write[0]) + arguments.integer("limit", limit, 1)
-            s.watch[watch.STOP_THREAD] = watch.ANY_THREAD
+            s.watch[observe.STOP_AT] = int(s.log_write[0]) + arguments.integer("limit", limit, 1)
+            s.watch[observe.STOP_THREAD] = observe.ANY_THREAD
         self.traced = []
         try:
             with self.recording() as entries:
                 return self.run()
         finally:
-            s.watch[watch.STOP_AT] = -1
+            s.watch[observe.STOP_AT] = -1
             self.traced = [places.word(first + i, entry) for i, entry in enumerate(entries)]
 
     def _expanding(self, thread: int) -> bool:

@@ -231,7 +231,7 @@ class Tile(ThreadBound, Controls, Tensors):
 
     def _check_access(self, status: int, verb: str, address: int, who: str = "the host") -> None:
         if status:
-            from bhemu.tensix.status import CONDITIONS, RULES
+            from bhemu.tensix.rules import CONDITIONS, RULES
 
             text = RULES[status].sentence(self.state.detail) if status < 0 else ""
             raise InputError(

@@ -39,8 +39,9 @@ from bhemu.memmap import (
 from bhemu.noc.dram_watch import DramWatches, Place
 from bhemu.noc.grid import tile_at
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
-from bhemu.tensix import config_fields, thread_fields, watchpoints
+from bhemu.tensix import config_fields, observe, thread_fields
 from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import (
     CORES,
     DTYPE,
@@ -53,15 +54,14 @@ from bhemu.tensix.state import (
     WATCHPOINTS,
     State,
 )
-from bhemu.tensix.status import DONE
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
-    from bhemu.tensix.compile import Table
+    from bhemu.tensix.compiled import Table
 
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
 _MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
-READS, CHANGES = watchpoints.READS, watchpoints.CHANGES
+READS, CHANGES = observe.READS, observe.CHANGES
 ACCESS = {"r": READS, "w": CHANGES, "rw": READS | CHANGES}
 _SHOWN = {READS: " (reads)", CHANGES: "", READS | CHANGES: " (reads and changes)"}
 _ALIASES = {"local": "", "config": "cfg", "threadconfig": "thread_cfg", "semaphore": "sem"}
@@ -319,7 +319,7 @@ class Watchpoints:
             elif span.mask is not None:
                 mask = span.mask.to_bytes(span.length, "little")
             s.watch_mask[i, : span.length] = np.frombuffer(mask, np.uint8)
-        watchpoints.refresh(s)
+        observe.refresh(s)
         if self.dram is None:
             return True
         watches, owner = self.dram
@@ -345,7 +345,7 @@ class Watchpoints:
     def _sender(self, row: int) -> Where | None:
         """Who wrote over the NoC to a row: it had changed before the core's turn began."""
         s = self._s
-        at, length = int(s.watchpoint[row, watchpoints.AT]), int(s.watchpoint[row, 1])
+        at, length = int(s.watchpoint[row, observe.AT]), int(s.watchpoint[row, 1])
         last = int(s.noc_arrivals[0])
         for k in range(last - 1, max(last - NOC_ARRIVED, 0) - 1, -1):
             low, n, t, core, pc, _ = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])

@@ -11,9 +11,18 @@ from bhemu.errors import Call, source_text
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.dwarf import Inlined
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
-from bhemu.tensix.insn import Instruction, decode, disassemble
-from bhemu.tensix.recording import FIRST_CORE
-from bhemu.tensix.tables import BLOCKS, CONDITIONS, GPR, GPR_ADDRESS, GPR_OR_NUMBER, SEMAPHORES
+from bhemu.tensix.insn import (
+    BLOCKS,
+    CONDITIONS,
+    GPR,
+    GPR_ADDRESS,
+    GPR_OR_NUMBER,
+    SEMAPHORES,
+    Instruction,
+    decode,
+    disassemble,
+)
+from bhemu.tensix.observe import FIRST_CORE
 from bhemu.tensix.units.sync import SEMWAIT
 
 if TYPE_CHECKING:
@@ -302,7 +311,7 @@ class Places:
         )
 
     def store(self, entry: Entry) -> TracedStore:
-        """The store of a core behind an entry of the trace ring (tensix/recording.py)."""
+        """The store of a core behind an entry of the trace ring (tensix/observe.py)."""
         core, value, pc, address, clock = entry[0] - FIRST_CORE, *entry[1:]
         source, (function, calls) = self._at(pc)
         name = device_name(address, core)

@@ -19,9 +19,9 @@ from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.noc import atomics, dram_watch, late, memory, skipped_rounds
 from bhemu.noc.grid import TILES
 from bhemu.noc.tile_records import tile_of
-from bhemu.tensix import code_pages
+from bhemu.tensix import state
+from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
-from bhemu.tensix.status import DONE
 
 # Why a request was not delivered; STOPPED: a target that was left out of rounds must go on first
 STAYS, MAKE, REFUSED, STOPPED, WATCHED = 1, 2, 3, 4, 5
@@ -112,7 +112,7 @@ def _register(s: Any, target: Any, row: Any) -> Any:
             word = s.l1[row[request.LOCAL] : row[request.LOCAL] + 4]
             for i in range(4):
                 word[i] = np.uint8((target.loaded[0] >> (8 * i)) & 0xFF)
-            code_pages.written(s, row[request.LOCAL], size)
+            state.written(s, row[request.LOCAL], size)
         return status
     value = row[request.OPERAND]
     if request.takes_data(control):
@@ -128,7 +128,7 @@ def _answer_word(s: Any, row: Any, old: Any) -> None:
     at = row[request.LOCAL]
     for i in range(4):
         s.l1[at + i] = np.uint8((old >> (8 * i)) & 0xFF)
-    code_pages.written(s, at, np.int64(4))
+    state.written(s, at, np.int64(4))
 
 
 @njit
@@ -139,7 +139,7 @@ def _l1(s: Any, target: Any, row: Any) -> None:
     data = own + _DATA + row[request.DATA]
     if request.kind(control) == request.READ:
         move(own + row[request.LOCAL], other + at, n)
-        code_pages.written(s, row[request.LOCAL], n)
+        state.written(s, row[request.LOCAL], n)
         return
     if request.kind(control) == request.ATOMIC:
         line = at & ~15
@@ -151,7 +151,7 @@ def _l1(s: Any, target: Any, row: Any) -> None:
         memory.write_enabled(other + at, data, row[request.LENGTH])
     else:
         move(other + at, data, n)
-    code_pages.written(target, at, n)
+    state.written(target, at, n)
 
 
 @njit
@@ -201,7 +201,7 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
     data = own + _DATA + row[request.DATA]
     if request.kind(control) == request.READ:
         memory.read(chip, which, at, own + row[request.LOCAL], n)
-        code_pages.written(s, row[request.LOCAL], n)
+        state.written(s, row[request.LOCAL], n)
     elif request.kind(control) == request.ATOMIC:
         line = memory.host_address(chip, which, at & ~15)
         old = atomics.perform(line, at & 15, row[request.LENGTH], row[request.OPERAND])

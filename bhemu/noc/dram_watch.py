@@ -18,7 +18,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import memory
 from bhemu.noc.grid import Grid
 from bhemu.noc.record import DRAM_WATCHES, ChipState
-from bhemu.tensix.watchpoints import CHANGES, READS
+from bhemu.tensix.observe import CHANGES, READS
 
 OWNER, NUMBER, MEMORY, AT, LENGTH, ACCESS = range(6)  # columns of a watchpoint
 ROW, READ, SENDER, CORE, PC = range(5)  # of a hit; ROW counts from 1

@@ -20,7 +20,7 @@ from bhemu.noc import delivery, skipped_rounds
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN
 from bhemu.noc.tile_records import tile_of
-from bhemu.tensix.polling_rounds import period
+from bhemu.tensix.loop import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_UNTIL
 
 # Why `run_rounds` returned before the last of its rounds

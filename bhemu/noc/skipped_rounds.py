@@ -1,6 +1,6 @@
 """Tiles that only poll are left out of rounds, which are counted when somebody needs the tile.
 
-Behind a round that a tile would do again (tensix/polling_rounds.py), with nothing of its own under
+Behind a round that a tile would do again (tensix/loop.py), with nothing of its own under
 way, only a delivery or the host can change what it does. So it has no turns until then; before a
 delivery touches it, and before Python looks, `catch_up` does what it has missed: the multiple of
 its period by counting, the rest by running.
@@ -15,7 +15,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import BETWEEN, TILES_RUN
 from bhemu.noc.tile_records import tile_of
-from bhemu.tensix.polling_rounds import period, room, skip
+from bhemu.tensix.loop import period, room, skip
 from bhemu.tensix.stops import STOP_TIME
 
 _LONGEST_PERIOD = 64  # rounds, of which one less may have to be run to catch up

@@ -12,7 +12,7 @@ from bhemu.machine.word_text import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.pictures.recording import LANES, Recording
 from bhemu.program.coordinates import XY
-from bhemu.tensix.recording import FIRST_CORE
+from bhemu.tensix.observe import FIRST_CORE
 
 Event = dict[str, Any]
 MOST = 1_000_000  # words and stores

@@ -16,9 +16,9 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
-from bhemu.tensix.recording import WORDS_AND_STORES
+from bhemu.tensix.observe import WORDS_AND_STORES
+from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.state import CORES, THREADS
-from bhemu.tensix.status import CONDITIONS
 
 MOST = 800  # looks that are kept
 LANES = (*CORE_NAMES, *(f"T{t}" for t in range(THREADS)), "NoC")

@@ -14,10 +14,10 @@ from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv import csr_file, semantics
 from bhemu.riscv.polling import POLLS
 from bhemu.riscv.refusals import FAULT, WAITS, fail
-from bhemu.tensix import lane_doubt
-from bhemu.tensix.recording import WORDS_AND_STORES, record_store
+from bhemu.tensix import unspecified
+from bhemu.tensix.observe import WORDS_AND_STORES, record_store
+from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.state import BLOCKED
-from bhemu.tensix.status import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.stops import LOOK
 
 _NCRISC = CORE_NAMES.index("ncrisc")
@@ -124,7 +124,7 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
         s.fuel[c] += 1
     if csr_file.depends_on_doubt(s, number):
         s.fuel[c] -= 1
-        _refused(s, c, lane_doubt.open_refused(s))
+        _refused(s, c, unspecified.open_refused(s))
         return np.int64(REFUSED)
     old = csr_file.value(s, c, number)
     if old < 0:

@@ -7,8 +7,7 @@ from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv import core_loop
-from bhemu.tensix.record import STEP
-from bhemu.tensix.state import State
+from bhemu.tensix.state import STEP, State
 
 NATIVE = {"run_core": function(STEP, core_loop.run_core)}
 

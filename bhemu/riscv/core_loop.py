@@ -49,8 +49,8 @@ from bhemu.riscv.turn import (
     watch_load,
     watchful,
 )
+from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED
-from bhemu.tensix.status import DONE
 from bhemu.tensix.stops import LOOK
 
 _EBREAK = rv32i.EBREAK.match

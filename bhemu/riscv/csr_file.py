@@ -11,13 +11,12 @@ import numpy as np
 from bhemu.devices.debug_regs import now
 from bhemu.jit.subset import njit
 from bhemu.riscv import csr
-from bhemu.tensix import lane_doubt
 from bhemu.tensix import thread_fields as tf
+from bhemu.tensix import unspecified
 from bhemu.tensix.frontend import MOP, REPLAY
 from bhemu.tensix.insn import STALL_ANY
-from bhemu.tensix.quirks import noted
+from bhemu.tensix.rules import UB, error, noted
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
-from bhemu.tensix.status import UB, error
 
 UNKNOWN = -1  # from `value`: not modelled
 
@@ -163,7 +162,7 @@ def depends_on_doubt(s: Any, number: Any) -> Any:
     """True when what the register shows, or keeps at a write, depends on a doubtful lane."""
     if not s.doubt[2] or not (shows_coprocessor(number) or number == csr.CFG0):
         return False
-    return lane_doubt.is_open(s, np.int64(_EVERY_LANE))
+    return unspecified.is_open(s, np.int64(_EVERY_LANE))
 
 
 @njit

@@ -53,8 +53,8 @@ from bhemu.riscv.turn import (
     still_waits,
     watch_load,
 )
+from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ASSERTED, PARKED
-from bhemu.tensix.status import DONE
 from bhemu.tensix.stops import STOP_FLUSH
 
 _ILLEGAL_CAUSE = 2

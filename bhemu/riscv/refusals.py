@@ -9,8 +9,7 @@ from bhemu.jit.subset import by_name, njit
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
 from bhemu.riscv.isa import alignment_masks, decode, zaamo
-from bhemu.tensix.quirks import note
-from bhemu.tensix.status import GUEST, UB, UNIMPLEMENTED, error
+from bhemu.tensix.rules import GUEST, UB, UNIMPLEMENTED, error, note
 
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES, WATCH = range(11)

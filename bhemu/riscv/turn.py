@@ -22,7 +22,7 @@ from bhemu.riscv.refusals import (
     WATCH,
     fail,
 )
-from bhemu.tensix import watchpoints
+from bhemu.tensix import observe
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, LOCAL_SIZE, OFFSET, RUNNING
 from bhemu.tensix.stops import (
@@ -69,7 +69,7 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
     """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
     if s.status[0] != 0:
         return FAULT
-    if s.watch_count[0] and watchpoints.changed(s):
+    if s.watch_count[0] and observe.changed(s):
         s.status_thread[0] = -1
         return WATCH
     if s.attention[0] & STORED:
@@ -102,9 +102,9 @@ def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
     elif kind != _AMO:
         return
     if at < L1_SIZE:
-        watchpoints.loads(s, at, size)
+        observe.loads(s, at, size)
     elif LOCAL_BASE <= at < LOCAL_BASE + LOCAL_SIZES[c]:
-        watchpoints.loads(s, _LOCAL + c * LOCAL_SIZE + at - LOCAL_BASE, size)
+        observe.loads(s, _LOCAL + c * LOCAL_SIZE + at - LOCAL_BASE, size)
 
 
 @njit

@@ -16,8 +16,7 @@ from bhemu.jit.build import function, load
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
 from bhemu.riscv import callbacks, core_loop, memory_check, primitives
-from bhemu.tensix.record import STEP
-from bhemu.tensix.state import CORES, DTYPE, State
+from bhemu.tensix.state import CORES, DTYPE, STEP, State
 
 machine_code.libraries.append(primitives.LIBRARY)  # compiled code finds uc_* by name
 

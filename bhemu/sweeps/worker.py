@@ -29,8 +29,7 @@ from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.job import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
 from bhemu.system.temporary import Temporary
-from bhemu.tensix.quirks import counted
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES, counted
 
 OUTCOMES = {
     0: "ok",

@@ -15,12 +15,11 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import BF16, FP16
-from bhemu.tensix.quirks import excused, refuse, violated
-from bhemu.tensix.status import NCB, UNSUPPORTED, condition, error
+from bhemu.tensix.rules import NCB, UNSUPPORTED, condition, error, excused, refuse, violated
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
 NO_FORMAT = 16  # a bank that SETDVALID handed over implies no format
-STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/prepare.py
+STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/operands.py
 
 # Condition of [SrcA bank 0, SrcA bank 1, SrcB bank 0, SrcB bank 1]
 _VALID = tuple(

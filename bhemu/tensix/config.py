@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import code_pages, dest, prng, stochastic
+from bhemu.tensix import dest, prng, state
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import (
     STATE_RESET_EN,
@@ -90,9 +90,9 @@ def write(s: Any, b: Any, word: Any, value: Any, who: Any) -> None:
             s.cfg_by[b, i] = np.uint32(who)
     elif word == _PRNG_SEED:
         prng.seed(s, value)
-        stochastic.start(s, value)
+        prng.start(s, value)
     elif word == IC_INVALIDATE:
-        code_pages.flush(s, value)
+        state.flush(s, value)
 
 
 @njit

@@ -27,8 +27,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.tensix.quirks import follows_llk, noted
-from bhemu.tensix.status import UB, error
+from bhemu.tensix.rules import UB, error, follows_llk, noted
 
 ROWS = 1024
 COLUMNS = 16

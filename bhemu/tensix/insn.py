@@ -1,13 +1,82 @@
-"""The Tensix instruction base class: one class declares opcode, fields, stall class and meaning."""
+"""The instruction base class: one class declares opcode, fields, resources, effects and meaning."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from bhemu.bits import Word, bits
+from bhemu.jit.calls import call_entry
+from bhemu.jit.subset import JIT, njit
+from bhemu.operand import choice, flags, number
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.effects import Effect, Values, gives_back
-from bhemu.tensix.resources import OTHERS, Resources
+from bhemu.tensix.state import SECOND_SLOTS
+
+# Resources that an instruction reads and writes, as Auto TTSync tells them apart.
+#
+# Source: Auto TTSync, Blackhole ISA.
+
+GPRS, TDMA = 64, 128  # the thread's GPRs; state of TDMA-RISC
+OWN, OWN_REST = 1 << 8, 1 << 9  # Config of the bank the thread uses: all of it; no unpacker's part
+
+
+class Resources(NamedTuple):
+    """Sets of resources, as bits."""
+
+    reads: int = 0
+    writes: int = 0
+
+
+OTHERS = Resources(OWN_REST)  # of every instruction that declares nothing
+NOTHING = Resources()
+EVERYTHING = Resources(GPRS | TDMA | OWN, GPRS | TDMA | OWN)
+BETWEEN_GPRS = Resources(GPRS, GPRS)
+
+
+# What an executed word may end the wait of: the hang analysis asks every word that somebody holds.
+#
+# A class says it in `effects(values)`, with the values of its fields by name.
+
+Values = Mapping[str, int]
+
+
+class Kind(Enum):
+    """What happens to the target."""
+
+    POSTS = auto()  # semaphore: incremented
+    TAKES = auto()  # semaphore: decremented
+    SETS_ABOVE_ZERO = auto()  # semaphore
+    SETS_BELOW_MAXIMUM = auto()  # semaphore
+    RELEASES = auto()  # mutex
+    HANDS_OVER = auto()  # Src bank: to the matrix unit
+    FREES = auto()  # Src bank: to the unpacker
+    STORES = auto()  # address of a register
+
+
+class Effect(NamedTuple):
+    """One thing that a word does; `target`: number of the semaphore, mutex or Src, or address."""
+
+    kind: Kind
+    target: int
+
+
+# Fields by which instructions of several units give Src banks back: bit 0 SrcA, bit 1 SrcB.
+_GIVES_BACK = ("clear_dvalid", "clear_ab_vld", "cleardvalid")
+
+
+def of_mask(kind: Kind, mask: int) -> Iterator[Effect]:
+    """The effect on each target whose bit is set."""
+    return (Effect(kind, i) for i in range(mask.bit_length()) if mask >> i & 1)
+
+
+def gives_back(values: Values) -> Iterable[Effect]:
+    """Src banks that the word returns to the unpackers."""
+    return [e for name in _GIVES_BACK for e in of_mask(Kind.FREES, values.get(name, 0))]
+
+
+# The Tensix instruction base class: one class declares opcode, fields, stall class and meaning.
 
 __all__ = [
     "NO_TEXT",
@@ -259,3 +328,97 @@ def disassemble(word: int) -> str:
     if word & cls.unread:
         shown.append(f"unread bits {word & cls.unread:#x}")
     return " ".join([cls.name, *shown])
+
+
+# Tables of operands that instructions of several units have (operand.py).
+#
+# Names of classes and conditions: STALLWAIT, Blackhole ISA, and tt-llk (p_stall); of semaphores:
+# tt-llk.
+
+BLOCKS = flags(
+    *("TDMA", "SYNC", "PACK", "UNPACK", "XMOV", "THCON", "MATH", "CFG", "SFPU"),
+    about="classes of instructions that are held, B0 to B8",
+    none="MATH (the default)",
+    every="everything",
+)
+CONDITIONS = flags(
+    *("THCON idle", "UNPACK0 idle", "UNPACK1 idle", "PACK idle", "MATH idle"),
+    *("SRCA_CLR", "SRCB_CLR", "SRCA_VLD", "SRCB_VLD"),
+    *("XMOV idle", "TRISC_CFG idle", "SFPU idle", "CFGEXU idle"),
+    about="what is waited for, C0 to C12 (CLR: free to unpack to, VLD: valid for the matrix unit)",
+    none="THCON, UNPACK0, UNPACK1, PACK idle (default)",
+)
+SEMAPHORE_NAMES = (
+    *("FPU_SFPU", "MATH_PACK", "UNPACK_TO_DEST", "UNPACK_OPERAND_SYNC"),
+    *("PACK_DONE", "UNPACK_SYNC", "UNPACK_MATH_DONE", "MATH_DONE"),
+)
+"""What tt-llk calls the eight semaphores."""
+SEMAPHORES = flags(
+    *(f"semaphore {i} ({name})" for i, name in enumerate(SEMAPHORE_NAMES)), none="no semaphore"
+)
+STREAM_SELECTOR = choice(
+    {i: f"STREAM_ID_SYNC_SEC{i}" for i in range(4)},
+    about="the ThreadConfig field that names the stream",
+)
+
+GPR = number("GPR of the issuing thread")
+GPR_OR_NUMBER = number("GPR of the issuing thread, or (op_b_is_const) the number itself")
+GPR_ADDRESS = number("GPR with an address in L1, which counts 16 bytes")
+HALF_GPR = number("half of a GPR: twice its number, plus 1 for the high half")
+CONFIG_WORD = number("word of Config")
+THREAD = choice(
+    {0: "the issuing thread", 1: "thread 1", 2: "thread 2"},
+    about="whose address counters are in force",
+)
+
+ENGINES = flags("unpacker 0", "unpacker 1", "packer", about="whose counters change")
+SRC_BANKS = flags("SrcA", "SrcB")
+RELEASED = flags("SrcA", "SrcB", about="whose bank goes back to the unpacker")
+ADDR_MOD = number("ADDR_MOD section, applied to the row counters afterwards")
+DST_ROW = number("Dst row, to which RWC.Dst and the math offset are added")
+SRC_ROW = number("Src row, to which the row counter is added")
+COUNTER_VALUE = number("value of the counter of this name, or its increment")
+IGNORED = number("has no effect")
+ZERO = number("not specified: has to be 0")
+UNKNOWN = number("nothing says what it is")
+
+
+# Second entries: parts of an instruction that are compiled only when a program uses them.
+#
+# An instruction with many modes keeps the common ones in its own entry and hands the word to
+# second
+# entries for the others.  `s.second` is the pointer table; compile.py fills it like that of the
+# opcodes.
+
+# Slots; their numbers are part of compiled code.
+UNPACK_STAGES, PACK_STAGES, UNPACK_ZEROS, PACK_ACCUMULATE, UNPACK_DATUM_STREAM = range(5)
+UNPACK_EXPONENTS, UNPACK_DST_16, FPU_STOCHASTIC = 5, 6, 7
+NAMES = {
+    UNPACK_STAGES: "UNPACR, stage by stage",
+    PACK_STAGES: "PACR, stage by stage",
+    UNPACK_ZEROS: "UNPACR, zeros",
+    PACK_ACCUMULATE: "PACR, L1 accumulation",
+    UNPACK_DATUM_STREAM: "UNPACR, datum by datum",
+    UNPACK_EXPONENTS: "UNPACR, 5-bit exponents",
+    UNPACK_DST_16: "UNPACR, 16-bit datums to Dst",
+    FPU_STOCHASTIC: "matrix unit, stochastic rounding",
+}
+ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
+
+
+def second_entry(slot: int, function: Callable[..., Any], layout: type[Word]) -> Any:
+    """Declare `function(s, t, f) -> status` for `slot`; returns what others call instead.
+
+    That takes the word whose Fields, as `layout` says, `f` will be: (s, t, word) -> status.
+    """
+    assert slot not in ENTRIES, slot
+    assert slot < SECOND_SLOTS, slot
+    ENTRIES[slot] = function, layout
+    if not JIT:
+        return lambda s, t, word: function(s, t, layout.decoded(int(word)))
+
+    @njit
+    def call(s: Any, t: Any, word: Any) -> Any:
+        return call_entry(s.second[slot], s, t, np.uint32(word))
+
+    return call

@@ -13,8 +13,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UNSUPPORTED, error
+from bhemu.tensix.rules import UNSUPPORTED, error, refuse
 
 SRCA, SRCB, DST, FIDELITY = 0, 1, 2, 3  # columns of s.rwc
 SRC_ROWS = 64

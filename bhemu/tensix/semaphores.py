@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.quirks import follows_llk, noted, violated
-from bhemu.tensix.status import DONE, NCB, UNIMPLEMENTED, error
+from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, error, follows_llk, noted, violated
 
 COUNT = 8
 LIMIT = 15  # largest value a semaphore holds

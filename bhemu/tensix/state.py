@@ -1,20 +1,25 @@
-"""The architectural state of a tile: one structured record.
-
-The record is the argument of all compiled code, the user pointer of the engine's callbacks and the
-snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters are
-int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so that
-it can be mapped into the engine; so are the five local memories.
-"""
+"""The architectural state of a tile: one structured record, and its members as arrays."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.record import PAGE, Member, Record, layout, offsets_of
+from bhemu.jit.subset import JIT, intrinsic, njit, signature
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
-from bhemu.tensix.lane_doubt import CELLS
-from bhemu.tensix.stops import LOOK_EVERY, TIME_SLICE
+from bhemu.tensix.stops import LOOK, LOOK_EVERY, TIME_SLICE
+from bhemu.tensix.unspecified import CELLS
+
+# The architectural state of a tile: one structured record.
+#
+# The record is the argument of all compiled code, the user pointer of the engine's callbacks and
+# the
+# snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters
+# are
+# int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so
+# that
+# it can be mapped into the engine; so are the five local memories.
 
 LOCAL_SIZE = 0x2000
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns
@@ -70,11 +75,13 @@ MEMBERS = (
     Member("src", _u32, (2, 2, 64, 16), "SrcA and SrcB cells"),
     Member("src_valid", _i64, (2, 2), "1 = the bank belongs to the matrix unit"),
     Member("src_fmt", _i64, (2, 2), "format recorded when the bank was handed over"),
-    Member("src_doubt", _i64, (2, 4), "rows of SrcA, see unpack/bursts.py [bank][16 rows]: bits"),
+    Member(
+        "src_doubt", _i64, (2, 4), "rows of SrcA, see unpack/addresses.py [bank][16 rows]: bits"
+    ),
     Member("unpack_bank", _i64, (2,), "bank the unpacker writes next"),
     Member("matrix_bank", _i64, (2,), "bank the matrix unit reads next"),
     Member("srca_row", _i64, (1,), "SrcA row of the last matrix instruction, -1 = not known"),
-    # the same cells prepared for products, see units/matrix/prepare.py (never architectural)
+    # the same cells prepared for products, see units/matrix/operands.py (never architectural)
     Member("src_prepared", _i64, (2, 2), "form in which the bank is prepared, 0 = stale"),
     Member("src_exponent", _i16, (2, 2, 64, 16), "exponents"),
     Member("src_slice", _i16, (2, 2, 2, 64, 16), "signed slices of the mantissas, by phase bit"),
@@ -84,7 +91,7 @@ MEMBERS = (
     Member("term_magnitude", _u32, (128,), "scratch: magnitudes of element-wise results"),
     Member("dst", _u16, (1024, 16), "Dst storage (shuffled cells, see dest.py)"),
     Member("dst_valid", _i64, (1024,), "0 = ZEROACC marked the row as zero, else see dest.py"),
-    # cells whose value no source fixes, see tensix/doubt.py
+    # cells whose value no source fixes, see tensix/unspecified.py
     Member("doubt", _i64, (3,), "1 = a cell was in doubt: of Dst or Src; of Src; a lane is"),
     Member("dst_doubt", _u32, (1024,), "doubtful columns of a row, 16 bits for each cause"),
     Member("dst_doubt_pc", _u32, (1024,), "pc that pushed the word that left the doubt"),
@@ -92,7 +99,7 @@ MEMBERS = (
     # vector unit
     Member("lreg", _u32, (16, 32), "LReg lanes (8-15 constants)"),
     Member("lane_tmp", _u32, (8, 32), "scratch rows of lane loops (never architectural)"),
-    Member("lane_doubt", _i64, (CELLS,), "doubtful lanes, see tensix/lane_doubt.py"),
+    Member("lane_doubt", _i64, (CELLS,), "doubtful lanes, see tensix/unspecified.py"),
     Member("lane_doubt_new", _i64, (17,), "scratch: of LRegs whose write is staged"),
     Member("cc", _u32, (32,), "lane condition codes, 0 or 1"),
     Member("cc_en", _i64, (1,), "condition codes in use"),
@@ -191,14 +198,14 @@ MEMBERS = (
     Member("rule_count", _i64, (256,), "how often each of them was"),
     Member("trace", _i64, (1,), "1 = log executed words, 2 = device stores of cores too"),
     Member("loaded", _i64, (1,), "value of the last device load"),
-    Member("log", _u32, (LOG_SIZE, 4), "trace ring: see tensix/recording.py"),
+    Member("log", _u32, (LOG_SIZE, 4), "trace ring: see tensix/observe.py"),
     Member("log_clock", _i64, (LOG_SIZE,), "clock behind each of them"),
     Member("log_write", _i64, (1,), "words written to the log so far"),
     Member("log_read", _i64, (1,), "words Python has taken"),
-    Member("watch", _i64, (5,), "while tracing, see tensix/watch.py: kind, place, where to stop"),
+    Member("watch", _i64, (5,), "while tracing, see tensix/observe.py: kind, place, where to stop"),
     Member("watch_before", _u32, (1,), "what is watched, before the word that executes"),
     Member("watch_log", _u32, (LOG_SIZE, 2), "what is watched before and after each logged word"),
-    # watchpoints, see tensix/watchpoints.py
+    # watchpoints, see tensix/observe.py
     Member("watch_count", _i64, (1,), "watchpoints set"),
     Member("watchpoint", _i64, (WATCHPOINTS, 4), "distance in the record, bytes, number, access"),
     Member("watch_mask", _u8, (WATCHPOINTS, WATCH_BYTES), "bits that are compared"),
@@ -207,7 +214,7 @@ MEMBERS = (
     Member("watch_read", _i64, (2,), "1 + row that is being read, 0 = none; 1 = a read stopped"),
     Member("watch_old", _u8, (WATCH_BYTES,), "what was there before"),
     Member("watch_pc", _u32, (CORES,), "pc of each core's last instruction, while any is set"),
-    # breakpoints on Tensix words, see tensix/word_breakpoints.py
+    # breakpoints on Tensix words, see tensix/observe.py
     Member("word_break_count", _i64, (1,), "how many are set"),
     Member("word_break", _i64, (WORD_BREAKPOINTS, 4), "mask, value, threads, number"),
     Member("word_break_hit", _i64, (1,), "number of the one that stopped the run"),
@@ -356,7 +363,7 @@ MEMBERS = (
     Member("window_entry", _u64, (2, WINDOW_ROWS), "entries of the windows [load, store]"),
     Member("sync_entry", _u64, (1,), "entry that asks whether Auto TTSync holds an access"),
     Member("port_access", _u64, (1,), "entry: the debug port's accesses as the core"),
-    # where time goes, see tensix/profile.py (never architectural)
+    # where time goes, see tensix/compiled.py (never architectural)
     Member("profile_table", _u64, (262,), "wrapped entry of each opcode and part"),
     Member("profile_ticks", _i64, (262,), "processor ticks charged to it"),
     Member("profile_calls", _i64, (262,), "how often it was called"),
@@ -418,3 +425,86 @@ def _set(s: Any) -> None:
     s.executed_limit[:] = s.retired_limit[:] = s.limit[:] = -1
     s.watch[3] = -1
     s.status_thread[0] = s.status_core[0] = s.srca_row[0] = -1
+
+
+# Signatures of the compiled functions that are called through pointers of the record.
+
+ENTRY = signature("int64", DTYPE, "int64", "uint32")  # execute one word of thread t
+STEP = signature("int64", DTYPE, "int64")  # run a core, or the coprocessor for n words
+ACCESS = signature("int64", DTYPE, "int64", "int64", "int64", "int64")
+
+
+# Members of the state record read as arrays of another element type, without a copy.
+#
+# `s.l1.view(...)` does the same in compiled code, but costs 10 ns a call and 60 ms of compile time
+# for each element type.  Interpreted, these functions are that view.
+
+WORD = 0xFFFFFFFF  # all bits of one
+
+
+def _member_as(member: str, dtype: Any) -> Any:
+    """A function of the state that gives `member` as array of `dtype`."""
+    if not JIT:
+        return lambda s: getattr(s, member).view(dtype)
+    assert DTYPE.fields is not None
+    width = np.dtype(dtype).itemsize
+    count, offset = DTYPE.fields[member][0].itemsize // width, OFFSET[member]
+
+    def member_as(typing: Any, s: Any) -> Any:
+        from numba import from_dtype, types
+        from numba.core import cgutils
+        from numba.np.arrayobj import make_array, populate_array
+
+        element = from_dtype(np.dtype(dtype))
+        array = types.Array(element, 1, "C")
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = context.get_data_type(element)
+            view = make_array(array)(context, builder)
+            populate_array(
+                view,
+                data=cgutils.get_record_member(builder, args[0], offset, kind),
+                shape=[context.get_constant(types.intp, count)],
+                strides=[context.get_constant(types.intp, width)],
+                itemsize=context.get_constant(types.intp, width),
+                meminfo=None,
+            )
+            return view._getvalue()
+
+        return array(s), emit
+
+    return intrinsic(member_as)
+
+
+l1_halves: Any = _member_as("l1", np.uint16)  # uint16[0xC0000]
+l1_words: Any = _member_as("l1", np.uint32)  # uint32[0x60000]
+weights: Any = _member_as("unpack_weight", np.float32)  # float32[1024]
+
+
+# Pages of L1 that a core has executed: a write of the coprocessor there drops translated code.
+#
+# A core's own stores are noticed by the engine; another core's code changes for it at a write to
+# RISCV_IC_INVALIDATE, as in hardware.
+
+_PAGES = L1_SIZE // PAGE
+
+
+@njit
+def flush(s: Any, cores: Any) -> None:
+    """Drop the translated code of the cores in the bit mask before their next instruction."""
+    for c in range(CORES):
+        if (cores >> c) & 1:
+            s.flush[c] = 1
+    s.attention[0] |= LOOK
+
+
+@njit
+def written(s: Any, first: Any, size: Any) -> None:
+    """A Tensix word or a device wrote bytes `first` to `first + size` of L1."""
+    s.l1_written[0] = 1
+    cores = np.int64(0)
+    for page in range(first // PAGE, (first + size + PAGE - 1) // PAGE):
+        if page < _PAGES:
+            cores |= s.code_page[page]
+    if cores:
+        flush(s, cores)

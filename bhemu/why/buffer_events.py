@@ -11,9 +11,9 @@ from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry
 from bhemu.tensix.insn import decode
-from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
-from bhemu.tensix.status import DONE
-from bhemu.tensix.streams import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
+from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
+from bhemu.tensix.rules import DONE
 from bhemu.why.network.requests import Requests
 from bhemu.why.walk import MOST
 

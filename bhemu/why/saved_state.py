@@ -11,9 +11,9 @@ from bhemu.machine.hang.waits import semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.asm import SP
-from bhemu.tensix import streams
+from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.tables import SEMAPHORE_NAMES
+from bhemu.tensix.insn import SEMAPHORE_NAMES
 from bhemu.why.checks.stack import data_end
 from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, merged, place
@@ -60,7 +60,7 @@ def told(target: Launched, found: Iterable[Finding] = ()) -> Told:
 
 def _used(tile: Tile) -> bool:
     s = tile.state
-    counts = s.stream[:, [streams.REMOTE_DEST_BUF_SIZE, streams.REMOTE_DEST_BUF_START]]
+    counts = s.stream[:, [mmio.REMOTE_DEST_BUF_SIZE, mmio.REMOTE_DEST_BUF_START]]
     return bool(s.sem.any() or s.sem_by.any() or s.src_valid.any() or counts.any())
 
 
@@ -87,9 +87,9 @@ def _semaphores(tile: Tile) -> Iterator[str]:
 def _buffers(tile: Tile) -> Iterator[str]:
     """Counters of pages that kernels keep in the streams."""
     s = tile.state
-    for stream in range(streams.STREAMS):
-        received = int(s.stream[stream, streams.REMOTE_DEST_BUF_SIZE])
-        acked = int(s.stream[stream, streams.REMOTE_DEST_BUF_START])
+    for stream in range(mmio.STREAMS):
+        received = int(s.stream[stream, mmio.REMOTE_DEST_BUF_SIZE])
+        acked = int(s.stream[stream, mmio.REMOTE_DEST_BUF_START])
         if received or acked:
             left = (received - acked) & _COUNT
             then = stream - FIRST_BUFFER_STREAMS[1]

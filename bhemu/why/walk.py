@@ -18,7 +18,7 @@ from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 from bhemu.tensix.stops import STOP_LIMIT, STOP_TIME
 
 MOST = 150_000  # steps of a walk, some 6 s

@@ -15,7 +15,7 @@ from bhemu.cli import progress as module
 from bhemu.cli.progress import Progress
 from bhemu.jit import build, cache
 from bhemu.jit.build import Outlook
-from bhemu.tensix import compile as tc
+from bhemu.tensix import compiled
 
 TARGET: Any = SimpleNamespace(clock=6)
 
@@ -77,7 +77,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_outlook_counts_what_others_have_compiled_too(empty: Path) -> None:
-    post, get = (tc.entry(opcode) for opcode in (0xA4, 0xA5))
+    post, get = (compiled.entry(opcode) for opcode in (0xA4, 0xA5))
     build.expect([post, get])
     assert build.outlook() == Outlook("", 0, 2)
     cache.write(build._file(post), b"by another process")
@@ -90,7 +90,7 @@ def test_the_outlook_names_what_is_compiled(empty: Path, monkeypatch: pytest.Mon
     seen = []
     monkeypatch.setattr(build, "before_compiling", [lambda name: seen.append(build.outlook())])
     monkeypatch.setattr("bhemu.jit.emit.emit", lambda *_: SimpleNamespace(packed=lambda: b"code"))
-    build._compiled(tc.entry(0xA4))
+    build._compiled(compiled.entry(0xA4))
     assert seen == [Outlook("SEMPOST", 0, 1)]
     assert build.outlook() == Outlook("", 1, 1)
 

@@ -249,8 +249,8 @@ def test_an_unexpected_exception_is_one_line(write, bhemu, monkeypatch) -> None:
 
 
 def test_compiling_is_announced_and_quiet_silences_it(write, bhemu, monkeypatch) -> None:
-    monkeypatch.setattr("bhemu.tensix.compile.load", _slow_load)
-    monkeypatch.setattr("bhemu.tensix.compile._addresses", {})
+    monkeypatch.setattr("bhemu.tensix.compiled.load", _slow_load)
+    monkeypatch.setattr("bhemu.tensix.compiled._addresses", {})
     path = write(tt("SEMINIT", sem_sel=1), PARK)
     assert "compiled SEMINIT in 0.6 s (kept for next time)\n" in bhemu("run", path).stderr
     assert bhemu("run", path, "-q").stderr == ""
@@ -265,8 +265,8 @@ def _slow_load(wanted: Entry) -> Code:
 
 def test_the_time_out_does_not_count_compilation(write, bhemu, monkeypatch) -> None:
     """The first run of a program must not fail because its instructions are compiled."""
-    monkeypatch.setattr("bhemu.tensix.compile.load", _slow_load)
-    monkeypatch.setattr("bhemu.tensix.compile._addresses", {})
+    monkeypatch.setattr("bhemu.tensix.compiled.load", _slow_load)
+    monkeypatch.setattr("bhemu.tensix.compiled._addresses", {})
     path = write(tt("SEMINIT", sem_sel=1), PARK)
     assert bhemu("run", path, "--timeout", "0.5").exit_code == 0
 

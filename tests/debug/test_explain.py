@@ -7,7 +7,7 @@ from bhemu.debug.registers import fields
 from bhemu.errors import InputError
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.insn import REGISTRY, assemble
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES
 
 
 def lines(text: str) -> str:

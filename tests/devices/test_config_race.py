@@ -10,8 +10,7 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import assemble
-from bhemu.tensix.quirks import counted
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES, counted
 
 START = 0x10000
 DONE = (0x100, 1)

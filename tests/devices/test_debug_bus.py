@@ -8,7 +8,7 @@ from bhemu.errors import InputError
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.asm import A0, EBREAK, PARK, addi
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES
 
 CONTROL, DATA = 0xFFB12054, 0xFFB1205C
 TARGET, WRITING = 0xFFB12048, 0xFFB12050

@@ -7,7 +7,7 @@ from bhemu.devices import debug_port as port
 from bhemu.errors import Assert, InputError
 from bhemu.riscv.asm import A0, A1, EBREAK, PARK, T0, ZERO, addi, branch, jal, li, lw, sw
 from bhemu.riscv.isa import zaamo
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES
 
 pytestmark = pytest.mark.usefixtures("both_engines")
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from bhemu.errors import NotModelled, Undefined
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, A2, PARK, code, lbu, lh, lhu, li, lw, sw
-from bhemu.tensix.quirks import counted
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES, counted
 
 BASE = 0xFFBD8000
 START = 0x10000

@@ -15,7 +15,7 @@ from typing import Any
 
 from bhemu.devices.bus.window import TRISCS, Effect, Register, Window, inert, not_modelled
 from bhemu.jit.subset import njit
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
 
 
 @njit

@@ -5,8 +5,7 @@ import pytest
 from bhemu.errors import InputError
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.tensix.quirks import counted
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES, counted
 
 SOFT_RESET, DISABLE_RESET = 0xFFB121B0, 0xFFB12224
 SLOW = {"brisc": 0xFFB14000, "ncrisc": 0xFFB16000}

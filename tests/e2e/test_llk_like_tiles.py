@@ -106,7 +106,7 @@ def test_moves_with_broadcast(
     more = sizes(x.shape, into, out) | {"broadcast": broadcast, "dst32": dst32}
     other = np.zeros_like(x)
     chosen = params(kind, into, src, dst, out, **more)
-    # bf16 becomes 32-bit datums of Dst for tt-llk's golden tests alone (bhemu/tensix/quirks.py).
+    # bf16 becomes 32-bit datums of Dst for tt-llk's golden tests alone (bhemu/tensix/rules.py).
     got = run(loaded(reference="llk"), chosen, _raw(other, into), _raw(x, into))
     part = x[:, :1] if broadcast & 2 else x
     part = part[..., :1] if broadcast & 1 else part

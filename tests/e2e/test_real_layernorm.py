@@ -13,8 +13,8 @@ from test_real_kernels import DONE, KERNELS, acked, received, started
 
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
-from bhemu.tensix import status
-from bhemu.tensix.quirks import REFERENCE_LLK, REFERENCE_TTSIM, counted
+from bhemu.tensix import rules as status
+from bhemu.tensix.rules import REFERENCE_LLK, REFERENCE_TTSIM, counted
 
 pytestmark = pytest.mark.skipif(not KERNELS, reason="BHEMU_KERNEL_DIR is not set")
 

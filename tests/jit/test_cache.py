@@ -17,7 +17,7 @@ PACKAGE = Path(bhemu.__file__).parent
 PROGRAM = """
 from ctypes import CFUNCTYPE, c_int64, c_uint32, c_void_p
 from bhemu.jit.build import load
-from bhemu.tensix import compile as tc
+from bhemu.tensix import compiled as tc
 from bhemu.tensix.state import State
 from bhemu.tensix.units.sync import SEMPOST
 s = State()

@@ -4,13 +4,13 @@ import numpy as np
 import numpy.typing as npt
 from matrix_reference import filled, high_row
 
-from bhemu.tensix import doubt, status
+from bhemu.tensix import rules, unspecified
 from bhemu.tensix.state import State
 
 FP16, BF16, INT8, TF32 = 1, 5, 14, 4
 WIDE = 0x10000000
 KEEPS = 1  # Zero_Flag_disabled_src, in Config word 2
-EXPONENTS, DENORMALS = doubt._EXPONENT, doubt._DENORMAL
+EXPONENTS, DENORMALS = unspecified._EXPONENT, unspecified._DENORMAL
 
 
 def storage(wide: int, row: int) -> int:
@@ -18,7 +18,7 @@ def storage(wide: int, row: int) -> int:
 
 
 def in_doubt(s: State, at: int) -> set[int]:
-    mask = int(s.dst_doubt[at]) if s.dst_valid[at] & doubt.DOUBT else 0
+    mask = int(s.dst_doubt[at]) if s.dst_valid[at] & unspecified.DOUBT else 0
     return {j for j in range(16) if (mask | mask >> 16) >> j & 1}
 
 
@@ -26,7 +26,7 @@ def note(s: State, at: int, columns: int) -> None:
     """Put columns of a row of Dst in doubt."""
     s.doubt[0] = 1
     s.dst_doubt[at], s.dst_doubt_pc[at] = columns, s.gate_pc[0]
-    s.dst_valid[at] |= doubt.DOUBT if columns else 0
+    s.dst_valid[at] |= unspecified.DOUBT if columns else 0
 
 
 def datums(s: State, wide: int, rows: range) -> npt.NDArray[np.int64]:
@@ -38,7 +38,7 @@ def datums(s: State, wide: int, rows: range) -> npt.NDArray[np.int64]:
 
 
 def rule(number: int) -> str:
-    return status.RULES[number].rule if number < 0 else ""
+    return rules.RULES[number].rule if number < 0 else ""
 
 
 def doubtful(wide: int = 0, row: int = 40, columns: int = 0x0020, fmt: int = BF16) -> State:

@@ -9,7 +9,7 @@ from macro_runner import Thread
 from sfpu_runner import fresh, operand
 
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.tensix import dest, doubt, lane_doubt
+from bhemu.tensix import dest, unspecified
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.state import OFFSET, State
 
@@ -29,7 +29,7 @@ def marked(cell: int) -> npt.NDArray[np.bool_]:
 
 def columns(s: State) -> npt.NDArray[np.bool_]:
     """(1024, 16): datums of Dst in doubt."""
-    mask = np.where(s.dst_valid & doubt.DOUBT, s.dst_doubt, 0).astype(np.int64)
+    mask = np.where(s.dst_valid & unspecified.DOUBT, s.dst_doubt, 0).astype(np.int64)
     return ((mask | mask >> 16)[:, None] >> np.arange(16) & 1).astype(bool)
 
 
@@ -49,10 +49,10 @@ def _unit(rng: random.Random, macro: bool) -> State:
     s.cc_stack_en[:] = [rng.getrandbits(1) for _ in range(8)]
     s.cc_stack[:] = [[rng.getrandbits(1) for _ in range(LANES)] for _ in range(8)]
     density = rng.choice((0.0, 0.02, 0.1))
-    cells = [*range(8), 11, 12, *(() if macro else (lane_doubt.RANDOM,))]
+    cells = [*range(8), 11, 12, *(() if macro else (unspecified.RANDOM,))]
     if not macro and rng.random() < 0.5:
         depth = int(s.cc_depth[0])
-        cells += [lane_doubt.FLAGS, *range(lane_doubt.STACK, lane_doubt.STACK + depth)]
+        cells += [unspecified.FLAGS, *range(unspecified.STACK, unspecified.STACK + depth)]
     for cell in cells:
         s.lane_doubt[cell] = _marks(rng, density)
     s.doubt[:] = 1, 0, 1 if s.lane_doubt.any() else 0
@@ -81,7 +81,7 @@ def _rows(s: State, rng: random.Random) -> None:
         s.dst_valid[row] = rng.choice((1, 1, 1, 1, 1, 1, 0, dest.UNWRITTEN, 1 | dest.REORDERED))
         if rng.random() < 0.3 and (s.dst_valid[row] or not row & dest.LOW_HALF):
             s.dst_doubt[row] = rng.getrandbits(32) & rng.getrandbits(32)
-            s.dst_valid[row] |= doubt.DOUBT if s.dst_valid[row] else 0
+            s.dst_valid[row] |= unspecified.DOUBT if s.dst_valid[row] else 0
 
 
 def _differ(s: State, rng: random.Random) -> None:
@@ -92,9 +92,9 @@ def _differ(s: State, rng: random.Random) -> None:
             row[lane] = rng.randrange(16) if cell == 7 and rng.random() < 0.5 else operand(rng)
     cells = [s.cc, *s.cc_stack]
     for i, flags in enumerate(cells):
-        for lane in np.flatnonzero(marked(int(s.lane_doubt[lane_doubt.FLAGS + i]))):
+        for lane in np.flatnonzero(marked(int(s.lane_doubt[unspecified.FLAGS + i]))):
             flags[lane] = rng.getrandbits(1)
-    for lane in np.flatnonzero(marked(int(s.lane_doubt[lane_doubt.RANDOM]))):
+    for lane in np.flatnonzero(marked(int(s.lane_doubt[unspecified.RANDOM]))):
         s.prng[lane] = rng.getrandbits(32)
     for row in range(ROWS):
         mask = int(s.dst_doubt[row])
@@ -164,9 +164,9 @@ def differences(a: State, b: State) -> list[str]:
             found.append(f"lreg {reg}")
     flags = [(a.cc, b.cc), *zip(a.cc_stack, b.cc_stack, strict=True)][: 1 + int(a.cc_depth[0])]
     for i, (x, y) in enumerate([*flags]):
-        if ((x != y) & ~marked(int(a.lane_doubt[lane_doubt.FLAGS + i]))).any():
+        if ((x != y) & ~marked(int(a.lane_doubt[unspecified.FLAGS + i]))).any():
             found.append(f"flags {i}")
-    if ((a.prng != b.prng) & ~marked(int(a.lane_doubt[lane_doubt.RANDOM]))).any():
+    if ((a.prng != b.prng) & ~marked(int(a.lane_doubt[unspecified.RANDOM]))).any():
         found.append("prng")
     if not np.array_equal(a.dst_valid, b.dst_valid):
         found.append("dst_valid")

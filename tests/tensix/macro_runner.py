@@ -5,8 +5,7 @@ from typing import Any
 
 from bhemu.jit.build import load
 from bhemu.jit.subset import JIT
-from bhemu.tensix import compile as tc
-from bhemu.tensix import loop
+from bhemu.tensix import compiled, loop
 from bhemu.tensix.state import FIFO_DEPTH, State
 
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -19,7 +18,7 @@ class _Interpreted:
         self._s = s
 
     def entry(self, t: int, word: int) -> int:
-        return tc.interpret(self._s, t, word)
+        return compiled.interpret(self._s, t, word)
 
 
 class Thread:
@@ -27,7 +26,7 @@ class Thread:
 
     def __init__(self, s: State, t: int = 1) -> None:
         self.s, self.t = s, t
-        self.table = tc.Table(s, lambda name, seconds: None)
+        self.table = compiled.Table(s, lambda name, seconds: None)
         if not JIT:
             s.py = _Interpreted(s)
 
@@ -45,14 +44,14 @@ class Thread:
 
     def _step(self) -> None:
         if JIT:
-            _STEP(load(tc.LOOP["thread"]).address)(self.s.base, self.t)
+            _STEP(load(compiled.LOOP["thread"]).address)(self.s.base, self.t)
         else:
             loop.thread_entry(self.s, self.t)
 
     def idle(self) -> Any:
         """Nothing more comes: time passes as it does when a round makes no progress."""
         if JIT:
-            _STEP(load(tc.LOOP["rounds"]).address)(self.s.base, 2)
+            _STEP(load(compiled.LOOP["rounds"]).address)(self.s.base, 2)
         else:
             loop.run_rounds(self.s, 2)
         return int(self.s.status[0])

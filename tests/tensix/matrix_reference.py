@@ -12,8 +12,7 @@ import numpy as np
 
 from bhemu.jit.build import load
 from bhemu.jit.subset import JIT
-from bhemu.tensix import compile as tc
-from bhemu.tensix import status
+from bhemu.tensix import compiled, rules
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
@@ -30,12 +29,12 @@ def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
     cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
     word = cls.assemble(**fields)
     if JIT:
-        return int(_ENTRY(load(tc.entry(cls.opcode)).address)(s.base, t, word))
-    return tc.interpret(s, t, word)
+        return int(_ENTRY(load(compiled.entry(cls.opcode)).address)(s.base, t, word))
+    return compiled.interpret(s, t, word)
 
 
 def rule(number: int) -> str:
-    return status.RULES[number].rule
+    return rules.RULES[number].rule
 
 
 # Cells of Src and Dst

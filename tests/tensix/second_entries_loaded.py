@@ -2,8 +2,8 @@
 
 from bhemu.jit.build import load
 from bhemu.jit.subset import JIT
-from bhemu.tensix.compile import second_entry
-from bhemu.tensix.second_entries import ENTRIES
+from bhemu.tensix.compiled import second_entry
+from bhemu.tensix.insn import ENTRIES
 from bhemu.tensix.state import State
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from unit_runner import run
 
-from bhemu.tensix import status
-from bhemu.tensix.quirks import counted
+from bhemu.tensix import rules
+from bhemu.tensix.rules import counted
 from bhemu.tensix.state import State
 from bhemu.tensix.units import adc
 
@@ -73,7 +73,7 @@ def test_each_pair_instruction(mnemonic: str) -> None:
             at = (*key[:3], "XYZW".index(key[3]))
             s.adc[at], s.adc_cr[at] = reference.values[key], reference.returns[key]
         t, fields = rng.randrange(3), pair_fields(rng, mnemonic)
-        assert run(s, mnemonic, t, **fields) == status.DONE
+        assert run(s, mnemonic, t, **fields) == rules.DONE
         reference.pair(mnemonic, t, fields)
         reference.check(s)
 
@@ -85,7 +85,7 @@ def test_setadc_sets_one_counter_and_its_carriage_return(dimension: int, channel
     for value in (0xFFFF, 0x1234):
         for mask in range(1, 8):
             fields = {"dimension_index": dimension, "channel_index": channel}
-            assert run(s, "SETADC", 1, value=value, cnt_set_mask=mask, **fields) == status.DONE
+            assert run(s, "SETADC", 1, value=value, cnt_set_mask=mask, **fields) == rules.DONE
             for engine in range(3):
                 if mask >> engine & 1:
                     reference.put((1, engine, channel, "XYZW"[dimension]), value)
@@ -97,7 +97,7 @@ def test_setadcxx_sets_the_x_range() -> None:
     for mask in range(1, 8):
         start, end = 1023 - mask, 100 * mask
         fields = {"x_start": start, "x_end2": end, "cnt_set_mask": mask}
-        assert run(s, "SETADCXX", 2, **fields) == status.DONE
+        assert run(s, "SETADCXX", 2, **fields) == rules.DONE
         for engine in range(3):
             if mask >> engine & 1:
                 reference.put((2, engine, 0, "X"), start)
@@ -134,7 +134,7 @@ def test_no_engine_selected(mnemonic: str) -> None:
     fields = {} if mnemonic[:3] == "INC" or mnemonic in ("SETADC", "SETADCXX") else {"bit_mask": 15}
     assert run(s, mnemonic, **fields) == adc.NO_ENGINE
     s.ub_mode[0] = 2
-    assert run(s, mnemonic, **fields) == status.DONE
+    assert run(s, mnemonic, **fields) == rules.DONE
     assert (s.adc == 5).all()
     assert (s.adc_cr == 5).all()
     assert counted(s).get(adc.NO_ENGINE, 0) == 1
@@ -146,7 +146,7 @@ def test_no_counter_selected(mnemonic: str) -> None:
     s.adc[:] = s.adc_cr[:] = 5
     assert run(s, mnemonic, cnt_set_mask=7, ch0_x=1) == adc.NO_COUNTER
     s.ub_mode[0] = 1
-    assert run(s, mnemonic, cnt_set_mask=7, ch0_x=1) == status.DONE
+    assert run(s, mnemonic, cnt_set_mask=7, ch0_x=1) == rules.DONE
     assert (s.adc == 5).all()
     assert (s.adc_cr == 5).all()
 
@@ -170,7 +170,7 @@ def test_setdvalid_is_unsupported_on_blackhole(setvalid: int) -> None:
     """ "interaction with implied data formats is ill-specified" (SETDVALID, ISA)."""
     s = State()
     assert run(s, "SETDVALID", setvalid=setvalid) == adc.SETDVALID_FORMAT
-    assert status.RULES[adc.SETDVALID_FORMAT].category == status.UNSUPPORTED
+    assert rules.RULES[adc.SETDVALID_FORMAT].category == rules.UNSUPPORTED
     assert not s.src_valid.any()
     assert not s.unpack_bank.any()
 
@@ -193,7 +193,7 @@ def test_setdvalid_where_it_is_tolerated(setvalid: int) -> None:
                 valid[which, bank] = 1
                 formats[which, bank] = formats[which, 1 - bank]
                 banks_before[which] ^= 1
-        assert run(s, "SETDVALID", rng.randrange(3), setvalid=setvalid) == status.DONE
+        assert run(s, "SETDVALID", rng.randrange(3), setvalid=setvalid) == rules.DONE
         assert (s.src_valid == valid).all()
         assert (s.unpack_bank == banks_before).all()
         assert (s.src_fmt == formats).all()

@@ -10,10 +10,10 @@ from unit_runner import ERROR, SILICON, WORD, push, run, sentence
 from bhemu.errors import NoProgress
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, addi, bne, code, li, sw, tt
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
-from bhemu.tensix.units import atomic, memory
+from bhemu.tensix.units import memory
 
 SPAN = 0x400
 
@@ -50,7 +50,7 @@ def test_atincget(width: int | None) -> None:
         s.gpr[t, f["addr_reg_index"]] = rng.randrange(SPAN // 16)
         want = before(s, t)
         want.atincget(f)
-        assert run(s, "ATINCGET", t, **f) == status.DONE
+        assert run(s, "ATINCGET", t, **f) == rules.DONE
         assert same(s, t, want), f
 
 
@@ -80,8 +80,8 @@ def test_atincgetptr() -> None:
         s.l1[16 * at : 16 * at + 8].view(np.uint32)[:] = read, write
         want = before(s, t)
         ok = want.atincgetptr(f)
-        blocked = atomic.WAIT_ROOM if f["sel32b"] & 1 else atomic.WAIT_ENTRY
-        assert run(s, "ATINCGETPTR", t, **f) == (status.DONE if ok else blocked), f
+        blocked = memory.WAIT_ROOM if f["sel32b"] & 1 else memory.WAIT_ENTRY
+        assert run(s, "ATINCGETPTR", t, **f) == (rules.DONE if ok else blocked), f
         assert same(s, t, want), f
         assert s.thcon[0] == (0 if ok else t + 1)
         done[ok] += 1
@@ -100,16 +100,16 @@ def test_atincgetptr_as_a_queue_of_four() -> None:
     written = 0
     for turn in range(5):
         for _ in range(4):
-            assert run(s, "ATINCGETPTR", **push_word) == status.DONE
+            assert run(s, "ATINCGETPTR", **push_word) == rules.DONE
             assert s.gpr[0, 2] == written % 8
             written += 1
-        assert run(s, "ATINCGETPTR", **push_word) == atomic.WAIT_ROOM
-        assert run(s, "ATINCGETPTR", **push_word, no_incr=1) == atomic.WAIT_ROOM
+        assert run(s, "ATINCGETPTR", **push_word) == memory.WAIT_ROOM
+        assert run(s, "ATINCGETPTR", **push_word, no_incr=1) == memory.WAIT_ROOM
         for i in range(4):
-            assert run(s, "ATINCGETPTR", **pop, no_incr=1) == status.DONE
-            assert run(s, "ATINCGETPTR", **pop) == status.DONE
+            assert run(s, "ATINCGETPTR", **pop, no_incr=1) == rules.DONE
+            assert run(s, "ATINCGETPTR", **pop) == rules.DONE
             assert s.gpr[0, 3] == (4 * turn + i) % 8
-        assert run(s, "ATINCGETPTR", **pop) == atomic.WAIT_ENTRY
+        assert run(s, "ATINCGETPTR", **pop) == memory.WAIT_ENTRY
 
 
 @pytest.mark.parametrize("single", [0, 1])
@@ -128,7 +128,7 @@ def test_atswap(single: int) -> None:
         s.gpr[t, f["addr_reg_index"]] = rng.randrange(SPAN // 16)
         want = before(s, t)
         want.atswap(f)
-        assert run(s, "ATSWAP", t, **f) == status.DONE
+        assert run(s, "ATSWAP", t, **f) == rules.DONE
         assert same(s, t, want), f
 
 
@@ -145,10 +145,10 @@ def test_atcas(compare: int) -> None:
         f = {"addr_reg_index": 60, "sel32b": offset, "cmp_val": compare, "swap_val": new}
         got = run(s, "ATCAS", 2, **f)
         if word == compare:
-            assert got == status.DONE
+            assert got == rules.DONE
             want.view(np.uint32)[8 + offset] = new
         else:
-            assert got == atomic.WAIT_EQUAL
+            assert got == memory.WAIT_EQUAL
         assert (s.l1 == want).all()
         assert np.count_nonzero(s.gpr) == 1
 
@@ -212,10 +212,10 @@ def test_addresses_outside_l1_are_undefined(mnemonic: str) -> None:
 def test_other_memories_are_refused(mnemonic: str) -> None:
     """mem_hier_sel is 0 in the ISA's syntax."""
     s = State()
-    assert run(s, mnemonic, mem_hier_sel=1) == atomic.FIELDS
-    assert sentence(s, atomic.FIELDS).startswith("an L1 atomic with mem_hier_sel 1")
+    assert run(s, mnemonic, mem_hier_sel=1) == memory.FIELDS
+    assert sentence(s, memory.FIELDS).startswith("an L1 atomic with mem_hier_sel 1")
     if mnemonic == "ATCAS":
-        assert run(s, mnemonic, data_reg_index=4) == atomic.FIELDS
+        assert run(s, mnemonic, data_reg_index=4) == memory.FIELDS
 
 
 def test_encodings_are_those_of_the_diagrams() -> None:

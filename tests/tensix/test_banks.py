@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bhemu.jit.subset import JIT
-from bhemu.tensix import banks, status
+from bhemu.tensix import banks, rules
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.quirks import counted
+from bhemu.tensix.rules import counted
 from bhemu.tensix.state import DTYPE, State
 
 UNITS = [(SRCA, "SrcA", 0), (SRCB, "SrcB", 1)]
@@ -18,7 +18,7 @@ def view(s: State) -> Any:
 
 
 def text(number: int) -> str:
-    return status.CONDITIONS[number].text
+    return rules.CONDITIONS[number].text
 
 
 @pytest.mark.parametrize(("which", "name", "unit"), UNITS)
@@ -42,13 +42,13 @@ def test_two_banks_pass_round(which: int) -> None:
     """Unpack, unpack, then the unpacker waits; release one, and it may write that one again."""
     s = State()
     v, other = view(s), 1 - which
-    assert banks.hand_over(v, which, 5) == status.DONE
+    assert banks.hand_over(v, which, 5) == rules.DONE
     assert (s.src_valid[which].tolist(), s.unpack_bank[which]) == ([1, 0], 1)
-    assert banks.hand_over(v, which, 1) == status.DONE
+    assert banks.hand_over(v, which, 1) == rules.DONE
     assert (s.src_valid[which].tolist(), s.unpack_bank[which]) == ([1, 1], 0)
     assert s.src_fmt[which].tolist() == [5, 1]
     assert banks.unpack_ready(v, which) > 0
-    assert banks.release(v, 0, 1 << which) == status.DONE
+    assert banks.release(v, 0, 1 << which) == rules.DONE
     assert (s.src_valid[which].tolist(), s.matrix_bank[which]) == ([0, 1], 1)
     assert banks.unpack_ready(v, which) == 0
     assert not s.src_valid[other].any()
@@ -63,15 +63,15 @@ def test_release_of_a_bank_that_is_not_valid(which: int, name: str, unit: int) -
     s.src_valid[which, 1] = 1
     before = s.src_valid.copy()
     number = int(banks.release(view(s), 0, 3))
-    rule = status.RULES[number]
-    assert (rule.rule, rule.category) == (f"{name.upper()}-NOT-VALID", status.NCB)
+    rule = rules.RULES[number]
+    assert (rule.rule, rule.category) == (f"{name.upper()}-NOT-VALID", rules.NCB)
     assert rule.sentence(s.detail) == f"clear_dvalid releases {name} bank 0, which is not valid"
     assert (s.src_valid == before).all()
     assert not s.matrix_bank.any()
     for mode in (1, 2):
         s.matrix_bank[:] = 0
         s.ub_mode[0] = mode
-        assert banks.release(view(s), 0, 1 << which) == status.DONE
+        assert banks.release(view(s), 0, 1 << which) == rules.DONE
         assert s.matrix_bank[which] == 1
         assert (s.src_valid == before).all()
         assert counted(s).get(number, 0) == mode
@@ -82,13 +82,13 @@ def test_disabled_clear_still_flips(which: int) -> None:
     """CLR_DVALID_Src{A,B}_Disable of the thread: no clear, no check, but the bank changes."""
     s = State()
     s.thread_cfg[1, 7] = 1 << which
-    assert banks.release(view(s), 1, 1 << which) == status.DONE
+    assert banks.release(view(s), 1, 1 << which) == rules.DONE
     assert s.matrix_bank[which] == 1
     s.src_valid[which] = 1
-    assert banks.release(view(s), 1, 1 << which) == status.DONE
+    assert banks.release(view(s), 1, 1 << which) == rules.DONE
     assert s.matrix_bank[which] == 0
     assert s.src_valid[which].tolist() == [1, 1]
-    assert banks.release(view(s), 0, 1 << which) == status.DONE  # not disabled for thread 0
+    assert banks.release(view(s), 0, 1 << which) == rules.DONE  # not disabled for thread 0
     assert s.src_valid[which].tolist() == [0, 1]
 
 
@@ -97,12 +97,12 @@ def test_hand_over_of_a_valid_bank(which: int, name: str, unit: int) -> None:
     s = State()
     s.src_valid[which, 0] = 1
     number = int(banks.hand_over(view(s), which, 5))
-    rule = status.RULES[number]
-    assert (rule.rule, rule.category) == (f"{name.upper()}-ALREADY-VALID", status.NCB)
+    rule = rules.RULES[number]
+    assert (rule.rule, rule.category) == (f"{name.upper()}-ALREADY-VALID", rules.NCB)
     assert s.src_fmt[which, 0] == 0
     assert s.unpack_bank[which] == 0
     s.ub_mode[0] = 2
-    assert banks.hand_over(view(s), which, 5) == status.DONE
+    assert banks.hand_over(view(s), which, 5) == rules.DONE
     assert s.src_fmt[which, 0] == 5
     assert s.unpack_bank[which] == 1
 

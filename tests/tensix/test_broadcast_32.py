@@ -11,7 +11,7 @@ from matrix_reference import high_row
 from unit_runner import count, run
 
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.state import State
@@ -24,13 +24,13 @@ Cells = npt.NDArray[np.uint32]
 
 def fetch(s: State, low: int, src: int, dst: int, four: bool = False) -> None:
     fields = {"dst": dst, "src": src, "dest_32b_lo": low, "instr_mod": 2 * four}
-    assert run(s, "MOVD2B", **fields) == status.DONE
+    assert run(s, "MOVD2B", **fields) == rules.DONE
 
 
 def spread(s: State, low: int, src: int, mode: int, *rows: int) -> None:
     for dst in rows:
         fields = {"dst": dst, "src": src, "dest_32b_lo": low, "movb2d_instr_mod": mode}
-        assert run(s, "MOVB2D", **fields) == status.DONE
+        assert run(s, "MOVB2D", **fields) == rules.DONE
 
 
 def row(s: State) -> None:
@@ -100,7 +100,7 @@ def prepared(seed: int, left: int, llk: int = 1) -> tuple[State, Cells]:
 @pytest.mark.parametrize("left", [0, BF16, FP16, 4])
 def test_whatever_used_srcb_before_the_broadcast_is_exact(kernel, model, left: int) -> None:
     s, cells = prepared(left, left)
-    assert run(s, "SETDVALID", setvalid=2) == status.DONE
+    assert run(s, "SETDVALID", setvalid=2) == rules.DONE
     kernel(s)
     got = s.dst[AT].astype(np.uint32) << 16 | s.dst[[at + 8 for at in AT]]
     assert np.array_equal(got, model(cells))
@@ -109,11 +109,11 @@ def test_whatever_used_srcb_before_the_broadcast_is_exact(kernel, model, left: i
 
 def test_a_bank_without_format_serves_moves_alone() -> None:
     s, _ = prepared(1, BF16)
-    assert run(s, "SETDVALID", setvalid=3) == status.DONE
+    assert run(s, "SETDVALID", setvalid=3) == rules.DONE
     assert s.src_fmt[:, 0].tolist() == [NO_FORMAT, NO_FORMAT]
     for name, more in (("ELWADD", {}), ("MVMUL", {}), ("GAPOOL", {"instr_mod19": 1})):
-        assert status.RULES[run(s, name, **more)].rule == "FPU-FORMATS"
-    assert status.RULES[run(s, "MOVA2D", instr_mod=2)].rule == "MOV-FORMAT"
+        assert rules.RULES[run(s, name, **more)].rule == "FPU-FORMATS"
+    assert rules.RULES[run(s, "MOVA2D", instr_mod=2)].rule == "MOV-FORMAT"
 
 
 def test_with_reference_ttsim_it_stays_unsupported() -> None:

@@ -8,9 +8,9 @@ import pytest
 from unit_runner import numbers, run
 
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.quirks import counted
+from bhemu.tensix.rules import counted
 from bhemu.tensix.state import State
 from bhemu.tensix.units import cfg
 
@@ -26,7 +26,7 @@ def test_wrcfg_writes_the_bank_of_the_thread(bank: int) -> None:
     s = State()
     use_bank(s, 1, bank)
     s.gpr[1, 63] = 0xDEADBEEF
-    assert run(s, "WRCFG", 1, cfg_reg=76, gpr_address=63) == status.DONE
+    assert run(s, "WRCFG", 1, cfg_reg=76, gpr_address=63) == rules.DONE
     assert s.cfg[bank, 76] == 0xDEADBEEF
     assert np.count_nonzero(s.cfg) == 1
 
@@ -44,7 +44,7 @@ def test_words_from_180_on_are_shared_by_both_banks() -> None:
 def test_wrcfg_128_writes_four_words() -> None:
     s = State()
     s.gpr[0, 16:20] = [0x11111111, 0x22222222, 0xFFFFFFFF, 0x80000000]
-    assert run(s, "WRCFG", cfg_reg=68, wr128b=1, gpr_address=16) == status.DONE
+    assert run(s, "WRCFG", cfg_reg=68, wr128b=1, gpr_address=16) == rules.DONE
     assert s.cfg[0, 68:72].tolist() == s.gpr[0, 16:20].tolist()
     assert np.count_nonzero(s.cfg) == 4
 
@@ -59,7 +59,7 @@ def test_misaligned_wrcfg_128(index: int, register: int) -> None:
     assert (s.cfg == before).all()
     assert numbers(s, cfg.CFG_ALIGN) == [index, register]
     s.ub_mode[0] = 2
-    assert run(s, "WRCFG", cfg_reg=index, wr128b=1, gpr_address=register) == status.DONE
+    assert run(s, "WRCFG", cfg_reg=index, wr128b=1, gpr_address=register) == rules.DONE
     low, first = index // 4 * 4, register // 4 * 4
     assert s.cfg[0, low : low + 4].tolist() == [first + 1 + i for i in range(4)]
     assert counted(s).get(cfg.CFG_ALIGN, 0) == 1
@@ -70,7 +70,7 @@ def test_rdcfg_reads_the_bank_of_the_thread(bank: int) -> None:
     s = State()
     use_bank(s, 2, bank)
     s.cfg[:, 3] = [0x12345678, 0xFFFFFFFF]
-    assert run(s, "RDCFG", 2, cfg_reg=3, gpr_address=9) == status.DONE
+    assert run(s, "RDCFG", 2, cfg_reg=3, gpr_address=9) == rules.DONE
     assert s.gpr[2, 9] == s.cfg[bank, 3]
     assert np.count_nonzero(s.gpr) == 1
 
@@ -95,13 +95,13 @@ def test_index_beyond_the_bank_is_undefined(
     s.ub_mode[0] = mode
     assert run(s, mnemonic, **{field: index}) == cfg.CFG_INDEX
     assert s.detail[0] == index
-    assert f"{index}" in status.RULES[cfg.CFG_INDEX].sentence(s.detail)
+    assert f"{index}" in rules.RULES[cfg.CFG_INDEX].sentence(s.detail)
 
 
 def test_setc16_writes_the_own_thread_only() -> None:
     s = State()
     s.thread_cfg[:, 67] = 0xAAAA
-    assert run(s, "SETC16", 1, setc16_reg=67, setc16_value=0xFFFF) == status.DONE
+    assert run(s, "SETC16", 1, setc16_reg=67, setc16_value=0xFFFF) == rules.DONE
     assert s.thread_cfg[:, 67].tolist() == [0xAAAA, 0xFFFF, 0xAAAA]
 
 
@@ -137,7 +137,7 @@ def test_rmwcib_changes_masked_bits_of_one_byte(byte: int) -> None:
         data, mask = rng.getrandbits(8), rng.choice([0, 255, rng.getrandbits(8)])
         s.cfg[1, index] = old
         fields = {"cfg_reg_addr": index, "data": data, "mask": mask}
-        assert run(s, f"RMWCIB{byte}", 1, **fields) == status.DONE
+        assert run(s, f"RMWCIB{byte}", 1, **fields) == rules.DONE
         old_bytes = bytearray(old.to_bytes(4, "little"))
         old_bytes[byte] = (data & mask) | (old_bytes[byte] & (255 - mask))
         assert s.cfg[1, index] == int.from_bytes(old_bytes, "little")
@@ -225,7 +225,7 @@ def test_cfgshiftmask_against_the_reference(operation: int) -> None:
             operation=operation,
             disable_mask_on_old_val=keep,
         )
-        assert done == status.DONE
+        assert done == rules.DONE
         operand = scratch[t if select == 3 else select]
         want = shift_mask(old, operand, width, rotate, operation, keep)
         assert s.cfg[bank, 76] == want

@@ -16,7 +16,7 @@ from pack_model import Pack
 from unpack_model import Unpack
 
 from bhemu.jit.subset import JIT
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.units.pack import pacr
 from bhemu.tensix.units.unpack import unpacr
 
@@ -56,7 +56,7 @@ if not JIT:
             s, _ = pack_runner.setup(Pack(wide=wide, fmt=fmt, out=fmt, offset=offset))
             s.adc[0, 2, 1, 0], s.dst_valid[:] = 15, 1
             forbid(monkeypatch, pacr)
-            assert pack_runner.execute(s, read_intf_sel=select, last=last) == status.DONE
+            assert pack_runner.execute(s, read_intf_sel=select, last=last) == rules.DONE
 
     @pytest.mark.parametrize("u", [0, 1])
     @pytest.mark.parametrize("k", [0, 1])
@@ -69,4 +69,4 @@ if not JIT:
             case.program(s)
             forbid(monkeypatch, unpacr)
             word = case.operands()
-            assert test_unpack.execute(s, unpacr.UNPACR, **word) == status.DONE
+            assert test_unpack.execute(s, unpacr.UNPACR, **word) == rules.DONE

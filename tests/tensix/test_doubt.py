@@ -24,7 +24,7 @@ from test_unpack import fresh as unpack_state
 from unit_runner import run
 from unpack_model import Unpack
 
-from bhemu.tensix import dest, doubt, status
+from bhemu.tensix import dest, rules, unspecified
 from bhemu.tensix.state import State
 
 ROWS = {"MVMUL": 8, "GAPOOL": 4, "ELWADD": 8, "ELWSUB": 8, "ELWMUL": 8}
@@ -54,7 +54,7 @@ def test_what_is_not_in_doubt_does_not_depend_on_the_operand(
             if seed > 2:
                 s.src[1 - which, s.matrix_bank[1 - which], : 8 + seed] = 0  # products with zero
             s.src[which, s.matrix_bank[which], row, column] = value
-            assert operation(name, s) == status.DONE
+            assert operation(name, s) == rules.DONE
             results.append(datums(s, wide, rows))
             marked.append([in_doubt(s, storage(wide, r)) for r in rows])
         assert all(m == marked[0] for m in marked)
@@ -72,18 +72,18 @@ def test_which_results_a_datum_of_a_product_reaches() -> None:
     s.src[:] = 0x07802000
     s.src[A, s.matrix_bank[A], 3, 5] = WIDE
     s.src[B, s.matrix_bank[B], 6, 3] = 0
-    assert operation("MVMUL", s) == status.DONE
+    assert operation("MVMUL", s) == rules.DONE
     assert [in_doubt(s, 40 + r) for r in range(8)] == [{5}] * 6 + [set(), {5}]
     s.dst_valid[40:48] = 1
     s.src[B, s.matrix_bank[B], 2, 7] = WIDE
-    assert operation("MVMUL", s) == status.DONE
+    assert operation("MVMUL", s) == rules.DONE
     assert in_doubt(s, 42) == set(range(16)) and in_doubt(s, 41) == {5}
 
 
 def test_no_datum_beyond_the_format_is_left_out() -> None:
     s = filled(2, FP16, False)
-    assert operation("MVMUL", s) == operation("ELWMUL", s) == status.DONE
-    assert not s.doubt.any() and not (s.dst_valid & doubt.DOUBT).any()
+    assert operation("MVMUL", s) == operation("ELWMUL", s) == rules.DONE
+    assert not s.doubt.any() and not (s.dst_valid & unspecified.DOUBT).any()
 
 
 DENORMAL = 0x00052000  # bf16 takes its upper bits
@@ -104,7 +104,7 @@ def test_denormals_of_srcb_count_for_less_than_the_smallest_number(
         s.src[B, s.matrix_bank[B], 1, 2] = value
         s.src[B, s.matrix_bank[B], 2, 2] = value
         s.src[B, s.matrix_bank[B], 2, 3] = 120 << 23
-        assert operation(name, s) == status.DONE
+        assert operation(name, s) == rules.DONE
         results.append((datums(s, wide, rows), [in_doubt(s, storage(wide, r)) for r in rows]))
     marked = results[0][1]
     assert not any(results[1][1]) and not any(results[2][1])
@@ -118,45 +118,45 @@ def test_denormals_of_srcb_count_for_less_than_the_smallest_number(
 def test_a_denormal_without_the_bit_is_zero() -> None:
     s = filled(8, BF16, False)
     s.src[B, s.matrix_bank[B], 1, 2] = DENORMAL
-    assert operation("MVMUL", s) == status.DONE
+    assert operation("MVMUL", s) == rules.DONE
     assert not s.doubt.any()
 
 
 def test_accumulation_keeps_doubt_and_overwriting_ends_it() -> None:
     s = doubtful()
-    assert run(s, "MVMUL", dst=40) == run(s, "ELWMUL", dst=40) == status.DONE
-    assert run(s, "ELWADD", dst=40, dest_accum_en=1) == status.DONE
-    assert run(s, "CONV3S1", dst=40) == status.DONE
+    assert run(s, "MVMUL", dst=40) == run(s, "ELWMUL", dst=40) == rules.DONE
+    assert run(s, "ELWADD", dst=40, dest_accum_en=1) == rules.DONE
+    assert run(s, "CONV3S1", dst=40) == rules.DONE
     assert in_doubt(s, 40) == {5} and in_doubt(s, 41) == set()
-    assert run(s, "ELWADD", dst=40) == status.DONE
+    assert run(s, "ELWADD", dst=40) == rules.DONE
     assert in_doubt(s, 40) == set()
 
 
 def test_pooling_keeps_the_doubt_of_its_row() -> None:
     s = doubtful()
     s.src[B] = 0x3F800000
-    assert run(s, "GMPOOL", dst=40, instr_mod19=1) == status.DONE
+    assert run(s, "GMPOOL", dst=40, instr_mod19=1) == rules.DONE
     assert in_doubt(s, 40) == {5}
-    assert run(s, "GMPOOL", dst=36, instr_mod19=1) == status.DONE
+    assert run(s, "GMPOOL", dst=36, instr_mod19=1) == rules.DONE
     assert in_doubt(s, 36) == set()
 
 
 def test_zeroacc_ends_doubt_until_it_is_taken_back() -> None:
     s = doubtful()
     s.ub_mode[0] = 1
-    assert run(s, "ZEROACC", where=2, clear_mode=1) == status.DONE
+    assert run(s, "ZEROACC", where=2, clear_mode=1) == rules.DONE
     assert in_doubt(s, 40) == set()
-    assert run(s, "ZEROACC", where=2, clear_mode=1, clear_zero_flags=1) == status.DONE
+    assert run(s, "ZEROACC", where=2, clear_mode=1, clear_zero_flags=1) == rules.DONE
     assert in_doubt(s, 40) == {5} and s.dst_valid[40] & 1
 
 
 def test_doubt_goes_through_srcb_and_its_transposition() -> None:
     """The way of a row reduction: MOVD2B, TRNSPSRCB, MOVB2D."""
     s = doubtful(columns=0x0020 | 0x0400 << 16)
-    assert run(s, "MOVD2B", dst=40, src=16) == run(s, "TRNSPSRCB") == status.DONE
+    assert run(s, "MOVD2B", dst=40, src=16) == run(s, "TRNSPSRCB") == rules.DONE
     for k in range(4):
         fields = {"dst": 64 + 4 * k, "src": 16 + 4 * k, "movb2d_instr_mod": 4}
-        assert run(s, "MOVB2D", **fields) == status.DONE
+        assert run(s, "MOVB2D", **fields) == rules.DONE
     assert [in_doubt(s, row) for row in range(64, 80)] == [
         {0} if row in (69, 74) else set() for row in range(64, 80)
     ]
@@ -166,23 +166,23 @@ def test_doubt_goes_through_srcb_and_its_transposition() -> None:
 @pytest.mark.parametrize("mode", [2, 3])
 def test_a_broadcast_takes_the_doubt_of_what_it_copies(mode: int) -> None:
     s = doubtful(columns=1)
-    assert run(s, "MOVD2B", dst=40, src=16) == status.DONE
-    assert run(s, "MOVB2D", dst=64, src=16, movb2d_instr_mod=mode) == status.DONE
+    assert run(s, "MOVD2B", dst=40, src=16) == rules.DONE
+    assert run(s, "MOVB2D", dst=64, src=16, movb2d_instr_mod=mode) == rules.DONE
     want = set(range(16)) if mode == 3 else {0}
     assert all(in_doubt(s, row) == want for row in range(64, 72))
 
 
 def test_doubt_goes_through_srca_and_back() -> None:
     s = doubtful()
-    assert run(s, "MOVD2A", dst=40, src=8, instr_mod=2) == status.DONE
-    assert run(s, "MOVA2D", dst=64, src=8, instr_mod=2) == status.DONE
+    assert run(s, "MOVD2A", dst=40, src=8, instr_mod=2) == rules.DONE
+    assert run(s, "MOVA2D", dst=64, src=8, instr_mod=2) == rules.DONE
     assert in_doubt(s, 64) == {5} and in_doubt(s, 65) == set()
     s = doubtful()
-    assert run(s, "MOVD2B", dst=40, src=16, instr_mod=2) == status.DONE
-    assert run(s, "MOVB2A", srcb=16, srca=4, instr_mod=2) == status.DONE
-    assert run(s, "ELWADD", dst=64) == status.DONE
+    assert run(s, "MOVD2B", dst=40, src=16, instr_mod=2) == rules.DONE
+    assert run(s, "MOVB2A", srcb=16, srca=4, instr_mod=2) == rules.DONE
+    assert run(s, "ELWADD", dst=64) == rules.DONE
     assert in_doubt(s, 68) == {5}
-    assert run(s, "GAPOOL", dst=72, instr_mod19=1) == status.DONE
+    assert run(s, "GAPOOL", dst=72, instr_mod19=1) == rules.DONE
     assert in_doubt(s, 72) <= {5}
 
 
@@ -191,8 +191,8 @@ def test_cells_in_doubt_leave_nothing_in_the_low_half() -> None:
     results = []
     for columns in (0, 0x0021):
         s = doubtful(wide=1, columns=columns, fmt=TF32)
-        assert run(s, "MOVD2A", dst=40, src=8, instr_mod=2) == status.DONE
-        assert run(s, "MOVA2D", dst=64, src=8, instr_mod=2) == status.DONE
+        assert run(s, "MOVD2A", dst=40, src=8, instr_mod=2) == rules.DONE
+        assert run(s, "MOVA2D", dst=64, src=8, instr_mod=2) == rules.DONE
         results.append(s.dst.copy())
         assert in_doubt(s, storage(1, 64)) == ({0, 5} if columns else set())
     assert np.array_equal(*results)
@@ -204,7 +204,7 @@ def test_sfpstore_of_32_bits_ends_doubt_of_low_halves_too() -> None:
     note(s, low, 0x0F0F)
     s.cc[:] = 1
     s.cc[1] = 0  # column 2
-    assert run(s, "SFPSTORE", instr_mod0=3, dest_reg_addr=40) == status.DONE
+    assert run(s, "SFPSTORE", instr_mod0=3, dest_reg_addr=40) == rules.DONE
     assert in_doubt(s, storage(1, 40)) == {1, 5}
     assert in_doubt(s, low) == {1, 2, 3, 9, 11}
 
@@ -218,6 +218,6 @@ def test_unpack_to_dst_ends_the_doubt_of_what_it_writes(fmt: int, wide: int) -> 
     s.dst_valid[:] = 1
     for row in (first, first + 1):
         note(s, storage(wide, row), 0x8011)
-    assert run(s, "UNPACR", **case.operands()) == status.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     assert in_doubt(s, storage(wide, first)) == set()
     assert in_doubt(s, storage(wide, first + 1)) == {4, 15}

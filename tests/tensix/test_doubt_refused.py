@@ -17,7 +17,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.asm import A0, A1, PARK, ZERO, code, li, lw, sw
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.dest import HALVES, UNWRITTEN
 from bhemu.tensix.state import State
 
@@ -71,7 +71,7 @@ def test_pacr(
         prepare(state)
     before = s.l1.copy()
     assert rule(execute(s)) == expected
-    assert execute(other) == status.DONE
+    assert execute(other) == rules.DONE
     assert np.array_equal(s.l1, before if expected else other.l1)
 
 
@@ -88,10 +88,10 @@ def test_rows_of_small_tiles_that_earlier_work_left_in_srca() -> None:
         s.src[A], s.src[B] = left, 0
         s.src[A, 0, :2] = 0x07A04000
         s.cfg[0, 1] |= 1 << 29  # Fp32_enabled
-        assert run(s, "ELWADD", dst=0) == status.DONE
+        assert run(s, "ELWADD", dst=0) == rules.DONE
         assert bool(s.doubt[0]) == bool(left)
         s.adc[0, 2, 1, 0] = 15
-        assert execute(s, read_intf_sel=3) == status.DONE
+        assert execute(s, read_intf_sel=3) == rules.DONE
         packed.append(s.l1.copy())
         assert rule(execute(s)) == ("FPU-EXPONENT" if left else "")
     assert np.array_equal(*packed)
@@ -112,7 +112,7 @@ def test_bit_11_that_an_integer_program_left_set(llk: int) -> None:
         s.dst_valid[:] = 1
         s.cfg[0, 1] |= 1 << 30  # SFPU_Fp32_enabled
         s.lreg[3] = np.arange(32, dtype=np.uint32) << 18 | 0x3F800000
-        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=2, dest_reg_addr=0) == status.DONE
+        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=2, dest_reg_addr=0) == rules.DONE
         s.adc[0, 2, 1, 0] = 15
         results.append((rule(execute(s)), s.l1.copy()))
     if llk:
@@ -129,7 +129,7 @@ def test_low_halves_of_rows_that_were_cleared_are_not_taken_for_kept() -> None:
     s.dst_valid[:] = 1
     s.dst_valid[high_row(66)] = 0
     before = s.dst.copy()
-    assert run(s, "MOVB2D", dst=64, movb2d_instr_mod=4) == status.DONE
+    assert run(s, "MOVB2D", dst=64, movb2d_instr_mod=4) == rules.DONE
     low = [high_row(64 + r) + 8 for r in range(4)]
     assert [int(s.dst_valid[at]) for at in low] == [1, 1, UNWRITTEN, 1]
     kept = [0, 1, 3]
@@ -171,5 +171,5 @@ def test_packs_of_other_sizes_count_the_same() -> None:
     """One row of the interfaces: rows of the others are not read."""
     p = replace(Pack(offset=4), fmt=6, out=6)
     s = packing(p, 5, 0xFFFF)
-    assert execute(s, read_intf_sel=1) == status.DONE
+    assert execute(s, read_intf_sel=1) == rules.DONE
     assert rule(execute(packing(p, 4, 1), read_intf_sel=1)) == "FPU-EXPONENT"

@@ -13,7 +13,7 @@ from unit_runner import run
 
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.dest import UNWRITTEN
 from bhemu.tensix.state import State
 
@@ -61,7 +61,7 @@ def test_a_writer_writes_high_halves(name: str, seed: int) -> None:
     for s in (plain, halves):
         if mnemonic == "GMPOOL":  # its scaler
             s.src[1] = 0x3F800000
-        assert run(s, mnemonic, **fields) == status.DONE
+        assert run(s, mnemonic, **fields) == rules.DONE
     assert np.array_equal(halves.dst[HIGH], plain.dst[:ROWS])
     assert np.array_equal(halves.dst_valid[HIGH], plain.dst_valid[:ROWS])
     written = np.isin(np.arange(ROWS), list(rows))
@@ -74,7 +74,7 @@ def test_a_writer_writes_high_halves(name: str, seed: int) -> None:
 def test_a_vector_store_writes_high_halves(mode: int, row: int) -> None:
     plain, halves = pair(row)
     for s in (plain, halves):
-        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=mode, dest_reg_addr=row) == status.DONE
+        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=mode, dest_reg_addr=row) == rules.DONE
     assert np.array_equal(halves.dst[HIGH], plain.dst[:ROWS])
     spoiled = halves.dst[HIGH + 8] != LOW_BEFORE
     lanes = np.zeros((ROWS, 16), bool)
@@ -97,7 +97,7 @@ def test_a_reader_reads_high_halves(mnemonic: str, fields: dict[str, int]) -> No
     plain, halves = pair(5)
     before = halves.dst.copy()
     for s in (plain, halves):
-        assert run(s, mnemonic, **fields) == status.DONE
+        assert run(s, mnemonic, **fields) == rules.DONE
     assert np.array_equal(halves.src, plain.src)
     assert np.array_equal(halves.lreg, plain.lreg)
     assert np.array_equal(halves.dst, before)
@@ -108,8 +108,8 @@ def test_32_bit_datums_do_not_change() -> None:
     halves.dst[:] = plain.dst
     halves.dst_valid[:] = plain.dst_valid
     for s in (plain, halves):
-        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=4, dest_reg_addr=40) == status.DONE
-        assert run(s, "MOVA2D", dst=80, instr_mod=2, dest_32b_lo=1) == status.DONE
+        assert run(s, "SFPSTORE", lreg_ind=3, instr_mod0=4, dest_reg_addr=40) == rules.DONE
+        assert run(s, "MOVA2D", dst=80, instr_mod=2, dest_32b_lo=1) == rules.DONE
     assert np.array_equal(halves.dst, plain.dst)
 
 
@@ -117,10 +117,10 @@ def test_zeroacc_of_one_row_means_the_high_half() -> None:
     """Of sixteen rows, halves or all the physical rows are meant (ZEROACC, Blackhole ISA)."""
     _, halves = pair(7)
     halves.dst_valid[:] = 1
-    assert run(halves, "ZEROACC", where=20, clear_mode=0) == status.DONE
+    assert run(halves, "ZEROACC", where=20, clear_mode=0) == rules.DONE
     assert np.flatnonzero(halves.dst_valid == 0).tolist() == [high_row(20)]
     halves.dst_valid[:] = 1
-    assert run(halves, "ZEROACC", where=2, clear_mode=1) == status.DONE
+    assert run(halves, "ZEROACC", where=2, clear_mode=1) == rules.DONE
     assert np.flatnonzero(halves.dst_valid == 0).tolist() == list(range(32, 48))
 
 
@@ -142,7 +142,7 @@ def test_what_a_vector_store_leaves_in_low_halves_is_not_written(row: int) -> No
     _, s = pair(1)
     s.cc[:] = 1
     s.dst_valid[:] = 1
-    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=row) == status.DONE
+    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=row) == rules.DONE
     low = {high_row(row + j) + 8 for j in range(4)}
     assert {i for i in range(1024) if s.dst_valid[i] == UNWRITTEN} == low
     assert set(s.dst_valid.tolist()) == {1, UNWRITTEN}

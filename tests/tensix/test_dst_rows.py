@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matrix_reference import BF16, filled, run
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
 
@@ -22,7 +22,7 @@ def after(name: str, changed: slice) -> State:
     s.dst_valid[:] = 1
     s.dst[changed] ^= SIGN
     field = "dst" if hasattr(DECLARED[name], "dst") else "dest_reg_addr"
-    assert run(s, name, **{field: ROW, **FIELDS.get(name, {})}) == status.DONE
+    assert run(s, name, **{field: ROW, **FIELDS.get(name, {})}) == rules.DONE
     return s
 
 

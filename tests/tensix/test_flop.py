@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from unit_runner import SILICON, WARN, WORD, count, run, sentence
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
-from bhemu.tensix.units import flop
+from bhemu.tensix.units import scalar
 
 WIDTHS = (18, 13, 8, 8)
 
@@ -29,13 +29,13 @@ def test_unsupported_on_blackhole_unless_tolerated(target: int) -> None:
     s = State()
     s.gpr[0, 1] = 77
     f = {"target_sel": target, "size_sel": 1, "reg_index": 1}
-    assert run(s, "REG2FLOP", **f) == flop.WEAK
-    assert status.RULES[flop.WEAK].category == status.UNSUPPORTED
+    assert run(s, "REG2FLOP", **f) == scalar.WEAK
+    assert rules.RULES[scalar.WEAK].category == rules.UNSUPPORTED
     assert not s.cfg.any()
     assert not s.adc.any()
     s.ub_mode[0] = WARN
-    assert run(s, "REG2FLOP", **f) == status.DONE
-    assert count(s, flop.WEAK) == 1
+    assert run(s, "REG2FLOP", **f) == rules.DONE
+    assert count(s, scalar.WEAK) == 1
     assert bool(s.cfg.any()) != bool(s.adc.any())
 
 
@@ -54,22 +54,22 @@ def test_configuration(size: int) -> None:
             at, first = 64 + index // 4 * 4, register // 4 * 4
             want[bank, at : at + 4] = s.gpr[t, first : first + 4]
         got = run(s, "REG2FLOP", t, size_sel=size, flop_index=index, reg_index=register)
-        assert got == status.DONE
+        assert got == rules.DONE
         assert (s.cfg == want).all()
 
 
 def test_configuration_beyond_thcon_is_undefined() -> None:
     s, _ = tolerant(1)
     for index in (116, 127):
-        assert run(s, "REG2FLOP", size_sel=1, flop_index=index) == flop.INDEX
-        assert sentence(s, flop.INDEX).startswith(f"REG2FLOP to THCON configuration word {index}")
+        assert run(s, "REG2FLOP", size_sel=1, flop_index=index) == scalar.INDEX
+        assert sentence(s, scalar.INDEX).startswith(f"REG2FLOP to THCON configuration word {index}")
     assert not s.cfg.any()
 
 
 @pytest.mark.parametrize("field", ["byte_offset", "context_id_2", "target_sel"])
 def test_bits_that_the_configuration_form_lacks(field: str) -> None:
     s, _ = tolerant(2)
-    assert run(s, "REG2FLOP", size_sel=1, **{field: 1}) == status.RESERVED_BITS
+    assert run(s, "REG2FLOP", size_sel=1, **{field: 1}) == rules.RESERVED_BITS
     assert not s.cfg.any()
 
 
@@ -83,7 +83,7 @@ def test_the_sentence_shows_the_bits_that_are_set(
     fields = {"byte_offset": byte_offset, "context_id_2": context, "target_sel": target}
     word = assemble("REG2FLOP", **fields) & 0xFFFFFF
     done = run(s, "REG2FLOP", **fields)
-    assert done == (status.RESERVED_BITS if word else status.DONE)
+    assert done == (rules.RESERVED_BITS if word else rules.DONE)
     assert not word or s.detail[0] == word
 
 
@@ -122,12 +122,12 @@ def test_counters(size: int, shift8: int) -> None:
             flop_index=channel << 5 | engine << 3 | back << 2 | dimension,
             reg_index=9,
         )
-        assert done == status.DONE
+        assert done == rules.DONE
         assert (s.adc == want).all()
         assert (s.adc_cr == want_back).all()
 
 
 def test_the_counter_form_has_six_index_bits() -> None:
     s, _ = tolerant(3)
-    assert run(s, "REG2FLOP", target_sel=2, flop_index=64) == status.RESERVED_BITS
+    assert run(s, "REG2FLOP", target_sel=2, flop_index=64) == rules.RESERVED_BITS
     assert s.detail[0] == 1 << 12

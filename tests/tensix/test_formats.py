@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from bhemu.tensix import formats
-from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.words import l1_halves, l1_words
+from bhemu.tensix.state import DTYPE, State, l1_halves, l1_words
 
 BITS = {"fp32": 32, "tf32": 32, "int32": 32, "fp16": 16, "bf16": 16, "uint16": 16, "bfp8": 8}
 BITS |= {"bfp8a": 8, "fp8": 8, "int8": 8, "bfp4": 4, "bfp2": 2, "bfp4a": 4, "bfp2a": 2}

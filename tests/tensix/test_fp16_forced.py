@@ -10,7 +10,7 @@ import pytest
 from matrix_reference import filled
 from unit_runner import run
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 
@@ -46,7 +46,7 @@ def test_it_goes_before_formats_and_widths(name: str, flags: int, fmt: int) -> N
     for seed in range(3):
         plain, forced = states(seed, fmt, flags)
         for s in (plain, forced):
-            assert run(s, name, **INSTRUCTIONS[name]) == status.DONE
+            assert run(s, name, **INSTRUCTIONS[name]) == rules.DONE
         assert np.array_equal(plain.dst, forced.dst)
         assert np.array_equal(plain.dst_valid, forced.dst_valid)
         assert np.array_equal(plain.src, forced.src)
@@ -56,5 +56,5 @@ def test_it_is_a_field_of_the_thread() -> None:
     """Of another thread it does not count: bf16 sums are not fp16 sums."""
     plain, forced = states(1, BF16, 0)
     for s in (plain, forced):
-        assert run(s, "ELWADD", t=1, dst=40) == status.DONE
+        assert run(s, "ELWADD", t=1, dst=40) == rules.DONE
     assert not np.array_equal(plain.dst, forced.dst)

@@ -5,7 +5,7 @@ import random
 import pytest
 from unit_runner import run, view
 
-from bhemu.tensix import gate, status, units
+from bhemu.tensix import rules, thread, units
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
 
@@ -52,7 +52,7 @@ def fresh() -> State:
 
 
 def hold(s: State, mnemonic: str, t: int = 0) -> int:
-    return int(gate.hold(view(s), t, opcode(mnemonic)))
+    return int(thread.hold(view(s), t, opcode(mnemonic)))
 
 
 def test_without_a_latch_nothing_is_held() -> None:
@@ -63,16 +63,16 @@ def test_without_a_latch_nothing_is_held() -> None:
 @pytest.mark.parametrize("block", [1 << i for i in range(9)])
 def test_each_block_bit_holds_its_class(block: int) -> None:
     s = fresh()
-    assert run(s, "STALLWAIT", wait_res=1 << 7, stall_res=block) == status.DONE
+    assert run(s, "STALLWAIT", wait_res=1 << 7, stall_res=block) == rules.DONE
     for name, held_by in HELD_BY.items():
-        assert (hold(s, name) == gate.WAIT_SRCA_VALID) == bool(held_by & block), name
+        assert (hold(s, name) == thread.WAIT_SRCA_VALID) == bool(held_by & block), name
     assert hold(s, "NOP") == 0
 
 
 def test_nop_is_held_by_all_nine_bits_only() -> None:
     s = fresh()
     run(s, "STALLWAIT", wait_res=1 << 7, stall_res=ALL)
-    assert hold(s, "NOP") == gate.WAIT_SRCA_VALID
+    assert hold(s, "NOP") == thread.WAIT_SRCA_VALID
     s = fresh()
     run(s, "STALLWAIT", wait_res=1 << 7, stall_res=ALL & ~B4)
     assert hold(s, "NOP") == 0
@@ -81,7 +81,7 @@ def test_nop_is_held_by_all_nine_bits_only() -> None:
 def test_several_block_bits() -> None:
     s = fresh()
     run(s, "STALLWAIT", wait_res=1 << 8, stall_res=B2 | B7)
-    assert hold(s, "PACR") == hold(s, "WRCFG") == gate.WAIT_SRCB_VALID
+    assert hold(s, "PACR") == hold(s, "WRCFG") == thread.WAIT_SRCB_VALID
     assert hold(s, "UNPACR") == hold(s, "MVMUL") == 0
 
 
@@ -90,7 +90,7 @@ def test_empty_block_mask_means_the_matrix_unit() -> None:
     s = fresh()
     run(s, "STALLWAIT", wait_res=1 << 7, stall_res=0)
     run(s, "SEMWAIT", 1, wait_sem_cond=1, sem_sel=1, stall_res=0)
-    for t, number in ((0, gate.WAIT_SRCA_VALID), (1, gate.WAIT_SEM_ZERO)):
+    for t, number in ((0, thread.WAIT_SRCA_VALID), (1, thread.WAIT_SEM_ZERO)):
         assert hold(s, "MVMUL", t) == number
         assert hold(s, "PACR", t) == hold(s, "SFPMAD", t) == hold(s, "SEMGET", t) == 0
 
@@ -109,10 +109,10 @@ def test_conditions_about_busy_units_are_never_true(bit: int) -> None:
 @pytest.mark.parametrize(
     ("bit", "number", "source", "member", "waits_while"),
     [
-        (5, gate.WAIT_SRCA_FREE, 0, "unpack_bank", 1),
-        (6, gate.WAIT_SRCB_FREE, 1, "unpack_bank", 1),
-        (7, gate.WAIT_SRCA_VALID, 0, "matrix_bank", 0),
-        (8, gate.WAIT_SRCB_VALID, 1, "matrix_bank", 0),
+        (5, thread.WAIT_SRCA_FREE, 0, "unpack_bank", 1),
+        (6, thread.WAIT_SRCB_FREE, 1, "unpack_bank", 1),
+        (7, thread.WAIT_SRCA_VALID, 0, "matrix_bank", 0),
+        (8, thread.WAIT_SRCB_VALID, 1, "matrix_bank", 0),
     ],
 )
 @pytest.mark.parametrize("bank", [0, 1])
@@ -125,21 +125,21 @@ def test_bank_conditions(
     s.src_valid[:] = 1 - waits_while  # every other bank says go on
     s.src_valid[source, bank] = waits_while
     run(s, "STALLWAIT", wait_res=1 << bit, stall_res=B8)
-    assert s.latch[0] == gate.STALL
+    assert s.latch[0] == thread.STALL
     assert hold(s, "SFPMAD") == hold(s, "SFPMAD") == number
     s.src_valid[source, bank] = 1 - waits_while
     assert hold(s, "SFPMAD") == 0
-    assert s.latch[0] == gate.NONE
+    assert s.latch[0] == thread.NONE
 
 
 def test_all_conditions_must_be_false_at_the_same_time() -> None:
     s = fresh()
     run(s, "STALLWAIT", wait_res=1 << 7 | 1 << 8, stall_res=B6)
-    assert hold(s, "MVMUL") == gate.WAIT_SRCA_VALID
+    assert hold(s, "MVMUL") == thread.WAIT_SRCA_VALID
     s.src_valid[0, 0] = 1
-    assert hold(s, "MVMUL") == gate.WAIT_SRCB_VALID
+    assert hold(s, "MVMUL") == thread.WAIT_SRCB_VALID
     s.src_valid[0, 0], s.src_valid[1, 0] = 0, 1
-    assert hold(s, "MVMUL") == gate.WAIT_SRCA_VALID
+    assert hold(s, "MVMUL") == thread.WAIT_SRCA_VALID
     s.src_valid[0, 0] = 1
     assert hold(s, "MVMUL") == 0
 
@@ -160,8 +160,8 @@ def test_a_word_of_another_class_passes_and_the_latch_stays() -> None:
     s = fresh()
     run(s, "SEMWAIT", wait_sem_cond=1, sem_sel=4, stall_res=B1)
     assert hold(s, "SFPMAD") == 0
-    assert hold(s, "SEMGET") == gate.WAIT_SEM_ZERO
-    assert s.latch[0] == gate.SEMAPHORE
+    assert hold(s, "SEMGET") == thread.WAIT_SEM_ZERO
+    assert s.latch[0] == thread.SEMAPHORE
 
 
 def test_semwait_while_zero_looks_at_any_selected() -> None:
@@ -169,7 +169,7 @@ def test_semwait_while_zero_looks_at_any_selected() -> None:
     s = fresh()
     s.sem[1] = 1
     run(s, "SEMWAIT", wait_sem_cond=1, sem_sel=0b110, stall_res=B1)
-    assert hold(s, "SEMGET") == gate.WAIT_SEM_ZERO
+    assert hold(s, "SEMGET") == thread.WAIT_SEM_ZERO
     s.sem[2] = 1  # semaphore 0 stays 0 but is not selected
     assert hold(s, "SEMGET") == 0
 
@@ -182,7 +182,7 @@ def test_semwait_while_full_looks_at_any_selected() -> None:
     run(s, "SEMWAIT", wait_sem_cond=2, sem_sel=0x88, stall_res=B1)
     for value in (6, 5):
         s.sem[7] = value
-        assert hold(s, "SEMPOST") == gate.WAIT_SEM_FULL
+        assert hold(s, "SEMPOST") == thread.WAIT_SEM_FULL
     s.sem[7] = 4
     assert hold(s, "SEMPOST") == 0
 
@@ -200,7 +200,7 @@ def test_a_second_wait_is_held_by_the_first(later: str) -> None:
     """A new wait instruction never replaces a latched one (STALLWAIT, Blackhole ISA)."""
     s = fresh()
     run(s, "SEMWAIT", wait_sem_cond=1, sem_sel=1, stall_res=B8)
-    assert hold(s, later) == gate.WAIT_SEM_ZERO
+    assert hold(s, later) == thread.WAIT_SEM_ZERO
     s.sem[0] = 1
     assert hold(s, later) == 0
 
@@ -208,7 +208,7 @@ def test_a_second_wait_is_held_by_the_first(later: str) -> None:
 def test_threads_have_their_own_latches() -> None:
     s = fresh()
     run(s, "SEMWAIT", 1, wait_sem_cond=1, sem_sel=1, stall_res=ALL)
-    assert [hold(s, "MVMUL", t) for t in range(3)] == [0, gate.WAIT_SEM_ZERO, 0]
+    assert [hold(s, "MVMUL", t) for t in range(3)] == [0, thread.WAIT_SEM_ZERO, 0]
 
 
 def test_the_latch_remembers_its_instruction() -> None:
@@ -222,11 +222,11 @@ def test_the_latch_remembers_its_instruction() -> None:
 def test_poll_releases_a_thread_that_has_no_word_at_the_gate() -> None:
     s = fresh()
     run(s, "SEMWAIT", wait_sem_cond=1, sem_sel=1, stall_res=B1)
-    poll = gate.poll
-    assert poll(view(s), 0) == gate.WAIT_SEM_ZERO
+    poll = thread.poll
+    assert poll(view(s), 0) == thread.WAIT_SEM_ZERO
     s.sem[0] = 1
     assert poll(view(s), 0) == 0
-    assert s.latch[0] == gate.NONE
+    assert s.latch[0] == thread.NONE
 
 
 def still_waits(s: State, wait: tuple[str, int, int]) -> bool:

@@ -11,13 +11,13 @@ from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
 from bhemu.riscv import csr
 from bhemu.riscv.asm import A0, PARK, code, csrrs
-from bhemu.tensix import doubt, lane_doubt, status
-from bhemu.tensix.doubt import DENORMAL, EXPONENT
+from bhemu.tensix import rules, unspecified
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
+from bhemu.tensix.unspecified import DENORMAL, EXPONENT
 
 START = 0x1000
-FLAGS, STACK, RANDOM = lane_doubt.FLAGS, lane_doubt.STACK, lane_doubt.RANDOM
+FLAGS, STACK, RANDOM = unspecified.FLAGS, unspecified.STACK, unspecified.RANDOM
 BONUS = 16
 LOAD = {"instr_mod0": 2, "dest_reg_addr": 42}
 
@@ -49,22 +49,22 @@ def test_a_load_takes_the_doubt_of_its_datums_and_a_store_leaves_that_of_its_lan
     s = doubtful(wide, columns=0x0030)
     for address, lane in ((40, 2), (42, 2)):  # even columns, odd ones
         load = {"instr_mod0": mode, "dest_reg_addr": address}
-        assert run(s, "SFPLOAD", lreg_ind=address & 3, **load) == status.DONE
+        assert run(s, "SFPLOAD", lreg_ind=address & 3, **load) == rules.DONE
         assert lanes(s, address & 3) == {lane}
     assert s.doubt[2]
     s.gate_pc[0] = 0x99C
     store = {"instr_mod0": mode, "dest_reg_addr": 50, "lreg_ind": 2}
-    assert run(s, "SFPSTORE", **store) == status.DONE
+    assert run(s, "SFPSTORE", **store) == rules.DONE
     assert in_doubt(s, storage(wide, 48)) == {5}  # row 48, odd columns
     assert int(s.dst_doubt_pc[storage(wide, 48)]) == 0x99C
-    assert run(s, "SFPSTORE", **(store | {"lreg_ind": 5})) == status.DONE
+    assert run(s, "SFPSTORE", **(store | {"lreg_ind": 5})) == rules.DONE
     assert in_doubt(s, storage(wide, 48)) == set()
 
 
 def test_disabled_lanes_take_no_doubt() -> None:
     s = doubtful(columns=0x0030)
     s.cc[2] = 0
-    assert run(s, "SFPLOAD", **LOAD) == status.DONE
+    assert run(s, "SFPLOAD", **LOAD) == rules.DONE
     assert not s.lane_doubt.any() and s.doubt[2] == 0
 
 
@@ -74,12 +74,12 @@ def test_each_lane_has_both_causes() -> None:
         for shift, cause in ((0, EXPONENT), (16, DENORMAL)):
             s = doubtful(columns=1 << (column + shift), row=41)
             address, lane = 40 + 2 * (column & 1), 8 + column // 2
-            assert run(s, "SFPLOAD", instr_mod0=2, dest_reg_addr=address) == status.DONE
+            assert run(s, "SFPLOAD", instr_mod0=2, dest_reg_addr=address) == rules.DONE
             assert lanes(s, 0, cause) == {lane} and lanes(s, 0, cause ^ 3) == set()
             back = 44 + 2 * (column & 1)
-            assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=back) == status.DONE
+            assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=back) == rules.DONE
             assert int(s.dst_doubt[45]) == 1 << (column + shift)
-            assert run(s, "SFPLOAD", instr_mod0=2, dest_reg_addr=address ^ 2) == status.DONE
+            assert run(s, "SFPLOAD", instr_mod0=2, dest_reg_addr=address ^ 2) == rules.DONE
             assert lanes(s, 0) == set() and s.doubt[2] == 0
 
 
@@ -89,28 +89,28 @@ def test_a_load_of_halves_keeps_the_other_and_one_of_zeros_reads_nothing(
 ) -> None:
     s = doubtful(columns=0x0020)
     s.lane_doubt[0], s.doubt[2] = 1 << 9, 1
-    assert run(s, "SFPLOAD", **(LOAD | {"instr_mod0": mode})) == status.DONE
+    assert run(s, "SFPLOAD", **(LOAD | {"instr_mod0": mode})) == rules.DONE
     assert lanes(s, 0) == expected
 
 
 def test_overwriting_ends_doubt_lane_by_lane() -> None:
     s = marked(r1={3, 20})
     s.cc[20] = 0
-    assert run(s, "SFPLOADI", instr_mod0=8, lreg_ind=1) == status.DONE  # the upper half
+    assert run(s, "SFPLOADI", instr_mod0=8, lreg_ind=1) == rules.DONE  # the upper half
     assert lanes(s, 1) == {3, 20}
-    assert run(s, "SFPLOADI", lreg_ind=1) == status.DONE
+    assert run(s, "SFPLOADI", lreg_ind=1) == rules.DONE
     assert lanes(s, 1) == {20} and s.doubt[2] == 1
     s.cc[20] = 1
-    assert run(s, "SFPMOV", lreg_c=2, lreg_dest=1) == status.DONE
+    assert run(s, "SFPMOV", lreg_c=2, lreg_dest=1) == rules.DONE
     assert lanes(s, 1) == set() and s.doubt[2] == 0
 
 
 def test_a_result_has_the_doubt_of_its_operands() -> None:
     s = marked(r1={3}, r2={4}, r5={5})
     fields = {"lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 3, "lreg_dest": 6}
-    assert run(s, "SFPMAD", **fields) == status.DONE
+    assert run(s, "SFPMAD", **fields) == rules.DONE
     assert lanes(s, 6) == {3, 4}
-    assert run(s, "SFPIADD", lreg_c=5, lreg_dest=6, instr_mod1=5) == status.DONE
+    assert run(s, "SFPIADD", lreg_c=5, lreg_dest=6, instr_mod1=5) == rules.DONE
     assert lanes(s, 6) == {5}  # the immediate, and no flags
     assert lanes(s, FLAGS) == set()
 
@@ -119,7 +119,7 @@ def test_comparisons_of_doubtful_lanes_leave_the_choice_in_doubt() -> None:
     s = marked(r0={3}, r4={9})
     fields = {"lreg_dest": 0, "lreg_src_c": 1}
     s.lane_config[:] = 4  # ENABLE_DEST_INDEX
-    assert run(s, "SFPSWAP", instr_mod1=1, **fields) == status.DONE
+    assert run(s, "SFPSWAP", instr_mod1=1, **fields) == rules.DONE
     assert lanes(s, 0) == lanes(s, 1) == {3}
     assert lanes(s, 4) | lanes(s, 5) == {3, 9} and lanes(s, 4) & lanes(s, 5) == {3}
     assert lanes(s, 2) == set()
@@ -127,32 +127,32 @@ def test_comparisons_of_doubtful_lanes_leave_the_choice_in_doubt() -> None:
 
 def test_a_transposition_moves_marks() -> None:
     s = marked(r1={17}, r6={2})  # row 2 of LReg 1, row 0 of LReg 6
-    assert run(s, "SFPTRANSP") == status.DONE
+    assert run(s, "SFPTRANSP") == rules.DONE
     assert {r: lanes(s, r) for r in range(8) if lanes(s, r)} == {2: {9}, 4: {18}}
 
 
 def test_flags_of_doubtful_lanes_leave_open_what_is_written() -> None:
     s = marked(r1={3})
-    assert run(s, "SFPSETCC", lreg_c=1) == status.DONE
+    assert run(s, "SFPSETCC", lreg_c=1) == rules.DONE
     assert lanes(s, FLAGS) == {3}
-    assert run(s, "SFPLOADI", lreg_ind=2, imm16=7) == status.DONE
+    assert run(s, "SFPLOADI", lreg_ind=2, imm16=7) == rules.DONE
     assert lanes(s, 2) == {3}
-    assert run(s, "SFPPUSHC") == status.DONE
-    assert run(s, "SFPENCC", instr_mod1=10, imm12_math=3) == status.DONE
+    assert run(s, "SFPPUSHC") == rules.DONE
+    assert run(s, "SFPENCC", instr_mod1=10, imm12_math=3) == rules.DONE
     assert (lanes(s, FLAGS), lanes(s, STACK)) == (set(), {3})
-    assert run(s, "SFPPOPC") == status.DONE
+    assert run(s, "SFPPOPC") == rules.DONE
     assert (lanes(s, FLAGS), lanes(s, STACK)) == ({3}, set())
-    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=40, lreg_ind=3) == status.DONE
+    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=40, lreg_ind=3) == rules.DONE
     assert in_doubt(s, 40) == {6}
 
 
 def test_the_random_state_of_open_lanes_is_in_doubt_until_it_is_seeded() -> None:
     s = marked(flags={3})
     fields = {"lreg_src_c": 1, "lreg_dest": 2, "rnd_mode": 1}
-    assert run(s, "SFP_STOCH_RND", **fields) == status.DONE
+    assert run(s, "SFP_STOCH_RND", **fields) == rules.DONE
     assert lanes(s, RANDOM) == {3}
     s.lane_doubt[FLAGS] = 0
-    assert run(s, "SFP_STOCH_RND", **fields) == status.DONE
+    assert run(s, "SFP_STOCH_RND", **fields) == rules.DONE
     assert lanes(s, 2) == {3}
 
 
@@ -165,22 +165,22 @@ def test_a_store_to_a_row_that_was_cleared_needs_lanes_that_are_certain() -> Non
     assert rule(number) == "VECTOR-DOUBT-LANES"
     assert sentence(s, number).startswith("whether lane 0 is enabled decides more")
     s.cc[7] = 1
-    assert run(s, "SFPSTORE", **store) == status.DONE
+    assert run(s, "SFPSTORE", **store) == rules.DONE
     assert in_doubt(s, 40) == {0, 2, 4}
 
 
 def test_configuration_is_not_taken_from_doubtful_lanes() -> None:
     s = marked(r0={9})
-    assert run(s, "SFPCONFIG", config_dest=11) == status.DONE  # the first row counts
+    assert run(s, "SFPCONFIG", config_dest=11) == rules.DONE  # the first row counts
     assert lanes(s, 11) == set()
     s = marked(r0={5})
-    assert run(s, "SFPCONFIG", config_dest=11) == status.DONE
+    assert run(s, "SFPCONFIG", config_dest=11) == rules.DONE
     assert lanes(s, 11) == {5, 13, 21, 29}
     s.lreg[0] = 0
     number = run(s, "SFPCONFIG", config_dest=15)
     assert rule(number) == "VECTOR-DOUBT-REGISTER"
     assert sentence(s, number).startswith("LReg[0] of lane 5 decides more")
-    assert run(s, "SFPCONFIG", config_dest=15, instr_mod1=1) == status.DONE
+    assert run(s, "SFPCONFIG", config_dest=15, instr_mod1=1) == rules.DONE
     s = marked(flags={5})
     assert rule(run(s, "SFPCONFIG", config_dest=15, instr_mod1=1)) == "VECTOR-DOUBT-LANES"
 
@@ -188,7 +188,7 @@ def test_configuration_is_not_taken_from_doubtful_lanes() -> None:
 @pytest.mark.parametrize("name", ["SFPNOT", "SFPMOV", "SFPSWAP", "SFPSETCC", "SFPMAD"])
 def test_a_template_is_stored_where_all_lanes_are_enabled_for_certain(name: str) -> None:
     s = marked(r0={5})
-    assert run(s, name, lreg_dest=13) == status.DONE
+    assert run(s, name, lreg_dest=13) == rules.DONE
     assert lanes(s, 0) == {5}
     s = marked(flags={5})
     assert rule(run(s, name, lreg_dest=13)) == "VECTOR-DOUBT-LANES"
@@ -198,7 +198,7 @@ def test_an_indirect_destination_that_is_in_doubt() -> None:
     s = marked(r7={4}, r1={6})
     s.lreg[7] = 2
     fields = {"lreg_src_a": 1, "lreg_src_b": 10, "lreg_src_c": 9, "instr_mod1": 8}
-    assert run(s, "SFPMAD", **fields) == status.DONE
+    assert run(s, "SFPMAD", **fields) == rules.DONE
     assert [lanes(s, r) for r in range(8)] == [{4}, {4, 6}, {4, 6}, *[{4}] * 5]
 
 
@@ -212,7 +212,7 @@ def test_scheduled_instructions_go_by_no_open_lanes() -> None:
 def test_sfploadmacro_loads_doubt_as_sfpload_does() -> None:
     s = doubtful()
     s.macro_sequence[0] = 3 << 24  # a store
-    assert run(s, "SFPLOADMACRO", **LOAD) == status.DONE
+    assert run(s, "SFPLOADMACRO", **LOAD) == rules.DONE
     assert lanes(s, 0) == {2} and s.route[0] != 0
 
 
@@ -221,15 +221,15 @@ def test_a_datum_that_went_through_the_vector_unit_is_not_packed() -> None:
     s.adc[0, 2, 1, 0] = 15
     s.dst_valid[:] = 1
     note(s, 40, 0x0020)
-    assert run(s, "SFPLOAD", **LOAD) == status.DONE
-    assert run(s, "SFPABS", lreg_c=0, lreg_dest=1) == status.DONE
-    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=6, lreg_ind=1) == status.DONE
+    assert run(s, "SFPLOAD", **LOAD) == rules.DONE
+    assert run(s, "SFPABS", lreg_c=0, lreg_dest=1) == rules.DONE
+    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=6, lreg_ind=1) == rules.DONE
     before = s.l1.copy()
     assert rule(execute(s)) == "FPU-EXPONENT"
     assert np.array_equal(s.l1, before)
-    assert run(s, "SFPLOADI", lreg_ind=1) == status.DONE
-    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=6, lreg_ind=1) == status.DONE
-    assert execute(s) == status.DONE
+    assert run(s, "SFPLOADI", lreg_ind=1) == rules.DONE
+    assert run(s, "SFPSTORE", instr_mod0=2, dest_reg_addr=6, lreg_ind=1) == rules.DONE
+    assert execute(s) == rules.DONE
 
 
 @pytest.mark.parametrize(("enabled", "refused"), [(0, True), (1, False)])
@@ -260,7 +260,7 @@ def test_every_instruction_of_the_unit_says_what_it_does_to_marks() -> None:
 
 def test_nothing_is_marked_where_nothing_is_in_doubt() -> None:
     s = doubtful(columns=0, fmt=BF16)
-    assert not (s.dst_valid & doubt.DOUBT).any()
+    assert not (s.dst_valid & unspecified.DOUBT).any()
     for name in ("SFPLOAD", "SFPSTORE"):
-        assert run(s, name, **LOAD) == status.DONE
+        assert run(s, name, **LOAD) == rules.DONE
     assert s.doubt[2] == 0 and not s.lane_doubt.any()

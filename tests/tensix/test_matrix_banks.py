@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matrix_reference import BF16, FP16, INT8, TF32, filled, rule, run
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 BY_BANK = ("src", "src_fmt", "src_valid", "src_doubt")  # [SrcA, SrcB][bank], the last [bank]
@@ -67,7 +67,7 @@ def test_banks_are_alike(name: str, fmt: int, fields: dict[str, int]) -> None:
         s.srca_row[0] = 16
         states = [turned(s, a, b) for a, b in product((0, 1), (0, 1))]
         numbers = [run(state, name, **fields) for state in states]
-        assert numbers == [status.DONE] * 4, rule(numbers[0])
+        assert numbers == [rules.DONE] * 4, rule(numbers[0])
         for (a, b), state in zip(product((0, 1), (0, 1)), states, strict=True):
             back = turned(state, a, b)
             for member in (*BY_BANK, "dst", "dst_valid", "rwc", "matrix_bank", "unpack_bank"):

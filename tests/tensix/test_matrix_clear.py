@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from unit_runner import run
 
-from bhemu.tensix import status
-from bhemu.tensix.quirks import REFERENCE_LLK, counted
+from bhemu.tensix import rules
+from bhemu.tensix.rules import REFERENCE_LLK, counted
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
@@ -15,7 +15,7 @@ ABSOLUTE = 1 << 3  # Config word 220: DEST_ACCESS_CFG_zeroacc_absolute_tile_mode
 
 
 def rule(number: int) -> str:
-    return status.RULES[number].rule
+    return rules.RULES[number].rule
 
 
 def state(offset: int = 0, counter: int = 0) -> State:
@@ -44,7 +44,7 @@ def test_zeroacc_one_row(config: int, row: int) -> None:
     s = state(100, 20)
     s.cfg[0, 1] = config
     before = s.dst.copy()
-    assert run(s, "ZEROACC", where=7, addr_mode=2) == status.DONE
+    assert run(s, "ZEROACC", where=7, addr_mode=2) == rules.DONE
     assert zeroed(s) == [row]
     assert (s.dst == before).all()  # only flags change
     assert s.rwc[0].tolist() == [0, 0, 25, 0]
@@ -65,7 +65,7 @@ def test_zeroacc_16_rows(offset: int, counter: int, absolute: int, block: int) -
     """Blackhole moves the block to the upper half when (math offset + RWC.Dst) & 512."""
     s = state(offset, counter)
     s.cfg[0, 220] = absolute * ABSOLUTE
-    assert run(s, "ZEROACC", where=3, addr_mode=2, clear_mode=1) == status.DONE
+    assert run(s, "ZEROACC", where=3, addr_mode=2, clear_mode=1) == rules.DONE
     assert zeroed(s) == list(range(block * 16, block * 16 + 16))
     assert s.rwc[0, 2] == (counter + 5) % 1024
 
@@ -79,7 +79,7 @@ def test_zeroacc_16_rows_of_32_bit(offset: int, absolute: int, block: int) -> No
     s = state(offset)
     s.cfg[0, 220] = absolute * ABSOLUTE
     fields = {"where": 3, "addr_mode": 2, "clear_mode": 1, "use_32_bit_mode": 1}
-    assert run(s, "ZEROACC", **fields) == status.DONE
+    assert run(s, "ZEROACC", **fields) == rules.DONE
     assert zeroed(s) == wide_rows(block)
     assert s.rwc[0, 2] == 5
 
@@ -88,7 +88,7 @@ def test_zeroacc_clear_zero_flags_makes_rows_valid() -> None:
     s = state()
     s.dst_valid[:] = 0
     fields = {"where": 31, "clear_mode": 1, "use_32_bit_mode": 1, "clear_zero_flags": 1}
-    assert run(s, "ZEROACC", **fields) == status.DONE
+    assert run(s, "ZEROACC", **fields) == rules.DONE
     assert np.flatnonzero(s.dst_valid).tolist() == wide_rows(31)
 
 
@@ -101,7 +101,7 @@ def test_zeroacc_half_and_all(wide: int, mode: int, where: int, first: int, last
     s = state(512, 40)
     s.thread_cfg[0, 47 + 2] = 1  # the section is not even looked at
     fields = {"where": where, "addr_mode": 2, "clear_mode": mode, "use_32_bit_mode": wide}
-    assert run(s, "ZEROACC", **fields) == status.DONE
+    assert run(s, "ZEROACC", **fields) == rules.DONE
     assert zeroed(s) == list(range(first, last))
     assert s.rwc[0, 2] == 40
 
@@ -145,7 +145,7 @@ def test_zeroacc_rules(fields: dict[str, int], offset: int, config: int, name: s
 def test_zeroacc_where_on_silicon(fields: dict[str, int], want: list[int]) -> None:
     s = state()
     s.ub_mode[0] = 2
-    assert run(s, "ZEROACC", addr_mode=2, **fields) == status.DONE
+    assert run(s, "ZEROACC", addr_mode=2, **fields) == rules.DONE
     assert zeroed(s) == want
     assert s.rwc[0, 2] == (5 if fields["clear_mode"] == 1 else 0)
     assert s.rule_count.sum() == 1
@@ -155,9 +155,9 @@ def test_zeroacc_revert_on_silicon() -> None:
     s = state()
     s.ub_mode[0] = 1
     s.dst_valid[:] = 0
-    assert run(s, "ZEROACC", where=1, clear_mode=1, clear_zero_flags=1) == status.DONE
+    assert run(s, "ZEROACC", where=1, clear_mode=1, clear_zero_flags=1) == rules.DONE
     assert np.flatnonzero(s.dst_valid).tolist() == list(range(16, 32))
-    assert run(s, "ZEROACC", where=16, clear_zero_flags=1) == status.DONE  # one row: ignored
+    assert run(s, "ZEROACC", where=16, clear_zero_flags=1) == rules.DONE  # one row: ignored
     assert np.flatnonzero(s.dst_valid).tolist() == list(range(17, 32))
     assert s.rule_count.sum() == 2
 
@@ -189,7 +189,7 @@ def cleared(s: State) -> list[tuple[int, int]]:
 def test_zerosrc(fields: dict[str, int], want: list[tuple[int, int]]) -> None:
     """Does not wait for valid banks and changes no counter."""
     s = src_state()
-    assert run(s, "ZEROSRC", **fields) == status.DONE
+    assert run(s, "ZEROSRC", **fields) == rules.DONE
     assert cleared(s) == want
     assert not s.rwc.any()
     assert not s.src_valid.any()
@@ -215,7 +215,7 @@ def test_gatesrcrst_changes_nothing() -> None:
     s = State()
     before = s.buffer.copy()
     fields = {"reset_srca_gate_control": 1, "reset_srcb_gate_control": 1}
-    assert run(s, "GATESRCRST", **fields) == status.DONE
+    assert run(s, "GATESRCRST", **fields) == rules.DONE
     assert (s.buffer == before).all()
 
 
@@ -225,7 +225,7 @@ def test_cleardvalid_returns_banks_and_flips(mask: int) -> None:
     s.src_valid[:] = 1
     s.matrix_bank[:] = (1, 0)
     s.thread_cfg[0, 7] = 3  # CLR_DVALID_Src{A,B}_Disable does not concern it
-    assert run(s, "CLEARDVALID", cleardvalid=mask) == status.DONE
+    assert run(s, "CLEARDVALID", cleardvalid=mask) == rules.DONE
     assert s.src_valid.tolist() == [[1, 0] if mask & 1 else [1, 1], [0, 1] if mask & 2 else [1, 1]]
     assert s.matrix_bank.tolist() == [1 - (mask & 1), mask >> 1]
 
@@ -244,7 +244,7 @@ def test_cleardvalid_rules(fields: dict[str, int], name: str) -> None:
     s = State()
     s.src_valid[0, 0] = 1
     number = run(s, "CLEARDVALID", **fields)
-    assert number == status.DONE if not name else rule(number) == name
+    assert number == rules.DONE if not name else rule(number) == name
     assert s.src_valid[0, 0] == (1 if name else 0)
 
 
@@ -252,9 +252,9 @@ def test_cleardvalid_of_a_bank_that_is_not_valid_as_tt_llks_dumps_use_it() -> No
     """Reference llk: it turns to the other bank all the same; SETRWC stays refused."""
     s = State()
     s.reference[0] = REFERENCE_LLK
-    assert run(s, "CLEARDVALID", cleardvalid=1) == status.DONE
+    assert run(s, "CLEARDVALID", cleardvalid=1) == rules.DONE
     assert s.matrix_bank.tolist() == [1, 0] and s.src_valid.tolist() == [[0, 0], [0, 0]]
-    assert [status.RULES[n].rule for n in counted(s)] == ["SRCA-NOT-VALID"]
+    assert [rules.RULES[n].rule for n in counted(s)] == ["SRCA-NOT-VALID"]
     assert rule(run(s, "SETRWC", clear_ab_vld=1)) == "SRCA-NOT-VALID"
 
 
@@ -277,7 +277,7 @@ def test_cleardvalid_of_a_bank_that_is_not_valid_as_tt_llks_dumps_use_it() -> No
 def test_setrwc(fields: dict[str, int], want: list[int], want_cr: list[int]) -> None:
     s = State()
     s.rwc[1], s.rwc_cr[1] = (1, 2, 3, 2), (60, 50, 1020, 0)
-    assert run(s, "SETRWC", 1, **fields) == status.DONE
+    assert run(s, "SETRWC", 1, **fields) == rules.DONE
     assert (s.rwc[1].tolist(), s.rwc_cr[1].tolist()) == (want, want_cr)
     assert not s.rwc[0].any()
     assert not s.matrix_bank.any()
@@ -287,7 +287,7 @@ def test_setrwc(fields: dict[str, int], want: list[int], want_cr: list[int]) -> 
 def test_setrwc_releases_banks(mask: int) -> None:
     s = State()
     s.src_valid[:, 0] = 1
-    assert run(s, "SETRWC", bit_mask=4, rwc_d=8, clear_ab_vld=mask) == status.DONE
+    assert run(s, "SETRWC", bit_mask=4, rwc_d=8, clear_ab_vld=mask) == rules.DONE
     assert s.src_valid[:, 0].tolist() == [1 - (mask & 1), 1 - (mask >> 1)]
     assert s.matrix_bank.tolist() == [mask & 1, mask >> 1]
     assert s.rwc[0, 2] == 8
@@ -318,7 +318,7 @@ def test_incrwc(rwc_cr: int, want: list[int], want_cr: list[int]) -> None:
     s = State()
     s.rwc[2], s.rwc_cr[2] = (62, 3, 1015, 1), (60, 50, 1000, 0)
     fields = {"rwc_a": 7, "rwc_b": 7, "rwc_d": 10, "rwc_cr": rwc_cr}
-    assert run(s, "INCRWC", 2, **fields) == status.DONE
+    assert run(s, "INCRWC", 2, **fields) == rules.DONE
     assert (s.rwc[2].tolist(), s.rwc_cr[2].tolist()) == (want, want_cr)
 
 

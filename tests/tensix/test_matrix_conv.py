@@ -24,7 +24,7 @@ from matrix_reference import (
 )
 from unit_runner import numbers
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 CONV = ["CONV3S1", "CONV3S2"]
@@ -61,7 +61,7 @@ def test_conv_adds_zero_to_eight_rows(name: str, fmt: int, wide: bool) -> None:
         s.rwc[0] = (0, 0, 16, 0)
         model = Model(s)
         add_zero(model, 24, fmt, wide)
-        assert run(s, name, dst=8, rotate_weights=seed & 1) == status.DONE
+        assert run(s, name, dst=8, rotate_weights=seed & 1) == rules.DONE
         model.check(s)
         assert s.src_valid.all()
 
@@ -75,7 +75,7 @@ def test_adding_zero_to_ordinary_numbers_changes_nothing(name: str, fmt: int, wi
     s.dst[0] = 0
     s.dst[8 if wide else 1] = 0x0
     model = Model(s)
-    assert run(s, name) == status.DONE
+    assert run(s, name) == rules.DONE
     model.check(s)
 
 
@@ -118,7 +118,7 @@ def test_low_halves_count_in_32_bit_dst(name: str) -> None:
     s.dst[8 + 3, 7] = 1  # low half of row 3: a denormal
     assert rule(run(s, name)) == "LEGACY-EXTENT"
     s.dst[3, 7] = 0x7F  # high half: an exponent
-    assert run(s, name) == status.DONE
+    assert run(s, name) == rules.DONE
 
 
 @pytest.mark.parametrize("name", MPOOL)
@@ -133,7 +133,7 @@ def test_mpool_is_gmpool_of_zeros(name: str, fmt: int, wide: bool) -> None:
         model.src[A] = [[[0] * 16] * 64] * 2
         model.gmpool(20, 32, fmt, wide)
         model.src = src
-        assert run(s, name, dst=4) == status.DONE
+        assert run(s, name, dst=4) == rules.DONE
         model.check(s)
 
 
@@ -143,7 +143,7 @@ def test_ends_as_other_matrix_operations(name: str) -> None:
     s = filled(0, BF16, False)
     s.dst[:], s.dst_valid[:], s.src[B] = 0, 1, 0x3F800000
     section(s, 7)
-    assert run(s, name, **{mode_field(name): 7}, clear_dvalid=3) == status.DONE
+    assert run(s, name, **{mode_field(name): 7}, clear_dvalid=3) == rules.DONE
     assert s.rwc[0].tolist() == [16, 8, 8, 1]
     assert s.src_valid.tolist() == [[1, 0], [0, 1]]
     assert s.matrix_bank.tolist() == [0, 1]
@@ -156,7 +156,7 @@ def test_waits_for_both_banks(name: str, which: int) -> None:
     s.src_valid[which, s.matrix_bank[which]] = 0
     model = Model(s)
     number = run(s, name, clear_dvalid=3)
-    assert status.CONDITIONS[number].text.startswith(f"Src{'AB'[which]} bank")
+    assert rules.CONDITIONS[number].text.startswith(f"Src{'AB'[which]} bank")
     model.check(s)
 
 

@@ -8,8 +8,8 @@ import pytest
 from move_model import BF16, BFP8, FP16, INT8, TF32, A, Model, filled, flushed, rule
 from unit_runner import numbers, run
 
-from bhemu.tensix import status
-from bhemu.tensix.quirks import counted
+from bhemu.tensix import rules
+from bhemu.tensix.rules import counted
 
 BOTH = ["MOVA2D", "MOVDBGA2D"]
 EIGHT = 2  # instr_mod
@@ -32,7 +32,7 @@ def test_one_row_needs_no_alignment(name: str, fmt: int, low: int, keep: int) ->
         model = Model(s)
         model.put(9 + 40, flushed(model.src[A][1][(row + 16) % 64], keep), fmt, low)
         fields = {"dst": 9, "src": row, "addr_mode": 6, "dest_32b_lo": low}
-        assert run(s, name, **fields) == status.DONE
+        assert run(s, name, **fields) == rules.DONE
         model.check(s)
         assert s.rwc[0].tolist() == [24, 3, 56, 0]
 
@@ -47,7 +47,7 @@ def test_movdbga2d_does_not_wait(valid: int) -> None:
     model = Model(s)
     for i in range(8):
         model.put(16 + i, flushed(model.src[A][1][8 + i], 0), TF32, 0)
-    assert run(s, "MOVDBGA2D", dst=16, src=8, instr_mod=EIGHT) == status.DONE
+    assert run(s, "MOVDBGA2D", dst=16, src=8, instr_mod=EIGHT) == rules.DONE
     model.check(s)
 
 
@@ -56,7 +56,7 @@ def test_movdbga2d_takes_the_format_of_a_valid_bank() -> None:
     model = Model(s)
     for i in range(8):
         model.put(i, flushed(model.src[A][1][i], 0), FP16, 0)
-    assert run(s, "MOVDBGA2D", instr_mod=EIGHT) == status.DONE
+    assert run(s, "MOVDBGA2D", instr_mod=EIGHT) == rules.DONE
     model.check(s)
 
 
@@ -73,7 +73,7 @@ def test_movdbga2d_without_format(llk: bool) -> None:
     (s.reference if llk else s.ub_mode)[0] = 1
     for i in range(8):
         model.put(i, flushed(model.src[A][1][i], 0), FP16, 0)
-    assert run(s, "MOVDBGA2D", instr_mod=EIGHT) == status.DONE
+    assert run(s, "MOVDBGA2D", instr_mod=EIGHT) == rules.DONE
     model.check(s)
     assert counted(s) == {number: 1}
 

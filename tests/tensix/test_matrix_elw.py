@@ -22,7 +22,7 @@ from matrix_reference import (
     section,
 )
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 PAIRS = [
@@ -49,7 +49,7 @@ def test_sums(name: str, fmts: tuple[int, int], wide: bool, mode: int) -> None:
         model = Model(s)
         model.elw(name, 48, (8, 40), fmts, mode, add_dst=bool(add_dst), wide=wide)
         fields = {"instr_mod19": mode, "dest_accum_en": add_dst}
-        assert run(s, name, dst=32, **fields) == status.DONE
+        assert run(s, name, dst=32, **fields) == rules.DONE
         model.check(s)
 
 
@@ -63,7 +63,7 @@ def test_products(fmts: tuple[int, int], wide: bool, phase: int) -> None:
         s.rwc[0] = (16, 56, 0, phase)
         model = Model(s)
         model.elw("ELWMUL", 8, (16, 56), fmts, mode, phase, wide=wide)
-        assert run(s, "ELWMUL", dst=8, instr_mod19=mode) == status.DONE
+        assert run(s, "ELWMUL", dst=8, instr_mod19=mode) == rules.DONE
         model.check(s)
 
 
@@ -89,7 +89,7 @@ def test_products_with_the_smallest_exponents(fmt: int, wide: bool, phase: int) 
                 model.matmul(8 * k, 8, (0, 8 * k), (fmt, fmt), phase, wide)
             else:
                 model.elw(name, 8 * k, (0, 8 * k), (fmt, fmt), 0, phase, wide=wide)
-            assert run(s, name, dst=8 * k) == status.DONE
+            assert run(s, name, dst=8 * k) == rules.DONE
             model.check(s)
 
 
@@ -106,7 +106,7 @@ def test_kept_denormals(name: str, fmt: int, wide: bool) -> None:
         s.cfg[0, 2] = 1
         model = Model(s)
         model.elw(name, 0, (0, 0), (fmt, fmt), 0, wide=wide, keep=True)
-        assert run(s, name, dest_accum_en=int(name != "ELWMUL")) == status.DONE
+        assert run(s, name, dest_accum_en=int(name != "ELWMUL")) == rules.DONE
         model.check(s)
 
 
@@ -120,7 +120,7 @@ def test_a_kept_denormal_alone_is_zero(name: str, fmt: int, wide: bool) -> None:
     s.cfg[0, 2] = 1
     model = Model(s)
     model.elw(name, 0, (0, 0), (fmt, fmt), 0, wide=wide, keep=True)
-    assert run(s, name, dest_accum_en=1) == status.DONE
+    assert run(s, name, dest_accum_en=1) == rules.DONE
     model.check(s)
 
 
@@ -140,7 +140,7 @@ def test_int8(name: str, mode: int, keep: bool) -> None:
             model.elw(name, 16, (0, 0), (INT8, INT8), mode, phase, add_dst, keep=keep)
             accumulate = int(add_dst and name != "ELWMUL")
             fields = {"instr_mod19": mode, "dest_accum_en": accumulate}
-            assert run(s, name, dst=16, **fields) == status.DONE
+            assert run(s, name, dst=16, **fields) == rules.DONE
             model.check(s)
 
 
@@ -151,7 +151,7 @@ def test_counters_and_banks(name: str) -> None:
     s.thread_cfg[0, 7] = 2  # CLR_DVALID_SrcB_Disable: the bank stays valid
     model = Model(s)
     model.elw(name, 1016, (0, 0), (BF16, BF16), 0, add_dst=name == "ELWMUL")
-    assert run(s, name, dst=1016, addr_mode=7, clear_dvalid=2) == status.DONE
+    assert run(s, name, dst=1016, addr_mode=7, clear_dvalid=2) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [16, 8, 8, 1]
     assert s.matrix_bank.tolist() == [1, 1]
@@ -212,7 +212,7 @@ def test_elwmul_always_accumulates() -> None:
     s.ub_mode[0] = 1
     model = Model(s)
     model.elw("ELWMUL", 0, (0, 0), (BF16, BF16), 0)
-    assert run(s, "ELWMUL", dest_accum_en=1) == status.DONE
+    assert run(s, "ELWMUL", dest_accum_en=1) == rules.DONE
     model.check(s)
 
 
@@ -222,7 +222,7 @@ def test_blocks(name: str) -> None:
     s.src_valid[B, 0] = 0
     model = Model(s)
     number = run(s, name, addr_mode=1, clear_dvalid=1)
-    assert status.CONDITIONS[number].text.startswith("SrcB bank 0")
+    assert rules.CONDITIONS[number].text.startswith("SrcB bank 0")
     model.check(s)
 
 
@@ -235,7 +235,7 @@ def test_exponent_beyond_five_bits(fmt: int, which: int) -> None:
     s.src[1 - which, s.matrix_bank[1 - which], 7, 15] = 0x08002000  # 1 or, as fp16, not zero
     for mode in (1, 2):
         if which == B:
-            assert run(s, "ELWMUL", instr_mod19=mode) == status.DONE
+            assert run(s, "ELWMUL", instr_mod19=mode) == rules.DONE
             assert not s.doubt.any()
-    assert run(s, "ELWMUL") == status.DONE
+    assert run(s, "ELWMUL") == rules.DONE
     assert s.doubt[0] == 1  # and who reads such a result is refused: test_doubt.py

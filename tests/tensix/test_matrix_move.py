@@ -25,8 +25,8 @@ from move_model import (
 )
 from unit_runner import numbers, run
 
-from bhemu.tensix import status
-from bhemu.tensix.quirks import counted
+from bhemu.tensix import rules
+from bhemu.tensix.rules import counted
 from bhemu.tensix.units import MODULES
 
 assert MODULES
@@ -50,7 +50,7 @@ def test_mova2d(fmt: int, keep: int, low: int) -> None:
         cells = flushed(model.src[A][1][24 + 16 + i], keep)
         model.put(8 + 40 + 0x1F0 + i, cells, fmt, low)
     fields = {"dst": 8, "src": 24, "instr_mod": 2, "addr_mode": 6, "dest_32b_lo": low}
-    assert run(s, "MOVA2D", **fields) == status.DONE
+    assert run(s, "MOVA2D", **fields) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [24, 7, 56, 1]
     assert s.matrix_bank.tolist() == [1, 0]
@@ -77,7 +77,7 @@ def b2d(seed: int, fmt_a: int, fmt_b: int, mode: int, low: int, llk: bool = Fals
             (32 + at + 1000 + i) % 1024, cells[:1] * 16 if mode & 1 else cells, fmt_a, low, llk
         )
     fields = {"dst": 32 + at, "src": 16 + at, "movb2d_instr_mod": mode}
-    assert run(s, "MOVB2D", **fields, addr_mode=1, dest_32b_lo=low) == status.DONE
+    assert run(s, "MOVB2D", **fields, addr_mode=1, dest_32b_lo=low) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [8, 12, 1016, 3]
 
@@ -115,7 +115,7 @@ def test_movb2d_takes_both_formats_from_the_srcb_bank() -> None:
     model = Model(s)
     for i in range(4):
         model.put(i, [v & 0x8FFFE000 for v in flushed(model.src[B][0][i], 0)], FP16, 0)
-    assert run(s, "MOVB2D", movb2d_instr_mod=4) == status.DONE
+    assert run(s, "MOVB2D", movb2d_instr_mod=4) == rules.DONE
     model.check(s)
 
 
@@ -143,7 +143,7 @@ def test_movd2a(fmt: int, in_32: int, low: int, int8: int) -> None:
     model = Model(s)
     for i in range(4):
         model.src[A][1][(4 + 60) % 64 + i] = model.get(8 + 20 + i, fmt, bool(in_32), low)
-    assert run(s, "MOVD2A", dst=8, src=4, instr_mod=2, dest_32b_lo=low) == status.DONE
+    assert run(s, "MOVD2A", dst=8, src=4, instr_mod=2, dest_32b_lo=low) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [4, 4, 36, 1]
 
@@ -161,7 +161,7 @@ def test_movd2b(fmt: int, in_32: int, low: int, mode: int) -> None:
     for i in range(4 if mode else 1):
         model.src[B][0][24 + i] = model.get(304 + i, fmt, bool(in_32), low)
     fields = {"dst": 4, "src": 8, "instr_mod": mode, "dest_32b_lo": low, "addr_mode": 2}
-    assert run(s, "MOVD2B", **fields) == status.DONE
+    assert run(s, "MOVD2B", **fields) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [8, 20, 316, 1]
 
@@ -176,7 +176,7 @@ def test_movb2a(keep: int) -> None:
     model = Model(s)
     for i in range(4):
         model.src[A][1][12 + i] = flushed(model.src[B][0][24 + i], keep)
-    assert run(s, "MOVB2A", srca=4, srcb=8, instr_mod=2, addr_mode=3) == status.DONE
+    assert run(s, "MOVB2A", srca=4, srcb=8, instr_mod=2, addr_mode=3) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [16, 20, 16, 1]
 
@@ -185,7 +185,7 @@ def test_trnspsrcb() -> None:
     s = filled(90, BF16)
     want = s.src.copy()
     want[B, 0, 16:32] = s.src[B, 0, 16:32].T
-    assert run(s, "TRNSPSRCB") == status.DONE
+    assert run(s, "TRNSPSRCB") == rules.DONE
     assert (s.src == want).all()
 
 
@@ -207,10 +207,10 @@ def test_blocks_without_effect_until_its_bank_is_valid(
     before = s.buffer.copy()
     number = run(s, mnemonic, **fields)
     name = f"Src{'AB'[which]} bank {s.matrix_bank[which]} to become valid"
-    assert status.CONDITIONS[number].text.startswith(name)
+    assert rules.CONDITIONS[number].text.startswith(name)
     assert (s.buffer == before).all()
     s.src_valid[which, s.matrix_bank[which]] = 1
-    assert run(s, mnemonic, **fields) == status.DONE
+    assert run(s, mnemonic, **fields) == rules.DONE
 
 
 REFUSED = [
@@ -264,8 +264,8 @@ def test_rows_are_rounded_down(
     s, model = filled(2, BF16), Model(filled(2, BF16))
     for name, value in mode.items():
         getattr(s, name)[0] = value
-    assert run(s, mnemonic, **fields) == status.DONE
-    named = {status.RULES[n].rule for n in counted(s)}
+    assert run(s, mnemonic, **fields) == rules.DONE
+    named = {rules.RULES[n].rule for n in counted(s)}
     assert named and named <= {"MOV-DST-ROW", "MOV-SRC-ROW"}
     rows = 8 if mnemonic == "MOVA2D" or fields.get("movb2d_instr_mod") == 2 else 4
     rows = 1 if fields.get("instr_mod") == 0 else rows
@@ -319,7 +319,7 @@ def test_src_row_beyond_the_bank(row: int) -> None:
     ):
         want = row == 60 and mnemonic != "MOVA2D"  # eight rows need a multiple of 8
         number = run(s, mnemonic, **fields)
-        assert number == status.DONE if want else rule(number) == "MOV-SRC-ROW"
+        assert number == rules.DONE if want else rule(number) == "MOV-SRC-ROW"
 
 
 def test_movd2a_refuses_the_format_override() -> None:
@@ -341,6 +341,6 @@ def test_tf32_low_on_silicon(mnemonic: str, which: int, fields: dict[str, int]) 
     for i in range(8):
         row = model.src[which][s.matrix_bank[which]][i if which == A else 0]
         model.put(i, flushed(row, 0), TF32, 1)
-    assert run(s, mnemonic, dest_32b_lo=1, **fields) == status.DONE
+    assert run(s, mnemonic, dest_32b_lo=1, **fields) == rules.DONE
     model.check(s)
     assert counted(s).get(number, 0) == 1

@@ -22,7 +22,7 @@ from matrix_reference import (
     section,
 )
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 PAIRS = [
@@ -45,7 +45,7 @@ def test_mvmul(fmts: tuple[int, int], wide: bool, phase: int) -> None:
     s.rwc[0] = (16, 24, 32, phase)
     model = Model(s)
     model.matmul(8 + 32, 8, (16, 24), fmts, phase, wide)
-    assert run(s, "MVMUL", dst=8) == status.DONE
+    assert run(s, "MVMUL", dst=8) == rules.DONE
     model.check(s)
 
 
@@ -58,7 +58,7 @@ def test_mvmul_accumulates_four_phases(seed: int) -> None:
     model = Model(s)
     for phase in range(4):
         model.matmul(16, 8, (0, 0), (fmt, fmt), phase, wide)
-        assert run(s, "MVMUL", dst=16, addr_mode=2) == status.DONE
+        assert run(s, "MVMUL", dst=16, addr_mode=2) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [0, 0, 0, 0]
 
@@ -72,7 +72,7 @@ def test_zero_products_have_an_exponent() -> None:
     s.dst[8] = 0x8000
     model = Model(s)
     model.matmul(0, 8, (0, 0), (FP16, FP16), 0, True)
-    assert run(s, "MVMUL") == status.DONE
+    assert run(s, "MVMUL") == rules.DONE
     model.check(s)
     assert s.dst[8].tolist() == [0] * 16  # half of the last bit is gone
 
@@ -84,7 +84,7 @@ def test_int8(name: str, phase: int) -> None:
     s.rwc[0] = (48, 56, 0, phase)
     model = Model(s)
     model.matmul_int8(504, 8, (48, 56), phase)
-    assert run(s, name, dst=504) == status.DONE
+    assert run(s, name, dst=504) == rules.DONE
     model.check(s)
 
 
@@ -93,7 +93,7 @@ def test_dotpv_is_mvmul() -> None:
         s = filled(3, BF16, False)
         model = Model(s)
         model.matmul(0, 8, (0, 0), (BF16, BF16), 0, False)
-        assert run(s, "DOTPV", **extra) == status.DONE
+        assert run(s, "DOTPV", **extra) == rules.DONE
         model.check(s)
 
 
@@ -105,7 +105,7 @@ def test_counters_banks_and_wrap() -> None:
     s.thread_cfg[0, 1] = 24  # DEST_TARGET_REG_CFG_MATH_Offset
     model = Model(s)
     model.matmul(1024, 8, (0, 0), (BF16, BF16), 1, False)
-    assert run(s, "MVMUL", dst=0, addr_mode=5, clear_dvalid=3) == status.DONE
+    assert run(s, "MVMUL", dst=0, addr_mode=5, clear_dvalid=3) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [16, 8, 1008, 2]
     assert s.matrix_bank.tolist() == [0, 1]
@@ -121,26 +121,26 @@ def test_configured_formats() -> None:
     s.cfg[1, 1] = FP16 << 17 | FP16 << 21
     model = Model(s)
     model.matmul(0, 8, (0, 0), (FP16, FP16), 0, False)
-    assert run(s, "MVMUL") == status.DONE
+    assert run(s, "MVMUL") == rules.DONE
     model.check(s)
 
 
 def changed_by_move(s: State) -> None:
-    assert run(s, "MOVD2A", dst=0, src=0, instr_mod=2) == status.DONE
-    assert run(s, "MOVD2B", dst=4, src=0, instr_mod=2) == status.DONE
+    assert run(s, "MOVD2A", dst=0, src=0, instr_mod=2) == rules.DONE
+    assert run(s, "MOVD2B", dst=4, src=0, instr_mod=2) == rules.DONE
 
 
 def changed_by_copy(s: State) -> None:
-    assert run(s, "MOVB2A", srcb=8, srca=4, instr_mod=2) == status.DONE
+    assert run(s, "MOVB2A", srcb=8, srca=4, instr_mod=2) == rules.DONE
 
 
 def changed_by_transpose(s: State) -> None:
     s.rwc[0, B] = 16
-    assert run(s, "TRNSPSRCB") == status.DONE
+    assert run(s, "TRNSPSRCB") == rules.DONE
 
 
 def changed_by_zerosrc(s: State) -> None:
-    assert run(s, "ZEROSRC", src_mask=2, write_mode=1) == status.DONE
+    assert run(s, "ZEROSRC", src_mask=2, write_mode=1) == rules.DONE
 
 
 def changed_format(s: State) -> None:
@@ -161,13 +161,13 @@ def test_prepared_operands_follow_the_bank(change: Callable[[State], None]) -> N
     """What a product prepared is not used again once cells or formats have changed."""
     s = filled(8, BF16, False)
     s.rwc[0, B] = 16 if change is changed_by_transpose else 0
-    assert run(s, "MVMUL", dst=64) == status.DONE
+    assert run(s, "MVMUL", dst=64) == rules.DONE
     change(s)
     fmt = int(s.src_fmt[A, 1])
     model = Model(s)
     model.matmul(72, 8, (0, int(s.rwc[0, B])), (fmt, fmt), 0, False)
     before = s.dst.copy()
-    assert run(s, "MVMUL", dst=72) == status.DONE
+    assert run(s, "MVMUL", dst=72) == rules.DONE
     model.check(s)
     assert (s.dst[72:80] != before[72:80]).any()
 
@@ -175,14 +175,14 @@ def test_prepared_operands_follow_the_bank(change: Callable[[State], None]) -> N
 def test_prepared_operands_follow_the_unpacker() -> None:
     """A bank that an unpacker has written and handed over is prepared again."""
     s = filled(9, BF16, False)
-    assert run(s, "MVMUL", clear_dvalid=1) == status.DONE
+    assert run(s, "MVMUL", clear_dvalid=1) == rules.DONE
     s.unpack_bank[A] = 1
-    assert run(s, "UNPACR_NOP", unpack_pop=1, stall_clr_cntrl=1, set_dvalid=1) == status.DONE
+    assert run(s, "UNPACR_NOP", unpack_pop=1, stall_clr_cntrl=1, set_dvalid=1) == rules.DONE
     s.matrix_bank[A] = 1
     assert s.src_valid[A, 1]
     model = Model(s)
     model.matmul(8, 8, (0, 0), (FP32, BF16), 0, False)
-    assert run(s, "MVMUL", dst=8) == status.DONE
+    assert run(s, "MVMUL", dst=8) == rules.DONE
     model.check(s)
 
 
@@ -202,7 +202,7 @@ def test_blocks_until_both_banks_are_valid() -> None:
         model = Model(s)
         number = run(s, "MVMUL", addr_mode=1, clear_dvalid=3)
         assert number > 0
-        assert status.CONDITIONS[number].text.startswith(name)
+        assert rules.CONDITIONS[number].text.startswith(name)
         model.check(s)
         assert s.matrix_bank.tolist() == [1, 0]
 
@@ -247,8 +247,8 @@ def test_exponent_beyond_five_bits(fmt: int, which: int, row: int) -> None:
     """Only cells that take part are looked at."""
     s = filled(2, fmt, fmt == INT8)
     s.src[which, s.matrix_bank[which], row, 5] = 0x10000000
-    assert run(s, "MVMUL") == status.DONE
+    assert run(s, "MVMUL") == rules.DONE
     assert not s.doubt.any()
     s.rwc[0] = (16, 8, 0, 0)
-    assert run(s, "MVMUL") == status.DONE
+    assert run(s, "MVMUL") == rules.DONE
     assert s.doubt[0] == 1  # and who reads such a result is refused: test_doubt.py

@@ -20,7 +20,7 @@ from matrix_reference import (
 )
 from unit_runner import numbers
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 
@@ -44,7 +44,7 @@ def test_gmpool(fmt: int, wide: bool, valid: int) -> None:
         s.rwc[0] = (32, 8, 16, 2)
         model = Model(s)
         model.gmpool(20, 32, fmt, wide)
-        assert run(s, "GMPOOL", dst=4, instr_mod19=1) == status.DONE
+        assert run(s, "GMPOOL", dst=4, instr_mod19=1) == rules.DONE
         model.check(s)
 
 
@@ -57,14 +57,14 @@ def test_the_row_of_scales(row: int) -> None:
     s.rwc[0, B] = row
     model = Model(s)
     model.gmpool(0, 0, BF16, False)
-    assert run(s, "GMPOOL", instr_mod19=1) == status.DONE
+    assert run(s, "GMPOOL", instr_mod19=1) == rules.DONE
     model.check(s)
 
 
 def test_gmpool_counters() -> None:
     s = pooling(0, BF16, False)
     section(s, 4)
-    assert run(s, "GMPOOL", instr_mod19=1, pool_addr_mode=4, clear_dvalid=1) == status.DONE
+    assert run(s, "GMPOOL", instr_mod19=1, pool_addr_mode=4, clear_dvalid=1) == rules.DONE
     assert s.rwc[0].tolist() == [16, 8, 8, 1]
     assert s.matrix_bank.tolist() == [0, 0]
 
@@ -78,7 +78,7 @@ def test_gapool(fmt: int, wide: bool, phase: int) -> None:
     s.rwc[0] = (48, 40, 0, phase)
     model = Model(s)
     model.matmul(12, 4, (48, 40), (fmt, fmt), phase, wide)
-    assert run(s, "GAPOOL", dst=12, instr_mod19=1) == status.DONE
+    assert run(s, "GAPOOL", dst=12, instr_mod19=1) == rules.DONE
     model.check(s)
 
 
@@ -87,7 +87,7 @@ def test_gapool_int8() -> None:
     s.src[B, 0, 4, 0] = 0x70000000  # beyond the four rows
     model = Model(s)
     model.matmul_int8(4, 4, (0, 0), 0)
-    assert run(s, "GAPOOL", dst=4, instr_mod19=1) == status.DONE
+    assert run(s, "GAPOOL", dst=4, instr_mod19=1) == rules.DONE
     model.check(s)
 
 
@@ -140,5 +140,5 @@ def test_blocks(name: str) -> None:
     s.src_valid[A, 1] = 0
     model = Model(s)
     number = run(s, name, instr_mod19=1, clear_dvalid=2)
-    assert status.CONDITIONS[number].text.startswith("SrcA bank 1")
+    assert rules.CONDITIONS[number].text.startswith("SrcA bank 1")
     model.check(s)

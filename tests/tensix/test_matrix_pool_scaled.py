@@ -22,7 +22,7 @@ from matrix_reference import (
     run,
 )
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 
@@ -130,7 +130,7 @@ def test_maxima(case: str) -> None:
         s = operands(case, seed)
         wide = CASES[case][4]
         want = expected(s, 12, CASES[case][2:4], wide)
-        assert run(s, "GMPOOL", dst=4, instr_mod19=1) == status.DONE
+        assert run(s, "GMPOOL", dst=4, instr_mod19=1) == rules.DONE
         for i in range(4):
             row = 12 + i
             at = (row & 0x1F8) << 1 | row & 0x207 if wide else row
@@ -147,7 +147,7 @@ def test_minus_zero_of_dst_stays_among_negative_integers() -> None:
     s.dst[(12 & 0x1F8) << 1 | 12 & 7] = 0x8000
     s.src[A, 1, 16:32] = 0x80000000 | 16 << 23 | 5 << 13
     s.src[A, 1, 20, 3] = 0
-    assert run(s, "GMPOOL", dst=4, instr_mod19=1) == status.DONE
+    assert run(s, "GMPOOL", dst=4, instr_mod19=1) == rules.DONE
     got = s.dst[(12 & 0x1F8) << 1 | 12 & 7].tolist()
     assert got == [0 if j == 3 else 0x8000 for j in range(16)]
 
@@ -160,7 +160,7 @@ def test_scales_of_one_are_the_fast_way() -> None:
             for s, mantissa in ((plain, 0), (noisy, 0x7F0000)):
                 s.src[B] = 0x3F800000 | mantissa
                 s.src_fmt[B] = BF16
-                assert run(s, "GMPOOL", dst=4, instr_mod19=1) == status.DONE
+                assert run(s, "GMPOOL", dst=4, instr_mod19=1) == rules.DONE
             assert np.array_equal(plain.dst, noisy.dst)
             assert np.array_equal(plain.dst_valid, noisy.dst_valid)
 

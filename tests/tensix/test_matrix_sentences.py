@@ -8,7 +8,7 @@ from matrix_reference import BF16, BFP2, FP8, FP16, INT8, INT32, UINT16, A, B, f
 from unit_runner import numbers
 
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 ELEMENT = ("ELWADD", "ELWSUB", "ELWMUL")
@@ -100,7 +100,7 @@ def test_integers_do_not_round(name: str) -> None:
             1 << cf.ALU_ACC_CTRL_INT8_math_enabled.shift
         )
         s.cfg[0, cf.ALU_ROUNDING_MODE_Fpu_srnd_en.word] |= stochastic
-        assert run(s, name) == status.DONE
+        assert run(s, name) == rules.DONE
         results.append(s.dst.copy())
     assert (results[0] == results[1]).all()
 
@@ -109,7 +109,7 @@ def test_gmpool_does_not_round() -> None:
     s = filled(0, BF16, False)
     s.src[B] = 0x3F800000
     s.cfg[0, cf.ALU_ROUNDING_MODE_Fpu_srnd_en.word] = 1
-    assert run(s, "GMPOOL", instr_mod19=1) == status.DONE
+    assert run(s, "GMPOOL", instr_mod19=1) == rules.DONE
 
 
 @pytest.mark.parametrize("name", POOL)

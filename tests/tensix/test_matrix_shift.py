@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from matrix_reference import BF16, A, B, Model, filled, rule, run, section
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 
 RIGHT, LEFT = 2, 3
 
@@ -50,12 +50,12 @@ def test_shiftxa_takes_the_block_of_the_last_instruction(
     s.rwc[0] = (16, 8, 0, 0)
     section(s, 1)  # SrcA += 16
     mode = "pool_addr_mode" if "POOL" in name else "addr_mode"
-    assert run(s, name, **{mode: 1}, **fields) == status.DONE
+    assert run(s, name, **{mode: 1}, **fields) == rules.DONE
     assert s.rwc[0, 0] == 32
     assert s.srca_row[0] == row
     model = Model(s)
     block = [model.a((row & 48) + i) for i in range(16)]
-    assert run(s, "SHIFTXA", 2, direction=direction) == status.DONE
+    assert run(s, "SHIFTXA", 2, direction=direction) == rules.DONE
     model.src[A][1][:16] = [shifted(cells, direction) for cells in block]
     model.check(s)
     assert s.rwc[0].tolist() == [32, 16, 8, 1]  # SHIFTXA has no address modification
@@ -66,10 +66,10 @@ def test_shiftxa_is_refused_where_the_page_names_no_row(name: str) -> None:
     """The list has MOVB2D and MOVD2B, but their pages compute no SrcA row."""
     s = filled(5, BF16, False)
     assert rule(run(s, "SHIFTXA", direction=RIGHT)) == "SHIFTXA-ROW"
-    assert run(s, "MOVA2D", instr_mod=2) == status.DONE
-    assert run(s, "SHIFTXA", direction=RIGHT) == status.DONE
+    assert run(s, "MOVA2D", instr_mod=2) == rules.DONE
+    assert run(s, "SHIFTXA", direction=RIGHT) == rules.DONE
     fields = {"movb2d_instr_mod": 4} if name == "MOVB2D" else {"instr_mod": 2}
-    assert run(s, name, **fields) == status.DONE
+    assert run(s, name, **fields) == rules.DONE
     model = Model(s)
     assert rule(run(s, "SHIFTXA", direction=RIGHT)) == "SHIFTXA-ROW"
     model.check(s)
@@ -77,14 +77,14 @@ def test_shiftxa_is_refused_where_the_page_names_no_row(name: str) -> None:
 
 def test_movdbga2d_is_not_in_the_list_of_shiftxa() -> None:
     s = filled(5, BF16, False)
-    assert run(s, "MOVA2D", instr_mod=2, src=16) == status.DONE
-    assert run(s, "MOVDBGA2D", instr_mod=2, src=48) == status.DONE
+    assert run(s, "MOVA2D", instr_mod=2, src=16) == rules.DONE
+    assert run(s, "MOVDBGA2D", instr_mod=2, src=48) == rules.DONE
     assert s.srca_row[0] == 16
 
 
 def test_an_instruction_that_waits_or_is_refused_names_no_row() -> None:
     s = filled(6, BF16, False)
-    assert run(s, "MVMUL") == status.DONE
+    assert run(s, "MVMUL") == rules.DONE
     s.rwc[0, 0] = 16
     assert rule(run(s, "MVMUL", dst=4)) == "FPU-DST-FIELD"
     s.src_valid[B] = 0
@@ -111,7 +111,7 @@ def test_shiftxb(row: int, counter: int, zero: int) -> None:
     model = Model(s)
     cells = model.b((row + counter) % 64)
     model.src[B][0][(row + counter) % 64] = [*cells[1:], 0 if zero else cells[0]]
-    assert run(s, "SHIFTXB", shift_row=row, rot_shift=zero, addr_mode=5) == status.DONE
+    assert run(s, "SHIFTXB", shift_row=row, rot_shift=zero, addr_mode=5) == rules.DONE
     model.check(s)
     assert s.rwc[0].tolist() == [16, counter + 8, 8, 1]
 
@@ -121,7 +121,7 @@ def test_sixteen_rotations_restore_the_row() -> None:
     model = Model(s)
     for i in range(16):
         assert (s.src[B, 0, 3].tolist() == model.b(3)) == (i == 0)
-        assert run(s, "SHIFTXB", shift_row=3) == status.DONE
+        assert run(s, "SHIFTXB", shift_row=3) == rules.DONE
     model.check(s)
 
 
@@ -135,7 +135,7 @@ def test_waits_for_its_bank(name: str, which: int) -> None:
     fields = {"direction": LEFT} if which == A else {}
     number = run(s, name, **fields)
     text = f"Src{'AB'[which]} bank {s.matrix_bank[which]} to become valid"
-    assert status.CONDITIONS[number].text.startswith(text)
+    assert rules.CONDITIONS[number].text.startswith(text)
     model.check(s)
 
 
@@ -143,12 +143,12 @@ def test_waits_for_its_bank(name: str, which: int) -> None:
 def test_a_product_afterwards_sees_the_shifted_cells(name: str, which: int) -> None:
     """Slices that were prepared from the cells before are not used again."""
     s = filled(0, BF16, False)
-    assert run(s, "MVMUL", dst=8) == status.DONE
+    assert run(s, "MVMUL", dst=8) == rules.DONE
     fields = {"direction": LEFT} if which == A else {"shift_row": 2}
-    assert run(s, name, **fields) == status.DONE
+    assert run(s, name, **fields) == rules.DONE
     model = Model(s)
     model.matmul(16, 8, (0, 0), (BF16, BF16), 0, False)
-    assert run(s, "MVMUL", dst=16) == status.DONE
+    assert run(s, "MVMUL", dst=16) == rules.DONE
     model.check(s)
 
 

@@ -9,7 +9,7 @@ from unit_runner import ERROR, SILICON, WORD, push, run, sentence, view
 
 from bhemu.errors import NoProgress, Undefined
 from bhemu.machine.tile import Tile
-from bhemu.tensix import banks, mmio, status
+from bhemu.tensix import banks, mmio, rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 from bhemu.tensix.units import memory
@@ -56,7 +56,7 @@ def test_l1_against_the_reference(size: int, store: bool) -> None:
         ok = want.storeind(f) if store else want.loadind(f)
         name = "STOREIND" if store else "LOADIND"
         got = run(s, name, t, **f, **({"mem_hier_sel": 1} if store else {}))
-        assert got == (status.DONE if ok else memory.NOT_L1), f
+        assert got == (rules.DONE if ok else memory.NOT_L1), f
         if ok:
             assert s.gpr[t].tobytes() == bytes(want.gprs), f
             assert s.l1.tobytes() == bytes(want.l1), f
@@ -92,7 +92,7 @@ def test_the_address_wraps_at_32_bits() -> None:
     s = State()
     s.l1[16:20] = 7, 6, 5, 4
     s.gpr[0, 1] = 0x10000001
-    assert run(s, "LOADIND", addr_reg_index=1, size_sel=1, data_reg_index=9) == status.DONE
+    assert run(s, "LOADIND", addr_reg_index=1, size_sel=1, data_reg_index=9) == rules.DONE
     assert s.gpr[0, 9] == 0x04050607
 
 
@@ -101,7 +101,7 @@ def test_the_last_bytes_of_l1() -> None:
     s.gpr[2, 1], s.gpr[2, 2] = L1_SIZE // 16 - 1, 15
     s.gpr[2, 8:12] = 1, 2, 3, 4
     f = {"addr_reg_index": 1, "offset_half_reg": 4, "data_reg_index": 8, "mem_hier_sel": 1}
-    assert run(s, "STOREIND", 2, **f) == status.DONE
+    assert run(s, "STOREIND", 2, **f) == rules.DONE
     assert s.l1[-16:].view(np.uint32).tolist() == [1, 2, 3, 4]
 
 
@@ -111,7 +111,7 @@ def test_tile_header_store_of_the_pack_kernel() -> None:
     s.gpr[2, 16:20] = 0x800, 0, 0, 0x55
     s.gpr[2, 12] = 0x4000
     f = {"addr_reg_index": 12, "data_reg_index": 16, "offset_half_reg": 0, "mem_hier_sel": 1}
-    assert run(s, "STOREIND", 2, **f) == status.DONE
+    assert run(s, "STOREIND", 2, **f) == rules.DONE
     assert s.l1[0x40000:0x40010].view(np.uint32).tolist() == [0x800, 0, 0, 0x55]
 
 
@@ -135,7 +135,7 @@ def test_mmio_form_stores_a_register_and_then_increments() -> None:
         s.gpr[t, f["addr_reg_index"]] = base
         value = int(s.gpr[t, f["data_reg_index"]])
         before = s.gpr.copy()
-        assert run(s, "STOREIND", t, **f) == status.DONE
+        assert run(s, "STOREIND", t, **f) == rules.DONE
         mask = 0xFFFFF if register == 28 else 0x1FFFF
         assert s.stream[stream, register] == value & mask
         want = Memory(before[t].tobytes(), b"")
@@ -184,7 +184,7 @@ def test_src_form_against_the_reference(which: int, bank: int) -> None:
         spec = rng.randrange(4)
         registers = [int(v) for v in s.gpr[t, data // 4 * 4 : data // 4 * 4 + 2]]
         before = s.src.copy()
-        assert run(s, "STOREIND", t, **f, auto_inc_spec=spec, reg_size_sel=which) == status.DONE
+        assert run(s, "STOREIND", t, **f, auto_inc_spec=spec, reg_size_sel=which) == rules.DONE
         cells = [record_cell(src_cell(v, high)) for v in registers for high in (False, True)]
         before[which, bank, row, 4 * group : 4 * group + 4] = cells
         assert (s.src == before).all()
@@ -199,7 +199,7 @@ def test_srca_rows_below_the_first_are_discarded() -> None:
     for address in range(16):
         s.gpr[0, 1] = address
         f = {"addr_reg_index": 1, "offset_half_reg": 4, "auto_inc_spec": 1}
-        assert run(s, "STOREIND", **f, data_reg_index=8) == status.DONE
+        assert run(s, "STOREIND", **f, data_reg_index=8) == rules.DONE
     assert not s.src.any()
     assert s.gpr[0, 2] == 32
 
@@ -218,7 +218,7 @@ def test_rows_beyond_the_last_are_undefined(which: int, override: int, row: int,
         f"STOREIND to row {row} of a source register: there are {rows}"
     )
     s.gpr[0, 1] -= 4
-    assert run(s, "STOREIND", **f) == status.DONE
+    assert run(s, "STOREIND", **f) == rules.DONE
     s.gpr[0, 1] = 0x10000
     assert run(s, "STOREIND", **f) == memory.SRC_ADDRESS
 
@@ -232,7 +232,7 @@ def test_the_row_offset_of_the_unpacker(which: int, override: int, row: int) -> 
     s.unpack_row[which, 0] = 32
     s.thread_cfg[0, tf.SRCA_SET_SetOvrdWithAddr.word] = override << 2
     f = {"addr_reg_index": 1, "reg_size_sel": which, "data_reg_index": 8, "offset_half_reg": 20}
-    assert run(s, "STOREIND", **f) == status.DONE
+    assert run(s, "STOREIND", **f) == rules.DONE
     assert np.argwhere(s.src[which, 0].any(axis=1)).tolist() == [[row]]
 
 

@@ -10,7 +10,7 @@ from unit_runner import numbers, push, run, sentence
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, PARK, RA, ZERO, code, jalr, li, lw, sw, tt
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 from bhemu.tensix.units import mover
@@ -53,7 +53,7 @@ def test_xmov_against_the_reference(mode: int) -> None:
         program(s, bank, dst, src, count, mode)
         want = Mover(s.l1.tobytes(), s.cfg.tolist())
         want.move(dst, src, count, mode)
-        assert run(s, "XMOV", t) == status.DONE
+        assert run(s, "XMOV", t) == rules.DONE
         assert s.l1.tobytes() == bytes(want.l1)
         assert s.cfg.tolist() == want.config
 
@@ -64,10 +64,10 @@ def test_a_copy_to_itself_and_the_full_size() -> None:
     s.l1[:] = np.arange(L1_SIZE) % 251
     before = s.l1.copy()
     program(s, 0, 5, 5, 100, L1_L1)
-    assert run(s, "XMOV") == status.DONE
+    assert run(s, "XMOV") == rules.DONE
     assert (s.l1 == before).all()
     program(s, 0, 1, 0, 0xFFFF | 0x3FF0000, ZERO_L1)
-    assert run(s, "XMOV") == status.DONE
+    assert run(s, "XMOV") == rules.DONE
     assert not s.l1[16:0x100000].any()
     assert (s.l1[0x100000:] == before[0x100000:]).all()
     assert (s.l1[:16] == before[:16]).all()
@@ -80,7 +80,7 @@ def test_destinations_in_no_region_are_discarded() -> None:
     for dst in (0x1000, 0x5000, 0x1000000):
         for mode in (L1_CONFIG, ZERO_CONFIG):
             program(s, 0, dst, 1, 4, mode)
-            assert run(s, "XMOV") == status.DONE
+            assert run(s, "XMOV") == rules.DONE
     assert (s.l1 == before).all()
     assert np.count_nonzero(s.cfg) == 3  # the parameters
     assert not s.flush.any()
@@ -131,11 +131,11 @@ def test_writes_to_config_have_their_side_effects() -> None:
     s.cfg[:] = 1
     s.l1[:16] = 5
     program(s, 0, 46, 0, 1, L1_CONFIG)  # words 184 to 187: both banks, RISCV_IC_INVALIDATE = 185
-    assert run(s, "XMOV") == status.DONE
+    assert run(s, "XMOV") == rules.DONE
     assert s.cfg[:, 184:188].tolist() == [[0x05050505] * 4] * 2
     assert s.flush.tolist() == [1, 0, 1, 0, 0]
     program(s, 0, 1, 0, 1, ZERO_CONFIG)
-    assert run(s, "XMOV") == status.DONE
+    assert run(s, "XMOV") == rules.DONE
     assert not s.cfg[0, :180].any()
     assert (s.cfg[1, :180] == 1).all()
 

@@ -20,7 +20,7 @@ from bhemu.machine.word_text import meaning
 from bhemu.operand import Flags, Number, choice, flags, number, parts
 from bhemu.riscv.asm import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction, assemble
-from bhemu.tensix.units.vector import cc, modes
+from bhemu.tensix.units.vector import cc, sfpu
 
 MODES = json.loads((Path(package.__file__).parent / "data" / "mode_coverage.json").read_text())
 NAMED = {cls.name: cls for cls in REGISTRY.values()}
@@ -130,8 +130,8 @@ LOGIC: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("mode", [*range(1, 13), 14, 15])
 def test_what_becomes_of_two_flags_is_what_the_truth_table_says(mode: int) -> None:
-    text = modes.PUSHED.text(mode).removeprefix("top of the stack = ")
-    assert modes.POPPED.text(mode) == f"flags = {text}"
+    text = sfpu.PUSHED.text(mode).removeprefix("top of the stack = ")
+    assert sfpu.POPPED.text(mode) == f"flags = {text}"
     for a, b in itertools.product(range(2), repeat=2):
         assert cc._TRUTH[mode] >> (2 * a + b) & 1 == LOGIC[text](a, b)
 

@@ -12,11 +12,11 @@ from unpack_model import put, put_thread
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.quirks import UB_SILICON
+from bhemu.tensix.rules import UB_SILICON
 from bhemu.tensix.state import State
-from bhemu.tensix.units.pack import accumulate
+from bhemu.tensix.units.pack import output
 
 
 def step(
@@ -28,7 +28,7 @@ def step(
     s.ub_mode[0] = UB_SILICON if not strided and model.crosses(p, s.adc[t, 2], select) else 0
     model.pacr(s, p, s.adc[t, 2].tolist(), select, n, strided, last)
     word = {"read_intf_sel": select, "dst_access_mode": strided, "last": last}
-    assert execute(s, t, **word) == status.DONE, p
+    assert execute(s, t, **word) == rules.DONE, p
     wrong = np.flatnonzero(s.l1 != np.frombuffer(model.l1, np.uint8))
     assert wrong.size == 0, (p, [hex(a) for a in wrong[:8]])
 
@@ -88,7 +88,7 @@ def test_every_16_bit_cell() -> None:
                 put(s, cf.DEST_TARGET_REG_CFG_PACK_SEC0_Offset, row)
                 p.offset = row
                 model.pacr(s, p, s.adc[0, 2].tolist(), 0, 16, 0, 0)
-                assert execute(s) == status.DONE
+                assert execute(s) == rules.DONE
         assert s.l1.tobytes() == bytes(model.l1)
 
 
@@ -210,14 +210,14 @@ def test_the_adder_of_l1_accumulation(fmt: int) -> None:
         else:
             b = rng.getrandbits(top + 1) if how < 0.6 else a + rng.randrange(-9, 9) * (1 << top - 8)
         pairs.append((a, b & (2 << top) - 1))
-    add = accumulate.add
+    add = output.add
     for old, new in pairs:
         assert int(add(fmt, old, new)) == ADD[fmt](old, new), (hex(old), hex(new))
     s = State()
     for i in range(0, len(pairs), 64):
         olds = np.array([old for old, _ in pairs[i : i + 64]], np.uint16 if fmt else np.uint32)
         out = np.array([new for _, new in pairs[i : i + 64]], np.uint32)
-        accumulate._sums(view(s), fmt, olds, out)
+        output._sums(view(s), fmt, olds, out)
         assert out.tolist() == [ADD[fmt](old, new) for old, new in pairs[i : i + 64]]
 
 
@@ -226,7 +226,7 @@ def test_int32_is_added_in_l1_as_sign_and_magnitude() -> None:
     edges = (0, 1, 5, 0x7FFFFFFE, 0x7FFFFFFF, 0x40000000, 0x80000000, 0x80000005, 0xFFFFFFFF)
     for old in edges:
         for new in (*edges, 0xC0000000, 0x80000001):
-            assert int(accumulate.add(8, old, new)) == ADD[8](old, new), (hex(old), hex(new))
+            assert int(output.add(8, old, new)) == ADD[8](old, new), (hex(old), hex(new))
 
 
 def test_counters_after_every_kind_of_address_mode() -> None:
@@ -258,7 +258,7 @@ def test_counters_after_every_kind_of_address_mode() -> None:
                 want[channel, 1] = want_cr[channel, 1]
             else:
                 want[channel, i] = (want[channel, i] + bits[name + "Incr"]) & wrap[i]
-        assert execute(s, t, addr_mode=mode, last=1) == status.DONE
+        assert execute(s, t, addr_mode=mode, last=1) == rules.DONE
         assert np.array_equal(value, want)
         assert np.array_equal(cr, want_cr)
 

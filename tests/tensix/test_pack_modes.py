@@ -13,10 +13,10 @@ from unpack_model import put, put_thread
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.units.pack.histogram import CLREXPHIST
+from bhemu.tensix.units.pack.output import CLREXPHIST
 
 
 @pytest.mark.parametrize("wide", [0, 1])
@@ -46,7 +46,7 @@ def test_columns(n: int) -> None:
             for select, last in ((1, 0), (0, 0), (7, 0), (1, 1)):
                 s.adc[0, 2, 1, 0] = x0 + n - 1
                 model.pacr(s, p, s.adc[0, 2].tolist(), select, n, 0, last)
-                assert execute(s, read_intf_sel=select, last=last) == status.DONE
+                assert execute(s, read_intf_sel=select, last=last) == rules.DONE
             assert s.l1.tobytes() == bytes(model.l1)
 
 
@@ -107,7 +107,7 @@ def test_the_row_counter_meets_the_plane_exactly_or_not_at_all(reads: int) -> No
     row = 0
     for number in range(70 if reads != 3 else 1):
         at = (p.address + 1) * 16
-        assert execute(s, last=1) == status.DONE
+        assert execute(s, last=1) == rules.DONE
         packed = s.l1[at : at + 128].view(np.uint16).reshape(4, 16)
         for k in range(4):
             cleared = (row + k) % 16 in (7, 15)
@@ -125,11 +125,11 @@ def test_planes_of_incomplete_pacrs_count_on() -> None:
     s.adc[0, 2, 1, 0] = 15
     seen = []
     for _ in range(3):
-        assert execute(s, last=1) == status.DONE
+        assert execute(s, last=1) == rules.DONE
         seen.append(int(s.pack_plane[0]))
     assert seen == [4, 8, 12]
     put(s, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane, 16)
-    assert execute(s) == status.DONE
+    assert execute(s) == rules.DONE
     assert s.pack_plane[0] == 0
 
 
@@ -143,7 +143,7 @@ def test_zero_write(out: int) -> None:
         for select, last in ((0, 0), (3, 1), (1, 1)):
             model.zeros(p, s.adc[0, 2].tolist(), 16 * {0: 4, 3: 2, 1: 1}[select], last)
             word = {"zero_write": 1, "read_intf_sel": select, "last": last}
-            assert execute(s, **word) == status.DONE
+            assert execute(s, **word) == rules.DONE
         assert s.l1.tobytes() == bytes(model.l1)
 
 
@@ -154,12 +154,12 @@ def test_flush(out: int) -> None:
     s, model = setup(p)
     put_thread(s, 0, tf.ADDR_MOD_PACK_SEC1_YsrcIncr, 3)
     step(s, model, p, 1, last=0)
-    assert execute(s, flush=1, addr_mode=1) == status.DONE
+    assert execute(s, flush=1, addr_mode=1) == rules.DONE
     model.end(p, 1)
     assert s.l1.tobytes() == bytes(model.l1)
     assert (s.pack_open[0], s.adc[0, 2, 0, 1]) == (0, 3)
     before = s.l1.copy()
-    assert execute(s, flush=1, last=1) == status.DONE
+    assert execute(s, flush=1, last=1) == rules.DONE
     assert np.array_equal(s.l1, before)
     step(s, model, p)
 
@@ -260,7 +260,7 @@ def test_counters_of_another_thread(thread: int, other: int) -> None:
     before = s.adc.copy()
     model.pacr(s, p, s.adc[other, 2].tolist(), 1, 16 - other, 0, 1)
     word = {"ovrd_thread_id": 1, "addr_cnt_context": other, "read_intf_sel": 1}
-    assert execute(s, thread, last=1, addr_mode=1, **word) == status.DONE
+    assert execute(s, thread, last=1, addr_mode=1, **word) == rules.DONE
     assert s.l1.tobytes() == bytes(model.l1)
     before[other, 2, 0, 1] += 3
     assert np.array_equal(s.adc, before)
@@ -271,7 +271,7 @@ def test_what_silicon_would_compress_is_noted(out: int) -> None:
     """Packed plain, as the golden model does, and counted, whatever undefined behaviour may do."""
     p = Pack(out=out)
     s, model = setup(p)
-    rule = next(n for n, r in status.RULES.items() if r.rule == "PACR-COMPRESSION")
+    rule = next(n for n, r in rules.RULES.items() if r.rule == "PACR-COMPRESSION")
     step(s, model, p)
     assert count(s, rule) == 0
     put(s, cf.THCON_SEC0_REG1_Disable_zero_compress, 0)
@@ -302,7 +302,7 @@ def test_a_tile_in_two_formats_stays_aligned() -> None:
     step(s, model, p, 1, n=3, last=0)
     replace(p, out=1).program(s)
     number = execute(s)
-    assert status.RULES[number].rule == "PACR-L1-ALIGN"
+    assert rules.RULES[number].rule == "PACR-L1-ALIGN"
 
 
 def clear_histogram(s: State) -> int:
@@ -325,7 +325,7 @@ def test_exponent_histogram(wide: int, fmt: int, out: int) -> None:
         s.adc[0, 2, 0, 1] = (s.adc[0, 2, 0, 1] + 4) % 32
     assert s.pack_histogram.tolist() == model.histogram
     assert s.pack_exponent.tolist() == [model.largest, 0, 0]
-    assert clear_histogram(s) == status.DONE
+    assert clear_histogram(s) == rules.DONE
     assert not s.pack_histogram.any()
     assert s.pack_exponent.tolist() == [0, 0, 0]
 

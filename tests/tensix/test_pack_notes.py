@@ -9,16 +9,16 @@ from pack_runner import execute, setup
 from unpack_model import put
 
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
-from bhemu.tensix.quirks import REFERENCE_ISA, REFERENCE_LLK, REFERENCE_TTSIM, counted
+from bhemu.tensix import rules
+from bhemu.tensix.rules import REFERENCE_ISA, REFERENCE_LLK, REFERENCE_TTSIM, counted
 from bhemu.tensix.state import State
-from bhemu.tensix.units.matrix.mul import MVMUL
+from bhemu.tensix.units.matrix.matmul import MVMUL
 
 REFERENCES = {"ttsim": REFERENCE_TTSIM, "llk": REFERENCE_LLK, "isa": REFERENCE_ISA}
 
 
 def noted(s: State) -> dict[str, int]:
-    return {status.RULES[number].rule: times for number, times in counted(s).items()}
+    return {rules.RULES[number].rule: times for number, times in counted(s).items()}
 
 
 def begun(p: Pack, reference: str) -> State:
@@ -46,10 +46,10 @@ def test_planes_of_six_rows_packed_by_fours(reference: str) -> None:
     """
     p = Pack(masks=(0xFFFF, 1), sets=(0b0101, 0), reads=6)  # rows 0 and 1 keep column 0 only
     s = begun(p, reference)
-    assert execute(s) == status.DONE
+    assert execute(s) == rules.DONE
     assert rows(s, p) == [0, 0, 1, 1] and noted(s) == {}
     s.l1[(p.address + 1) * 16 :][:256] = 0
-    assert execute(s, last=1) == status.DONE
+    assert execute(s, last=1) == rules.DONE
     packed = rows(s, p, 8)[4:]
     assert packed == ([1, 1, 1, 1] if reference == "isa" else [1, 1, 0, 0])
     assert noted(s) == ({} if reference == "isa" else {"PACR-EDGE-ROW": 1})
@@ -62,7 +62,7 @@ def test_a_tile_that_begins_within_a_plane(reference: str) -> None:
     p = Pack(masks=(0xFFFF, 1), sets=(0x0100, 0))  # row 4 keeps column 0 only
     s = begun(p, reference)
     for _ in range(2):
-        assert execute(s, last=1) == status.DONE
+        assert execute(s, last=1) == rules.DONE
     assert rows(s, p) == ([0, 1, 1, 1] if reference == "isa" else [1, 1, 1, 1])
     assert noted(s) == ({} if reference == "isa" else {"PACR-EDGE-ROW": 1})
 
@@ -73,11 +73,11 @@ def test_masks_that_make_no_difference_note_nothing(reference: str) -> None:
     p = Pack(masks=(0xFFFF, 1), sets=(0x0100, 0))
     s = begun(p, reference)
     for number in range(8):
-        assert execute(s, last=int(number % 4 == 3)) == status.DONE
+        assert execute(s, last=int(number % 4 == 3)) == rules.DONE
     p = Pack(masks=(1, 1), sets=(0x0100, 0), reads=6)
     p.program(s)
     for _ in range(3):
-        assert execute(s, last=1) == status.DONE
+        assert execute(s, last=1) == rules.DONE
     assert noted(s) == {}
 
 
@@ -86,9 +86,9 @@ def test_the_text_decides_masks_that_ttsim_does_not_take() -> None:
     p = Pack(masks=(0xFFFF, 0x00FD), sets=(0x0100, 0))  # row 4 loses column 1
     for reference, want in (("ttsim", "PACR-TILE-POSITION"), ("isa", "")):
         s = begun(p, reference)
-        assert execute(s, last=1) == status.DONE
+        assert execute(s, last=1) == rules.DONE
         number = execute(s, last=1)
-        assert (status.RULES[number].rule if number else "") == want
+        assert (rules.RULES[number].rule if number else "") == want
         assert rows(s, p) == ([0, 1, 1, 1] if reference == "isa" else [1, 1, 1, 1])
         assert noted(s) == {}
 
@@ -115,7 +115,7 @@ class Sums:
                 s.adc[0, 2, 0, 1] = 64 * tile + 4 * face
                 # the matmul of the next subblock goes on meanwhile
                 s.op_count[1, MVMUL.opcode] += self.matmul
-                assert execute(s, last=face) == status.DONE
+                assert execute(s, last=face) == rules.DONE
 
 
 PLACES = (0x5000, 0x5200)
@@ -153,5 +153,5 @@ def test_a_plane_of_another_count_has_no_position_of_ttsim() -> None:
     s = begun(p, "ttsim")
     put(s, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane, 17)
     for _ in range(2):
-        assert execute(s, last=1) == status.DONE
+        assert execute(s, last=1) == rules.DONE
     assert rows(s, p) == [0, 1, 1, 1] and noted(s) == {}

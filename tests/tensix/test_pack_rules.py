@@ -9,7 +9,7 @@ from pack_runner import execute, setup
 from unpack_model import put, put_thread
 
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules as status
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 

@@ -18,13 +18,13 @@ from unpack_model import Unpack, put
 from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.asm import A1, PARK, ZERO, code, li, sw
-from bhemu.tensix import config, status
+from bhemu.tensix import config, rules
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import HALVES, UNWRITTEN
 from bhemu.tensix.state import State
-from bhemu.tensix.units.pack import unwritten
+from bhemu.tensix.units.pack import addresses
 
-RULE = unwritten._UNWRITTEN
+RULE = addresses._UNWRITTEN
 
 
 def written(s: State) -> list[int]:
@@ -66,7 +66,7 @@ MATRIX: list[tuple[str, dict[str, int], int]] = [
 @pytest.mark.parametrize("in_32", [False, True])
 def test_products_and_pools(name: str, fields: dict[str, int], rows: int, in_32: bool) -> None:
     s = ready(BF16, in_32)
-    assert run(s, name, **fields) == status.DONE
+    assert run(s, name, **fields) == rules.DONE
     expected = range(40, 40 + rows)
     assert written(s) == (wide(expected) if in_32 else list(expected))
 
@@ -85,14 +85,14 @@ MOVES: list[tuple[str, int, dict[str, int], list[int]]] = [
 @pytest.mark.parametrize(("name", "fmt", "fields", "rows"), MOVES)
 def test_moves(name: str, fmt: int, fields: dict[str, int], rows: list[int]) -> None:
     s = ready(fmt)
-    assert run(s, name, **fields) == status.DONE
+    assert run(s, name, **fields) == rules.DONE
     assert written(s) == rows
 
 
 def test_int8_products() -> None:
     s = filled(1, 14, True)
     s.dst_valid[:] = UNWRITTEN
-    assert run(s, "MVMUL", dst=40) == status.DONE
+    assert run(s, "MVMUL", dst=40) == rules.DONE
     assert written(s) == wide(range(40, 48))
 
 
@@ -102,18 +102,18 @@ def test_sfpstore(mode: int, in_32: bool) -> None:
     s = State()
     s.cc[:] = 0
     s.cc[9] = s.cc[31] = 1  # lanes of the second and fourth row
-    assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=8) == status.DONE
+    assert run(s, "SFPSTORE", instr_mod0=mode, dest_reg_addr=8) == rules.DONE
     assert written(s) == (wide([9, 11]) if in_32 else [9, 11])
 
 
 def test_zeroacc_writes_zeros_and_does_not_bring_leftovers_back() -> None:
     s = State()
-    assert run(s, "ZEROACC", where=3, clear_mode=1) == status.DONE
+    assert run(s, "ZEROACC", where=3, clear_mode=1) == rules.DONE
     assert written(s) == list(range(48, 64))
     again = {"where": 0, "clear_mode": 1, "use_32_bit_mode": 1, "clear_zero_flags": 1}
-    assert run(s, "ZEROACC", **again) == status.DONE
+    assert run(s, "ZEROACC", **again) == rules.DONE
     assert written(s) == list(range(48, 64))
-    assert run(s, "ZEROACC", where=1, clear_mode=2) == status.DONE
+    assert run(s, "ZEROACC", where=1, clear_mode=2) == rules.DONE
     assert written(s) == [*range(48, 64), *range(512, 1024)]
 
 
@@ -123,7 +123,7 @@ def test_unpack_to_dst(fmt: int, in_32: bool) -> None:
     s.dst_valid[:] = UNWRITTEN
     case = Unpack(fmt=fmt, out=fmt, to_dst=1, count=20)
     case.program(s)
-    assert run(s, "UNPACR", **case.operands()) == status.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     rows = [case.first_cell() // 16, case.first_cell() // 16 + 1]
     assert written(s) == (wide(rows) if in_32 else rows)
 
@@ -167,16 +167,16 @@ def test_packing_rows_never_written(p: Pack, rows: list[int], sentence_of: str) 
     assert sentence_of in sentence(s, RULE)
     assert np.array_equal(s.l1, l1) and np.array_equal(s.adc, counters)
     s.ub_mode[0] = WARN
-    assert execute(s) == status.DONE
+    assert execute(s) == rules.DONE
     assert count(s, RULE) == 1
     other = packed(p, [])
-    assert execute(other) == status.DONE
+    assert execute(other) == rules.DONE
     assert np.array_equal(s.l1, other.l1) and np.array_equal(s.pack_data, other.pack_data)
 
 
 @pytest.mark.parametrize("rows", [[3], [8], [20], [1023]])
 def test_rows_that_are_not_packed_do_not_matter(rows: list[int]) -> None:
-    assert execute(packed(Pack(offset=4), rows)) == status.DONE
+    assert execute(packed(Pack(offset=4), rows)) == rules.DONE
 
 
 @pytest.mark.parametrize(
@@ -191,19 +191,19 @@ def test_rows_that_are_not_packed_do_not_matter(rows: list[int]) -> None:
 def test_low_halves_that_take_no_part_do_not_matter(p: Pack, refused: bool) -> None:
     """uint16 and truncated bf16 are the high halves of 32-bit datums (FormatConversion, ISA)."""
     s, other = packed(p, [8, 11]), packed(p, [])
-    assert execute(s) == (RULE if refused else status.DONE)
-    assert execute(other) == status.DONE
+    assert execute(s) == (RULE if refused else rules.DONE)
+    assert execute(other) == rules.DONE
     assert refused or np.array_equal(s.l1, other.l1)
 
 
 def test_rows_marked_as_zero_are_packed_as_zero() -> None:
     s = packed(Pack(offset=4), [])
     s.dst_valid[4:8] = 0
-    assert execute(s) == status.DONE
+    assert execute(s) == rules.DONE
 
 
 def test_zero_write_reads_no_rows() -> None:
-    assert execute(packed(Pack(offset=4), [4, 5, 6, 7]), zero_write=1) == status.DONE
+    assert execute(packed(Pack(offset=4), [4, 5, 6, 7]), zero_write=1) == rules.DONE
 
 
 @pytest.mark.parametrize(("rows", "refused"), [([5], False), ([4], True), ([7], False)])
@@ -214,7 +214,7 @@ def test_datums_that_an_edge_mask_clears_do_not_count(rows: list[int], refused: 
     put(s, cf.PCK_EDGE_OFFSET_SEC0_mask, 0)
     put(s, cf.PCK_EDGE_OFFSET_SEC1_mask, 0xFFFF)
     put(s, cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0, 1)
-    assert execute(s) == (RULE if refused else status.DONE)
+    assert execute(s) == (RULE if refused else rules.DONE)
 
 
 ORDER = [cf.DEST_ACCESS_CFG_remap_addrs, cf.DEST_ACCESS_CFG_swizzle_32b]
@@ -230,14 +230,14 @@ def test_rows_written_in_another_order(field: cf.Field, p: Pack, rows: list[int]
     if p.wide:
         s.dst_valid[[0, 1, 2, 3]] = 1
     config.write(view(s), 0, field.word, 1 << field.shift, 0)
-    assert status.RULES[execute(s)].rule == "PACR-REORDERED"
+    assert rules.RULES[execute(s)].rule == "PACR-REORDERED"
     s.dst_valid[:] = 1  # written again
     config.write(view(s), 0, field.word, 1 << field.shift | 1 << 9, 0)  # another field of the word
-    assert execute(s) == status.DONE
+    assert execute(s) == rules.DONE
     config.write(view(s), 0, field.word, 0, 0)
-    assert status.RULES[execute(s)].rule == "PACR-REORDERED"
-    assert run(s, "ZEROACC", clear_mode=3) == status.DONE
-    assert execute(s) == status.DONE
+    assert rules.RULES[execute(s)].rule == "PACR-REORDERED"
+    assert run(s, "ZEROACC", clear_mode=3) == rules.DONE
+    assert execute(s) == rules.DONE
 
 
 @pytest.mark.parametrize(("row", "rule"), [(16, "PACR-REORDERED"), (8, "")])
@@ -249,4 +249,4 @@ def test_rows_written_in_another_order_as_high_halves(row: int, rule: str) -> No
     s.dst_valid[row] = 1
     config.write(view(s), 0, ORDER[0].word, 1 << ORDER[0].shift, 0)
     status_of = execute(s)
-    assert (status.RULES[status_of].rule if status_of else "") == rule
+    assert (rules.RULES[status_of].rule if status_of else "") == rule

@@ -5,7 +5,7 @@ import pytest
 from matrix_reference import filled
 from unit_runner import count, run
 
-from bhemu.tensix import semaphores, status
+from bhemu.tensix import rules, semaphores
 from bhemu.tensix.state import State
 from bhemu.tensix.units.matrix import clear
 
@@ -21,7 +21,7 @@ def test_a_post_beyond_the_maximum(value: int) -> None:
         s.sem[3] = value
         s.sem_max[3] = value
         number = run(s, "SEMPOST", sem_sel=1 << 3)
-        assert number == (status.DONE if llk else semaphores.POST_FULL)
+        assert number == (rules.DONE if llk else semaphores.POST_FULL)
         assert int(s.sem[3]) == value + llk
         assert count(s, semaphores.POST_FULL) == llk
 
@@ -37,7 +37,7 @@ def test_zeroacc_of_no_block() -> None:
     s = State()
     s.reference[0] = 1
     s.dst_valid[:] = 1
-    assert run(s, "ZEROACC", where=255, clear_mode=1) == status.DONE
+    assert run(s, "ZEROACC", where=255, clear_mode=1) == rules.DONE
     assert (s.dst_valid == 1).all()
     assert count(s, clear._BLOCK_RANGE) == 1
 
@@ -50,5 +50,5 @@ def test_products_of_bfp2_are_those_of_bf16(name: str, formats: tuple[int, int])
     bfp2.src_fmt[:] = np.array(formats)[:, None]
     for s in (plain, bfp2):
         fields = {"dst": 40, **({"instr_mod19": 1} if name == "GAPOOL" else {})}
-        assert run(s, name, **fields) == status.DONE
+        assert run(s, name, **fields) == rules.DONE
     assert np.array_equal(plain.dst, bfp2.dst)

@@ -12,7 +12,7 @@ from unit_runner import numbers, run
 from unpack_model import put
 
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
 
@@ -35,7 +35,7 @@ def stack_base(value: int) -> Callable[[State], None]:
 def stack_of_flags(entries: int) -> Callable[[State], None]:
     def alter(s: State) -> None:
         for _ in range(entries):
-            assert run(s, "SFPPUSHC") == status.DONE
+            assert run(s, "SFPPUSHC") == rules.DONE
 
     return alter
 
@@ -137,8 +137,8 @@ def run_refused(case: Case, s: State) -> tuple[str, list[int]]:
     alter(s)
     s.detail[:] = 77
     number = run(s, name, **fields)
-    assert number in status.RULES, (name, fields, number)
-    return status.RULES[number].rule, numbers(s, number)
+    assert number in rules.RULES, (name, fields, number)
+    return rules.RULES[number].rule, numbers(s, number)
 
 
 @pytest.mark.parametrize("case", VECTOR, ids=lambda case: f"{case[0]}-{case[2]}")

@@ -7,7 +7,7 @@ import pytest
 from unit_runner import numbers
 
 from bhemu.jit.subset import JIT
-from bhemu.tensix import rwc, status
+from bhemu.tensix import rules, rwc
 from bhemu.tensix.state import DTYPE, State
 
 AB, DST, BIAS = 12, 28, 47  # ThreadConfig indices of section 0 (SETC16 addresses)
@@ -119,7 +119,7 @@ def test_sections_that_ttsim_refuses(dst: int, bias: int, rule: str) -> None:
     s = State()
     section(s, 0, 3, 0, dst, bias)
     number = int(rwc.addr_mod_refused(view(s), 0, 3))
-    assert status.RULES[number].rule == rule
-    assert status.RULES[number].category == status.UNSUPPORTED
+    assert rules.RULES[number].rule == rule
+    assert rules.RULES[number].category == rules.UNSUPPORTED
     assert numbers(s, rule) == [3, bias or dst]
     assert rwc.addr_mod_refused(view(s), 0, 4) == 0

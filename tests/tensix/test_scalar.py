@@ -10,7 +10,7 @@ from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, addi, bne, code, li, lw, sw, tt
 from bhemu.tensix import mmio as mmio_window
-from bhemu.tensix import status, streams
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 from bhemu.tensix.units import scalar
 
@@ -21,10 +21,10 @@ def test_setdmareg_sets_one_half(register: int) -> None:
     s = State()
     s.gpr[1] = 0xAAAA5555
     low = {"reg_index_16b": 2 * register, "payload_sig_sel": 0x3234, "payload_sig_sel_size": 2}
-    assert run(s, "SETDMAREG", 1, **low) == status.DONE
+    assert run(s, "SETDMAREG", 1, **low) == rules.DONE
     assert s.gpr[1, register] == 0xAAAAB234
     high = {"reg_index_16b": 2 * register + 1, "payload_sig_sel": 1, "payload_sig_sel_size": 3}
-    assert run(s, "SETDMAREG", 1, **high) == status.DONE
+    assert run(s, "SETDMAREG", 1, **high) == rules.DONE
     assert s.gpr[1, register] == 0xC001B234
     assert np.count_nonzero(s.gpr != 0xAAAA5555) == 64 + 64 + 1  # two threads are 0, one GPR set
 
@@ -35,8 +35,8 @@ def test_setdmareg_of_packer_state_is_refused_by_name(source: int) -> None:
     s = State()
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3}
     assert run(s, "SETDMAREG", **fields) == scalar.SIGNALS
-    assert status.RULES[scalar.SIGNALS].category == status.UNIMPLEMENTED
-    assert f"source {source}:" in status.RULES[scalar.SIGNALS].sentence(s.detail)
+    assert rules.RULES[scalar.SIGNALS].category == rules.UNIMPLEMENTED
+    assert f"source {source}:" in rules.RULES[scalar.SIGNALS].sentence(s.detail)
     assert not s.gpr.any()
 
 
@@ -75,7 +75,7 @@ def test_setdmareg_special_form_against_the_reference(source: int, size: int) ->
         packers = rng.randrange(16) if source >= 9 else rng.choice([0, 4, 8, 12])
         select = packers << 7 | source << 3 | part
         fields = {"set_signals_mode": 1, "payload_sig_sel": select, "reg_index_16b": half}
-        assert run(s, "SETDMAREG", t, **fields, payload_sig_sel_size=size) == status.DONE
+        assert run(s, "SETDMAREG", t, **fields, payload_sig_sel_size=size) == rules.DONE
         assert s.gpr[t].tobytes() == bytes(want)
 
 
@@ -87,7 +87,7 @@ def test_setdmareg_of_exponents_that_were_not_followed(source: int) -> None:
     s.pack_exponent[1 if source == 9 else 2] = 5
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3, "reg_index_16b": 4}
     assert run(s, "SETDMAREG", **fields) == scalar.STATISTICS
-    text = status.RULES[scalar.STATISTICS].sentence(s.detail)
+    text = rules.RULES[scalar.STATISTICS].sentence(s.detail)
     assert "but 5 PACRs ran without them since CLREXPHIST" in text
     assert not s.gpr.any()
 
@@ -105,7 +105,7 @@ def test_setdmareg_of_packers_that_blackhole_lacks(source: int, packer: int) -> 
 def test_setdmareg_special_form_has_unused_bits() -> None:
     s = State()
     fields = {"set_signals_mode": 1, "payload_sig_sel": 1 << 11 | 10 << 3}
-    assert run(s, "SETDMAREG", **fields) == status.RESERVED_BITS
+    assert run(s, "SETDMAREG", **fields) == rules.RESERVED_BITS
     assert s.detail[0] == 1 << 19
 
 
@@ -144,7 +144,7 @@ def test_arithmetic_against_the_reference(mnemonic: str, mode: int, constant: in
         left, right = int(s.gpr[t, a]), b if constant else int(s.gpr[t, b])
         before = s.gpr.copy()
         fields = {"op_a_reg_index": a, "op_b_reg_index": b, "result_reg_index": result}
-        assert run(s, mnemonic, t, op_b_is_const=constant, **select, **fields) == status.DONE
+        assert run(s, mnemonic, t, op_b_is_const=constant, **select, **fields) == rules.DONE
         before[t, result] = arithmetic(mnemonic, mode, left, right)
         assert (s.gpr == before).all()
 
@@ -173,7 +173,7 @@ def test_nothing_to_do(mnemonic: str) -> None:
     s.gpr[:] = 9
     before = s.buffer.copy()
     fields = {"condition_mask": 15} if mnemonic == "FLUSHDMA" else {}
-    assert run(s, mnemonic, **fields) == status.DONE
+    assert run(s, mnemonic, **fields) == rules.DONE
     assert (s.buffer == before).all()
 
 
@@ -195,9 +195,9 @@ def test_stream_registers_keep_their_width(n: int, offset: int, value: int, kept
     s = State()
     s.gpr[2, 7] = value
     store = {"reg_addr": stream(n, offset), "tdma_data_reg_index": 7}
-    assert run(s, "STOREREG", 2, **store) == status.DONE
+    assert run(s, "STOREREG", 2, **store) == rules.DONE
     load = {"reg_addr": stream(n, offset), "tdma_data_reg_index": 8}
-    assert run(s, "LOADREG", 2, **load) == status.DONE
+    assert run(s, "LOADREG", 2, **load) == rules.DONE
     assert s.gpr[2, 8] == kept
     assert not s.stream[np.arange(64) != n].any()
 
@@ -211,13 +211,13 @@ def test_space_available_follows_size_and_update() -> None:
     for register in (1, 2):
         want = (want + (int(s.gpr[0, register]) >> 6)) % 2**17
         update = {"reg_addr": stream(9, 0x438), "tdma_data_reg_index": register}
-        assert run(s, "STOREREG", **update) == status.DONE
+        assert run(s, "STOREREG", **update) == rules.DONE
         run(s, "LOADREG", reg_addr=stream(9, 0x4A4), tdma_data_reg_index=9)
         assert s.gpr[0, 9] == want
     run(s, "LOADREG", reg_addr=stream(9, 0x28), tdma_data_reg_index=9)
     assert s.gpr[0, 9] == 0x1FFFF
     update = {"reg_addr": stream(9, 0x438), "tdma_data_reg_index": 3}
-    assert run(s, "STOREREG", **update) == streams.UPDATE_LOW
+    assert run(s, "STOREREG", **update) == mmio_window.UPDATE_LOW
     assert s.stream[9, 0x4A4 // 4] == want
 
 
@@ -225,8 +225,8 @@ def test_wide_remote_src_is_refused() -> None:
     s = State()
     s.gpr[0, 1] = 0x1000000
     wide = {"reg_addr": stream(3, 0x10), "tdma_data_reg_index": 1}
-    assert run(s, "STOREREG", **wide) == streams.WIDE_SRC
-    text = status.RULES[streams.WIDE_SRC].sentence(s.detail)
+    assert run(s, "STOREREG", **wide) == mmio_window.WIDE_SRC
+    text = rules.RULES[mmio_window.WIDE_SRC].sentence(s.detail)
     assert text.startswith("0x1000000 stored to REMOTE_SRC of overlay stream 3")
     assert not s.stream.any()
 
@@ -238,8 +238,8 @@ def test_wide_remote_src_is_refused() -> None:
 def test_other_stream_registers_are_refused_by_name(mnemonic: str, offset: int) -> None:
     s = State()
     fields = {"reg_addr": stream(17, offset), "tdma_data_reg_index": 1}
-    assert run(s, mnemonic, **fields) == streams.UNKNOWN
-    text = status.RULES[streams.UNKNOWN].sentence(s.detail)
+    assert run(s, mnemonic, **fields) == mmio_window.UNKNOWN
+    text = rules.RULES[mmio_window.UNKNOWN].sentence(s.detail)
     assert f"register {offset // 4} of overlay stream 17" in text
     assert f"{0xFFB51000 + offset:#010x}" in text
     assert not s.stream.any()
@@ -252,7 +252,7 @@ def test_core_local_memory_is_out_of_reach(mnemonic: str, address: int) -> None:
     """Below 0xFFB11000 undefined (STOREREG, LOADREG, ISA)."""
     s = State()
     assert run(s, mnemonic, reg_addr=mmio(address)) == mmio_window.LOW
-    text = status.RULES[mmio_window.LOW].sentence(s.detail)
+    text = rules.RULES[mmio_window.LOW].sentence(s.detail)
     assert f"{address:#010x}" in text
 
 

@@ -7,7 +7,7 @@ from test_pack import step
 from unit_runner import run
 from unpack_model import put_thread
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.units import scalar
 
@@ -23,9 +23,9 @@ def test_the_histogram_and_the_largest_exponent_of_packed_tiles() -> None:
     put_thread(s, 2, tf.ENABLE_ACC_STATS_Enable, 1)
     for _ in range(3):
         step(s, model, p)
-    assert run(s, "SETDMAREG", 2, **special(6, 8, 2)) == status.DONE
-    assert run(s, "SETDMAREG", 2, **special(7, 12, 2)) == status.DONE
-    assert run(s, "SETDMAREG", 2, **special(9, 20, 1)) == status.DONE
+    assert run(s, "SETDMAREG", 2, **special(6, 8, 2)) == rules.DONE
+    assert run(s, "SETDMAREG", 2, **special(7, 12, 2)) == rules.DONE
+    assert run(s, "SETDMAREG", 2, **special(9, 20, 1)) == rules.DONE
     assert s.gpr[2, 8:16].view(np.uint8).tolist() == model.histogram
     assert s.gpr[2, 20] == model.largest
     assert sum(model.histogram) > 100
@@ -41,11 +41,11 @@ def test_a_tile_packed_without_statistics_is_noticed() -> None:
     step(s, model, p)
     assert run(s, "SETDMAREG", **special(9, 8, 1)) == scalar.STATISTICS
     for source in (6, 7):
-        assert run(s, "SETDMAREG", **special(source, 4 * source, 2)) == status.DONE
+        assert run(s, "SETDMAREG", **special(source, 4 * source, 2)) == rules.DONE
     seen = s.gpr[0, 24:32].view(np.uint8).tolist()
     assert seen == [now - was for now, was in zip(model.histogram, before, strict=True)]
-    assert run(s, "CLREXPHIST") == status.DONE
-    assert run(s, "SETDMAREG", **special(9, 8, 1)) == status.DONE
+    assert run(s, "CLREXPHIST") == rules.DONE
+    assert run(s, "SETDMAREG", **special(9, 8, 1)) == rules.DONE
     assert s.gpr[0, 8] == 0
 
 

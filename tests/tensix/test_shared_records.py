@@ -11,7 +11,7 @@ from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE
 from bhemu.riscv.asm import PUSH
-from bhemu.tensix import gate, semaphores, status
+from bhemu.tensix import rules, semaphores, thread
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
 
@@ -28,10 +28,10 @@ def test_a_latch_holds_what_its_instruction_names_and_nothing_else() -> None:
     run(s, "SEMWAIT", 1, wait_sem_cond=3, sem_sel=0x5A, stall_res=0x81)
     run(s, "STREAMWAIT", 2, wait_stream_sel=1, target_sel=0, target_value=9, stall_res=0x42)
     names = ("latch", "latch_block", "latch_cond", "latch_sem", "latch_stream", "latch_target")
-    assert latched(s, 0) == dict(zip(names, (gate.STALL, 0x24, 0x180, 0, 0, 0), strict=True))
-    assert latched(s, 1) == dict(zip(names, (gate.SEMAPHORE, 0x81, 3, 0x5A, 0, 0), strict=True))
+    assert latched(s, 0) == dict(zip(names, (thread.STALL, 0x24, 0x180, 0, 0, 0), strict=True))
+    assert latched(s, 1) == dict(zip(names, (thread.SEMAPHORE, 0x81, 3, 0x5A, 0, 0), strict=True))
     wanted = latched(s, 2)
-    assert wanted["latch"] == gate.STREAM
+    assert wanted["latch"] == thread.STREAM
     assert (wanted["latch_block"], wanted["latch_sem"], wanted["latch_target"]) == (0x42, 0, 9)
 
 
@@ -69,19 +69,19 @@ def test_stores_to_a_semaphore_that_are_refused(i: int) -> None:
 def test_stores_count_one_semaphore(i: int) -> None:
     s = State()
     s.sem[:] = 14
-    assert semaphores.store(view(s), i, 0) == status.DONE
+    assert semaphores.store(view(s), i, 0) == rules.DONE
     assert s.sem.tolist() == [15 if k == i else 14 for k in range(8)]
     s.sem[:] = 1
-    assert semaphores.store(view(s), i, 1) == status.DONE
+    assert semaphores.store(view(s), i, 1) == rules.DONE
     assert s.sem.tolist() == [0 if k == i else 1 for k in range(8)]
 
 
 def test_the_space_available_has_17_bits() -> None:
     """A store to REMOTE_DEST_BUF_SIZE sets it, to what that register keeps."""
     s = State()
-    assert write(s, 5, 10, WORD) == status.DONE
+    assert write(s, 5, 10, WORD) == rules.DONE
     assert [read(s, 5, register) for register in (10, 297)] == [0x1FFFF, 0x1FFFF]
-    assert write(s, 5, 10, 0x20) == status.DONE
+    assert write(s, 5, 10, 0x20) == rules.DONE
     assert [read(s, 5, register) for register in (10, 297)] == [0x20, 0x20]
 
 

@@ -3,7 +3,7 @@
 import pytest
 from unit_runner import run, view
 
-from bhemu.tensix import gate, status, units
+from bhemu.tensix import rules, thread, units
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State
 
@@ -37,10 +37,10 @@ TABLE: dict[str, tuple[int, ...]] = {
     "NOP": (),
 }
 NUMBERS = {
-    5: gate.WAIT_SRCA_FREE,
-    6: gate.WAIT_SRCB_FREE,
-    7: gate.WAIT_SRCA_VALID,
-    8: gate.WAIT_SRCB_VALID,
+    5: thread.WAIT_SRCA_FREE,
+    6: thread.WAIT_SRCB_FREE,
+    7: thread.WAIT_SRCA_VALID,
+    8: thread.WAIT_SRCB_VALID,
 }
 
 
@@ -58,11 +58,11 @@ def test_one_condition_and_one_block_bit(condition: int, bit: int) -> None:
         s.stall[cls.opcode] = cls.stall_mask
     s.src_valid[:] = int(condition in (5, 6))
     done = run(s, "STALLWAIT", 1, wait_res=1 << condition, stall_res=1 << bit)
-    assert done == status.DONE
+    assert done == rules.DONE
     for cls in REGISTRY.values():
         held = condition in NUMBERS and bit in TABLE[cls.name]
         want = NUMBERS[condition] if held else 0
-        assert int(gate.hold(view(s), 1, cls.opcode)) == want, cls.name
+        assert int(thread.hold(view(s), 1, cls.opcode)) == want, cls.name
     assert bool(s.latch[1]) == (condition in NUMBERS)
 
 
@@ -75,4 +75,4 @@ def test_all_nine_bits_hold_nop_too(condition: int) -> None:
     run(s, "STALLWAIT", wait_res=1 << condition, stall_res=0x1FF)
     for cls in REGISTRY.values():
         held = condition in NUMBERS and cls.name not in NEVER.split()
-        assert bool(gate.hold(view(s), 0, cls.opcode)) == held, cls.name
+        assert bool(thread.hold(view(s), 0, cls.opcode)) == held, cls.name

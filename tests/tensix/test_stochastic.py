@@ -19,9 +19,9 @@ from unit_runner import count, run
 from bhemu.errors import InputError
 from bhemu.llk.device import options
 from bhemu.machine.tile import Tile
-from bhemu.tensix import config, status, stochastic
+from bhemu.tensix import config, prng, rules
+from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
 from bhemu.tensix.state import State
-from bhemu.tensix.stochastic import DOWN, RANDOM, REFUSED, UP
 
 FP16, BF16, TF32, INT8 = 1, 5, 4, 14
 ROWS = {"MVMUL": 8, "GAPOOL": 4, "ELWADD": 8, "ELWSUB": 8, "ELWMUL": 8, "CONV3S1": 8}
@@ -54,7 +54,7 @@ def result(
         fields["instr_mod19"] = 1
     if name in ("ELWADD", "ELWSUB"):
         fields["dest_accum_en"] = seed & 1
-    assert run(s, name, **fields) == status.DONE
+    assert run(s, name, **fields) == rules.DONE
     at = [high_row(40 + r) if wide else 40 + r for r in range(ROWS[name])]
     assert (s.dst_valid[at] == 1).all()
     cells = s.dst[at].astype(np.uint32)
@@ -77,7 +77,7 @@ def test_results_are_neighbours_of_the_nearest(name: str, fmt: int, wide: int) -
         lost = down != up
         assert ((random == down) | (random == up))[lost].all()
         assert (abs(random) - abs(down) <= 1)[~lost].all()
-        assert count(s, stochastic._MODELLED) == 1
+        assert count(s, prng._MODELLED) == 1
         inexact += int(lost.sum())
     assert inexact or (wide and name in ("ELWADD", "ELWSUB"))
 
@@ -86,7 +86,7 @@ def test_what_the_legacy_instructions_add_is_rounded_too() -> None:
     nearest, _ = result("CONV3S1", BF16, 0, REFUSED, 1)
     for mode in (UP, DOWN):
         exact, s = result("CONV3S1", BF16, 0, mode, 1)
-        assert np.array_equal(nearest, exact) and count(s, stochastic._MODELLED) == 1
+        assert np.array_equal(nearest, exact) and count(s, prng._MODELLED) == 1
 
 
 def test_integers_do_not_round() -> None:
@@ -94,7 +94,7 @@ def test_integers_do_not_round() -> None:
     for mode in (UP, DOWN, RANDOM):
         got, s = result("MVMUL", INT8, 1, mode, 3)
         assert np.array_equal(got, want)
-        assert count(s, stochastic._MODELLED) == 0
+        assert count(s, prng._MODELLED) == 0
 
 
 def test_a_sum_goes_up_as_often_as_its_lost_bits_say() -> None:
@@ -109,7 +109,7 @@ def test_a_sum_goes_up_as_often_as_its_lost_bits_say() -> None:
         grown = 0
         for _ in range(4):
             s.dst_valid[:] = 0
-            assert run(s, "ELWADD", dst=40) == status.DONE
+            assert run(s, "ELWADD", dst=40) == rules.DONE
             cells = value_of(s.dst[40:48].astype(np.uint32), BF16, 0)
             assert set(np.unique(cells)) <= {0x3F80, 0x3F81}
             grown += int((cells == 0x3F81).sum())
@@ -182,9 +182,9 @@ def test_late_conversion_to_bfp(wide: int, out: int) -> None:
 
 def test_a_pack_that_rounds_is_noted_and_one_that_does_not_is_not() -> None:
     s, number = packed(Pack(wide=1, fmt=5, out=5), RANDOM, 1, EARLY)
-    assert number == status.DONE and count(s, stochastic._MODELLED) == 1
+    assert number == rules.DONE and count(s, prng._MODELLED) == 1
     s, number = packed(Pack(wide=1, fmt=0, out=5), RANDOM, 1, EARLY, LATE)
-    assert number == status.DONE and count(s, stochastic._MODELLED) == 0
+    assert number == rules.DONE and count(s, prng._MODELLED) == 0
 
 
 def test_opaque_datums_and_integers_are_packed_as_they_are() -> None:
@@ -192,15 +192,15 @@ def test_opaque_datums_and_integers_are_packed_as_they_are() -> None:
         want = packed(p, REFUSED, 2)[0].l1
         for mode in (UP, DOWN, RANDOM):
             s, number = packed(p, mode, 2, EARLY)
-            assert number == status.DONE and np.array_equal(s.l1, want)
+            assert number == rules.DONE and np.array_equal(s.l1, want)
 
 
 def test_sums_in_l1_round_as_they_do_without() -> None:
     p = replace(Pack(wide=1, fmt=0, out=5), accumulate=1)
     want = packed(p, REFUSED, 2)[0].l1
     s, number = packed(p, UP, 2, EARLY)
-    assert number == status.DONE and np.array_equal(s.l1, want)
-    assert count(s, stochastic._MODELLED) == 1
+    assert number == rules.DONE and np.array_equal(s.l1, want)
+    assert count(s, prng._MODELLED) == 1
 
 
 def test_the_seed_decides_until_prng_seed_is_written() -> None:

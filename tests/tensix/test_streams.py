@@ -9,7 +9,7 @@ from unit_runner import WORD, push, run, sentence, view
 from bhemu.errors import NoProgress
 from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import gate, status, streams
+from bhemu.tensix import mmio, rules, thread
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.state import State
@@ -27,12 +27,12 @@ SYNC = (
 
 
 def write(s: State, stream: int, register: int, value: int) -> int:
-    return int(streams.stream_write(view(s), stream, register, value))
+    return int(mmio.stream_write(view(s), stream, register, value))
 
 
 def read(s: State, stream: int, register: int) -> int:
     """The value, or the number of a rule."""
-    refused = int(streams.stream_read(view(s), stream, register))
+    refused = int(mmio.stream_read(view(s), stream, register))
     return refused or int(s.loaded[0])
 
 
@@ -40,7 +40,7 @@ def read(s: State, stream: int, register: int) -> int:
 def test_plain_registers_keep_their_width(register: int, width: int) -> None:
     s = State()
     for stream in (0, 17, 63):
-        assert write(s, stream, register, WORD) == status.DONE
+        assert write(s, stream, register, WORD) == rules.DONE
         assert read(s, stream, register) == 2**width - 1
     assert not s.stream[1].any()
 
@@ -84,8 +84,8 @@ def test_the_configuration_header_advances_the_phase() -> None:
 def test_read_only_registers(register: int) -> None:
     s = State()
     assert read(s, 3, register) == 0
-    assert write(s, 3, register, 5) == streams.READ_ONLY
-    assert sentence(s, streams.READ_ONLY).startswith("0x5 stored to the read-only register")
+    assert write(s, 3, register, 5) == mmio.READ_ONLY
+    assert sentence(s, mmio.READ_ONLY).startswith("0x5 stored to the read-only register")
     assert not s.stream.any()
 
 
@@ -109,14 +109,14 @@ def test_streamwrcfg_copies_any_readable_register() -> None:
         want = s.cfg.copy()
         want[bank, index] = s.stream[stream, register]
         f = {"cfg_reg": index, "stream_reg_addr": register, "stream_id_sel": selector}
-        assert run(s, "STREAMWRCFG", t, **f) == status.DONE
+        assert run(s, "STREAMWRCFG", t, **f) == rules.DONE
         assert (s.cfg == want).all()
 
 
 def test_streamwrcfg_has_the_side_effects_of_a_config_write() -> None:
     s = State()
     s.cfg[:] = 1
-    assert run(s, "STREAMWRCFG", cfg_reg=cf.STATE_RESET_EN.word, stream_reg_addr=8) == status.DONE
+    assert run(s, "STREAMWRCFG", cfg_reg=cf.STATE_RESET_EN.word, stream_reg_addr=8) == rules.DONE
     assert not s.cfg[0, :180].any()
     assert (s.cfg[1] == 1).all()
 
@@ -124,7 +124,7 @@ def test_streamwrcfg_has_the_side_effects_of_a_config_write() -> None:
 def test_streamwrcfg_refusals() -> None:
     s = State()
     assert run(s, "STREAMWRCFG", cfg_reg=224) == cfg.CFG_INDEX
-    assert run(s, "STREAMWRCFG", cfg_reg=9, stream_reg_addr=3) == streams.UNKNOWN
+    assert run(s, "STREAMWRCFG", cfg_reg=9, stream_reg_addr=3) == mmio.UNKNOWN
     assert not s.cfg.any()
 
 
@@ -136,7 +136,7 @@ def fresh() -> State:
 
 
 def hold(s: State, mnemonic: str, t: int = 0) -> int:
-    return int(gate.hold(view(s), t, assemble(mnemonic) >> 24))
+    return int(thread.hold(view(s), t, assemble(mnemonic) >> 24))
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -144,7 +144,7 @@ def hold(s: State, mnemonic: str, t: int = 0) -> int:
 def test_streamwait_holds_until_the_register_reaches_the_target(index: int, selector: int) -> None:
     """C0: phase, C1: messages; target = ThreadConfig high part << 10 | value (STREAMWAIT)."""
     s = fresh()
-    number = (gate.WAIT_PHASE, gate.WAIT_MESSAGES)[index]
+    number = (thread.WAIT_PHASE, thread.WAIT_MESSAGES)[index]
     high = (tf.STREAMWAIT_PHASE_HI_Val, tf.STREAMWAIT_NUM_MSGS_HI_Val)[index]
     top = (0x3FF, 0x7F)[index]
     register = (29, 259)[index]
@@ -152,8 +152,8 @@ def test_streamwait_holds_until_the_register_reaches_the_target(index: int, sele
     run(s, "SETC16", 1, setc16_reg=high.word, setc16_value=top)
     f = {"target_value": 0x155, "target_sel": index, "wait_stream_sel": selector}
     target = top << 10 | 0x155
-    assert run(s, "STREAMWAIT", 1, **f, stall_res=1 << 7) == status.DONE
-    assert s.latch[1] == gate.STREAM
+    assert run(s, "STREAMWAIT", 1, **f, stall_res=1 << 7) == rules.DONE
+    assert s.latch[1] == thread.STREAM
     assert hold(s, "SFPMAD", 1) == 0
     for value in (0, target - 1):
         s.stream[:, register] = WORD if index else 0
@@ -161,15 +161,15 @@ def test_streamwait_holds_until_the_register_reaches_the_target(index: int, sele
         assert hold(s, "WRCFG", 1) == number
     s.stream[40, register] = target
     assert hold(s, "WRCFG", 1) == 0
-    assert s.latch[1] == gate.NONE
+    assert s.latch[1] == thread.NONE
     assert [s.latch_stream[1], s.latch_target[1], s.latch_cond[1]] == [0, 0, 0]
 
 
 def test_streamwait_that_is_satisfied_leaves_no_latch() -> None:
     s = fresh()
     s.stream[0, 29] = 7
-    assert run(s, "STREAMWAIT", target_value=7) == status.DONE
-    assert run(s, "STREAMWAIT", 1, target_value=0, target_sel=1) == status.DONE
+    assert run(s, "STREAMWAIT", target_value=7) == rules.DONE
+    assert run(s, "STREAMWAIT", 1, target_value=0, target_sel=1) == rules.DONE
     assert not s.latch.any()
 
 
@@ -179,7 +179,7 @@ def test_streamwait_compares_with_the_phase_as_it_is_read() -> None:
     write(s, 0, 28, 100)
     write(s, 0, 29, 3)
     run(s, "STREAMWAIT", target_value=4)
-    assert hold(s, "MVMUL") == gate.WAIT_PHASE  # block mask 0 means the matrix unit
+    assert hold(s, "MVMUL") == thread.WAIT_PHASE  # block mask 0 means the matrix unit
     write(s, 0, 34, 1)
     assert hold(s, "MVMUL") == 0
 
@@ -189,7 +189,7 @@ def test_streamwait_looks_up_its_stream_again_and_again() -> None:
     s = fresh()
     s.stream[5, 29] = 9
     run(s, "STREAMWAIT", target_value=9, wait_stream_sel=2, stall_res=1 << 6)
-    assert hold(s, "MVMUL") == gate.WAIT_PHASE
+    assert hold(s, "MVMUL") == thread.WAIT_PHASE
     select(s, 0, 2, 5)
     assert hold(s, "MVMUL") == 0
 
@@ -198,7 +198,7 @@ def test_streamwait_looks_up_its_stream_again_and_again() -> None:
 def test_a_second_wait_is_held_by_a_latched_streamwait(later: str) -> None:
     s = fresh()
     run(s, "STREAMWAIT", target_value=1, stall_res=1 << 8)
-    assert hold(s, later) == gate.WAIT_PHASE
+    assert hold(s, later) == thread.WAIT_PHASE
 
 
 def test_streamwait_in_the_wait_for_graph_and_released_by_a_store() -> None:

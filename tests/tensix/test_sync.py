@@ -4,7 +4,7 @@ import pytest
 from unit_runner import ERROR, SILICON, WARN, count, push, run, sentence, view
 
 from bhemu.machine.tile import Tile
-from bhemu.tensix import semaphores, status
+from bhemu.tensix import rules, semaphores
 from bhemu.tensix.state import State
 from bhemu.tensix.units import sync
 
@@ -13,9 +13,9 @@ from bhemu.tensix.units import sync
 def test_mutex_is_acquired_and_released(index: int) -> None:
     """ATGETM, ATRELM; Blackhole has four mutexes (ATGETM, Blackhole ISA)."""
     s = State()
-    assert run(s, "ATGETM", 1, mutex_index=index) == status.DONE
+    assert run(s, "ATGETM", 1, mutex_index=index) == rules.DONE
     assert s.mutex.tolist() == [2 if i == index else 0 for i in range(8)]
-    assert run(s, "ATRELM", 1, mutex_index=index) == status.DONE
+    assert run(s, "ATRELM", 1, mutex_index=index) == rules.DONE
     assert not s.mutex.any()
 
 
@@ -25,9 +25,9 @@ def test_mutex_held_by_another_thread_blocks_without_effect() -> None:
     before = s.buffer.copy()
     assert run(s, "ATGETM", 2, mutex_index=2) == sync.WAIT_MUTEX > 0
     assert (s.buffer == before).all()
-    assert run(s, "ATGETM", 2, mutex_index=3) == status.DONE  # another mutex is free
+    assert run(s, "ATGETM", 2, mutex_index=3) == rules.DONE  # another mutex is free
     run(s, "ATRELM", 0, mutex_index=2)
-    assert run(s, "ATGETM", 2, mutex_index=2) == status.DONE
+    assert run(s, "ATGETM", 2, mutex_index=2) == rules.DONE
     assert s.mutex[2] == 3
 
 
@@ -56,7 +56,7 @@ def test_acquiring_twice() -> None:
     assert run(s, "ATGETM", 2, mutex_index=4) == sync.MUTEX_TWICE
     assert sentence(s, sync.MUTEX_TWICE).startswith("ATGETM of mutex 4 by thread 2")
     s.ub_mode[0] = SILICON
-    assert run(s, "ATGETM", 2, mutex_index=4) == status.DONE
+    assert run(s, "ATGETM", 2, mutex_index=4) == rules.DONE
     assert s.mutex[4] == 3
     assert count(s, sync.MUTEX_TWICE) == 1
 
@@ -68,7 +68,7 @@ def test_release_by_a_thread_that_does_not_hold_it(owner: int) -> None:
     s.mutex[0] = owner
     assert run(s, "ATRELM", 1, mutex_index=0) == sync.MUTEX_OWNER
     s.ub_mode[0] = WARN
-    assert run(s, "ATRELM", 1, mutex_index=0) == status.DONE
+    assert run(s, "ATRELM", 1, mutex_index=0) == rules.DONE
     assert s.mutex[0] == owner
 
 
@@ -88,11 +88,11 @@ def test_release_with_two_waiters_chooses_the_next_in_order(owner: int, index: i
     run(s, "ATGETM", owner, mutex_index=index)
     waiting(s, other, index)
     waiting(s, chosen, index)
-    assert run(s, "ATRELM", owner, mutex_index=index) == status.DONE
+    assert run(s, "ATRELM", owner, mutex_index=index) == rules.DONE
     assert s.mutex[index] == 0
     for t in (other, owner):
         assert run(s, "ATGETM", t, mutex_index=index) == sync.WAIT_MUTEX
-    assert run(s, "ATGETM", chosen, mutex_index=index) == status.DONE
+    assert run(s, "ATGETM", chosen, mutex_index=index) == rules.DONE
     assert s.mutex[index] == chosen + 1
     assert not s.mutex_next.any()
 
@@ -102,16 +102,16 @@ def test_release_with_fewer_than_two_waiters_leaves_the_mutex_to_any(case: str) 
     """The ISA names an order only when both other threads are trying to acquire that mutex."""
     s = State()
     for t, index in ((0, 2), (1, 3)):
-        assert run(s, "ATGETM", t, mutex_index=index) == status.DONE
+        assert run(s, "ATGETM", t, mutex_index=index) == rules.DONE
     waiting(s, 2, 2)
     if case == "another mutex":
         s.mutex[3] = 1
         waiting(s, 1, 3)
     elif case == "held by a latch":
         s.gate_word[1], s.gate_full[1], s.gate_blocked[1] = 0xA0000002, 1, 12345
-    assert run(s, "ATRELM", 0, mutex_index=2) == status.DONE
+    assert run(s, "ATRELM", 0, mutex_index=2) == rules.DONE
     assert not s.mutex_next.any()
-    assert run(s, "ATGETM", 1, mutex_index=2) == status.DONE
+    assert run(s, "ATGETM", 1, mutex_index=2) == rules.DONE
 
 
 def test_three_threads_take_turns_at_a_mutex() -> None:
@@ -142,7 +142,7 @@ def test_three_threads_take_turns_at_a_mutex() -> None:
 def test_seminit_sets_all_selected() -> None:
     s = State()
     s.sem[:], s.sem_max[:] = 9, 10
-    assert run(s, "SEMINIT", sem_sel=0b10000101, init_value=3, max_value=15) == status.DONE
+    assert run(s, "SEMINIT", sem_sel=0b10000101, init_value=3, max_value=15) == rules.DONE
     assert s.sem.tolist() == [3, 9, 3, 9, 9, 9, 9, 3]
     assert s.sem_max.tolist() == [15, 10, 15, 10, 10, 10, 10, 15]
 
@@ -152,20 +152,20 @@ def test_seminit_above_its_maximum() -> None:
     assert run(s, "SEMINIT", sem_sel=1, init_value=4, max_value=3) == sync.SEM_INIT
     assert not s.sem.any()
     assert not s.sem_max.any()
-    assert run(s, "SEMINIT", sem_sel=2, init_value=3, max_value=3) == status.DONE
+    assert run(s, "SEMINIT", sem_sel=2, init_value=3, max_value=3) == rules.DONE
     s.ub_mode[0] = SILICON
-    assert run(s, "SEMINIT", sem_sel=1, init_value=4, max_value=3) == status.DONE
+    assert run(s, "SEMINIT", sem_sel=1, init_value=4, max_value=3) == rules.DONE
     assert (s.sem[0], s.sem_max[0]) == (4, 3)
 
 
 def test_post_and_get_change_the_selected_semaphores_only() -> None:
     s = State()
     s.sem[:], s.sem_max[:] = 2, 15
-    assert run(s, "SEMPOST", sem_sel=0b00010010) == status.DONE
+    assert run(s, "SEMPOST", sem_sel=0b00010010) == rules.DONE
     assert s.sem.tolist() == [2, 3, 2, 2, 3, 2, 2, 2]
-    assert run(s, "SEMGET", sem_sel=0b10000010) == status.DONE
+    assert run(s, "SEMGET", sem_sel=0b10000010) == rules.DONE
     assert s.sem.tolist() == [2, 2, 2, 2, 3, 2, 2, 1]
-    assert run(s, "SEMPOST", sem_sel=0) == run(s, "SEMGET", sem_sel=0) == status.DONE
+    assert run(s, "SEMPOST", sem_sel=0) == run(s, "SEMGET", sem_sel=0) == rules.DONE
     assert s.sem.tolist() == [2, 2, 2, 2, 3, 2, 2, 1]
 
 
@@ -184,7 +184,7 @@ def test_post_at_the_maximum(value: int, maximum: int, after: int) -> None:
     text = f"semaphore 5 is posted although its value {value} is not below {maximum}"
     assert sentence(s, semaphores.POST_FULL) == text
     s.ub_mode[0] = SILICON
-    assert run(s, "SEMPOST", sem_sel=0b100001) == status.DONE
+    assert run(s, "SEMPOST", sem_sel=0b100001) == rules.DONE
     assert s.sem[0] == 1
     assert s.sem[5] == after
     assert count(s, semaphores.POST_FULL) == 1
@@ -197,7 +197,7 @@ def test_get_at_zero() -> None:
     assert s.sem[0] == 2
     assert sentence(s, semaphores.GET_EMPTY).startswith("semaphore 3 ")
     s.ub_mode[0] = SILICON
-    assert run(s, "SEMGET", sem_sel=0b1001) == status.DONE
+    assert run(s, "SEMGET", sem_sel=0b1001) == rules.DONE
     assert s.sem.tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
 
 
@@ -217,7 +217,7 @@ def test_window_store(value: int, data: int, after: int) -> None:
     """A store of 0 posts, of 1 gets, whatever the maximum (SyncUnit, Blackhole ISA)."""
     s = State()
     s.sem[6] = value
-    assert semaphores.store(view(s), 6, data) == status.DONE
+    assert semaphores.store(view(s), 6, data) == rules.DONE
     assert s.sem[6] == after
 
 
@@ -238,6 +238,6 @@ def test_window_store_beyond_its_rules(value: int, data: int, rule: int, after: 
     assert semaphores.store(view(s), 7, data) == rule
     assert s.sem[7] == value
     s.ub_mode[0] = SILICON
-    assert semaphores.store(view(s), 7, data) == status.DONE
+    assert semaphores.store(view(s), 7, data) == rules.DONE
     assert s.sem[7] == after
     assert count(s, rule) == 1

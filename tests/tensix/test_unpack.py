@@ -13,7 +13,7 @@ from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
 
 from bhemu.jit.subset import JIT, njit
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import DTYPE, State
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -62,7 +62,7 @@ def agree(s: State, case: Unpack) -> None:
         ((0, 2, 256), (0, 1, 8192), (1, 2, 256), (1, 1, 8192))
     ):
         counters[channel, i] = (counters[channel, i] + (case.addr_mode >> 2 * shift & 3)) % wrap
-    assert execute(s, UNPACR, t, **case.operands()) == status.DONE, case
+    assert execute(s, UNPACR, t, **case.operands()) == rules.DONE, case
     assert np.array_equal(s.src, src), case
     assert np.array_equal(s.dst, dst), case
     assert np.array_equal(s.dst_valid, valid), case
@@ -210,10 +210,10 @@ def test_it_waits_for_the_bank_before_any_effect(u: int) -> None:
     s.src_valid[u, 1] = 1
     before = s.buffer.copy()
     waits = execute(s, UNPACR, **case.operands())
-    assert status.CONDITIONS[waits].text.startswith(f"Src{'AB'[u]} bank 1")
+    assert rules.CONDITIONS[waits].text.startswith(f"Src{'AB'[u]} bank 1")
     assert np.array_equal(s.buffer, before)
     s.src_valid[u, 1] = 0
-    assert execute(s, UNPACR, **case.operands()) == status.DONE
+    assert execute(s, UNPACR, **case.operands()) == rules.DONE
     assert (s.src_valid[u, 1], s.unpack_bank[u], s.src_fmt[u, 1]) == (1, 0, 5)
 
 
@@ -300,7 +300,7 @@ def test_refused(rule: str, case: Unpack, change: Callable[[State], None]) -> No
     scratch = ("detail", "unpack_tmp", "unpack_weight")
     before = [(m.name, a.copy()) for m, a in s.members() if m.name not in scratch]
     number = execute(s, UNPACR, **case.operands())
-    assert status.RULES[number].rule == rule
-    assert status.RULES[number].sentence(s.detail)
+    assert rules.RULES[number].rule == rule
+    assert rules.RULES[number].sentence(s.detail)
     for name, was in before:
         assert np.array_equal(getattr(s, name), was), name

@@ -13,7 +13,7 @@ from unit_runner import numbers, run
 from unpack_model import Unpack, put
 
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
@@ -43,8 +43,8 @@ def unpack(s: State, row: int, count: int = 256, **more: int) -> None:
 def matrix(s: State, name: str, **fields: int) -> str:
     """The rule that an instruction of the matrix unit ends with, "" = done."""
     number = run(s, name, **fields)
-    assert number <= 0, status.CONDITIONS.get(number)
-    return status.RULES[number].rule if number else ""
+    assert number <= 0, rules.CONDITIONS.get(number)
+    return rules.RULES[number].rule if number else ""
 
 
 def handed(s: State) -> None:
@@ -254,7 +254,7 @@ def test_rows_of_the_set_that_the_target_is_moved_by() -> None:
     s.unpack_row[0, 0] = 32
     case = Unpack(override=0, dest=64 + 16 * 13, count=48)
     case.program(s)
-    assert execute(s, UNPACR, **case.operands()) == status.DONE
+    assert execute(s, UNPACR, **case.operands()) == rules.DONE
     assert doubtful(s) == set(range(64)) - {45}
 
 
@@ -271,7 +271,7 @@ def test_modes_in_which_no_burst_may_cross(case: Unpack, shown: list[int]) -> No
     s = fresh()
     case.program(s)
     number = execute(s, UNPACR, **case.operands())
-    assert status.RULES[number].rule == "UNPACR-BURST-MODE"
+    assert rules.RULES[number].rule == "UNPACR-BURST-MODE"
     assert numbers(s, number) == shown
     assert not s.src_doubt.any()
 

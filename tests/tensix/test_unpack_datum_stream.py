@@ -17,7 +17,7 @@ from unpack_model import BFP, BFP_A, BITS, Unpack, dst_cell, dst_cell_16, put, s
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
@@ -154,7 +154,7 @@ def agree(s: State, odd: Odd) -> None:
             if c.haloize and c.u == 0:
                 row, column = row & ~15 | column, row & 15
             src[c.u, 0, row, column] = cell
-    assert execute(s, UNPACR, **odd.operands()) == status.DONE, odd
+    assert execute(s, UNPACR, **odd.operands()) == rules.DONE, odd
     assert np.array_equal(s.src, src), odd
     assert np.array_equal(s.dst, dst), odd
     assert np.array_equal(s.dst_valid, valid), odd
@@ -275,7 +275,7 @@ def test_refused_before_any_effect(rule: str, odd: Odd) -> None:
         s.cfg[0, 64] |= np.uint32(0x20)
     src, dst, counters = s.src.copy(), s.dst.copy(), s.adc.copy()
     number = execute(s, UNPACR, **odd.operands())
-    assert status.RULES[number].rule == rule
-    assert status.RULES[number].sentence(s.detail)
+    assert rules.RULES[number].rule == rule
+    assert rules.RULES[number].sentence(s.detail)
     assert np.array_equal(s.src, src) and np.array_equal(s.dst, dst)
     assert np.array_equal(s.adc, counters)

@@ -4,8 +4,8 @@ import pytest
 from test_unpack import execute, fresh
 from unpack_model import BITS, Unpack
 
-from bhemu.tensix import status
-from bhemu.tensix.quirks import UB_SILICON
+from bhemu.tensix import rules
+from bhemu.tensix.rules import UB_SILICON
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 # Pairs of the text, those that LLK's inference adds, and those its checks admit beyond that.
@@ -30,5 +30,5 @@ def test_other_pairs_of_formats_are_refused_even_when_undefined_behaviour_is_tol
             case = Unpack(fmt=fmt, out=out, to_dst=to_dst, count=16, forced=20)
             case.program(s)
             number = execute(s, UNPACR, **case.operands())
-            assert (number == status.DONE) == ((fmt, out) in known), (fmt, out)
+            assert (number == rules.DONE) == ((fmt, out) in known), (fmt, out)
             assert fmt in BITS or number < 0

@@ -12,7 +12,7 @@ from test_unpack import counter, execute, field, fresh, nothing, thread_field
 from unit_runner import numbers
 from unpack_model import Unpack
 
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -85,11 +85,11 @@ def test_the_sentence_shows_what_is_wrong(
     change(s)
     s.detail[:] = 77
     number = execute(s, UNPACR, **case.operands())
-    assert status.RULES[number].rule == rule
+    assert rules.RULES[number].rule == rule
     assert numbers(s, number) == shown
     if "THCON" in rule:  # the field that must be zero
         assert rule.removeprefix("UNPACR-").removesuffix("-2").removesuffix("-3") in (
-            status.RULES[number].text
+            rules.RULES[number].text
         )
 
 
@@ -100,7 +100,7 @@ def test_the_base_of_srcb_that_is_handed_over(base: int) -> None:
     case.program(s)
     thread_field("SRCB_SET_Base", base)(s)
     number = execute(s, UNPACR, **case.operands())
-    assert (status.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCB-BASE", [base])
+    assert (rules.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCB-BASE", [base])
 
 
 UPSAMPLED = field("THCON_SEC0_REG2_Upsample_rate", 1)
@@ -140,4 +140,4 @@ def test_unpacr_nop(rule: str, shown: list[int], word: dict[str, int]) -> None:
     s = fresh()
     s.detail[:] = 77
     number = execute(s, UNPACR_NOP, **word)
-    assert (status.RULES[number].rule, numbers(s, number)) == (rule, shown)
+    assert (rules.RULES[number].rule, numbers(s, number)) == (rule, shown)

@@ -11,7 +11,7 @@ from test_vector_loadstore import FP32_ENABLED, LLK, WIDE_LOADS, WIDE_STORES
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix.state import DTYPE
-from bhemu.tensix.units.vector.datums import collide
+from bhemu.tensix.units.vector.loadstore import collide
 
 MODES = (1, 2, 3, 4, 6, 7, 9, 12, 14)
 ROWS = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24)

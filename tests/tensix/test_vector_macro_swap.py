@@ -26,7 +26,7 @@ from macro_runner import Thread
 from matrix_reference import rule
 from test_vector_macro import byte, macro, prepared, refused, same, sequence
 
-from bhemu.tensix import quirks, status
+from bhemu.tensix import rules
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
 
@@ -115,7 +115,7 @@ def test_a_load_wins_over_an_sfpswap_where_tt_llk_decides(reg: int) -> None:
         expected, _ = meeting(NOP, llk=True)
         assert Thread(expected).push([load_word(reg)]) == 0
         assert s.lreg.tolist() == expected.lreg.tolist()
-        names = {status.RULES[n].rule: times for n, times in quirks.counted(s).items()}
+        names = {rules.RULES[n].rule: times for n, times in rules.counted(s).items()}
         assert names == {"VECTOR-MACRO-LOAD-WINS": 1}
 
 
@@ -124,9 +124,9 @@ def test_by_default_a_load_of_what_an_sfpswap_writes_is_refused() -> None:
         s, number = meeting(second, llk=False)
         assert rule(number) == "VECTOR-MACRO-SWAP-LOAD"
         assert int(s.detail[0]) == LOADED
-        assert 'reference = "llk"' in status.RULES[number].hint
+        assert 'reference = "llk"' in rules.RULES[number].hint
     s, number = meeting(load_word(1), llk=False)
-    assert number == 0 and not quirks.counted(s)
+    assert number == 0 and not rules.counted(s)
 
 
 def test_only_the_load_sub_unit_s_loads_win() -> None:
@@ -192,7 +192,7 @@ def test_a_load_of_other_lanes_meets_nothing(llk: bool) -> None:
     alone = prepared([], [])
     assert Thread(alone).push([load_word(LOADED)]) == 0
     assert s.lreg[LOADED].tolist() == other[:16] + alone.lreg[LOADED].tolist()[16:]
-    assert not quirks.counted(s)
+    assert not rules.counted(s)
 
 
 # Maximum or minimum of each column of tiles on top of each other
@@ -242,7 +242,7 @@ def test_the_best_of_each_column(mode: int, tiles: int, minimum: bool) -> None:
     want = (cells.min if minimum else cells.max)(axis=(0, 1, 3, 5))
     first = np.array([key(x) for x in got[:, :2, :8].reshape(-1, 8)]).reshape(2, 2, 8)
     assert first.tolist() == want.tolist()
-    assert len(quirks.counted(s)) == 1
+    assert len(rules.counted(s)) == 1
 
 
 def test_the_best_of_each_column_is_refused_by_default() -> None:

@@ -11,9 +11,8 @@ from sfpu_runner import MASKS, fresh
 from vector_literal_runner import differences, snapshot, unit_of
 
 from bhemu.tensix.insn import assemble
-from bhemu.tensix.quirks import UB_WARN, counted
+from bhemu.tensix.rules import RULES, UB_WARN, counted
 from bhemu.tensix.state import State
-from bhemu.tensix.status import RULES
 
 LANES = range(32)
 

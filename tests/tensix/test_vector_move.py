@@ -7,9 +7,8 @@ from sfpu_runner import EDGES, MASKS, fresh, refused, same
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import prng
-from bhemu.tensix.quirks import REFERENCE_LLK, counted
+from bhemu.tensix.rules import REFERENCE_LLK, RULES, counted
 from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.status import RULES
 
 DEST_INDEX, EXCHANGE = 4, 0x100
 SEEDS = range(4)

@@ -7,7 +7,7 @@ from sfpu_runner import fresh
 from unit_runner import run
 
 from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tensix.status import RULES
+from bhemu.tensix.rules import RULES
 
 NAMED = (
     "VECTOR-MODE-RESERVED",

@@ -8,9 +8,9 @@ from typing import Any
 from bhemu.jit.subset import JIT, njit
 from bhemu.machine.tile import Tile
 from bhemu.riscv.asm import PUSH
-from bhemu.tensix import status
+from bhemu.tensix import rules
 from bhemu.tensix.insn import REGISTRY, assemble
-from bhemu.tensix.quirks import counted
+from bhemu.tensix.rules import counted
 from bhemu.tensix.state import DTYPE, State
 
 WORD = 0xFFFFFFFF
@@ -43,12 +43,12 @@ def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
 
 def sentence(s: State, rule: int) -> str:
     """The sentence of a rule with the numbers the instruction left."""
-    return status.RULES[rule].sentence(s.detail)
+    return rules.RULES[rule].sentence(s.detail)
 
 
 def numbers(s: State, rule: int | str) -> list[int]:
     """The numbers that the sentence of a rule shows, in its order."""
-    found = next(r for r in status.RULES.values() if rule in (r.number, r.rule))
+    found = next(r for r in rules.RULES.values() if rule in (r.number, r.rule))
     names = [name for _, name, _, _ in Formatter().parse(found.text) if name]
     return [found.details(s.detail)[name] for name in names]
 

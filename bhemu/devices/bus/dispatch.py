@@ -14,8 +14,8 @@ from bhemu.devices.bus.window import AFTER_WORDS, AT_ONCE, BY_BYTES
 from bhemu.jit.calls import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, HOST
+from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import WINDOW_PAGES, WINDOW_ROWS
-from bhemu.tensix.status import DONE
 
 LOAD, STORE = 0, 1
 GAP = WINDOW_ROWS - 1  # the row of addresses between the windows

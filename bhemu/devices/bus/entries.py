@@ -29,9 +29,8 @@ from bhemu.devices.bus.dispatch import (
 )
 from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
 from bhemu.jit.build import Code, Entry, function, generated, load
-from bhemu.tensix.record import ACCESS
-from bhemu.tensix.state import WINDOW_ROWS, State
-from bhemu.tensix.status import DONE
+from bhemu.tensix.rules import DONE
+from bhemu.tensix.state import ACCESS, WINDOW_ROWS, State
 
 assert len(WINDOWS) < GAP < WINDOW_ROWS
 

@@ -3,7 +3,7 @@
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import NAMED, block_name
 from bhemu.devices.niu_counters import NAMES as COUNTERS
-from bhemu.tensix import config_fields, streams, thread_fields
+from bhemu.tensix import config_fields, mmio, thread_fields
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.config_fields import Field
 
@@ -11,12 +11,12 @@ _STREAM_NAMES = """REMOTE_SRC REMOTE_SRC_PHASE REMOTE_DEST REMOTE_DEST_BUF_START
     REMOTE_DEST_BUF_SIZE REMOTE_DEST_WR_PTR BUF_START BUF_SIZE RD_PTR WR_PTR CURR_PHASE_BASE
     CURR_PHASE PHASE_AUTO_CFG_PTR_BASE PHASE_AUTO_CFG_PTR PHASE_AUTO_CFG_HEADER NUM_MSGS_RECEIVED
     REMOTE_DEST_BUF_SPACE_AVAILABLE_UPDATE REMOTE_DEST_BUF_SPACE_AVAILABLE"""
-STREAM_REGISTERS: dict[int, str] = {getattr(streams, n): n for n in _STREAM_NAMES.split()}
+STREAM_REGISTERS: dict[int, str] = {getattr(mmio, n): n for n in _STREAM_NAMES.split()}
 """Registers of an overlay stream by number."""
 
 STREAM_ROLES = {
-    streams.REMOTE_DEST_BUF_START: "tiles acked",
-    streams.REMOTE_DEST_BUF_SIZE: "tiles received",
+    mmio.REMOTE_DEST_BUF_START: "tiles acked",
+    mmio.REMOTE_DEST_BUF_SIZE: "tiles received",
 }
 """What registers of a stream count for kernels."""
 

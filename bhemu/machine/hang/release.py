@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from bhemu import memmap as mm
 from bhemu.machine.hang.explore import Loop
 from bhemu.machine.hang.stores import CodeStores, Stored, code_stores
-from bhemu.tensix.effects import Effect
-from bhemu.tensix.insn import disassemble, effects
+from bhemu.tensix.insn import Effect, disassemble, effects
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from bhemu.machine.hang.explore import Loop, Poll
 from bhemu.machine.hang.release import Agents, Releaser
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.disasm import disassemble as riscv_text
-from bhemu.tensix import banks, gate, streams
-from bhemu.tensix.effects import Effect, Kind
+from bhemu.tensix import banks, mmio
+from bhemu.tensix import thread as gate
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.insn import decode, disassemble, effects
-from bhemu.tensix.status import CONDITIONS
+from bhemu.tensix.insn import Effect, Kind, decode, disassemble, effects
+from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel
 from bhemu.tensix.units.sync import WAIT_MUTEX
 
@@ -113,13 +113,13 @@ def _stream(agents: Agents, t: int, text: str) -> Wait:
     """A latched STREAMWAIT: the register of the stream that its selector names now."""
     s, target = agents.s, int(agents.s.latch_target[t])
     selector = STREAM_ID_SYNC_SEC0_BankSel.word + int(s.latch_stream[t])
-    n = int(s.thread_cfg[t, selector]) & (streams.STREAMS - 1)
+    n = int(s.thread_cfg[t, selector]) & (mmio.STREAMS - 1)
     registers = [int(v) for v in s.stream[n]]
-    register, value = streams.NUM_MSGS_RECEIVED, registers[streams.NUM_MSGS_RECEIVED]
+    register, value = mmio.NUM_MSGS_RECEIVED, registers[mmio.NUM_MSGS_RECEIVED]
     if int(s.latch_cond[t]) == 1 << gate.PHASE:
-        register = streams.CURR_PHASE
-        value = (registers[register] - registers[streams.CURR_PHASE_BASE]) & streams.PHASE_MASK
-    at = streams.BASE + 0x1000 * n + 4 * register
+        register = mmio.CURR_PHASE
+        value = (registers[register] - registers[mmio.CURR_PHASE_BASE]) & mmio.PHASE_MASK
+    at = mmio.STREAMS_BASE + 0x1000 * n + 4 * register
     releasers = agents.by_stores(at, _NOBODY)
     releasers += agents.by_words(Effect(Kind.STORES, at))
     resource = Resource("stream", {"stream": n, "register": register, "value": value})

@@ -11,12 +11,10 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, flags, number
-from bhemu.tensix import tables
+from bhemu.tensix import insn
 from bhemu.tensix.banks import NO_FORMAT
-from bhemu.tensix.effects import Effect, Kind, Values, of_mask
-from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
-from bhemu.tensix.status import DONE, UNSUPPORTED, error
+from bhemu.tensix.insn import NO_TEXT, Effect, Instruction, Kind, Values, Word, bits, of_mask
+from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, noted, refuse, violated
 from bhemu.tensix.units.unpack.handover import hand_over
 
 X, Y, Z, W = 0, 1, 2, 3
@@ -121,7 +119,7 @@ class SETADC(Instruction, opcode=0x50, unit="adc"):
     value = bits(17, 0, number("value of the counter"))
     dimension_index = bits(19, 18, choice({0: "X", 1: "Y", 2: "Z", 3: "W"}), mode=True)
     channel_index = bits(20, 20, choice({0: "channel 0", 1: "channel 1"}), mode=True)
-    cnt_set_mask = bits(23, 21, tables.ENGINES)
+    cnt_set_mask = bits(23, 21, insn.ENGINES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.value > 0xFFFF:
@@ -138,11 +136,11 @@ class SETADC(Instruction, opcode=0x50, unit="adc"):
 class _Increments(Word):
     """Numbers for two counters (X and Y, or Z and W) of both channels."""
 
-    ch0_x = bits(8, 6, tables.COUNTER_VALUE)
-    ch0_y = bits(11, 9, tables.COUNTER_VALUE)
-    ch1_x = bits(14, 12, tables.COUNTER_VALUE)
-    ch1_y = bits(17, 15, tables.COUNTER_VALUE)
-    cnt_set_mask = bits(23, 21, tables.ENGINES)
+    ch0_x = bits(8, 6, insn.COUNTER_VALUE)
+    ch0_y = bits(11, 9, insn.COUNTER_VALUE)
+    ch1_x = bits(14, 12, insn.COUNTER_VALUE)
+    ch1_y = bits(17, 15, insn.COUNTER_VALUE)
+    cnt_set_mask = bits(23, 21, insn.ENGINES)
 
 
 class _Chosen(_Increments):
@@ -207,7 +205,7 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
     last. With reference "llk" it has no format: only moves by bits may use it.
     """
 
-    setvalid = bits(1, 0, tables.SRC_BANKS)
+    setvalid = bits(1, 0, insn.SRC_BANKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = np.int64(0) if follows_llk(s) else violated(s, SETDVALID_FORMAT)
@@ -234,7 +232,7 @@ class SETADCXX(Instruction, opcode=0x5E, unit="adc"):
 
     x_start = bits(9, 0, number("X of channel 0"))
     x_end2 = bits(19, 10, number("X of channel 1: the last datum"))
-    cnt_set_mask = bits(23, 21, tables.ENGINES)
+    cnt_set_mask = bits(23, 21, insn.ENGINES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _check(s, f.cnt_set_mask, 1)

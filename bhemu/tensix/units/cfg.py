@@ -6,14 +6,11 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number
-from bhemu.tensix import config, gate, streams, tables
+from bhemu.tensix import config, insn, mmio, thread
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.effects import Values
-from bhemu.tensix.insn import Instruction, Word, bits
-from bhemu.tensix.quirks import refuse, violated
-from bhemu.tensix.resources import GPRS, OWN, Resources
-from bhemu.tensix.status import DONE, NCB, UB, error
-from bhemu.tensix.words import WORD
+from bhemu.tensix.insn import GPRS, OWN, Instruction, Resources, Values, Word, bits
+from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, violated
+from bhemu.tensix.state import WORD
 
 CFG_INDEX = error(
     "CFG-INDEX",
@@ -84,11 +81,11 @@ def _combine(operation: Any, old: Any, new: Any) -> Any:
 class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)):
     """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
 
-    cfg_reg = bits(10, 0, tables.CONFIG_WORD)
+    cfg_reg = bits(10, 0, insn.CONFIG_WORD)
     wr128b = bits(
         15, 15, choice({0: "one GPR", 1: "four GPRs to four words, both aligned"}), mode=True
     )
-    gpr_address = bits(21, 16, tables.GPR)
+    gpr_address = bits(21, 16, insn.GPR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
@@ -114,8 +111,8 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)
 class RDCFG(Instruction, opcode=0xB1, unit="cfg", resources=Resources(OWN, GPRS)):
     """Copy one Config word to a GPR (RDCFG, Blackhole ISA)."""
 
-    cfg_reg = bits(10, 0, tables.CONFIG_WORD)
-    gpr_address = bits(21, 16, tables.GPR)
+    cfg_reg = bits(10, 0, insn.CONFIG_WORD)
+    gpr_address = bits(21, 16, insn.GPR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
@@ -140,7 +137,7 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg"):
 class _MaskedByte(Word):
     """A Config word, and the new value of some bits of one byte of it."""
 
-    cfg_reg_addr = bits(7, 0, tables.CONFIG_WORD)
+    cfg_reg_addr = bits(7, 0, insn.CONFIG_WORD)
     data = bits(15, 8, number("the new byte"))
     mask = bits(23, 16, number("the bits of the byte that change"))
 
@@ -178,15 +175,15 @@ class STREAMWRCFG(
 ):
     """Copy a stream register to Config (STREAMWRCFG, Blackhole ISA)."""
 
-    cfg_reg = bits(10, 0, tables.CONFIG_WORD)
+    cfg_reg = bits(10, 0, insn.CONFIG_WORD)
     stream_reg_addr = bits(20, 11, number("register of the stream"))
-    stream_id_sel = bits(22, 21, tables.STREAM_SELECTOR)
+    stream_id_sel = bits(22, 21, insn.STREAM_SELECTOR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
             return _bad_index(s, f.cfg_reg)
-        stream = gate.stream_index(s, t, f.stream_id_sel)
-        status = streams.stream_read(s, stream, f.stream_reg_addr)
+        stream = thread.stream_index(s, t, f.stream_id_sel)
+        status = mmio.stream_read(s, stream, f.stream_reg_addr)
         if status == DONE:
             who = config.by_thread(s, t)
             config.write(s, config.bank(s, t), f.cfg_reg, s.loaded[0], who)
@@ -196,7 +193,7 @@ class STREAMWRCFG(
 class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", resources=Resources(OWN, OWN)):
     """Combine a Config word with a masked, rotated scratch word (CFGSHIFTMASK, Blackhole ISA)."""
 
-    cfg_reg = bits(7, 0, tables.CONFIG_WORD)
+    cfg_reg = bits(7, 0, insn.CONFIG_WORD)
     scratch_sel = bits(
         9,
         8,

@@ -3,10 +3,9 @@
 from typing import Any
 
 from bhemu.operand import choice, number
-from bhemu.tensix import frontend, tables
-from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
-from bhemu.tensix.resources import EVERYTHING, NOTHING
-from bhemu.tensix.status import DONE
+from bhemu.tensix import frontend, insn
+from bhemu.tensix.insn import EVERYTHING, NOTHING, WAKES_NOBODY, Instruction, bits
+from bhemu.tensix.rules import DONE
 
 
 class MOP(Instruction, opcode=frontend.MOP, unit="front", resources=EVERYTHING):
@@ -73,6 +72,6 @@ class RESOURCEDECL(
 ):
     """Declare resources to Auto TTSync (mop-and-replay-expanders.md)."""
 
-    op_class = bits(3, 0, tables.IGNORED)
-    resources = bits(12, 4, tables.IGNORED)
-    linger_time = bits(23, 13, tables.IGNORED)
+    op_class = bits(3, 0, insn.IGNORED)
+    resources = bits(12, 4, insn.IGNORED)
+    linger_time = bits(23, 13, insn.IGNORED)

@@ -12,13 +12,11 @@ from bhemu.jit.calls import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.operand import choice
-from bhemu.tensix import code_pages, config
+from bhemu.tensix import config, state
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.resources import GPRS, OWN, Resources
-from bhemu.tensix.status import DONE, UB, UNSUPPORTED, error
-from bhemu.tensix.words import l1_words
+from bhemu.tensix.insn import GPRS, OWN, Instruction, Resources, bits
+from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
+from bhemu.tensix.state import l1_words
 
 L0_TO_L1, L1_TO_L0, L0_TO_L0, L1_TO_L1 = 0, 1, 2, 3  # "L0" as source means zeros (Mover, ISA)
 UNIT = 4  # addresses and sizes count 16 bytes
@@ -113,7 +111,7 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, who: Any) -> An
         elif dst < CONFIG_SPACE:
             config.write_mapped(s, (dst + i) >> 2, word, who)
     if to_l1 and count:
-        code_pages.written(s, dst, count)
+        state.written(s, dst, count)
     return DONE
 
 

@@ -7,12 +7,10 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number
-from bhemu.tensix import config, gate, semaphores, tables
+from bhemu.tensix import config, insn, semaphores, thread
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.effects import Effect, Kind, Values, of_mask
-from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import violated
-from bhemu.tensix.status import DONE, NCB, UB, condition, error
+from bhemu.tensix.insn import Effect, Instruction, Kind, Values, bits, of_mask
+from bhemu.tensix.rules import DONE, NCB, UB, condition, error, violated
 
 MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
 
@@ -119,18 +117,18 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
 class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
     """Hold instruction classes until units and banks are ready (STALLWAIT, Blackhole ISA)."""
 
-    wait_res = bits(12, 0, tables.CONDITIONS)
-    stall_res = bits(23, 15, tables.BLOCKS)
+    wait_res = bits(12, 0, insn.CONDITIONS)
+    stall_res = bits(23, 15, insn.BLOCKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        gate.stallwait(s, t, f.stall_res, f.wait_res)
+        thread.stallwait(s, t, f.stall_res, f.wait_res)
         return DONE
 
 
 class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
     """Set value and maximum of the selected semaphores (SEMINIT, Blackhole ISA)."""
 
-    sem_sel = bits(9, 2, tables.SEMAPHORES)
+    sem_sel = bits(9, 2, insn.SEMAPHORES)
     init_value = bits(19, 16, number("value"))
     max_value = bits(23, 20, number("maximum"))
 
@@ -157,7 +155,7 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
 class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
     """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
 
-    sem_sel = bits(9, 2, tables.SEMAPHORES)
+    sem_sel = bits(9, 2, insn.SEMAPHORES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         full = semaphores.first_full(s, f.sem_sel)
@@ -179,7 +177,7 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
 class SEMGET(Instruction, opcode=0xA5, unit="sync"):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
 
-    sem_sel = bits(9, 2, tables.SEMAPHORES)
+    sem_sel = bits(9, 2, insn.SEMAPHORES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         empty = semaphores.first_zero(s, f.sem_sel)
@@ -210,20 +208,20 @@ class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
         ),
         mode=True,
     )
-    sem_sel = bits(9, 2, tables.SEMAPHORES)
-    stall_res = bits(23, 15, tables.BLOCKS)
+    sem_sel = bits(9, 2, insn.SEMAPHORES)
+    stall_res = bits(23, 15, insn.BLOCKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.wait_sem_cond == 0:
             return SEM_CONDITION
-        gate.semwait(s, t, f.stall_res, f.wait_sem_cond, f.sem_sel)
+        thread.semwait(s, t, f.stall_res, f.wait_sem_cond, f.sem_sel)
         return DONE
 
 
 class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=False):
     """Hold instruction classes until a stream register has a value (STREAMWAIT, Blackhole ISA)."""
 
-    wait_stream_sel = bits(1, 0, tables.STREAM_SELECTOR)
+    wait_stream_sel = bits(1, 0, insn.STREAM_SELECTOR)
     target_sel = bits(
         3,
         3,
@@ -241,13 +239,13 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
             "STREAMWAIT_NUM_MSGS_HI_Val"
         ),
     )
-    stall_res = bits(23, 15, tables.BLOCKS)
+    stall_res = bits(23, 15, insn.BLOCKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.target_sel == gate.PHASE:
+        if f.target_sel == thread.PHASE:
             high = config.thread(s, t, tf.STREAMWAIT_PHASE_HI_Val)
         else:
             high = config.thread(s, t, tf.STREAMWAIT_NUM_MSGS_HI_Val)
         target = (high << 10) | f.target_value
-        gate.streamwait(s, t, f.stall_res, f.target_sel, f.wait_stream_sel, target)
+        thread.streamwait(s, t, f.stall_res, f.target_sel, f.wait_stream_sel, target)
         return DONE

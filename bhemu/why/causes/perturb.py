@@ -22,7 +22,7 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.recording import WORDS
+from bhemu.tensix.observe import WORDS
 from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS
 from bhemu.why.check import Context, Outcome
 

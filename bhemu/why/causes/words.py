@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bhemu.machine.watchpoints import Span
-from bhemu.tensix import compile as tc
+from bhemu.tensix import compiled
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET, State
 
@@ -62,7 +62,7 @@ class Words:
     def _run(self) -> tuple[int, ...]:
         state = self._state
         state.trace[0] = 0
-        status = tc.execute(state, self._thread, self._word)
+        status = compiled.execute(state, self._thread, self._word)
         seen = tuple(span.value(state.buffer) for span in self._result)
         state.buffer[:] = self._kept
         return *seen, status

@@ -11,7 +11,7 @@ from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.tile import Tile
 from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.insn import decode
-from bhemu.tensix.units.pack.word import PackWord
+from bhemu.tensix.units.pack.modes import PackWord
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, merged, place

@@ -7,8 +7,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
-from bhemu.tensix.insn import decode
-from bhemu.tensix.tables import BLOCKS
+from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.classes import likely
 from bhemu.why.findings import Finding, merged, place

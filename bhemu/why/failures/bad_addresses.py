@@ -14,7 +14,7 @@ from bhemu.machine.watchpoints import Change, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE, MAILBOX_BASE, MAILBOX_END
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
-from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.instructions import sources_of, window
 from bhemu.why.check import Context

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bhemu import memmap as mm
 from bhemu.devices import niu_request as niu
 from bhemu.machine.word_text import Entry
-from bhemu.tensix.recording import FIRST_CORE
+from bhemu.tensix.observe import FIRST_CORE
 
 _COORDINATE = 0x3F
 

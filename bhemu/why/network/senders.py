@@ -12,7 +12,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
-from bhemu.tensix.recording import FIRST_CORE
+from bhemu.tensix.observe import FIRST_CORE
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.network.requests import Request, Requests

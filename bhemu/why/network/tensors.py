@@ -9,7 +9,7 @@ from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program import interleave
 from bhemu.program.specs import InputSpec, OutputSpec, Program
-from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.network.requests import Request, Requests
 
 _HOPS = 32  # tiles on the way

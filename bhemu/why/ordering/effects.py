@@ -33,7 +33,7 @@ from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.state import State
 from bhemu.tensix.units import pack, unpack
-from bhemu.tensix.units.vector import datums, schedule
+from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.walk import Access
 
@@ -256,7 +256,7 @@ def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Rang
     field = values.get("dst", values.get("dest_reg_addr", 0))
     row = int(plain(rwc.dst_row)(s, t, field)) & -count
     if cls.unit == "vector":
-        rows = datums.storage_rows(s, t, values["instr_mod0"], row, stores=False)
+        rows = loadstore.storage_rows(s, t, values["instr_mod0"], row, stores=False)
         return _runs(np.array(rows), DST)
     return _dst_rows(s, list(range(row, row + count)), _is_wide(s, t))
 
@@ -269,7 +269,7 @@ def _scheduled(s: State) -> list[Range]:
     for slot in s.macro_slot[STORE]:
         if slot[schedule.KIND] != schedule.FREE:
             mod, row = int(slot[schedule.MODE]), int(slot[schedule.ROW])
-            found.update(datums.storage_rows(s, t, mod, row, stores=True))
+            found.update(loadstore.storage_rows(s, t, mod, row, stores=True))
     return [(DST + row, DST + row + 1) for row in sorted(found)]
 
 

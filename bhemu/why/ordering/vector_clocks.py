@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.tensix import gate
+from bhemu.tensix import thread
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.walk import Step, Word
@@ -214,10 +214,10 @@ class Order:
         return agent
 
     def _wait(self, step: Word, values: dict[str, int]) -> None:
-        blocks = values["stall_res"] or gate.DEFAULT_BLOCKS
+        blocks = values["stall_res"] or thread.DEFAULT_BLOCKS
         wait = Wait(step, blocks, self._previous[step.thread])
         if "wait_res" in values:
-            wait.conditions = values["wait_res"] or gate.DEFAULT_CONDITIONS
+            wait.conditions = values["wait_res"] or thread.DEFAULT_CONDITIONS
         elif "sem_sel" in values:
             wait.semaphores = values["sem_sel"]
             wait.semaphore_condition = values["wait_sem_cond"]

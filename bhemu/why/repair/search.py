@@ -21,7 +21,7 @@ from bhemu.memmap import (
 )
 from bhemu.program.specs import QUANTUM, Program
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.recording import WORDS_AND_STORES
+from bhemu.tensix.observe import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers
 from bhemu.why.repair import (
     alternation,

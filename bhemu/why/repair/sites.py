@@ -11,7 +11,7 @@ from bhemu.program.schema import Program
 from bhemu.riscv.formats import Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import FROM_MOP
-from bhemu.tensix.recording import FIRST_CORE
+from bhemu.tensix.observe import FIRST_CORE
 from bhemu.tensix.state import CORES
 
 _TAKEN = 64

@@ -6,12 +6,22 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, flags, number
-from bhemu.tensix import banks, config, dest, doubt, rwc, tables
+from bhemu.tensix import banks, config, dest, insn, rwc, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, bits
-from bhemu.tensix.quirks import follows_llk, noted, refuse, violated
-from bhemu.tensix.status import DONE, NCB, UB, UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.rules import (
+    DONE,
+    NCB,
+    UB,
+    UNIMPLEMENTED,
+    UNSUPPORTED,
+    error,
+    follows_llk,
+    noted,
+    refuse,
+    violated,
+)
 
 ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
 
@@ -109,9 +119,9 @@ def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
 @njit
 def _flag(s: Any, row: Any, valid: Any) -> None:
     # A row that becomes valid again holds what it held, doubtful cells among it.
-    if s.dst_valid[row] and s.dst_valid[row] & doubt.DOUBT == 0:
+    if s.dst_valid[row] and s.dst_valid[row] & unspecified.DOUBT == 0:
         s.dst_doubt[row] = np.uint32(0)
-    back = doubt.DOUBT if s.doubt[0] and s.dst_doubt[row] and s.dst_valid[row] == 0 else 0
+    back = unspecified.DOUBT if s.doubt[0] and s.dst_doubt[row] and s.dst_valid[row] == 0 else 0
     s.dst_valid[row] = s.dst_valid[row] | back | 1 if valid else 0
 
 
@@ -154,7 +164,7 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     """
 
     where = bits(9, 0, number("row, block of 16 rows or half of Dst, by clear_mode"))
-    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
     clear_zero_flags = bits(
         17, 17, choice({0: "rows become zero", 1: "rows become valid again"}), mode=True
     )
@@ -264,7 +274,7 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
     """
 
     reset = bits(1, 0, choice({0: "only the banks that cleardvalid names"}))
-    cleardvalid = bits(23, 22, tables.RELEASED)
+    cleardvalid = bits(23, 22, insn.RELEASED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.reset or not f.cleardvalid:
@@ -305,7 +315,7 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
         flags("SrcA", "SrcB", "Dst", about="counters that start from their CR value"),
         mode=True,
     )
-    clear_ab_vld = bits(23, 22, tables.RELEASED, mode=True)
+    clear_ab_vld = bits(23, 22, insn.RELEASED, mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:

@@ -1,27 +1,22 @@
-"""The product of a block of SrcB and a block of SrcA, added to Dst: MVMUL, DOTPV and GAPOOL.
-
-Source: MVMUL and GAPOOL, Wormhole ISA; ttsim's Tensix model.
-"""
+"""MVMUL, DOTPV and the element-wise instructions of the matrix unit."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, doubt, formats, rwc, stochastic
+from bhemu.operand import choice
+from bhemu.tensix import banks, formats, insn, prng, rwc, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UNIMPLEMENTED, error
-from bhemu.tensix.units.matrix import (
-    accumulate,
-    accumulate_stochastic,
-    doubts,
-    integer,
-    operands,
-    prepare,
-    product,
-)
-from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8
+from bhemu.tensix.formats import TF32
+from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
+from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.units.matrix import arithmetic, operands, transfer
+from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
+
+# The product of a block of SrcB and a block of SrcA, added to Dst: MVMUL, DOTPV and GAPOOL.
+#
+# Source: MVMUL and GAPOOL, Wormhole ISA; ttsim's Tensix model.
 
 _K = 16  # length of a product's sum: columns of SrcB, rows of SrcA
 
@@ -36,8 +31,8 @@ _DST_ROW = error(
 @njit(forceinline=True)
 def _form(style: Any, fmt: Any) -> Any:
     if style == FLOAT:
-        return prepare.TF32 if fmt == formats.TF32 else prepare.BF16
-    return prepare.FIVE_BIT if style == FIVE_BIT else prepare.INT8
+        return operands.TF32 if fmt == formats.TF32 else operands.BF16
+    return operands.PREPARED_FIVE_BIT if style == FIVE_BIT else operands.PREPARED_INT8
 
 
 @njit(forceinline=True)
@@ -64,31 +59,31 @@ def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
 def _wide(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
     """Not 0 when a datum of either block has exponent bits beyond 5."""
     a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
-    group = (row_a & 48) // prepare.GROUP
+    group = (row_a & 48) // operands.GROUP
     found = a[group] | a[group + 1] | a[group + 2] | a[group + 3]
-    group = (row_b & 56) // prepare.GROUP
-    return found | (b[group] | b[group + 1] if rows > prepare.GROUP else b[group])
+    group = (row_b & 56) // operands.GROUP
+    return found | (b[group] | b[group + 1] if rows > operands.GROUP else b[group])
 
 
 @njit(forceinline=True)
 def _add_sums(s: Any, t: Any, m: Any, first: Any, rows: Any, bias: Any) -> None:
     """Sums of products to Dst; `m`: wide and five_bit of accumulate.add_sums."""
-    if s.stochastic[0] and operands.stochastically(s, t) and stochastic.modelled(s):
-        accumulate_stochastic.add(s, t, (m[0], m[1], 0), first, rows, 1, bias)
+    if s.stochastic[0] and operands.stochastically(s, t) and prng.modelled(s):
+        arithmetic.add(s, t, (m[0], m[1], 0), first, rows, 1, bias)
     else:
-        accumulate.add_sums(s, m[0], m[1], first, rows, bias)
+        arithmetic.add_sums(s, m[0], m[1], first, rows, bias)
 
 
 @njit
 def _doubts(s: Any, t: Any, k: Any, m: Any, first: Any, rows: Any) -> Any:
     """Not 0 when results are in doubt; `m`: style, wide, bias and keeps of `multiply`."""
     style, wide, bias, keeps = m
-    found = doubts.from_dst(s, first, rows, wide)
+    found = transfer.from_dst(s, first, rows, wide)
     if s.doubt[1] or style != FLOAT:
-        found |= doubts.from_products(s, k, rows, doubts.WIDE if style != FLOAT else 0)
+        found |= transfer.from_products(s, k, rows, transfer.WIDE if style != FLOAT else 0)
     if keeps:
-        mask = np.int64(prepare.mask_of(_form(style, banks.format_b(s, t))))
-        found |= doubts.from_denormals(s, k, rows, mask, bias)
+        mask = np.int64(operands.mask_of(_form(style, banks.format_b(s, t))))
+        found |= transfer.from_denormals(s, k, rows, mask, bias)
     return found
 
 
@@ -105,23 +100,327 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     status = _refused(s, t, addr_mode, first, rows)
     if status:
         return status
-    a = prepare.prepare(s, np.int64(SRCA), _form(style, banks.format_a(s, t, SRCA)))
-    b = prepare.prepare(s, np.int64(SRCB), _form(style, banks.format_b(s, t)))
+    a = operands.prepare(s, np.int64(SRCA), _form(style, banks.format_a(s, t, SRCA)))
+    b = operands.prepare(s, np.int64(SRCB), _form(style, banks.format_b(s, t)))
     row_a, row_b = s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB]
     phase, wide = rwc.fidelity_phase(s, t), operands.wide_dst(s, t) | (style == INT8)
     keeps = operands.keeps_denormals(s, t)
     if style == INT8:
-        integer.sums(s, a, row_a, b, row_b, phase, rows)
+        operands.sums(s, a, row_a, b, row_b, phase, rows)
     else:
-        product.sums(s, a, row_a, b, row_b, phase, rows)
+        arithmetic.sums(s, a, row_a, b, row_b, phase, rows)
     doubtful = np.int64(0)
     if s.doubt[0] or keeps or (style != FLOAT and _wide(s, a, row_a, b, row_b, rows)):
         bias = 0 if style == INT8 else bias_of(style, wide, phase)
         doubtful = _doubts(s, t, (a, row_a, b, row_b), (style, wide, bias, keeps), first, rows)
     if style == INT8:
-        integer.add(s, first, rows, np.int64(1))
+        operands.add(s, first, rows, np.int64(1))
     else:
         _add_sums(s, t, (wide, style == FIVE_BIT), first, rows, bias_of(style, wide, phase))
     if doubtful:
-        doubt.note_result(s, t, first, rows, wide)
+        unspecified.note_result(s, t, first, rows, wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)
+
+
+# Matrix unit: products of SrcB and SrcA.
+
+_ROWS = 8
+
+_MODE = error(
+    "MVMUL-MODE",
+    UNSUPPORTED,
+    "MVMUL with instr_mod19 {instr_mod19} (broadcast of one SrcB row) is not modelled",
+    "leave instr_mod19 0",
+)
+
+
+class MVMUL(
+    Instruction, opcode=0x26, unit="matrix", formats="src", dst_rows=_ROWS, by_chance=operands.SUMS
+):
+    """Matrix product of SrcB and SrcA added to Dst (MVMUL, Wormhole ISA)."""
+
+    dst = bits(9, 0, insn.DST_ROW)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
+    instr_mod19 = bits(19, 19, choice({0: "eight rows of SrcB"}), mode=True)
+    clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.instr_mod19:
+            return refuse(s, _MODE, instr_mod19=f.instr_mod19)
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
+        if status:
+            return status
+        return multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
+
+
+class DOTPV(
+    Elementwise,
+    Instruction,
+    opcode=0x29,
+    unit="matrix",
+    oracle=False,
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
+    """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
+
+    dest_accum_en = Elementwise.dest_accum_en.meaning(insn.IGNORED)
+
+    instr_mod19 = Elementwise.instr_mod19.meaning(insn.IGNORED)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
+        if status:
+            return status
+        return multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
+
+
+# Matrix unit: element-wise arithmetic.
+
+_PHASE = error(
+    "ELW-PHASE",
+    NCB,
+    "ELWADD or ELWSUB in fidelity phase {phase}",
+    "reset the fidelity counter first (SETRWC with bit_mask 8, or FidelityClear)",
+)
+_ACCUMULATE = error(
+    "ELWMUL-ACCUM",
+    NCB,
+    "ELWMUL with dest_accum_en, which has no effect: it always adds to Dst",
+    "clear dest_accum_en",
+)
+
+
+@njit
+def _mask(style: Any, fmt: Any) -> Any:
+    """Bits of a cell that take part in floating-point arithmetic (uint32)."""
+    if style == FIVE_BIT:
+        return operands.mask_of(operands.PREPARED_FIVE_BIT)
+    return operands.mask_of(operands.TF32 if fmt == TF32 else operands.BF16)
+
+
+@njit
+def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
+    return arithmetic.Blocks(
+        s.matrix_bank[SRCA] & 1,
+        s.rwc[t, rwc.SRCA] & 56,
+        s.matrix_bank[SRCB] & 1,
+        s.rwc[t, rwc.SRCB] & 56,
+        0 if broadcast & 2 else 1,
+        0 if broadcast & 1 else 1,
+        _mask(style, banks.format_a(s, t, SRCA)),
+        _mask(style, banks.format_b(s, t)),
+        np.uint32(0x80000000) if flip else np.uint32(0),
+        np.uint32(0) if operands.keeps_denormals(s, t) else np.uint32(0x00800000),
+    )
+
+
+@njit
+def _dst_row(s: Any, t: Any, dst: Any) -> Any:
+    """Dst row, not reduced modulo 1024."""
+    return dst + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
+
+
+@njit
+def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
+    """Style of the operands, or the error; `phase`: fidelity phase of an operation without them."""
+    status = operands.override_refused(s, t)
+    if status:
+        return status
+    a, b = operands.ELEMENT_A, operands.ELEMENT_B
+    style = operands.style_of(s, t, a, b, operands.INT8_OR_BFP2)
+    if style < 0:
+        return style
+    status = operands.src_rows_refused(s, t, _ROWS)
+    if status:
+        return status
+    status = operands.dst_row_refused(s, _dst_row(s, t, dst), _ROWS)
+    if status:
+        return status
+    if phase:
+        return refuse(s, _PHASE, phase=phase)
+    status = rwc.addr_mod_refused(s, t, addr_mode)
+    return status if status else style
+
+
+@njit
+def _elw_doubts(s: Any, k: Any, first: Any, m: Any) -> Any:
+    """Not 0 when results are in doubt; `m`: style, wide, whether they multiply, add to Dst."""
+    style, wide, multiply, accumulate = m
+    found = transfer.from_dst(s, first, _ROWS, wide) if accumulate else transfer.clear(s, _ROWS)
+    if s.doubt[1] or style != FLOAT:
+        found |= transfer.from_elements(s, k, multiply, transfer.WIDE if style != FLOAT else 0)
+    return found
+
+
+@njit(forceinline=True)
+def _may_doubt(s: Any, k: Any, style: Any) -> Any:
+    return s.doubt[0] or (style != FLOAT and arithmetic.any_bits(s, k, transfer.WIDE))
+
+
+@njit
+def _sum(s: Any, t: Any, f: Any, subtract: Any) -> Any:
+    """ELWADD and ELWSUB up to the store; DONE or the status."""
+    status = operands.dst_field_refused(s, f.dst, _ROWS)
+    if status == 0:
+        status = operands.waits(s)
+    if status:
+        return status
+    style = _style(s, t, f.dst, f.addr_mode, rwc.fidelity_phase(s, t))
+    if style < 0:
+        return style
+    k = _blocks(s, t, style, f.instr_mod19, subtract)
+    first, wide = _dst_row(s, t, f.dst), operands.wide_dst(s, t) | (style == INT8)
+    doubtful = np.int64(0)
+    if _may_doubt(s, k, style):
+        doubtful = _elw_doubts(s, k, first, (style, wide, False, f.dest_accum_en))
+    if style == INT8:
+        arithmetic.integers(s, k, False, 0x3FF, 0x3FF)
+        operands.add(s, first, np.int64(_ROWS), f.dest_accum_en)
+    else:
+        rebias = wide and style == FIVE_BIT
+        arithmetic.element_sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
+        arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, f.dest_accum_en)
+    if doubtful:
+        unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
+    return DONE
+
+
+@njit
+def _product(s: Any, t: Any, f: Any) -> Any:
+    """ELWMUL up to the store; DONE or the status."""
+    status = operands.waits(s)
+    if status == 0 and f.dest_accum_en:
+        status = violated(s, _ACCUMULATE)
+    if status:
+        return status
+    style = _style(s, t, f.dst, f.addr_mode, 0)
+    if style < 0:
+        return style
+    k = _blocks(s, t, style, f.instr_mod19, False)
+    first, phase = _dst_row(s, t, f.dst), rwc.fidelity_phase(s, t)
+    wide = operands.wide_dst(s, t) | (style == INT8)
+    doubtful = np.int64(0)
+    if _may_doubt(s, k, style):
+        doubtful = _elw_doubts(s, k, first, (style, wide, True, np.int64(1)))
+    if style == INT8:
+        a, b = operands.INT8_A, operands.INT8_B
+        mask_a = a.low_mask if phase & 1 else a.high_mask
+        arithmetic.integers(s, k, True, mask_a, b.low_mask if phase & 2 else b.high_mask)
+        operands.add(s, first, np.int64(_ROWS), np.int64(1))
+    else:
+        arithmetic.products(s, k, phase, bias_of(style, wide, phase))
+        arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, np.int64(1))
+    if doubtful:
+        unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
+    return DONE
+
+
+class ELWADD(
+    Elementwise,
+    Instruction,
+    opcode=0x28,
+    unit="matrix",
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
+    """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _sum(s, t, f, False)
+        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
+
+
+class ELWSUB(
+    Elementwise,
+    Instruction,
+    opcode=0x30,
+    unit="matrix",
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
+    """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = _sum(s, t, f, True)
+        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
+
+
+class ELWMUL(
+    Elementwise,
+    Instruction,
+    opcode=0x27,
+    unit="matrix",
+    formats="src",
+    dst_rows=_ROWS,
+    by_chance=operands.SUMS,
+):
+    """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA).
+
+    It takes the slices of the mantissas that the fidelity phase names.
+    """
+
+    dest_accum_en = Elementwise.dest_accum_en.meaning(choice({0: "adds to Dst", 1: "adds to Dst"}))
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = operands.dst_field_refused(s, f.dst, _ROWS)
+        if status:
+            return status
+        status = _product(s, t, f)
+        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
+
+
+# Matrix unit: opcodes that the ISA names without any text.
+
+
+class RAREB(Instruction, opcode=0x15, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+
+class _HaloMask(Word):
+    """Fields by name only."""
+
+    halo_mask = bits(0)
+    reg_mask = bits(23, 1)
+
+
+class SETASHRMH0(_HaloMask, Instruction, opcode=0x1A, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+
+class SETASHRMH1(_HaloMask, Instruction, opcode=0x1B, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+
+class SETASHRMV(Instruction, opcode=0x1C, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+    reg_mask2 = bits(23, 0)
+
+
+class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+    x_start = bits(3, 0)
+    x_end = bits(7, 4)
+    y_start = bits(11, 8)
+    y_end = bits(23, 12)
+
+
+class SETASHRMH(_HaloMask, Instruction, opcode=0x1E, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+
+class SETIBRWC(Instruction, opcode=0x39, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""
+
+    set_inc_ctrl = bits(5, 0)
+    rwc_bias = bits(17, 6)
+    rwc_cr = bits(23, 18, mode=True)
+
+
+class TBUFCMD(Instruction, opcode=0x4B, unit="matrix", **NO_TEXT):
+    """Name only, no text (opcode table)."""

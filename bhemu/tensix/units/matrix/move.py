@@ -1,38 +1,207 @@
-"""Matrix unit: moves between SrcA, SrcB and Dst."""
+"""Instructions that move and shift rows of SrcA, SrcB and Dst."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.operand import choice
-from bhemu.tensix import banks, config, rwc, tables
+from bhemu.operand import choice, number
+from bhemu.tensix import banks, config, dest, insn, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.effects import Values
+from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.formats import (
+    BF16,
+    BFP2,
+    BFP4,
+    BFP8,
     FIVE_BIT_DATUMS,
     FP16,
+    FP32,
+    INT32,
     TF32,
+    UINT16,
 )
-from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.quirks import excused, follows_llk, refuse
-from bhemu.tensix.status import DONE
-from bhemu.tensix.units.matrix import doubts, transfer
+from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, Values, Word, bits
+from bhemu.tensix.rules import (
+    DONE,
+    MISSING,
+    NCB,
+    UB,
+    UNIMPLEMENTED,
+    UNSUPPORTED,
+    error,
+    excused,
+    follows_llk,
+    noted,
+    refuse,
+    violated,
+)
+from bhemu.tensix.units.matrix import transfer
+
+# What a move between Dst and Src carries: kinds of datums, rows, and what it refuses.
 
 # Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).
-from bhemu.tensix.units.matrix.move_kinds import (
-    DEBUG_FORMAT,
-    MODE,
-    NO_ROW,
-    OVERRIDE,
-    down,
-    get_kind,
-    put_kind,
-    src_down,
-    unaligned,
+_EIGHT_BIT = 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2 | 1 << INT32 | 1 << UINT16
+_NAMED = FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
+
+NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
+
+MODE = error(
+    "MOV-MODE",
+    UNSUPPORTED,
+    "this move with instr_mod {instr_mod} is not modelled",
+    "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5, and 0 and 1 "
+    "with reference llk",
 )
+_DST_ROW = error(
+    "MOV-DST-ROW",
+    UNSUPPORTED,
+    "Dst row {row} of a move is not a multiple of {rows}",
+    "align the dst field and the sum of dst field, RWC.Dst and math offset",
+)
+_SRC_ROW = error(
+    "MOV-SRC-ROW",
+    UNSUPPORTED,
+    "Src row {row} of a move is not a multiple of {rows} below 64",
+    "align the src field and the sum of src field and RWC",
+)
+_FORMAT = error(
+    "MOV-FORMAT",
+    UNIMPLEMENTED,
+    "this move is not modelled for SrcA format {fmt}",
+    "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA",
+)
+OVERRIDE = error(
+    "MOV-OVERRIDE",
+    UNSUPPORTED,
+    "MOVD2A with ALU_FORMAT_SPEC_REG_SrcA_override is not modelled",
+    "leave the override 0",
+)
+_TF32_LOW = error(
+    "MOV-TF32-LOW",
+    UB,
+    "tf32 is moved to Dst with dest_32b_lo set (erratum TEN-4245)",
+    "clear dest_32b_lo, or use a format other than tf32",
+)
+_FIVE_BIT_LOW = error(
+    "MOV-FP16-LOW",
+    UNSUPPORTED,
+    "a move of SrcA format {fmt} (5-bit exponent) to Dst with dest_32b_lo is not modelled",
+    "clear dest_32b_lo",
+)
+_FROM_32 = error(
+    "MOV-FROM-32",
+    UNIMPLEMENTED,
+    "a move from 32-bit Dst with SrcA format {fmt}, dest_32b_lo {low} is not modelled",
+    "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only",
+)
+_LOW_OF_16 = error(
+    "MOV-LOW-OF-16",
+    UB,
+    "a move reads the low half (dest_32b_lo) of 16-bit Dst",
+    "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo; production kernels let MOVD2B do so with "
+    "bit 11 of DBG_FEATURE_DISABLE set, and reference llk follows them",
+)
+_LOW_READ = error(
+    "MOV-LOW-READ",
+    UB,
+    "MOVD2B read low halves (dest_32b_lo) with ALU_ACC_CTRL_Fp32_enabled 0 and bit 11 of "
+    "DBG_FEATURE_DISABLE set: those of 32-bit datums were taken",
+    "production kernels need them; the ISA text leaves it undefined",
+)
+DEBUG_FORMAT = error(
+    "MOVDBGA2D-FORMAT",
+    NCB,
+    "MOVDBGA2D reads a SrcA bank that is not valid, which implies no format",
+    "set DISABLE_IMPLIED_SRCA_FMT_Base and ALU_FORMAT_SPEC_REG0_SrcA",
+)
+_TF32_OF_16 = error(
+    "MOV-TF32-OF-16",
+    UB,
+    "a move reads tf32 from 16-bit Dst, which cannot hold it",
+    "set ALU_ACC_CTRL_Fp32_enabled, or use another SrcA format",
+)
+
+
+@njit
+def unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
+    """0, or the error of a Dst or Src row that is not a multiple of `rows` (4 or 8).
+
+    By the ISA text moves leave out the low bits; fast tilize begins with whatever RWC.Dst holds.
+    """
+    status = np.int64(0)
+    if dst & (rows - 1):
+        status = excused(s, _DST_ROW, row=dst, rows=rows)
+    if status == 0 and (src & (rows - 1) or src >= rwc.SRC_ROWS):
+        status = excused(s, _SRC_ROW, row=src, rows=rows)
+    return status
+
+
+@njit(inline="always")
+def down(row: Any, rows: Any) -> Any:
+    """The multiple of `rows` (1, 4 or 8) below a Dst row."""
+    return row & ~(rows - 1)
+
+
+@njit(inline="always")
+def src_down(row: Any, rows: Any) -> Any:
+    """The same for a Src row."""
+    return row & (rwc.SRC_ROWS - rows)
+
+
+@njit
+def put_kind(s: Any, fmt: Any, low: Any) -> Any:
+    """How a move stores format `fmt` into Dst, or the error."""
+    if not (_NAMED >> fmt) & 1:
+        return refuse(s, _FORMAT, fmt=fmt)
+    if fmt == TF32:
+        if low:
+            status = violated(s, _TF32_LOW)
+            return status if status else transfer.PUT_32_LOW
+        return transfer.PUT_32
+    if (FIVE_BIT_DATUMS >> fmt) & 1:
+        return refuse(s, _FIVE_BIT_LOW, fmt=fmt) if low else transfer.PUT_FP16
+    return transfer.PUT_LOW if low else transfer.PUT_BF16
+
+
+@njit
+def _low_of_16(s: Any, fmt: Any, low_ok: Any) -> Any:
+    """How a move reads low halves of Dst with 16-bit datums, or the error.
+
+    By production kernels, MOVD2B reads those of 32-bit rows where 16-bit datums are high halves.
+    """
+    if low_ok and follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
+        noted(s, _LOW_READ)
+        return transfer.GET_LOW
+    return _LOW_OF_16
+
+
+@njit
+def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
+    """How a move reads Dst for format `fmt`, or the error."""
+    if not (_NAMED >> fmt) & 1:
+        return refuse(s, _FORMAT, fmt=fmt)
+    b = config.bank(s, t)
+    wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
+    wide |= config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled)
+    if wide & ~banks.fp16_forced(s, t):
+        if (FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
+            return refuse(s, _FROM_32, fmt=fmt, low=low)
+        if fmt == TF32:
+            return transfer.GET_TF32
+        return transfer.GET_LOW if low else transfer.GET_HIGH
+    if low:
+        return _low_of_16(s, fmt, low_ok)
+    if fmt == TF32:
+        return _TF32_OF_16
+    return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
+
+
+# Matrix unit: moves between SrcA, SrcB and Dst.
+
+# Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).
 
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
 
@@ -45,10 +214,10 @@ _ONE_OR_EIGHT = choice({0: "one row", 2: "eight rows"})
 class _Move(Word):
     """Fields of the moves between Dst and a source register."""
 
-    dst = bits(9, 0, tables.DST_ROW)
+    dst = bits(9, 0, insn.DST_ROW)
     instr_mod = bits(13, 12, mode=True)
-    addr_mode = bits(16, 14, tables.ADDR_MOD)
-    src = bits(22, 17, tables.SRC_ROW)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
+    src = bits(22, 17, insn.SRC_ROW)
     dest_32b_lo = bits(23, 23, _LOW, mode=True)
 
 
@@ -79,7 +248,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_
         transfer.get(s, kind, first, 4)
         transfer.store(s, SRCA, row, 4)
         if s.doubt[0]:
-            doubts.copied_to_src(s, SRCA, kind, first, row, 4)
+            transfer.copied_to_src(s, SRCA, kind, first, row, 4)
         s.srca_row[0] = row
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
@@ -111,7 +280,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_
         transfer.get(s, kind, first, rows)
         transfer.store(s, SRCB, row, rows)
         if s.doubt[0]:
-            doubts.copied_to_src(s, SRCB, kind, first, row, rows)
+            transfer.copied_to_src(s, SRCB, kind, first, row, rows)
         s.srca_row[0] = NO_ROW
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
@@ -120,10 +289,10 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_
 class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
     """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
 
-    srcb = bits(5, 0, tables.SRC_ROW)
+    srcb = bits(5, 0, insn.SRC_ROW)
     instr_mod = bits(13, 12, _FOUR, mode=True)
-    addr_mode = bits(16, 14, tables.ADDR_MOD)
-    srca = bits(22, 17, tables.SRC_ROW)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
+    srca = bits(22, 17, insn.SRC_ROW)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
@@ -141,7 +310,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
         transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
         transfer.store(s, SRCA, row_a, 4)
         if s.doubt[1]:
-            doubts.within_src(s, row_a, row_b, 4)
+            transfer.within_src(s, row_a, row_b, 4)
         s.srca_row[0] = row_a
         rwc.apply_addr_mod(s, t, f.addr_mode)
         return DONE
@@ -177,8 +346,8 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     transfer.fetch(s, SRCA, row, rows, _NO_MASK, transfer.smallest_exponent(s, t))
     transfer.put(s, kind, first, rows)
     if s.doubt[1]:
-        doubts.from_src(s, SRCA, row, (1, 15), rows)
-        doubts.note_moved(s, t, kind, first, rows)
+        transfer.from_src(s, SRCA, row, (1, 15), rows)
+        transfer.note_moved(s, t, kind, first, rows)
     rwc.apply_addr_mod(s, t, f.addr_mode)
     return DONE
 
@@ -262,7 +431,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8)
     ttsim has no modes 0 and 1, a kernel of tt-llk has: they need reference llk.
     """
 
-    dst = bits(9, 0, tables.DST_ROW)
+    dst = bits(9, 0, insn.DST_ROW)
     movb2d_instr_mod = bits(
         13,
         11,
@@ -278,8 +447,8 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8)
         ),
         mode=True,
     )
-    addr_mode = bits(16, 14, tables.ADDR_MOD)
-    src = bits(22, 17, tables.SRC_ROW)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
+    src = bits(22, 17, insn.SRC_ROW)
     dest_32b_lo = bits(23, 23, _LOW, mode=True)
 
     @classmethod
@@ -312,8 +481,123 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8)
         transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
         transfer.put(s, kind, first, rows)
         if s.doubt[1]:
-            doubts.from_src(s, SRCB, row, (step, columns), rows)
-            doubts.note_moved(s, t, kind, first, rows)
+            transfer.from_src(s, SRCB, row, (step, columns), rows)
+            transfer.note_moved(s, t, kind, first, rows)
         s.srca_row[0] = NO_ROW
         rwc.apply_addr_mod(s, t, f.addr_mode)
+        return DONE
+
+
+# Matrix unit: shifts of Src by one column, and transposes.
+
+_ROWS = 16
+_RIGHT, _LEFT = 2, 3
+
+_DIRECTION = error(
+    "SHIFTXA-DIRECTION",
+    UB,
+    "SHIFTXA with the reserved direction {direction}",
+    "2 shifts right, away from column 0; 3 shifts left",
+)
+_NO_ROW = error(
+    "SHIFTXA-ROW",
+    MISSING,
+    "SHIFTXA reads the block of the last instruction that named a SrcA row, and it is not known",
+    "let a move to or from SrcA, a product, pooling or element-wise operation come right before; "
+    "the ISA does not say which row MOVD2B and MOVB2D name",
+)
+
+
+@njit
+def _shift_block(s: Any, bank: Any, first: Any, direction: Any) -> None:
+    """Rows `first` to `first` + 15, shifted, to rows 0 to 15."""
+    for i in range(_ROWS):
+        out, row = s.src[SRCA, bank, i], s.src[SRCA, bank, (first + i) & 63]
+        if direction == _RIGHT:
+            for j in range(COLUMNS - 1, 0, -1):
+                out[j] = row[j - 1]
+            out[0] = np.uint32(0)
+        else:
+            for j in range(COLUMNS - 1):
+                out[j] = row[j + 1]
+            out[COLUMNS - 1] = np.uint32(0)
+
+
+class SHIFTXA(
+    Instruction,
+    opcode=0x17,
+    unit="matrix",
+    oracle=False,
+    macro=(Argument("log2_amount2", 23, 2),),
+):
+    """Shift 16 rows of SrcA by one column, into rows 0-15 (SHIFTXA, Wormhole ISA).
+
+    By a defect of the hardware they are the aligned rows that the last instruction of any thread
+    with operands in SrcA started from.
+    """
+
+    direction = bits(1, 0, choice({2: "right, away from column 0", 3: "left"}), mode=True)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.direction < _RIGHT:
+            return refuse(s, _DIRECTION, direction=f.direction)
+        status = banks.matrix_ready(s, SRCA)
+        if status:
+            return status
+        if s.srca_row[0] < 0:
+            return _NO_ROW
+        status = banks.doubtful(s, s.srca_row[0] & 48, np.int64(_ROWS))
+        if status:
+            return status
+        bank = s.matrix_bank[SRCA] & 1
+        banks.changed(s, SRCA, bank)
+        banks.settle(s, bank, np.int64(0), np.int64(_ROWS))
+        _shift_block(s, bank, s.srca_row[0] & 48, f.direction)
+        return DONE
+
+
+class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
+    """Shift or rotate one row of SrcB left by one column (SHIFTXB, Wormhole ISA).
+
+    The loop in the page leaves column 14 alone; its
+    diagrams move all columns, and so does this.
+    """
+
+    shift_row = bits(9, 0, number("row of SrcB"))
+    rot_shift = bits(10, 10, choice({0: "rotates", 1: "shifts in zero"}), mode=True)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = banks.matrix_ready(s, SRCB) or rwc.addr_mod_refused(s, t, f.addr_mode)
+        if status:
+            return status
+        bank = s.matrix_bank[SRCB] & 1
+        banks.changed(s, SRCB, bank)
+        row = s.src[SRCB, bank, rwc.src_row(s, t, SRCB, f.shift_row)]
+        first = np.uint32(0) if f.rot_shift else row[0]
+        for j in range(COLUMNS - 1):
+            row[j] = row[j + 1]
+        row[COLUMNS - 1] = first
+        rwc.apply_addr_mod(s, t, f.addr_mode)
+        return DONE
+
+
+class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", **NO_TEXT):
+    """Transpose SrcA (name only, no text) (opcode table)."""
+
+
+class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix"):
+    """Transpose rows 16-31 of SrcB (TRNSPSRCB, Wormhole ISA)."""
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = banks.matrix_ready(s, SRCB)
+        if status:
+            return status
+        bank = s.matrix_bank[SRCB] & 1
+        banks.changed(s, SRCB, bank)
+        for i in range(16):
+            for j in range(i):
+                above = s.src[SRCB, bank, 16 + i, j]
+                s.src[SRCB, bank, 16 + i, j] = s.src[SRCB, bank, 16 + j, i]
+                s.src[SRCB, bank, 16 + j, i] = above
         return DONE

@@ -1,19 +1,24 @@
-"""What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out.
+"""Operands of the matrix unit: rows of SrcA and SrcB, their formats, parts of a fidelity phase."""
 
-Everything here is asked before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; the
-checks of ttsim's Tensix model.
-"""
+from typing import Any, NamedTuple
 
-from typing import Any
+import numpy as np
 
 from bhemu.bits import Word, bits
+from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, flags
-from bhemu.tensix import banks, config, dest, formats, rwc, stochastic, tables
+from bhemu.tensix import banks, config, dest, formats, insn, prng, rwc
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.banks import SRCA, SRCB
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import UNIMPLEMENTED, UNSUPPORTED, error
+from bhemu.tensix.banks import SRCA, SRCB, STALE
+from bhemu.tensix.dest import COLUMNS, LOW_HALF
+from bhemu.tensix.rules import UNIMPLEMENTED, UNSUPPORTED, error, refuse
+from bhemu.tensix.rwc import SRC_ROWS
+
+# What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out.
+#
+# Everything here is asked before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; the
+# checks of ttsim's Tensix model.
 
 FLOAT, FIVE_BIT, INT8 = range(3)  # styles: 8-bit exponents, 5-bit exponents, integers
 
@@ -93,8 +98,8 @@ SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
 class Elementwise(Word):
     """Fields of the operations that broadcast SrcB or not, and add to Dst or not."""
 
-    dst = bits(9, 0, tables.DST_ROW)
-    addr_mode = bits(16, 14, tables.ADDR_MOD)
+    dst = bits(9, 0, insn.DST_ROW)
+    addr_mode = bits(16, 14, insn.ADDR_MOD)
     instr_mod19 = bits(
         20,
         19,
@@ -106,7 +111,7 @@ class Elementwise(Word):
         mode=True,
     )
     dest_accum_en = bits(21, 21, choice({0: "replaces Dst", 1: "adds to Dst"}), mode=True)
-    clear_dvalid = bits(23, 22, tables.RELEASED, mode=True)
+    clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
 @njit(forceinline=True)
@@ -150,7 +155,7 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     if integers(s, t):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
         return INT8 if fits else refuse(s, _INT8_FORMATS, fmt_a=a, fmt_b=b)
-    if s.stochastic[0] == stochastic.REFUSED and stochastically(s, t):
+    if s.stochastic[0] == prng.REFUSED and stochastically(s, t):
         return _STOCHASTIC
     if (formats.FIVE_BIT >> a) & 1:
         return FIVE_BIT if a == b else refuse(s, _MIXED, fmt_a=a, fmt_b=b)
@@ -196,3 +201,148 @@ def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
     s.srca_row[0] = s.rwc[t, rwc.SRCA]
     rwc.apply_addr_mod(s, t, addr_mode)
     return banks.release(s, t, clear_dvalid) if clear_dvalid else 0
+
+
+# Src banks prepared for products: exponents and signed slices of the mantissas, kept per bank.
+#
+# A multiplier takes 5 bits of SrcA and 7 bits of SrcB; the two bits of the fidelity phase choose
+# which.  The slices of a whole bank are cut once, when the first product reads it, and serve all
+# phases.  `s.src_prepared` names their form; whoever writes cells of a bank calls `banks.changed`,
+# which forgets them.  Source: MVMUL, Wormhole ISA; products in ttsim's Tensix model.
+
+# Forms of the cells of a bank: as bf16, as tf32, with a 5-bit exponent, as integers.
+BF16, TF32, PREPARED_FIVE_BIT, PREPARED_INT8 = range(STALE + 1, STALE + 5)
+ABSENT = -2000  # exponent of zeros: no sum with another exponent wins a maximum
+GROUP = 4  # rows whose exponents are checked together
+
+_U, _I = np.uint32, np.int32
+_WIDE = _U(0x70000000)
+
+
+class Cut(NamedTuple):
+    """Slices of a mantissa m: (m >> high_shift) & high_mask, (m << low_shift) & low_mask."""
+
+    hidden: int
+    high_shift: int
+    high_mask: int
+    low_shift: int
+    low_mask: int
+
+
+# SrcA: bits 10-6 and 5-1, doubled so that products can be rounded; SrcB: bits 10-4, and 3-0 in
+# the place of the former.  Integers stay where they are.
+_FLOAT_A = Cut(0x400, 5, 0x3E, 0, 0x3E)
+_FLOAT_B = Cut(0x400, 4, 0x7F, 3, 0x78)
+INT8_A = Cut(0, 0, 0xE0, 0, 0x1F)
+INT8_B = Cut(0, 0, 0x3F0, 0, 0x00F)
+
+
+@njit
+def mask_of(form: Any) -> Any:
+    """Bits of a cell that the form has (uint32)."""
+    if form == BF16:
+        return _U(0xFFFF0000)
+    return _U(0x8FFFE000) if form == PREPARED_FIVE_BIT else _U(0xFFFFE000)
+
+
+@njit(forceinline=True)
+def _slice(v: Any, magnitude: Any) -> Any:
+    """`magnitude` with the sign of cell `v`, 0 when its exponent is 0, as int16."""
+    m = _I(magnitude)
+    m = _I(-m) if v >> _U(31) else m
+    return np.int16(m if v & _U(0x7F800000) else _I(0))
+
+
+@njit
+def _cut(s: Any, which: Any, bank: Any, mask: Any, cut: Any) -> None:
+    cells, exponents = flat(s.src[which, bank]), flat(s.src_exponent[which, bank])
+    high, low = flat(s.src_slice[which, bank, 0]), flat(s.src_slice[which, bank, 1])
+    hidden, high_shift, high_mask = _U(cut.hidden), _U(cut.high_shift & 7), _U(cut.high_mask)
+    low_shift, low_mask = _U(cut.low_shift & 7), _U(cut.low_mask)
+    for i in range(SRC_ROWS * COLUMNS):
+        v = _U(cells[i] & mask)
+        m = _U(_U(_U(v >> _U(13)) & _U(0x3FF)) | hidden)
+        e = _I(_U(v >> _U(23)) & _U(255))
+        exponents[i] = np.int16(e if e != _I(0) else _I(ABSENT))
+        high[i] = _slice(v, _U(_U(m >> high_shift) & high_mask))
+        low[i] = _slice(v, _U(_U(m << low_shift) & low_mask))
+
+
+@njit
+def _note_wide(s: Any, which: Any, bank: Any) -> None:
+    for group in range(SRC_ROWS // GROUP):
+        found = _U(0)
+        for row in range(group * GROUP, group * GROUP + GROUP):
+            for col in range(COLUMNS):
+                found |= _U(s.src[which, bank, row, col] & _WIDE)
+        s.src_wide[which, bank, group] = np.int64(found)
+
+
+@njit(forceinline=True)
+def _prepare(s: Any, which: Any, bank: Any, form: Any) -> None:
+    if form == PREPARED_INT8:
+        cut = INT8_A if which == SRCA else INT8_B
+    else:
+        cut = _FLOAT_A if which == SRCA else _FLOAT_B
+    _cut(s, which, bank, mask_of(form), cut)
+    if form == PREPARED_INT8 or form == PREPARED_FIVE_BIT:
+        _note_wide(s, which, bank)
+    s.src_prepared[which, bank] = form
+
+
+@njit
+def prepare(s: Any, which: Any, form: Any) -> Any:
+    """Prepare the matrix bank of SRCA or SRCB in `form` unless it is; the number of the bank."""
+    bank = s.matrix_bank[which] & 1
+    if s.src_prepared[which, bank] != form:
+        _prepare(s, which, bank, form)
+    return bank
+
+
+# Integer arithmetic of the matrix unit: 8-bit operands, Dst as saturating 32-bit sign-magnitude.
+#
+# Source: MVMUL and ELWADD, Wormhole ISA; integer modes of ttsim's Tensix model.
+
+LARGEST = 0x7FFFFFFF
+
+
+@njit(forceinline=True)
+def _value(pattern: Any) -> Any:
+    """int64 value of a sign-magnitude pattern."""
+    magnitude = pattern & LARGEST
+    return -magnitude if pattern >> 31 else magnitude
+
+
+@njit
+def add(s: Any, first: Any, rows: Any, accumulate: Any) -> None:
+    """s.term_magnitude (two's complement) to `rows` rows of 32-bit Dst, added when `accumulate`."""
+    for r in range(rows):
+        row, at = dest.adj32((first + r) & (dest.ROWS - 1)), (r & 7) * COLUMNS
+        high, low = s.dst[row], s.dst[row + LOW_HALF]
+        keep = 0xFFFFFFFF if accumulate and s.dst_valid[row] else 0
+        for j in range(COLUMNS):
+            cell = ((np.int64(high[j]) << 16) | np.int64(low[j])) & keep
+            total = _value(dest.dec_32(cell)) + np.int64(_I(s.term_magnitude[at + j]))
+            total = min(max(total, -LARGEST), LARGEST)
+            new = dest.enc_32(abs(total) | ((total >> 63) & 0x80000000))
+            high[j] = np.uint16(new >> 16)
+            low[j] = np.uint16(new & 0xFFFF)
+        s.dst_valid[row] = 1
+        dest.written(s, row + LOW_HALF)
+
+
+@njit
+def sums(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, phase: Any, rows: Any) -> None:
+    """Sums of 16 products on prepared banks, `rows` x 16, to s.term_magnitude."""
+    a = s.src_slice[SRCA, bank_a, phase & 1]
+    b = s.src_slice[SRCB, bank_b, (phase >> 1) & 1]
+    for r in range(rows):
+        row = b[(row_b + r) & 63]
+        at = (r & 7) * COLUMNS
+        for j in range(COLUMNS):
+            s.term_magnitude[at + j] = np.uint32(0)
+        for k in range(16):
+            factor, column = _I(row[k]), a[(row_a & 48) + k]
+            for j in range(COLUMNS):
+                total = _I(s.term_magnitude[at + j]) + _I(_I(column[j]) * factor)
+                s.term_magnitude[at + j] = np.uint32(_I(total))

@@ -1,19 +1,28 @@
-"""From datums in L1 to cells of a source register: one loop over datums per width of datum.
-
-A Src cell holds sign, 8-bit exponent and 10-bit mantissa in bits 31..13.  Formats with a 5-bit
-exponent keep it as it is; nothing rounds.  Source: FormatConversion, UNPACR_Regular, Wormhole ISA;
-fp8, bfp and int8 after ttsim's Tensix model.
-"""
+"""Datums of UNPACR: their formats in L1 and how they are written to SrcA, SrcB and Dst."""
 
 from typing import Any
 
 import numpy as np
 
+from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, formats
+from bhemu.tensix import config, dest, formats, unspecified
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.units.unpack.modes import section
-from bhemu.tensix.words import l1_halves, l1_words, weights
+from bhemu.tensix.insn import UNPACK_DST_16, UNPACK_EXPONENTS, UNPACK_ZEROS, second_entry
+from bhemu.tensix.rules import DONE, UB, error, refuse
+from bhemu.tensix.rwc import SRC_ROWS
+from bhemu.tensix.state import l1_halves, l1_words, weights
+from bhemu.tensix.units.adc import X
+from bhemu.tensix.units.unpack import addresses
+from bhemu.tensix.units.unpack.addresses import FIRST_CELL
+from bhemu.tensix.units.unpack.modes import WIDE, UnpackWord, column_shift, mode_of_word, section
+
+# From datums in L1 to cells of a source register: one loop over datums per width of datum.
+#
+# A Src cell holds sign, 8-bit exponent and 10-bit mantissa in bits 31..13.  Formats with a 5-bit
+# exponent keep it as it is; nothing rounds.  Source: FormatConversion, UNPACR_Regular, Wormhole
+# ISA;
+# fp8, bfp and int8 after ttsim's Tensix model.
 
 PIECE = 1024  # datums converted at a time, at most
 
@@ -161,3 +170,213 @@ def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
         exponent = src.exponent + done if src.exponent >= 0 else src.exponent
         return _from_bfp(s, m, src.bits, bit, exponent, n, cells)
     return np.int64(0)
+
+
+# UNPACR of block floats with 5-bit exponents (bfp8a, bfp4a, bfp2a): are they in range?
+#
+# Everything is converted once, to look at the exponents before any effect; `stages` writes it.
+
+EXPONENT = error(
+    "UNPACR-BFP-EXPONENT",
+    UB,
+    "unpacker {unpacker}: an exponent of format {fmt}, less the leading zeros of its datum, is "
+    "not in 0 to 31",
+    "5-bit block floating point (bfp8a, bfp4a, bfp2a) has exponents from 0 to 31",
+)
+
+
+def _exponents_refused(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
+    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
+    src = addresses.source(s, t, m)
+    done = np.int64(0)
+    while done < count:
+        n = min(count - done, PIECE)
+        if m.tileize:
+            n = min(n, src.row - done % src.row)
+        if to_cells(s, m, src, done, n, s.unpack_tmp[:n]):
+            return refuse(s, EXPONENT, unpacker=m.unpacker, fmt=m.fmt)
+        done += n
+    return DONE
+
+
+exponents_refused = second_entry(UNPACK_EXPONENTS, _exponents_refused, UnpackWord)
+
+
+# Writing datums to Dst: 32-bit datums as they are, others as 16-bit cells.
+#
+# `stages` has checked the word and counts on afterwards.
+
+
+@njit
+def _ends(s: Any, first: Any, count: Any, wide: Any) -> Any:
+    """Storage rows of the first and the last Dst row that `count` datums from `first` reach."""
+    row, last = first >> 4, (first + count - 1) >> 4
+    if wide:
+        return dest.adj32(row), dest.adj32(last)
+    return dest.row16(s, row), dest.row16(s, last)
+
+
+@njit
+def _hold_doubt(s: Any, first: Any, count: Any, wide: Any) -> None:
+    """Keep the doubt of cells of the first and the last row that are not written."""
+    at, end = _ends(s, first, count, wide)
+    from_first, to_last = 0xFFFF << (first & 15), 0xFFFF >> (15 - ((first + count - 1) & 15))
+    if at == end:
+        from_first &= to_last
+        to_last = from_first
+    for i in range(1 + wide):
+        unspecified.hold(s, 2 * i, at + i * dest.LOW_HALF, from_first & 0xFFFF)
+        unspecified.hold(s, 2 * i + 1, end + i * dest.LOW_HALF, to_last & 0xFFFF)
+
+
+@njit
+def _settle_doubt(s: Any, first: Any, count: Any, wide: Any) -> None:
+    at, end = _ends(s, first, count, wide)
+    for i in range(1 + wide):
+        unspecified.settle(s, 2 * i, at + i * dest.LOW_HALF)
+        unspecified.settle(s, 2 * i + 1, end + i * dest.LOW_HALF)
+
+
+@njit(forceinline=True)  # one caller
+def to_dst_32(s: Any, src: Any, first: Any, count: Any) -> None:
+    """Write `count` datums of the Source from Dst datum `first` on, as 32-bit datums."""
+    # 32-bit rows of a group of eight follow each other in the storage; source rows need not.
+    store = flat(s.dst)
+    if s.doubt[0]:
+        _hold_doubt(s, first, count, 1)
+    done = np.int64(0)
+    while done < count:
+        at = first + done
+        n = min(count - done, 128 - (at & 127))
+        if src.step != 4 * src.row:
+            n = min(n, src.row - done % src.row)
+        word = ((src.data >> 3) + 4 * (done % src.row) + src.step * (done // src.row)) >> 2
+        data = l1_words(s)[word : word + n]
+        start = 16 * dest.adj32(at >> 4) + (at & 15)
+        high, low = store[start : start + n], store[start + 128 : start + 128 + n]
+        for i in range(n):
+            v = np.uint32(data[i] >> np.uint32(16))
+            mantissa = np.uint32((v & np.uint32(0x7F)) << np.uint32(8))
+            exponent = np.uint32(v >> np.uint32(7)) & np.uint32(0xFF)
+            high[i] = np.uint16((v & np.uint32(0x8000)) | mantissa | exponent)
+            low[i] = np.uint16(data[i] & np.uint32(0xFFFF))
+        for row in range(start >> 4, (start + n + 15) >> 4):
+            s.dst_valid[row] = 1
+            dest.written(s, row + dest.LOW_HALF)
+        done += n
+    if s.doubt[0]:
+        _settle_doubt(s, first, count, 1)
+
+
+@njit(inline="always")
+def dst_cell_16(m: Any, cell: Any) -> Any:
+    """16-bit Dst cell (int64) of a Src cell (int64) in Mode `m`."""
+    if (formats.FIVE_BIT_DATUMS >> m.out) & 1:
+        return (cell >> 16 & 0x8000) | dest.enc_fp16(cell >> 13 & 0x7FFF)
+    return dest.enc_bf16(cell >> 16)
+
+
+@njit(inline="always")  # one caller
+def _write_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
+    store = flat(s.dst)
+    if s.doubt[0]:
+        _hold_doubt(s, first, count, 0)
+    done = np.int64(0)
+    while done < count:
+        n = min(count - done, PIECE)
+        if m.tileize:
+            n = min(n, src.row - done % src.row)
+        cells = s.unpack_tmp[:n]
+        to_cells(s, m, src, done, n, cells)
+        for i in range(n):
+            at = first + done + i
+            cell = np.uint16(dst_cell_16(m, np.int64(cells[i])))
+            store[16 * dest.row16(s, at >> 4) + (at & 15)] = cell
+            if dest.halves(s):
+                dest.spoil_one(s, dest.adj32(at >> 4), at)
+        done += n
+    for row in range(first >> 4, (first + count + 15) >> 4):
+        dest.mark16(s, row, 1)
+    if s.doubt[0]:
+        _settle_doubt(s, first, count, 0)
+
+
+def _to_dst_16(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
+    first = addresses.first_cell(s, t, m) - FIRST_CELL
+    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
+    _write_16(s, m, addresses.source(s, t, m), first, count)
+    return DONE
+
+
+to_dst_16 = second_entry(UNPACK_DST_16, _to_dst_16, UnpackWord)
+
+
+# Writing cells to a source register: rows wrap, transposition, column shift.
+
+_SRC_CELLS = SRC_ROWS * 16
+
+
+@njit
+def to_src(s: Any, m: Any, src: Any, first: Any, start: Any, count: Any) -> None:
+    """Write datums `start` to `count` of the Source in Mode `m`; datum 0 goes to cell `first`."""
+    target = flat(s.src[m.unpacker, s.unpack_bank[m.unpacker] & 1])
+    transposed = m.haloize and m.unpacker == 0
+    shift = column_shift(s, m)
+    done = start
+    while done < count:
+        at = (first + done) & (_SRC_CELLS - 1)
+        n = min(count - done, _SRC_CELLS - at)
+        if m.tileize:
+            n = min(n, src.row - done % src.row)
+        cells = s.unpack_tmp[:n] if transposed or shift else target[at : at + n]
+        to_cells(s, m, src, done, n, cells)
+        if transposed or shift:
+            for i in range(n):
+                cell = at + i
+                column = (cell & 15) - shift
+                if column < 0:
+                    continue
+                row = cell >> 4
+                if transposed:
+                    row, column = (row & ~15) | column, row & 15
+                target[16 * row + column] = cells[i]
+        done += n
+
+
+# UNPACR with zero_write2: zeros to Src or Dst, whatever is read.
+#
+# `stages` has checked the word and counts on afterwards.
+
+
+@njit(inline="always")  # one caller
+def _clear(s: Any, m: Any, first: Any, count: Any) -> None:
+    shift = column_shift(s, m)
+    for at in range(first, first + count):
+        row, column = at >> 4, at & 15
+        if not m.to_dst:
+            row, column = row & (SRC_ROWS - 1), column - shift
+            if column < 0:
+                continue
+            if m.haloize and m.unpacker == 0:
+                row, column = (row & ~15) | column, row & 15
+            s.src[m.unpacker, s.unpack_bank[m.unpacker] & 1, row, column] = np.uint32(0)
+        elif (WIDE >> m.out) & 1:
+            dest.write32(s, row, column, np.int64(0))
+        else:
+            dest.write16(s, row, column, np.int64(0))
+
+
+def _zeros(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
+    first = addresses.first_cell(s, t, m)
+    if m.unpacker == 0:
+        first -= FIRST_CELL
+    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
+    start = np.int64(0) if m.to_dst else np.int64(max(-first, 0))
+    _clear(s, m, first + addresses.set_cells(s, t, m) + start, count - start)
+    return DONE
+
+
+zeros = second_entry(UNPACK_ZEROS, _zeros, UnpackWord)

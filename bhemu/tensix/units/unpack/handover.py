@@ -9,8 +9,7 @@ from typing import Any
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import MISSING, error
+from bhemu.tensix.rules import MISSING, error, refuse
 
 _SRCB_BASE = error(
     "UNPACR-SRCB-BASE",

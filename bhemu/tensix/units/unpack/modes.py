@@ -1,18 +1,35 @@
-"""How an unpacker is configured: its Mode, tile descriptor, contexts, the modes that are refused.
-
-Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
-"""
+"""The UNPACR word and the modes that Config gives the unpackers: selections, formats, refusals."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, formats
+from bhemu.operand import choice, number
+from bhemu.tensix import config, formats, insn
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
-from bhemu.tensix.quirks import refuse, violated
-from bhemu.tensix.status import NCB, UB, UNSUPPORTED, error
+from bhemu.tensix.formats import (
+    BF16,
+    BFP2,
+    BFP2A,
+    BFP4,
+    BFP4A,
+    BFP8,
+    BFP8A,
+    FP8,
+    FP16,
+    FP32,
+    INT32,
+    TF32,
+)
+from bhemu.tensix.rules import NCB, UB, UNSUPPORTED, error, refuse, violated
+
+# How an unpacker is configured: its Mode, tile descriptor, contexts, the modes that are refused.
+#
+# Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
 assert cf.THCON_SEC1_REG2_Force_shared_exp.word == (
@@ -194,4 +211,146 @@ def zero_refused(s: Any, m: Any) -> Any:
         value = (word >> _ZERO_FIELD[m.unpacker, i, 1]) & _ZERO_FIELD[m.unpacker, i, 2]
         if value:
             return refuse(s, _ZERO_RULE[m.unpacker, i], value=value)
+    return 0
+
+
+# The word of UNPACR: its fields, and the context, counters and so the Mode that they select.
+
+
+class UnpackWord(Word):
+    """Fields of UNPACR, for its own entry and for its second entries."""
+
+    last = bits(0, 0, insn.IGNORED)
+    search_cache_flush = bits(
+        1, 1, choice({0: "unpacks", 1: "flushes the cache of the unpacker, unpacks nothing"})
+    )
+    row_search = bits(
+        2,
+        2,
+        choice({0: "rows in order", 1: "from the row that the table of the compressed tile gives"}),
+        mode=True,
+    )
+    auto_inc_context_id = bits(
+        3,
+        3,
+        choice(
+            {0: "context cfg_context_id", 1: "the context that the counter of the unpacker names"}
+        ),
+    )
+    zero_write2 = bits(4, 4, choice({0: "datums from L1", 1: "zeros"}), mode=True)
+    srcb_bcast = bits(5, 5, choice({0: "no broadcast"}), mode=True)
+    set_dat_valid = bits(
+        6, 6, choice({0: "keeps the bank", 1: "hands the bank to the matrix unit"}), mode=True
+    )
+    ovrd_thread_id = bits(
+        7,
+        7,
+        choice(
+            {
+                0: "one context, counters of the issuing thread",
+                1: "contexts and addr_cnt_context_id count",
+            }
+        ),
+    )
+    addr_cnt_context_id = bits(9, 8, insn.THREAD)
+    cfg_context_id = bits(12, 10, number("context, to which CfgContextOffset is added"))
+    cfg_context_cnt_inc = bits(
+        13, 13, choice({0: "unpacks", 1: "counts the context on, unpacks nothing"})
+    )
+    addr_mode = bits(
+        22,
+        15,
+        number(
+            "increments of counters afterwards: channel 0 Z [1:0] and Y [3:2], channel 1 Z [5:4] "
+            "and Y [7:6]"
+        ),
+    )
+    unpack_block_selection = bits(
+        23, 23, choice({0: "unpacker 0: SrcA or Dst", 1: "unpacker 1: SrcB"}), mode=True
+    )
+
+
+@njit
+def _context(s: Any, t: Any, f: Any) -> Any:
+    f0, f1 = tf.UNPACK_MISC_CFG_CfgContextOffset_0, tf.UNPACK_MISC_CFG_CfgContextOffset_1
+    u = f.unpack_block_selection
+    number = s.unpack_context[u, t] if f.auto_inc_context_id else f.cfg_context_id
+    return (number + config.thread(s, t, f1 if u else f0)) & 7
+
+
+@njit
+def mode_of_word(s: Any, t: Any, f: Any) -> Any:
+    """Mode of an UNPACR of thread `t`."""
+    multi = f.ovrd_thread_id
+    # Thread of the X and Y counters, 0: that which issues UNPACR, as in ttsim.  The text takes
+    # thread 0 for 0, which is the thread that unpacks in LLK.
+    adc = f.addr_cnt_context_id if multi else np.int64(0)
+    k = _context(s, t, f) if multi else np.int64(0)
+    return mode_of(s, t, f.unpack_block_selection, multi, k, adc if adc else np.int64(t))
+
+
+# Formats of the unpackers: which format in L1 may become which format in Src or Dst.
+#
+# Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
+
+# Output formats (bit sets) of each input format, to Src and to Dst: the one of the text, and the
+# wider bfp of the same exponent that LLK's data format inference configures for bfp4 and bfp2.
+_SELF = {f: 1 << f for f in formats.NAMES if f not in (FP32, TF32, INT32)}
+_WIDER = {BFP4: 1 << BFP8, BFP2: 1 << BFP8, BFP4A: 1 << BFP8A, BFP2A: 1 << BFP8A}
+TO_SRC = _SELF | {FP32: 1 << FP16 | 1 << TF32 | 1 << BF16}
+_TO_DST = _SELF | {FP32: 1 << FP32 | 1 << FP16 | 1 << TF32 | 1 << BF16, TF32: 1 << TF32}
+_TO_DST[INT32] = 1 << INT32
+
+# What LLK's format checks admit beyond that; for the text it is undefined.
+_ADMITTED = {BF16: 1 << TF32, FP8: 1 << FP16}
+_ADMITTED |= dict.fromkeys((BFP8, BFP4, BFP2), 1 << BF16 | 1 << TF32)
+_ADMITTED |= dict.fromkeys((BFP8A, BFP4A, BFP2A), 1 << FP16)
+_OUT = np.array(
+    [[kind.get(f, 0) | _WIDER.get(f, 0) for f in range(16)] for kind in (TO_SRC, _TO_DST)],
+    np.int64,
+)
+_OUT_ADMITTED = np.array([_ADMITTED.get(f, 0) for f in range(16)], np.int64)
+WIDE = 1 << FP32 | 1 << TF32 | 1 << INT32  # output formats of 32-bit Dst datums
+_CODES = f"format codes: {formats.CODES}"
+
+# In the sentences: fmt input format, out output format.
+_CONTEXT = error(
+    "UNPACR-CONTEXT",
+    UB,
+    "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {context}",
+)
+_MISMATCH = error(
+    "UNPACR-FORMATS",
+    UB,
+    "unpacker {unpacker}: unpacking format {fmt} as format {out}; tile descriptor and "
+    "Out_data_format must agree, except that fp32 (0) may become 1, 4 or 5",
+    _CODES,
+)
+_NO_CONVERSION = error(
+    "UNPACR-CONVERSION",
+    UB,
+    "unpacker {unpacker}: {fmt} is no format that can be unpacked",
+    f"name tf32 in L1 fp32 (0), unless it goes to Dst; {_CODES}",
+)
+_ONLY_TO_DST = error(
+    "UNPACR-SRC-FORMAT",
+    UB,
+    "unpacker {unpacker}: a source register cannot hold Out_data_format {out}",
+    "set Unpack_if_sel_cntx to unpack fp32 (0) and int32 (8) to Dst, or unpack as tf32 (4)",
+)
+
+
+@njit
+def formats_refused(s: Any, m: Any) -> Any:
+    """0, or the error of the formats or the target of Mode `m`."""
+    if m.unpacker and m.context > 1:
+        return refuse(s, _CONTEXT, context=m.context)
+    if (_OUT[1, m.fmt] == 0) or (m.fmt == TF32 and not m.to_dst):
+        return refuse(s, _NO_CONVERSION, unpacker=m.unpacker, fmt=m.fmt)
+    if not m.to_dst and (m.out == FP32 or m.out == INT32) and (_OUT[1, m.fmt] >> m.out) & 1:
+        return refuse(s, _ONLY_TO_DST, unpacker=m.unpacker, out=m.out)
+    if (_OUT[m.to_dst, m.fmt] >> m.out) & 1 == 0:
+        if (_OUT_ADMITTED[m.fmt] >> m.out) & 1 == 0 or (m.to_dst and m.out == TF32):
+            return refuse(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
+        return violated(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
     return 0

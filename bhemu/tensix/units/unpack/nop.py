@@ -8,13 +8,10 @@ import numpy as np
 from bhemu.jit.flat import flat
 from bhemu.jit.subset import njit
 from bhemu.operand import choice
-from bhemu.tensix import banks, config, doubt, tables
+from bhemu.tensix import banks, config, insn, unspecified
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.effects import Effect, Kind, Values
-from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import follows_llk, noted, refuse
-from bhemu.tensix.resources import OWN, TDMA, Resources
-from bhemu.tensix.status import DONE, MISSING, UNSUPPORTED, error
+from bhemu.tensix.insn import OWN, TDMA, Effect, Instruction, Kind, Resources, Values, bits
+from bhemu.tensix.rules import DONE, MISSING, UNSUPPORTED, error, follows_llk, noted, refuse
 from bhemu.tensix.units.unpack.handover import hand_over, row_refused
 from bhemu.tensix.units.unpack.modes import section
 
@@ -71,7 +68,7 @@ def _clear(s: Any, t: Any, u: Any, cell: Any, like_unpacr: Any, set_dvalid: Any)
         for i in range(cells.size):
             cells[i] = np.uint32(cell)
         banks.settled(s, u, bank)
-        if cell & doubt.CAUSES:
+        if cell & unspecified.CAUSES:
             s.doubt[0] = s.doubt[1] = 1
             noted(s, _VALUE)
     return status
@@ -123,8 +120,8 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TD
     )
     clr_to1_fmt_ctrl = bits(7, 6, choice({0: "as src_clr_val_ctrl says"}), mode=True)
     set_dvalid = bits(8, 8, choice({0: "keeps the bank", 1: "hands the bank over"}), mode=True)
-    msg_clr_cnt = bits(14, 12, tables.ZERO)
-    stream_id = bits(21, 16, tables.ZERO)
+    msg_clr_cnt = bits(14, 12, insn.ZERO)
+    stream_id = bits(21, 16, insn.ZERO)
     unpacker_select = bits(
         23, 23, choice({0: "unpacker 0: SrcA", 1: "unpacker 1: SrcB"}), mode=True
     )
@@ -147,7 +144,7 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TD
             return _clear_both(s, u) if follows_llk(s) and rest == 0 else _BOTH_BANKS
         cell = np.int64(_CLEAR_MINUS_INF if value else 0)
         if value > 1 or f.clr_to1_fmt_ctrl:
-            cell = np.int64(doubt.EXPONENT)
+            cell = np.int64(unspecified.EXPONENT)
         return _clear(s, t, u, cell, f.stall_clr_cntrl, f.set_dvalid)
 
     @staticmethod

@@ -1,26 +1,528 @@
-"""UNPACR: from L1 to SrcA, SrcB and Dst.
-
-Its own entry unpacks whole rows (whole_rows.py).  All other modes are in stages.py, which is
-compiled when a program first needs it.
-"""
+"""UNPACR: the instruction, its stages in every mode, and the fast path for whole rows."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from bhemu.tensix import banks
-from bhemu.tensix.effects import Effect, Kind, Values
-from bhemu.tensix.insn import Instruction
-from bhemu.tensix.resources import OWN, TDMA, Resources
-from bhemu.tensix.second_entries import (
+import numpy as np
+
+from bhemu.jit.flat import flat
+from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix import banks, config, dest, formats
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix.config import SECTION_WORDS
+from bhemu.tensix.formats import BF16, FP16, FP32, UINT16
+from bhemu.tensix.insn import (
+    OWN,
+    TDMA,
     UNPACK_DATUM_STREAM,
     UNPACK_DST_16,
     UNPACK_EXPONENTS,
     UNPACK_STAGES,
     UNPACK_ZEROS,
+    Effect,
+    Instruction,
+    Kind,
+    Resources,
+    Values,
+    second_entry,
 )
-from bhemu.tensix.units.unpack.stages import stage_by_stage
-from bhemu.tensix.units.unpack.whole_rows import OTHER, unpack_whole_rows
-from bhemu.tensix.units.unpack.word import UnpackWord
+from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
+from bhemu.tensix.rwc import SRC_ROWS
+from bhemu.tensix.state import l1_halves, l1_words
+from bhemu.tensix.units.adc import W, X, Y, Z
+from bhemu.tensix.units.unpack import addresses
+from bhemu.tensix.units.unpack.addresses import FIRST_CELL, Source
+from bhemu.tensix.units.unpack.datums import (
+    EXPONENT,
+    cells_of_16_or_32_bits,
+    dst_cell_16,
+    exponents_refused,
+    to_cells,
+    to_dst_16,
+    to_dst_32,
+    to_src,
+    zeros,
+)
+from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
+from bhemu.tensix.units.unpack.modes import (
+    DESCRIPTOR_BLOBS,
+    TO_SRC,
+    WIDE,
+    UnpackWord,
+    column_shift,
+    formats_refused,
+    mode_of,
+    mode_of_word,
+    modes_refused,
+    per_context,
+    section,
+    uncompressed,
+    zero_fields,
+    zero_refused,
+)
+
+# UNPACR of compressed tiles, of rows found by RowSearch, and with upsampling: datum by datum.
+#
+# A compressed tile starts with a table of 16-bit numbers: the first stored datum of each row (or
+# blob).  Stored datums come in blocks of 32, each followed by 32 numbers of 4 bits: how many zeros
+# follow each datum.  Upsampling puts 1, 3 or 7 zeros behind each datum, or leaves as many cells as
+# they are.  `stages` has checked the mode and counts on afterwards.
+# Source: UNPACR_Regular, Wormhole ISA (shared with Blackhole).
+
+_BEYOND_L1 = -1 << 40
+_BLOCK = 32  # stored datums of a compressed tile before their 16 bytes of numbers of zeros
+
+_TILEIZE = error(
+    "UNPACR-TILEIZE-MODES",
+    UB,
+    "unpacker {unpacker}: Tileize_mode with upsampling or a compressed tile",
+    "unpack plain rows with Tileize_mode",
+)
+_TWO_BITS = error(
+    "UNPACR-COMPRESSED-BFP2",
+    UNSUPPORTED,
+    "unpacker {unpacker}: a compressed tile of format {fmt}, whose blocks are not whole units of "
+    "16 bytes",
+    "pack as bfp4 or bfp8, or without compression",
+)
+_L1 = error(
+    "UNPACR-STORED-L1",
+    UB,
+    "unpacker {unpacker} reads L1 at {address:#x}, beyond the end at 0x180000",
+    "check the row starts of a compressed tile, Base address and the ADC counters",
+)
+_EMPTY = error(
+    "UNPACR-NOTHING",
+    UNSUPPORTED,
+    "unpacker {unpacker}: the row starts or X counters give {count} datums",
+    "the row after this one must start later",
+)
+_SET = error(
+    "UNPACR-SET-START",
+    UNSUPPORTED,
+    "unpacker 0 writes more than a row of SrcA from row {row} on: with compression, row search or "
+    "upsampling the size of its bursts is not known",
+    "start at a multiple of 16 rows, at column 0",
+)
+
+
+class Stream(NamedTuple):
+    """Where stored datums come from: bit addresses of the next datum and of its number of zeros
+    (or -1), exponent as in Source; stored datums, and how many datums to drop and then to keep."""
+
+    data: int
+    zeros: int
+    exponent: int
+    stored: int
+    drop: int
+    keep: int
+
+
+@njit
+def _blob(s: Any, m: Any, k: Any) -> Any:
+    # First datum of blob k: four bits, in units of 16.
+    starts = addresses.descriptor(s, m, np.int64(2)) >> 16
+    starts |= (addresses.descriptor(s, m, np.int64(3)) & 0xFFFF) << 16
+    if m.multi and m.unpacker == 0:
+        starts = np.int64(
+            s.cfg[m.bank, cf.UNP0_BLOBS_Y_START_CNTX_01_blobs_y_start.word + (m.context >> 1 & 1)]
+        )
+    return ((starts >> (4 * k)) & 15) << 4
+
+
+@njit
+def _row(s: Any, t: Any, m: Any, d: Any, search: Any) -> Any:
+    # (first datum, datums) of an uncompressed tile.
+    xy, zw = s.adc[m.counters, m.unpacker, 0], s.adc[t, m.unpacker, 0]
+    last = s.adc[m.counters, m.unpacker, 1, X]
+    blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
+    x, y, end = xy[X], xy[Y], last + 1
+    if search and blobs:
+        x, y, after = _blob(s, m, xy[Y] & 7), np.int64(0), (xy[X] & 7) + 1
+        end = d.x & 0x1F0 if after == blobs else _blob(s, m, after & 7)
+    elif search:
+        x, end = np.int64(0), last
+    return x + d.x * (y + d.y * (zw[Z] + d.z * zw[W])), end - x
+
+
+@njit
+def _stored_row(s: Any, t: Any, m: Any, d: Any, at: Any, search: Any) -> Any:
+    # (first stored datum, stored datums or -1, drop, keep) of a compressed tile; when its table
+    # lies beyond L1: (address, _BEYOND_L1, 0, 0).
+    xy, zw = s.adc[m.counters, m.unpacker, 0], s.adc[t, m.unpacker, 0]
+    last = s.adc[m.counters, m.unpacker, 1, X]
+    blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
+    rows = blobs if search and blobs else d.y
+    start = (at >> 1) + (zw[W] * d.z + zw[Z]) * rows
+    mine, next_x, next_y = xy[Y] & 0xFF, (xy[X] & 0xFF) + 1, (xy[Y] & 0xFF) + 1
+    end = 2 * (start + max(mine, max(next_x, next_y)) + 1)
+    if end > L1_SIZE:
+        return end, np.int64(_BEYOND_L1), np.int64(0), np.int64(0)
+    table = l1_halves(s)
+    first = np.int64(table[start + mine])
+    endless = np.int64(1 << 32)
+    if search:
+        return first, np.int64(table[start + next_x]) - first, np.int64(0), endless
+    if xy[X] == 0 and last == d.x - 1:
+        return first, np.int64(table[start + next_y]) - first, np.int64(0), endless
+    return first, np.int64(-1), xy[X], last + 1 - xy[X]
+
+
+@njit
+def _stream(s: Any, t: Any, m: Any, search: Any) -> Any:
+    # The Stream; with _BEYOND_L1 stored datums `data` is the address.
+    d = addresses.dimensions(s, m)
+    bits, whole = formats.datum_bits(m.fmt), uncompressed(s, m)
+    at = addresses.base(s, m)
+    table = at
+    if whole == 0:
+        blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
+        rows = (blobs if blobs else d.y) * d.z * d.w
+        at += (2 * (rows + 1) + 15) & ~15
+    first: Any = np.int64(0)
+    stored, drop, keep, plain = first, first, first + (1 << 32), first - 1
+    if whole:
+        first, stored = _row(s, t, m, d, search)
+    else:
+        first, stored, drop, keep = _stored_row(s, t, m, d, table, search)
+        if stored == _BEYOND_L1:
+            return Stream(first, plain, plain, stored, drop, keep)
+    data, exponent = at, plain
+    if formats.is_bfp(m.fmt):
+        data, exponent = addresses.data_of_bfp(s, m, d.x * d.y * d.z * d.w, at, first)
+    if whole:
+        return Stream((data << 3) + first * bits, plain, exponent, stored, drop, keep)
+    block = (data << 3) + (first // _BLOCK) * (_BLOCK * bits + 128)
+    inside = first % _BLOCK
+    zeros = block + _BLOCK * bits + 4 * inside
+    return Stream(block + inside * bits, zeros, exponent, stored, drop, keep)
+
+
+@njit
+def _put(s: Any, t: Any, m: Any, at: Any, shift: Any, cell: Any) -> None:
+    # One cell (Src cell, or the 32-bit pattern for 32-bit Dst) to target datum `at`.
+    row, column = at >> 4, at & 15
+    if m.to_dst:
+        if (WIDE >> m.out) & 1:
+            dest.write32(s, row, column, dest.enc_32(cell))
+        else:
+            dest.write16(s, row, column, dst_cell_16(m, cell))
+        return
+    column -= shift
+    if row < 0 or column < 0:
+        return
+    row += addresses.set_cells(s, t, m) >> 4
+    if m.haloize and m.unpacker == 0:
+        row, column = (row & ~15) | column, row & 15
+    bank = s.unpack_bank[m.unpacker] & 1
+    s.src[m.unpacker, bank, row & (SRC_ROWS - 1), column] = np.uint32(cell)
+
+
+@njit
+def _datum(s: Any, m: Any, bit: Any, exponent: Any) -> Any:
+    # Cell of the stored datum at `bit`; -1: its exponent is out of range.
+    if m.to_dst and (WIDE >> m.out) & 1:
+        return np.int64(l1_words(s)[bit >> 5])
+    none: Any = np.int64(0)
+    src = Source(formats.datum_bits(m.fmt), bit, exponent, none + 16, none)
+    outside = to_cells(s, m, src, np.int64(0), np.int64(1), s.unpack_tmp[:1])
+    return np.int64(-1) if outside else np.int64(s.unpack_tmp[0])
+
+
+@njit
+def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any) -> Any:
+    # Follows the Stream; returns the cells that are passed, or an error.
+    bits = formats.datum_bits(m.fmt)
+    rate = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    skip = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_and_interleave)
+    shift, out = column_shift(s, m), first
+    bit, zeros, exponent, drop, keep = q.data, q.zeros, q.exponent, q.drop, q.keep
+    i = np.int64(0)
+    while (q.stored < 0 or i < q.stored) and keep > 0:
+        address = max(bit, max(zeros, exponent >> 1)) >> 3
+        if address >= L1_SIZE:
+            return np.int64(refuse(s, _L1, unpacker=m.unpacker, address=address))
+        cell = np.int64(0) if all_zero else _datum(s, m, bit, exponent)
+        if cell < 0:
+            return np.int64(refuse(s, EXPONENT, unpacker=m.unpacker, fmt=m.fmt))
+        i, bit = i + 1, bit + bits
+        exponent += 1 if exponent >= 0 else 0
+        more = np.int64(0)
+        if zeros >= 0:
+            more = (np.int64(s.l1[zeros >> 3]) >> (zeros & 7)) & 15
+            zeros += 4
+            if zeros & 127 == 0:
+                bit, zeros = bit + 128, zeros + _BLOCK * bits
+        for j in range(1 if all_zero else 1 + more):
+            if drop:
+                drop -= 1
+                continue
+            for k in range(1 << rate):
+                if write and not (skip and k):
+                    _put(s, t, m, out, shift, cell if j + k == 0 else np.int64(0))
+                out += 1
+            keep -= 1
+            if keep == 0:
+                break
+    return out - first
+
+
+@njit
+def _stream_refused(s: Any, t: Any, m: Any, first: Any, cells: Any) -> Any:
+    if m.unpacker == 0 and m.to_dst == 0 and cells > 16 and first & 255:
+        return refuse(s, _SET, row=first >> 4)
+    override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
+    return addresses.extent_refused(s, m, first, cells, override)
+
+
+def _datum_by_datum(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
+    first = addresses.first_cell(s, t, m)
+    if first < 0:
+        return first
+    if m.unpacker == 0:
+        first -= FIRST_CELL
+    whole = uncompressed(s, m)
+    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    if m.tileize and (upsampled or whole == 0):
+        return refuse(s, _TILEIZE, unpacker=m.unpacker)
+    if whole == 0 and formats.datum_bits(m.fmt) < 4:
+        return refuse(s, _TWO_BITS, unpacker=m.unpacker, fmt=m.fmt)
+    q = _stream(s, t, m, f.row_search)
+    if q.stored == _BEYOND_L1 and whole == 0:
+        return refuse(s, _L1, unpacker=m.unpacker, address=q.data)
+    if q.stored == 0 or (q.stored < 0 and whole) or q.keep <= 0:
+        return refuse(s, _EMPTY, unpacker=m.unpacker, count=q.stored)
+    status = addresses.start_refused(s, m, q.data)
+    if status == 0:
+        status = _walk(s, t, m, q, f.zero_write2, first, False)
+    if status > 0:
+        status = _stream_refused(s, t, m, first, status)
+        if status == 0:
+            _walk(s, t, m, q, f.zero_write2, first, True)
+            status = DONE
+    return status
+
+
+datum_by_datum = second_entry(UNPACK_DATUM_STREAM, _datum_by_datum, UnpackWord)
+
+
+# UNPACR stage by stage, in every mode: checks, addresses, the write, counters, hand-over.
+#
+# Contexts and their counters, Dst, tilized and transposed tiles, formats of 8 bits and fewer,
+# column
+# shifts.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and UNPACR_FlushCache, Wormhole
+# ISA (shared with Blackhole); row widths and checks from ttsim.
+
+_FIELDS = error(
+    "UNPACR-FIELDS",
+    UNSUPPORTED,
+    "UNPACR with srcb_bcast {srcb_bcast} is not modelled",
+    "the ISA text has 0 there, and no source says what it does",
+)
+_ADC_CONTEXT = error(
+    "UNPACR-ADC-CONTEXT", UB, "UNPACR with addr_cnt_context_id 3: there are counters of 3 threads"
+)
+_DST_OVERRIDE = error(
+    "UNPACR-DST-SRCA-SET",
+    UB,
+    "unpacking to Dst while SRCA_SET_SetOvrdWithAddr is set",
+    "write 0 to SRCA_SET before unpacking to Dst",
+)
+
+
+@njit
+def _count_context(s: Any, t: Any, u: Any, k: Any) -> None:
+    # The counter follows context k; it starts again at 2 to the Context_count.
+    limit = 1 << section(s, config.bank(s, t), u, cf.THCON_SEC0_REG2_Context_count)
+    s.unpack_context[u, t] = k + 1 if k + 1 < limit else 0
+
+
+@njit
+def _updates_set(s: Any, m: Any) -> Any:
+    return section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
+
+
+@njit
+def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
+    if m.to_dst and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
+        return _DST_OVERRIDE
+    return row_refused(s, t, m.unpacker) if set_dat_valid or _updates_set(s, m) else 0
+
+
+@njit(forceinline=True)  # one caller
+def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
+    status = zero_refused(s, m)
+    if status == 0:
+        status = formats_refused(s, m)
+    if status == 0:
+        status = modes_refused(s, m)
+    if status == 0:
+        status = _registers_refused(s, t, m, set_dat_valid)
+    return status
+
+
+@njit
+def _by_datum(s: Any, m: Any, f: Any) -> Any:
+    # Modes whose code is in datum_stream.py: row search, upsampling, compressed tiles.
+    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    return f.row_search or upsampled or uncompressed(s, m) == 0
+
+
+@njit
+def _after(s: Any, t: Any, m: Any, f: Any) -> Any:
+    u = m.unpacker
+    if not m.to_dst:
+        banks.changed(s, u, s.unpack_bank[u])
+    addresses.count_on(s, t, u, f.addr_mode)
+    if m.counters != t:
+        addresses.count_on(s, m.counters, u, f.addr_mode)
+    if f.set_dat_valid:
+        return hand_over(s, t, u, m.out)
+    if _updates_set(s, m):
+        next_set(s, t, u)
+    return DONE
+
+
+@njit(forceinline=True)  # one caller
+def _write(s: Any, t: Any, m: Any, f: Any, src: Any, first: Any, count: Any) -> Any:
+    if f.zero_write2:
+        return zeros(s, t, f.word)
+    if formats.is_bfp(m.fmt) and m.fmt & 4 == 0:
+        status = exponents_refused(s, t, f.word)
+        if status:
+            return status
+    if m.to_dst and (WIDE >> m.out) & 1 == 0:
+        return to_dst_16(s, t, f.word)
+    if m.to_dst:
+        to_dst_32(s, src, first, count)
+    else:
+        start = np.int64(max(-first, 0))  # rows before the first drop
+        to_src(s, m, src, first + addresses.set_cells(s, t, m), start, count)
+    return DONE
+
+
+@njit(forceinline=True)  # one caller
+def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
+    u = m.unpacker
+    status = _refused(s, t, m, f.set_dat_valid)
+    if status:
+        return status
+    if _by_datum(s, m, f):
+        status = datum_by_datum(s, t, f.word)
+        return _after(s, t, m, f) if status == DONE else status
+    target = addresses.first_cell(s, t, m)
+    if target < 0:
+        return target
+    first = target if u else target - FIRST_CELL
+    count = s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1
+    override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
+    status = addresses.target_refused(s, m, first, count, override)
+    if status == 0:
+        status = addresses.refused(s, m, first, count)
+    src = addresses.source(s, t, m)
+    if status == 0:
+        status = addresses.source_refused(s, m, src, count)
+    if status:
+        return status
+    status = _write(s, t, m, f, src, first, count)
+    if status:
+        return status
+    if u == 0 and m.to_dst == 0:
+        addresses.note(s, m, first, count, addresses.set_cells(s, t, m) >> 4)
+    return _after(s, t, m, f)
+
+
+def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
+    u, multi = f.unpack_block_selection, f.ovrd_thread_id
+    if f.srcb_bcast:
+        return refuse(s, _FIELDS, srcb_bcast=f.srcb_bcast)
+    if f.cfg_context_cnt_inc:  # nothing is unpacked
+        _count_context(s, t, u, s.unpack_context[u, t])
+        return DONE
+    if f.search_cache_flush:  # that cache has no effect on what is unpacked
+        return DONE
+    waits = banks.unpack_ready(s, u)
+    if waits:
+        return waits
+    if f.addr_cnt_context_id == 3 and multi:
+        return _ADC_CONTEXT
+    m = mode_of_word(s, t, f)
+    status = _unpack(s, t, m, f)
+    if status == DONE and multi and f.auto_inc_context_id:
+        _count_context(s, t, u, m.context)
+    return status
+
+
+stage_by_stage = second_entry(UNPACK_STAGES, _stage_by_stage, UnpackWord)
+
+
+# UNPACR of whole rows of 16- and 32-bit datums to Src, all of them in one piece.
+
+OTHER = -1  # status of an UNPACR of another kind, before any effect
+
+_SRC_CELLS = SRC_ROWS * 16
+
+# Bits of the word of THCON_SEC0_REG2_Out_data_format: anything but format, Throttle_mode,
+# Context_count and Unpack_If_Sel.
+_ODD = 0xFFFFF700
+
+# Output formats (bit set) of each input format of 16 or 32 bits.
+_OUT = np.array([TO_SRC[f] if f in (FP32, FP16, BF16, UINT16) else 0 for f in range(16)], np.int64)
+
+
+@njit
+def _suits(s: Any, m: Any) -> Any:
+    """True when Mode `m` unpacks 16- or 32-bit datums one after another to Src, as text and LLK do.
+
+    Nothing that `formats_refused` and `modes_refused` look for then applies.
+    """
+    odd = np.int64(
+        s.cfg[m.bank, cf.THCON_SEC0_REG2_Out_data_format.word + SECTION_WORDS * m.unpacker]
+    )
+    if odd & _ODD or m.to_dst or m.context > 1 or (_OUT[m.fmt] >> m.out) & 1 == 0:
+        return False
+    f = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0
+    return per_context(s, m.bank, m.unpacker, m.context, f) != 0
+
+
+@njit(forceinline=True)  # one caller
+def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any) -> Any:
+    """Status of an UNPACR of unpacker `u` configured per context, without any other option."""
+    f0, f1 = tf.UNPACK_MISC_CFG_CfgContextOffset_0, tf.UNPACK_MISC_CFG_CfgContextOffset_1
+    k = config.thread(s, t, f1 if u else f0)
+    if k > 1:
+        return OTHER
+    m = mode_of(s, t, u, 1, k, t)
+    override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
+    if not _suits(s, m) or override == 0 or s.unpack_row[u, t] or row_refused(s, t, u):
+        return OTHER
+    first = addresses.first_cell(s, t, m)
+    if u == 0:
+        first -= FIRST_CELL
+    count = s.adc[t, u, 1, X] - s.adc[t, u, 0, X] + 1
+    src = addresses.source(s, t, m)
+    # Rows from a multiple of 8 on never end a burst early.  What does not fit, or has a fault,
+    # goes the other way and gets its error there.
+    if first < 0 or first & 127 or count <= 0 or first + count > _SRC_CELLS:
+        return OTHER
+    if src.data + src.bits * count > 8 * L1_SIZE or zero_fields(s, m):
+        return OTHER
+    bank = s.unpack_bank[u] & 1
+    banks.changed(s, u, bank)
+    if u == 0 and banks.any_doubt(s, bank):
+        banks.settle(s, bank, first >> 4, count >> 4)
+    cells_of_16_or_32_bits(s, m, src, count, flat(s.src[u, bank])[first : first + count])
+    addresses.count_on(s, t, u, addr_mode)
+    return hand_over(s, t, u, m.out) if set_dat_valid else DONE
+
+
+# UNPACR: from L1 to SrcA, SrcB and Dst.
+#
+# Its own entry unpacks whole rows (whole_rows.py).  All other modes are in stages.py, which is
+# compiled when a program first needs it.
 
 _PER_CONTEXT = UnpackWord.last.mask | UnpackWord.ovrd_thread_id.mask
 _ANY = (UnpackWord.set_dat_valid, UnpackWord.addr_mode, UnpackWord.unpack_block_selection)

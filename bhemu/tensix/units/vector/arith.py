@@ -1,24 +1,34 @@
-"""Vector unit (SFPU): floating-point arithmetic."""
+"""Vector instructions on floating-point lanes: multiply-add, look-up tables, approximations."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.operand import flags, number
+from bhemu.operand import choice, flags, number
 from bhemu.tensix import lanes
 from bhemu.tensix.fma import ORDINARY, fma, fma_within
-from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, NCB, error
-from bhemu.tensix.units.vector import doubts, indirect, sfpu
-from bhemu.tensix.units.vector.fields import Target, ThreeSources
-from bhemu.tensix.units.vector.sfpu import VA, VD
+from bhemu.tensix.insn import Argument, Instruction, bits
+from bhemu.tensix.rules import DONE, NCB, error, refuse, violated
+from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector.sfpu import (
+    LREG,
+    MAD,
+    VA,
+    VD,
+    Form,
+    Sfpu,
+    Target,
+    ThreeSources,
+    TwoSources,
+)
+
+# Vector unit (SFPU): floating-point arithmetic.
 
 _U = np.uint32
-_SIGN = 0x80000000
+_SIGN_BIT = 0x80000000
 _LREG_ONE, LREG_ZERO = 10, 9
-_FACTOR = indirect.FACTOR
+_FACTOR = sfpu.FACTOR
 
 _NO_ONE = error(
     "VECTOR-ADD-ONE",
@@ -55,7 +65,7 @@ _NEGATED_OR_INDIRECT = flags(
 
 @njit
 def _flip(mod: Any, bit: Any) -> Any:
-    return _U(_SIGN) if (mod >> bit) & 1 else _U(0)
+    return _U(_SIGN_BIT) if (mod >> bit) & 1 else _U(0)
 
 
 @njit
@@ -76,15 +86,15 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
 def _mad_indirect(s: Any, f: Any) -> Any:
     """As `_mad` with mod bit 2 (LReg[7] names the first factor) or 3 (it names the destination)."""
     mod = f.instr_mod1
-    status = indirect.refused(s)
+    status = sfpu.refused(s)
     if status != DONE:
         return status
     if mod & VA:
-        indirect.source(s)
+        sfpu.source(s)
     factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
     b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
     fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
-    indirect.write(s, mod, f.lreg_dest)
+    sfpu.write(s, mod, f.lreg_dest)
     return DONE
 
 
@@ -157,7 +167,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     if status != lanes.GO:
         return status
     if f.instr_mod1 & VD:
-        refused = indirect.refused(s)
+        refused = sfpu.refused(s)
         if refused != DONE:
             return refused
     _spread(s, f.imm16_math)
@@ -173,7 +183,7 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
             return status
         one, flip = s.lreg[_LREG_ONE], _flip(f.instr_mod1, 1)
         fma_rows(s, s.lane_tmp[_FACTOR], one, s.lreg[f.lreg_dest & 15], _U(0), flip)
-        indirect.write(s, f.instr_mod1, f.lreg_dest)
+        sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
     def doubts(s: Any, t: Any, f: Any) -> Any:
@@ -189,8 +199,367 @@ class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfp
             return status
         zero, flip = s.lreg[LREG_ZERO], _flip(f.instr_mod1, 1)
         fma_rows(s, s.lreg[f.lreg_dest & 15], s.lane_tmp[_FACTOR], zero, flip, _U(0))
-        indirect.write(s, f.instr_mod1, f.lreg_dest)
+        sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
     def doubts(s: Any, t: Any, f: Any) -> Any:
         return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))
+
+
+# Vector unit (SFPU): multiplication of 23-bit integers on the floating-point data path.
+
+_ZERO, _ONE = _U(0), _U(1)
+_LOW12 = _U(0xFFF)
+_LOW23 = _U(0x7FFFFF)
+_UPPER = 1  # mode bit
+
+_NO_ADDEND = error(
+    "VECTOR-MUL24-ADDEND",
+    NCB,
+    "SFPMUL24 names LReg[{reg}] as lreg_src_c: it must be LReg[9], the constant 0",
+    "name LReg[9] as lreg_src_c; silicon adds a shifted mantissa of the register's floats",
+)
+
+
+@njit(inline="always")
+def _product23(a: Any, b: Any, high: Any) -> Any:
+    """Low 23 bits of the product of two 23-bit integers, or (high = 1) the 23 bits above them."""
+    ah, al = _U(_U(a & _LOW23) >> _U(12)), _U(a & _LOW12)
+    bh, bl = _U(_U(b & _LOW23) >> _U(12)), _U(b & _LOW12)
+    low = _U(al * bl)
+    middle = _U(_U(ah * bl) + _U(al * bh) + _U(low >> _U(12)))
+    above = _U(_U(_U(ah * bh) << _ONE) + _U(middle >> _U(11)))
+    below = _U(_U(_U(middle & _U(0x7FF)) << _U(12)) | _U(low & _LOW12))
+    return above if high != _ZERO else below
+
+
+@njit(inline="always")
+def _shift_add(product: Any, z: Any) -> Any:
+    """The product after the addition of `z` on the floating-point data path (Mul24ShiftAdd)."""
+    exponent = _U(_U(z >> _U(23)) & _U(0xFF))
+    most = max(exponent, _U(129))
+    by = _U(_U(most - exponent) & _U(31))
+    addend = _U(_U(_U(z & _LOW23) | _U(1 << 23)) << _U(3))
+    aligned = _U(addend >> by)
+    kept = _U(product >> _U(_U(most - _U(129)) & _U(31)))
+    lost = _U(_U(aligned << by) ^ addend)
+    carry = _U(1 << 16) if lost > _U(0xFFFF) else _ZERO
+    added = _U(_U(kept + aligned + carry) & _LOW23) if aligned != _ZERO else kept
+    return added if exponent != _ZERO else product
+
+
+class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
+    """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
+
+    instr_mod1 = ThreeSources.instr_mod1.meaning(
+        flags(
+            *(
+                "the high 23 bits of the product",
+                "",
+                "LReg[7] names A",
+                "LReg[7] names the destination",
+            )
+        )
+    )
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_mode(s, t, f, 2, 0)
+        if status != lanes.GO:
+            return status
+        if f.lreg_src_c != LREG_ZERO:
+            status = violated(s, _NO_ADDEND, reg=f.lreg_src_c)
+            if status:
+                return status
+        return _multiply(s, f)
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        return doubts.factors(s, f)
+
+
+@njit
+def _multiply(s: Any, f: Any) -> Any:
+    mod = f.instr_mod1
+    if mod & (VA | VD):
+        status = sfpu.refused(s)
+        if status != DONE:
+            return status
+    if mod & VA:
+        sfpu.source(s)
+    x = s.lane_tmp[sfpu.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+    y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
+    high = _ONE if mod & _UPPER else _ZERO
+    for lane in range(lanes.LANES):
+        out[lane] = _product23(x[lane], y[lane], high)
+    if f.lreg_src_c != LREG_ZERO:
+        z = s.lreg[f.lreg_src_c & 15]
+        for lane in range(lanes.LANES):
+            out[lane] = _shift_add(out[lane], z[lane])
+    sfpu.write(s, mod, f.lreg_dest)
+    return DONE
+
+
+# Vector unit (SFPU): table look-ups.
+
+_SLOPE, _SIZE, _OFFSET = 2, 3, 4  # scratch rows
+_SIGN = _U(0x80000000)
+_MAGNITUDE = _U(0x7FFFFFFF)
+_HALF, _FLOAT_ONE, _ONE_AND_HALF = _U(0x3F000000), _U(0x3F800000), _U(0x3FC00000)
+_TWO, _THREE, _FOUR = _U(0x40000000), _U(0x40400000), _U(0x40800000)
+_KEEP_SIGN, _THREE_HALVES = 4, 10  # mode bits
+
+
+@njit(inline="always")
+def _piece(x: Any, first: Any, second: Any, third: Any) -> Any:
+    """Table entry of a magnitude: below 1, below 2, or the rest."""
+    return first if x < _FLOAT_ONE else (second if x < _TWO else third)
+
+
+@njit(inline="always")
+def _from_byte(x: Any) -> Any:
+    """fp32 pattern of the low byte: sign, 3 bits of negated exponent, 4 of mantissa; 0xFF is 0."""
+    byte = _U(x & _U(0xFF))
+    sign = _U(_U(byte >> _U(7)) << _U(31))
+    field = _U(_U(127) - _U(_U(byte >> _U(4)) & _U(7)))
+    value = _U(sign | _U(field << _U(23)) | _U(_U(byte & _U(15)) << _U(19)))
+    return _ZERO if byte == _U(0xFF) else value
+
+
+@njit
+def _with_sign_of_x(s: Any) -> None:
+    """The scratch value with the sign of LReg[3]."""
+    x, out = s.lreg[3], s.lane_tmp[lanes.VALUE]
+    for lane in range(lanes.LANES):
+        out[lane] = _U(_U(out[lane] & _MAGNITUDE) | _U(x[lane] & _SIGN))
+
+
+class SFPLUT(
+    Instruction,
+    opcode=0x73,
+    unit="vector",
+    facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD"),
+    macro=(Argument("dest_reg_addr", 15, 0),),
+):
+    """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA)."""
+
+    instr_mod0 = bits(
+        19,
+        16,
+        flags("", "", "result with the sign of LReg[3]", "LReg[7] names the destination"),
+        mode=True,
+    )
+    lreg_ind = bits(23, 20, LREG)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.lreg_ind >= lanes.TEMPLATES:
+            return refuse(s, lanes.TEMPLATE_LOAD, dest=f.lreg_ind)
+        status = lanes.claim(s, t, f.lreg_ind)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod0 & 3:
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod0)
+        if f.instr_mod0 & VD:
+            status = sfpu.refused(s)
+            if status != DONE:
+                return status
+        first, second, third, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
+        out, size = s.lane_tmp[lanes.VALUE], s.lane_tmp[_SIZE]
+        slope, offset = s.lane_tmp[_SLOPE], s.lane_tmp[_OFFSET]
+        for lane in range(lanes.LANES):
+            size[lane] = _U(x[lane] & _MAGNITUDE)
+            out[lane] = _piece(size[lane], first[lane], second[lane], third[lane])
+        for lane in range(lanes.LANES):
+            slope[lane] = _from_byte(_U(out[lane] >> _U(8)))
+            offset[lane] = _from_byte(out[lane])
+        fma_rows(s, slope, size, offset, _ZERO, _ZERO)
+        if f.instr_mod0 & _KEEP_SIGN:
+            _with_sign_of_x(s)
+        sfpu.write(s, f.instr_mod0, f.lreg_ind)
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
+        return doubts.indirect(s, f.instr_mod0, f.lreg_ind, marks)
+
+
+@njit(inline="always")
+def _from_half(x: Any) -> Any:
+    """fp32 pattern of the low 16 bits as fp16; exponent field 31 stands for a zero exponent."""
+    field = _U(_U(x >> _U(10)) & _U(31))
+    widened = _ZERO if field == _U(31) else _U(field + _U(112))
+    sign = _U(_U(x << _U(16)) & _SIGN)
+    return _U(sign | _U(widened << _U(23)) | _U(_U(x & _U(0x3FF)) << _U(13)))
+
+
+@njit(inline="always")
+def _upper_half(x: Any, cut: Any) -> Any:
+    """16 when the magnitude is in the upper part of its piece of the table, else 0."""
+    limit = _piece(x, _HALF, _ONE_AND_HALF, cut)
+    return _U(16) if x >= limit else _ZERO
+
+
+@njit
+def _select(s: Any, first: Any, row: Any) -> None:
+    """Scratch `row` = the table word of each magnitude, from LReg[first] and the next two."""
+    x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
+    a, b, c = s.lreg[first & 15], s.lreg[(first + 1) & 15], s.lreg[(first + 2) & 15]
+    for lane in range(lanes.LANES):
+        out[lane] = _piece(x[lane], a[lane], b[lane], c[lane])
+
+
+@njit
+def _halves(s: Any, row: Any, cut: Any) -> None:
+    """Scratch `row`: table words to the fp16 half that the magnitude selects, as fp32."""
+    x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
+    for lane in range(lanes.LANES):
+        out[lane] = _U(out[lane] >> _upper_half(x[lane], cut))
+    for lane in range(lanes.LANES):
+        out[lane] = _from_half(out[lane])
+
+
+@njit
+def _table(s: Any, mod: Any) -> None:
+    """Scratch `_SLOPE` and `_OFFSET` from the table that bits 0, 1 and 3 of the mode say."""
+    _select(s, 0, _SLOPE)
+    if mod & 10 == _THREE_HALVES:
+        slope, offset = s.lane_tmp[_SLOPE], s.lane_tmp[_OFFSET]
+        for lane in range(lanes.LANES):
+            offset[lane] = _from_half(slope[lane])
+            slope[lane] = _from_half(_U(slope[lane] >> _U(16)))
+        return
+    _select(s, 4, _OFFSET)
+    if mod & 2:
+        cut = _FOUR if mod & 1 else _THREE
+        _halves(s, _SLOPE, cut)
+        _halves(s, _OFFSET, cut)
+
+
+class SFPLUTFP32(
+    Target,
+    Instruction,
+    opcode=0x95,
+    unit="vector",
+    facts=Sfpu(MAD, Form.NONE, implied=0x7F, indirect="VD"),
+):
+    """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
+
+    instr_mod1 = Target.instr_mod1.meaning(
+        choice(
+            {
+                mode + sign: table + (", result with the sign of LReg[3]" if sign else "")
+                for sign in (0, _KEEP_SIGN)
+                for mode, table in (
+                    (0, "three fp32 pieces"),
+                    (8, "three fp32 pieces, LReg[7] names the destination"),
+                    (2, "six fp16 pieces, the last from 3.0 on"),
+                    (3, "six fp16 pieces, the last from 4.0 on"),
+                    (10, "three fp16 pieces, LReg[7] names the destination"),
+                )
+            }
+        )
+    )
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1 & 1 and f.instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
+        if f.instr_mod1 & VD:
+            status = sfpu.refused(s)
+            if status != DONE:
+                return status
+        x, size = s.lreg[3], s.lane_tmp[_SIZE]
+        for lane in range(lanes.LANES):
+            size[lane] = _U(x[lane] & _MAGNITUDE)
+        _table(s, f.instr_mod1)
+        fma_rows(s, s.lane_tmp[_SLOPE], size, s.lane_tmp[_OFFSET], _ZERO, _ZERO)
+        if f.instr_mod1 & _KEEP_SIGN:
+            _with_sign_of_x(s)
+        sfpu.write(s, f.instr_mod1, f.lreg_dest)
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
+        if f.instr_mod1 & 10 != _THREE_HALVES:
+            marks |= doubts.of(s, 4) | doubts.of(s, 5) | doubts.of(s, 6)
+        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, marks)
+
+
+# Vector unit (SFPU): approximate reciprocal and exponential.
+
+_INFINITY = _U(0x7F800000)
+_LEAST = _U(0x00800000)  # 2**-126
+_RECIPROCAL_MODE, _CONDITIONAL = 0, 1  # every other mode is the exponential
+
+# Leading 7 mantissa bits of 1/x by those of x, taken in the middle of each interval.
+_RECIPROCAL = np.array([(65536 * 2 // (257 + 2 * i) - 255) // 2 for i in range(128)], np.uint32)
+
+# Upper half of e**x by the upper half of x, from 2**-6 up to 2, at the start of each interval.
+_FROM, _UP_TO = 0x3C80, 0x4000
+_STARTS = (np.arange(_FROM, _UP_TO, dtype=np.uint32) << np.uint32(16)).view(np.float32)
+_EXPONENTIAL = np.exp(_STARTS.astype(np.float64)).astype(np.float32).view(np.uint32) >> _U(16)
+
+
+@njit(inline="always")
+def _reciprocal(x: Any) -> Any:
+    """1/x of a magnitude to 7 bits; infinite for zeros and denormals, 0 from 2**126 on."""
+    field = _U(x >> _U(23))
+    exponent = _U(_U(_U(253) - min(field, _U(253))) << _U(23))
+    mantissa = _U(_RECIPROCAL[np.int64(_U(x >> _U(16)) & _U(127))] << _U(16))
+    value = _U(exponent | mantissa) if field < _U(253) else _ZERO
+    return _INFINITY if field == _ZERO else value
+
+
+@njit(inline="always")
+def _exponential(x: Any) -> Any:
+    """e**x of a magnitude, of use below 2; the lower half of x stays where it is."""
+    top = _U(x >> _U(16))
+    index = _U(min(max(top, _U(_FROM)), _U(_UP_TO - 1)) - _U(_FROM))
+    high = _U(_EXPONENTIAL[np.int64(index)])
+    high = _U(0x3F81) if top < _U(_FROM) else high
+    high = _U(0x4080) if top >= _U(_UP_TO) else high
+    value = _U(_U(high << _U(16)) | _U(x & _U(0xFFFF)))
+    return _FLOAT_ONE if x < _LEAST else value
+
+
+@njit
+def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
+    x, condition, out = s.lreg[c & 15], s.lreg[b & 15], s.lane_tmp[lanes.VALUE]
+    if mod == _RECIPROCAL_MODE:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(_reciprocal(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
+    elif mod == _CONDITIONAL:
+        for lane in range(lanes.LANES):
+            value = _reciprocal(_U(x[lane] & ~_SIGN))
+            out[lane] = value if condition[lane] >= _SIGN else x[lane]
+    else:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
+
+
+class SFPARECIP(
+    TwoSources, Instruction, opcode=0x99, unit="vector", facts=Sfpu(form=Form.THREE, reads="VB VC")
+):
+    """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA)."""
+
+    instr_mod1 = TwoSources.instr_mod1.meaning(
+        choice(
+            {0: "1 / x", 1: "1 / |x| where LReg[imm12_math] is negative, else x"},
+            about="x: LReg[lreg_c]",
+            others="exp(|x|) with the sign of x",
+        )
+    )
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.imm12_math and f.instr_mod1 != _CONDITIONAL:
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+        _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
+        lanes.write(s, f.lreg_dest)
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        condition = doubts.of(s, f.imm12_math) if f.instr_mod1 == _CONDITIONAL else 0
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | condition)

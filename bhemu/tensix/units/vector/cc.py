@@ -6,21 +6,21 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import flags, number
-from bhemu.tensix import lane_doubt, lanes
+from bhemu.tensix import lanes, unspecified
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.lane_doubt import FLAGS, STACK
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, UB, error
-from bhemu.tensix.units.vector import doubts, modes, sfpu
-from bhemu.tensix.units.vector.fields import (
+from bhemu.tensix.rules import DONE, UB, error, refuse
+from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector.sfpu import (
     ALL_BUT_TARGET,
     NO_IMMEDIATE,
     NO_SOURCE,
     NO_TARGET,
     OneSource,
+    Sfpu,
     Target,
+    Writes,
 )
-from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
+from bhemu.tensix.unspecified import FLAGS, STACK
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
@@ -75,7 +75,7 @@ class SFPSETCC(
 
     lreg_dest = OneSource.lreg_dest.meaning(NO_TARGET)
 
-    instr_mod1 = OneSource.instr_mod1.meaning(modes.SET)
+    instr_mod1 = OneSource.instr_mod1.meaning(sfpu.SET)
 
     imm12_math = bits(12, 12, number("flags of the modes that take it"))
 
@@ -117,7 +117,7 @@ class SFPENCC(
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
-    instr_mod1 = Target.instr_mod1.meaning(modes.ENABLED)
+    instr_mod1 = Target.instr_mod1.meaning(sfpu.ENABLED)
 
     imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
 
@@ -190,21 +190,21 @@ def _doubts_of_top(s: Any, mod: Any) -> Any:
     if s.cc_depth[0] == 0:
         return np.int64(DONE)  # refused
     cell = doubts.top(s)
-    marks = doubts.combined(_TRUTH[mod & 15], lane_doubt.of(s, cell), lane_doubt.of(s, FLAGS))
-    lane_doubt.put(s, cell, marks)
+    marks = doubts.combined(_TRUTH[mod & 15], unspecified.of(s, cell), unspecified.of(s, FLAGS))
+    unspecified.put(s, cell, marks)
     return doubts.put_flags(s, marks) if mod == _INVERT else np.int64(DONE)
 
 
 @njit
 def _doubts_of_popped(s: Any, mod: Any) -> Any:
     """Marks after SFPPOPC."""
-    stacked = lane_doubt.of(s, doubts.top(s)) if s.cc_depth[0] else np.int64(0)
+    stacked = unspecified.of(s, doubts.top(s)) if s.cc_depth[0] else np.int64(0)
     if mod == 0:
         if s.cc_depth[0]:
-            lane_doubt.put(s, doubts.top(s), np.int64(0))
+            unspecified.put(s, doubts.top(s), np.int64(0))
         return doubts.put_flags(s, stacked)
     truth = _NOT_A if mod == _INVERT else _TRUTH[mod & 15]
-    return doubts.put_flags(s, doubts.combined(truth, lane_doubt.of(s, FLAGS), stacked))
+    return doubts.put_flags(s, doubts.combined(truth, unspecified.of(s, FLAGS), stacked))
 
 
 class SFPPUSHC(
@@ -214,7 +214,7 @@ class SFPPUSHC(
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
-    instr_mod1 = Target.instr_mod1.meaning(modes.PUSHED)
+    instr_mod1 = Target.instr_mod1.meaning(sfpu.PUSHED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -236,7 +236,7 @@ class SFPPUSHC(
             return doubts.template(s)
         if f.instr_mod1:
             return _doubts_of_top(s, f.instr_mod1)
-        lane_doubt.put(s, STACK + (s.cc_depth[0] & (_DEPTH - 1)), lane_doubt.of(s, FLAGS))
+        unspecified.put(s, STACK + (s.cc_depth[0] & (_DEPTH - 1)), unspecified.of(s, FLAGS))
         return DONE
 
 
@@ -247,7 +247,7 @@ class SFPPOPC(
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
-    instr_mod1 = Target.instr_mod1.meaning(modes.POPPED)
+    instr_mod1 = Target.instr_mod1.meaning(sfpu.POPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -297,10 +297,10 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, ma
     def doubts(s: Any, t: Any, f: Any) -> Any:
         if doubts.is_template(s, f.lreg_dest):
             return doubts.template(s)
-        marks = lane_doubt.of_flags(s)
+        marks = unspecified.of_flags(s)
         if s.cc_depth[0] and s.cc_en[0]:
             used = s.cc_stack_en[(s.cc_depth[0] - 1) & (_DEPTH - 1)]
-            marks = marks | lane_doubt.of(s, doubts.top(s)) if used else np.int64(0)
+            marks = marks | unspecified.of(s, doubts.top(s)) if used else np.int64(0)
         return doubts.put_flags(s, marks)
 
 
@@ -348,7 +348,7 @@ def _compared(s: Any, f: Any) -> Any:
         doubts.result(s, f.lreg_dest, marks)
     if f.instr_mod1 & _MUTATE_STACK and s.cc_depth[0]:
         cell = doubts.top(s)
-        lane_doubt.put(s, cell, lane_doubt.of(s, cell) | marks)
+        unspecified.put(s, cell, unspecified.of(s, cell) | marks)
     return doubts.flags(s, marks) if f.instr_mod1 & _SET_CC else np.int64(DONE)
 
 
@@ -357,7 +357,7 @@ class SFPLE(
 ):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
-    instr_mod1 = OneSource.instr_mod1.meaning(modes.COMPARED)
+    instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
@@ -371,7 +371,7 @@ class SFPGT(
 ):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
-    instr_mod1 = OneSource.instr_mod1.meaning(modes.COMPARED)
+    instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)

@@ -10,10 +10,9 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number, parts
-from bhemu.tensix import lane_doubt, lanes
+from bhemu.tensix import lanes, unspecified
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse, violated
-from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
+from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, violated
 from bhemu.tensix.units.vector import doubts
 from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
@@ -204,11 +203,11 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu(writes=Write
         immediate = f.config_dest >= _SEQUENCE and f.instr_mod1 & _IMMEDIATE
         marks = np.int64(0) if immediate else doubts.first_row_below(doubts.of(s, 0))
         _taken(s, f.instr_mod1, f.imm16_math)
-        taken = lane_doubt.both(lane_doubt.lanes_of(s.lane_tmp[lanes.FLAG]))
-        status = lane_doubt.open_refused(s)
+        taken = unspecified.both(unspecified.lanes_of(s.lane_tmp[lanes.FLAG]))
+        status = unspecified.open_refused(s)
         if status != DONE:
             return status
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
-            lane_doubt.write(s, f.config_dest, taken, marks)
+            unspecified.write(s, f.config_dest, taken, marks)
             return DONE
-        return lane_doubt.refused(s, np.int64(0), marks & taken)
+        return unspecified.lane_doubt_refused(s, np.int64(0), marks & taken)

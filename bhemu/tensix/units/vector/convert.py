@@ -1,4 +1,4 @@
-"""Vector unit (SFPU): exponent, mantissa and sign."""
+"""Vector instructions that convert and round lanes."""
 
 from typing import Any
 
@@ -6,13 +6,27 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number
-from bhemu.tensix import lanes
+from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, NCB, error
+from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import NO_IMMEDIATE, OneSource, SourceAndImmediate
-from bhemu.tensix.units.vector.fp32 import BIAS, EXPONENT
+from bhemu.tensix.units.vector.sfpu import (
+    BIAS,
+    EXPONENT,
+    FRACTION,
+    HIDDEN,
+    LREG,
+    NO_IMMEDIATE,
+    ROUND,
+    SIGN,
+    Form,
+    OneSource,
+    Sfpu,
+    SourceAndImmediate,
+    SourceC,
+)
+
+# Vector unit (SFPU): exponent, mantissa and sign.
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -232,3 +246,233 @@ class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.R
 
     def doubts(s: Any, t: Any, f: Any) -> Any:
         return _doubts_of_replacing(s, f)
+
+
+# Vector unit (SFPU): conversion of integers and rounding to narrower formats, with the PRNG.
+
+_RANDOM = 2  # scratch row
+
+_ROUND_MODE = error(
+    "VECTOR-ROUND-MODE",
+    UNSUPPORTED,
+    "SFP_STOCH_RND with rnd_mode {rnd_mode}: 0 (nearest), 1 (stochastic) and 2 (to zero) exist",
+)
+_ROUND_SCALE = error(
+    "VECTOR-ROUND-SCALE",
+    UNSUPPORTED,
+    "SFP_STOCH_RND with imm8_math {immediate:#x} in mode {mode}, which does not shift by the "
+    "immediate",
+    "set instr_mod1 to 12 or 13, or leave imm8_math 0",
+)
+
+
+@njit
+def _advance(s: Any) -> None:
+    """Scratch `_RANDOM` = random state of each lane; the enabled lanes step (AdvancePRNG)."""
+    state, out, flags, on = s.prng, s.lane_tmp[_RANDOM], s.cc, lanes.unmasked(s)
+    for lane in range(lanes.LANES):
+        out[lane] = state[lane]
+        take = _U(flags[lane] | on) != _ZERO
+        state[lane] = _U(prng.step(np.int64(state[lane]))) if take else state[lane]
+
+
+@njit(inline="always")
+def _to_float(x: Any, threshold: Any) -> Any:
+    """fp32 of a sign-magnitude integer, up when its seven discarded bits exceed `threshold`."""
+    magnitude = _U(x & ~SIGN)
+    zeros = lanes.leading_zeros(magnitude)
+    shifted = _U(magnitude << _U(zeros & _U(31)))
+    field = _U(_U(157) - zeros) if magnitude != _ZERO else _ZERO
+    value = _U(_U(x & SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
+    return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
+
+
+class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.READS_VC):
+    """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
+
+    Modes 0 and 1: SFPCAST_IntFloat, 2: SFPCAST_IntAbs, 3: SFPCAST_IntInt.
+    """
+
+    instr_mod1 = SourceC.instr_mod1.meaning(
+        choice(
+            {
+                0: "sign-magnitude integer to fp32, to nearest even",
+                1: "sign-magnitude integer to fp32, stochastically",
+                2: "absolute value, as silicon computes it",
+                3: "sign-magnitude to two's complement, or back",
+            }
+        )
+    )
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_mode(s, t, f, 12, 0)
+        if status != lanes.GO:
+            return status
+        x, out = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
+        if f.instr_mod1 == 0:
+            for lane in range(lanes.LANES):
+                magnitude = np.float32(_I(x[lane] & ~SIGN))
+                out[lane] = _U(_U(x[lane] & SIGN) | _U(magnitude.view(np.int32)))
+        elif f.instr_mod1 == 1:
+            _advance(s)
+            random = s.lane_tmp[_RANDOM]
+            for lane in range(lanes.LANES):
+                out[lane] = _to_float(x[lane], _U(_U(random[lane] >> _U(9)) & _U(0xFE)))
+        else:  # negative numbers are negated; sign-magnitude and two's complement keep the sign
+            keep = SIGN if f.instr_mod1 == 3 else _ZERO
+            for lane in range(lanes.LANES):
+                negative = _U(_U(x[lane] & keep) | _U((-np.int64(x[lane])) & 0xFFFFFFFF))
+                out[lane] = negative if x[lane] >= SIGN else x[lane]
+        lanes.write(s, f.lreg_dest)
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        drawn = doubts.random(s) if f.instr_mod1 == 1 else np.int64(0)
+        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_src_c) | drawn)
+
+
+@njit(inline="always")
+def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
+    """fp32 with the `discarded` low bits rounded up where they reach `threshold`.
+
+    Denormals are +0, NaN is an infinity; `>=` is what the hardware does (SFPSTOCHRND_FloatFloat).
+    """
+    field, low = _U(x & EXPONENT), _U(x & discarded)
+    kept = _U(_U(x & ~SIGN) - low)
+    rounded = _U(kept + _U(discarded + _ONE)) if low >= threshold else kept
+    rounded = _U(_U(x & SIGN) | rounded)
+    rounded = _U(x & ~FRACTION) if field == EXPONENT else rounded
+    return _ZERO if field == _ZERO else rounded
+
+
+@njit(inline="always")
+def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
+    """Sign-magnitude integer of an fp32 value, up to `limit` (16 bits); `keep` = sign bit."""
+    field = _U(_U(x & EXPONENT) >> _U(23))
+    mantissa = _U(_U(x & FRACTION) | HIDDEN)
+    small = field < _U(BIAS)
+    up = _ZERO if small else _U(min(_U(field - _U(BIAS)), _U(23)))
+    down = _U(_U(BIAS) - field) if small else _ZERO
+    whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
+    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & FRACTION)
+    magnitude = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
+    sign = _U(x & keep) if magnitude != _ZERO else _ZERO
+    return _ZERO if field < _U(BIAS - 1) else _U(sign | magnitude)
+
+
+@njit(inline="always")
+def _descaled(x: Any, threshold: Any, by: Any, keep: Any, limit: Any) -> Any:
+    """Sign-magnitude integer shifted right by `by`, rounded on the 23 bits below, clamped."""
+    magnitude = _U(x & ~SIGN)
+    whole = _U(magnitude >> by)
+    # 23 bits below the point: of a shift by more than 23 the lowest are cut off.
+    right = _U(max(by, _U(23)) - _U(23))
+    left = _U(_U(23) - min(by, _U(23)))
+    part = _U(_U(_U(magnitude >> right) << left) & FRACTION)
+    rounded = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
+    return _U((_U(x & keep) if rounded != _ZERO else _ZERO) | rounded)
+
+
+@njit
+def _threshold(s: Any, rnd_mode: Any) -> None:
+    """Scratch `_RANDOM` = the 23-bit threshold of each lane; the enabled lanes step always."""
+    _advance(s)
+    out = s.lane_tmp[_RANDOM]
+    fixed = _U(0x400000 if rnd_mode == 0 else 0x7FFFFF)
+    for lane in range(lanes.LANES):
+        out[lane] = _U(out[lane] & FRACTION) if rnd_mode == 1 else fixed
+
+
+@njit
+def _round_float(s: Any, c: Any, bits: Any) -> None:
+    """Scratch value = LReg[c] with its `bits` low bits rounded away."""
+    x, out, limit = s.lreg[c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+    discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
+    for lane in range(lanes.LANES):
+        out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
+
+
+@njit
+def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
+    """Scratch value = LReg[c] as a bounded integer; modes 4 and 5 take an integer, scaled down.
+
+    `imm` < 0: the distance is in LReg[b].
+    """
+    x, out, random = s.lreg[c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+    signed = mode & 1
+    size = 16 if mode >= 6 else 8
+    keep, most = _U(signed << 31), _U((1 << (size - signed)) - 1)
+    if mode < 4 or mode > 5:
+        for lane in range(lanes.LANES):
+            out[lane] = _bounded(x[lane], random[lane], keep, most)
+        return
+    by, mask, fixed = s.lreg[b & 15], _U(31 if imm < 0 else 0), _U(max(imm, 0))
+    for lane in range(lanes.LANES):
+        out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
+
+
+class SFP_STOCH_RND(
+    SourceC, Instruction, opcode=0x8E, unit="vector", facts=Sfpu(ROUND, Form.THREE, reads="VB VC")
+):
+    """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
+
+    Modes but 4 and 5 do not read bit 3 of instr_mod1 (tt-llk's exponential sets it).
+    """
+
+    instr_mod1 = SourceC.instr_mod1.meaning(
+        choice(
+            {
+                **dict.fromkeys((0, 8), "fp32 to 10 bits of mantissa"),
+                **dict.fromkeys((1, 9), "fp32 to 7 bits of mantissa (bf16)"),
+                **dict.fromkeys((2, 10), "fp32 to uint8"),
+                **dict.fromkeys((3, 11), "fp32 to int8"),
+                4: "integer shifted right by LReg[lreg_src_b], to uint8",
+                5: "integer shifted right by LReg[lreg_src_b], to int8",
+                **dict.fromkeys((6, 14), "fp32 to uint16"),
+                **dict.fromkeys((7, 15), "fp32 to int16"),
+                12: "integer shifted right by imm8_math, to uint8",
+                13: "integer shifted right by imm8_math, to int8",
+            },
+            about="integers are sign-magnitude",
+        )
+    )
+
+    lreg_src_b = bits(15, 12, LREG)
+    imm8_math = bits(20, 16, number("distance of modes 12 and 13"))
+    rnd_mode = bits(
+        22,
+        21,
+        choice(
+            {0: "to nearest", 1: "stochastically", 2: "down, but for a fraction of all ones"},
+            about="of the magnitude",
+        ),
+        mode=True,
+    )
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        mode = f.instr_mod1 & 7
+        immediate = (mode == 4 or mode == 5) and f.instr_mod1 >= 8
+        if f.imm8_math and not immediate:
+            return refuse(s, _ROUND_SCALE, immediate=f.imm8_math, mode=f.instr_mod1)
+        if f.rnd_mode > 2:
+            return refuse(s, _ROUND_MODE, rnd_mode=f.rnd_mode)
+        _threshold(s, f.rnd_mode)
+        if mode < 2:
+            _round_float(s, f.lreg_src_c, 16 if mode == 1 else 13)
+        else:
+            _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
+        lanes.write(s, f.lreg_dest)
+        return DONE
+
+    def doubts(s: Any, t: Any, f: Any) -> Any:
+        if doubts.is_template(s, f.lreg_dest):
+            return doubts.template(s)
+        marks, drawn, mode = doubts.of(s, f.lreg_src_c), doubts.random(s), f.instr_mod1 & 7
+        if (mode == 4 or mode == 5) and f.instr_mod1 < 8:
+            marks |= doubts.of(s, f.lreg_src_b)
+        return doubts.result(s, f.lreg_dest, marks | (drawn if f.rnd_mode == 1 else 0))

@@ -10,10 +10,18 @@ import numpy as np
 
 from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import njit
-from bhemu.tensix import lane_doubt, rwc, staging
-from bhemu.tensix.quirks import follows_llk, noted, refuse
-from bhemu.tensix.status import DONE, MISSING, RESERVED_BITS, UNSUPPORTED, error
-from bhemu.tensix.units.vector import datums, loadstore, lut, move, schedule
+from bhemu.tensix import lanes, rwc, unspecified
+from bhemu.tensix.rules import (
+    DONE,
+    MISSING,
+    RESERVED_BITS,
+    UNSUPPORTED,
+    error,
+    follows_llk,
+    noted,
+    refuse,
+)
+from bhemu.tensix.units.vector import arith, loadstore, move, schedule
 from bhemu.tensix.units.vector.schedule import DEST, KIND, MODE, NOP, ROW, WORD
 from bhemu.tensix.units.vector.sfpu import ELSEWHERE, LOAD, MAD, ROUND, SIMPLE, STORE, VD
 
@@ -24,7 +32,7 @@ MAD_WRITES, BUSY, LOAD_ROW = 0, 1, 2  # of s.macro_last: what the last cycle lef
 _REGULAR_BUSY, _SCHEDULED_BUSY, _SWAPPING = 1, 2, 3
 _LOAD = loadstore.SFPLOAD.opcode
 _SWAP = move.SFPSWAP.opcode
-_LUTFP32 = lut.SFPLUTFP32.opcode
+_LUTFP32 = arith.SFPLUTFP32.opcode
 
 _PORTS = error(
     "VECTOR-MACRO-ROUND",
@@ -128,10 +136,10 @@ def _same_datum(s: Any, t: Any, word: Any) -> Any:
     if opcode != OPCODE and opcode != _LOAD:
         return DONE
     slot = s.macro_slot[STORE, 0]
-    load = datums.concrete_mode(s, t, (word >> 16) & 15)
-    store = datums.concrete_mode(s, t, slot[MODE])
+    load = loadstore.concrete_mode(s, t, (word >> 16) & 15)
+    store = loadstore.concrete_mode(s, t, slot[MODE])
     row = rwc.dst_row(s, t, word & 0x3FF)
-    if load < 0 or store < 0 or not datums.collide(s, t, load, row, store, slot[ROW]):
+    if load < 0 or store < 0 or not loadstore.collide(s, t, load, row, store, slot[ROW]):
         return DONE
     return refuse(s, _SAME_DATUM, loaded=row, stored=slot[ROW])
 
@@ -149,7 +157,7 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
     if simple and rounding:
         x = _destination(s, np.int64(SIMPLE), simple)
         y = _destination(s, np.int64(ROUND), rounding)
-        if (x == staging.BONUS) == (y == staging.BONUS):
+        if (x == lanes.BONUS) == (y == lanes.BONUS):
             return refuse(s, _PORTS, simple=x, round=y)
         if schedule.draws(simple) and schedule.draws(rounding):
             return _TWO_DRAWS
@@ -161,7 +169,7 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
     """The load of an SFPLOADMACRO; its Dst row is kept for the store that it may schedule."""
     if word & RESERVED:
         return refuse(s, RESERVED_BITS, bits=word & RESERVED)
-    mode = datums.concrete_mode(s, t, (word >> 16) & 15)
+    mode = loadstore.concrete_mode(s, t, (word >> 16) & 15)
     if mode < 0:
         return mode
     row, addr_mode = rwc.dst_row(s, t, word & 0x3FF), (word >> 13) & 7
@@ -169,10 +177,10 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
     if status != DONE:
         return status
     if s.doubt[2]:
-        status = lane_doubt.open_refused(s)
+        status = unspecified.open_refused(s)
         if status != DONE:
             return status
-    datums.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
+    loadstore.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
     rwc.apply_addr_mod_sfpu(s, t, addr_mode)
     s.macro_last[LOAD_ROW] = row
     return DONE
@@ -181,10 +189,10 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
 @njit
 def _store(s: Any, t: Any) -> Any:
     slot = s.macro_slot[STORE, 0]
-    mode = datums.concrete_mode(s, t, slot[MODE])
+    mode = loadstore.concrete_mode(s, t, slot[MODE])
     if mode < 0:
         return mode
-    return datums.store_rows(s, t, mode, slot[ROW], slot[DEST])
+    return loadstore.store_rows(s, t, mode, slot[ROW], slot[DEST])
 
 
 @njit
@@ -246,11 +254,11 @@ def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
     if status != DONE or s.stage_used[0] == load or (opcode != _LOAD and opcode != OPCODE):
         return status
     for k in range(carried):
-        if staging.overlap(s, k, load):
+        if lanes.overlap(s, k, load):
             if not follows_llk(s):
                 return refuse(s, _SWAP_LOAD, reg=s.stage_reg[load])
             met = True
-            staging.yield_to(s, k, load)
+            lanes.yield_to(s, k, load)
     if met:
         noted(s, _LOAD_WINS, reg=s.stage_reg[load])
     return DONE

@@ -8,10 +8,9 @@ from bhemu.jit.subset import njit
 from bhemu.operand import choice, parts
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse, violated
-from bhemu.tensix.status import DONE, NCB, UNSUPPORTED, error
+from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, violated
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.fields import (
+from bhemu.tensix.units.vector.sfpu import (
     LREG,
     NO_IMMEDIATE,
     NO_MODE,

@@ -1,27 +1,370 @@
-"""Vector unit (SFPU): loads from and stores to Dst, immediates.
-
-Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1], where base is the sum of
-the address field, RWC.Dst and the math offset.
-"""
+"""SFPLOAD and SFPSTORE, and the datum formats of Dst as lanes see them."""
 
 from typing import Any
 
 import numpy as np
 
+from bhemu.jit.plain import plain
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number
-from bhemu.tensix import lanes, rwc
+from bhemu.tensix import config, dest, formats, lanes, rules, rwc, unspecified
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, UNIMPLEMENTED, UNSUPPORTED, error
-from bhemu.tensix.units.vector import datums, doubts, modes
-from bhemu.tensix.units.vector.fields import LREG, WIDE_ADDRESS, DstAccess
-from bhemu.tensix.units.vector.sfpu import LOAD, STORE, Sfpu, Writes
+from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
+from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu, Writes
+
+# Vector unit (SFPU): datums of Dst on their way to and from the lanes.
+#
+# Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1].  Source: SFPLOAD and
+# SFPSTORE, Blackhole ISA.
 
 _U = np.uint32
-_ZERO = _U(0)
+_ZERO, _ONE = _U(0), _U(1)
 _HALF = _U(0xFFFF)
 _UPPER = _U(0xFFFF0000)
+
+_IMPLIED = error(
+    "VECTOR-IMPLIED-FORMAT",
+    UB,
+    "instr_mod0 0 takes the format from the configuration, and {fmt} is no format",
+    "name the format in instr_mod0, or set ALU_FORMAT_SPEC_REG1_SrcB",
+)
+_STACK = error(
+    "VECTOR-STACK",
+    MISSING,
+    "instr_mod0 10 (INT32_ALL) addresses Dst through the RWC Sp: the ISA text tells neither its"
+    " width nor what resets it",
+    "use instr_mod0 4 and the Dst counter",
+)
+_STACK_BASE = error(
+    "VECTOR-STACK-BASE",
+    MISSING,
+    "DEST_SP_BASE_Base is {base:#x}: its low two bits are added to the RWC Sp, which has no model",
+    "leave DEST_SP_BASE_Base 0",
+)
+
+# instr_mod0, as SFPLOAD and SFPSTORE name their formats
+_SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range(10)
+_ZEROS, _INT32_SM, _INT8_COMP, _LO16_ONLY, _HI16_ONLY = 11, 12, 13, 14, 15
+_INT32_ALL = 10
+
+FP16, BF16, FP32 = FLOATS = _FP16, _BF16, _FP32
+INT32, INT32_SM = WHOLE = _INT32, _INT32_SM  # all 32 bits
+UINT16 = _UINT16
+HALF_ONLY = _LO16_ONLY, _HI16_ONLY  # the other half of the register stays
+_AS_BF16 = (formats.FP32, formats.TF32, formats.BF16, formats.BFP8, formats.BFP4, formats.BFP2)
+_IMPLY_BF16 = sum(1 << f for f in (*_AS_BF16, formats.INT32, formats.UINT16))
+_NO_FORMAT = 1 << 12 | 1 << 13
+_WIDE_LOAD = 1 << _FP32 | 1 << _INT32 | 1 << _INT32_SM  # 32-bit datums
+_WIDE_STORE = _WIDE_LOAD | 1 << _HI16 | 1 << _LO16
+
+
+@njit
+def _implied(s: Any, t: Any, b: Any) -> Any:
+    """Concrete mode of instr_mod0 0 in Config bank `b`, or an error."""
+    if config.get(s, b, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled):
+        return _FP32
+    fmt = config.get(s, b, cf.ALU_FORMAT_SPEC_REG1_SrcB)
+    if config.get(s, b, cf.ALU_FORMAT_SPEC_REG_SrcB_override):
+        fmt = config.get(s, b, cf.ALU_FORMAT_SPEC_REG_SrcB_val)
+    if config.thread(s, t, tf.SFPU_DEST_FMT_Enable):
+        fmt = config.thread(s, t, tf.SFPU_DEST_FMT_Base)
+    if (_NO_FORMAT >> fmt) & 1:
+        return refuse(s, _IMPLIED, fmt=fmt)
+    return _BF16 if (_IMPLY_BF16 >> fmt) & 1 else _FP16
+
+
+@njit
+def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
+    """Concrete mode of the instr_mod0 of an SFPLOAD or SFPSTORE, or an error."""
+    b = config.bank(s, t)
+    base = config.get(s, b, cf.DEST_SP_BASE_Base)
+    if base & 3:
+        return refuse(s, _STACK_BASE, base=base)
+    if mod == _INT32_ALL:
+        return _STACK
+    return mod if mod != _SRCB else _implied(s, t, b)
+
+
+@njit
+def _high_half(s: Any, t: Any, mode: Any) -> Any:
+    """True when mode 2 means the high half of a 32-bit datum (reference llk only)."""
+    if mode != _BF16 or not rules.follows_llk(s):
+        return False
+    return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_SFPU_Fp32_enabled) != 0
+
+
+@njit
+def _valid_rows(s: Any, first: Any) -> Any:
+    """Valid flags of four rows as uint32, bit j for row first + j."""
+    flags = np.int64(0)
+    for j in range(4):
+        flags |= (s.dst_valid[first + j] & 1) << j
+    return _U(flags)
+
+
+@njit
+def _gather(s: Any, first: Any, shift: Any) -> None:
+    """Scratch row = 16-bit cells of four rows, 0 where the row is not valid; shift 0 or 16."""
+    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[(first >> 2) & 255]
+    valid = _valid_rows(s, first)
+    for lane in range(lanes.LANES):
+        cell = _U(_U(pairs[lane] >> _U(shift & _U(16))) & _HALF)
+        out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
+
+
+@njit
+def _gather_wide(s: Any, first: Any, shift: Any) -> None:
+    """As `_gather` for 32-bit cells whose high halves are in the four rows."""
+    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)
+    high, low = pairs[(first >> 2) & 255], pairs[((first + dest.LOW_HALF) >> 2) & 255]
+    valid = _valid_rows(s, first)
+    for lane in range(lanes.LANES):
+        upper = _U(_U(high[lane] >> _U(shift & _U(16))) << _U(16))
+        cell = _U(upper | _U(_U(low[lane] >> _U(shift & _U(16))) & _HALF))
+        out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
+
+
+@njit(inline="always")
+def _widen_fp16(cell: Any) -> Any:
+    sign = _U(_U(cell >> _U(15)) << _U(31))
+    exponent = _U(cell & _U(31))
+    exponent = _U(exponent + _U(112)) if exponent != _ZERO else _ZERO
+    fraction = _U(_U(cell >> _U(5)) & _U(0x3FF))
+    return _U(sign | _U(exponent << _U(23)) | _U(fraction << _U(13)))
+
+
+@njit
+def _decode(s: Any, mode: Any, reg: Any) -> None:
+    """Scratch row from cells to the values that the lanes receive."""
+    row, old = s.lane_tmp[lanes.VALUE], s.lreg[reg & 15]
+    if mode == _FP16:
+        for lane in range(lanes.LANES):
+            row[lane] = _widen_fp16(row[lane])
+    elif mode == _BF16:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(_U(dest.dec_bf16(row[lane])) << _U(16))
+    elif mode == _LO16_ONLY:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(_U(old[lane] & _UPPER) | row[lane])
+    elif mode == _HI16_ONLY:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(_U(row[lane] << _U(16)) | _U(old[lane] & _HALF))
+    elif (_WIDE_LOAD >> mode) & 1:
+        for lane in range(lanes.LANES):
+            row[lane] = _U(dest.dec_32(row[lane]))
+    elif mode != _UINT16 and mode != _LO16:
+        _decode_rare(s, mode)
+
+
+@njit
+def _decode_rare(s: Any, mode: Any) -> None:
+    """As `_decode`: sign-magnitude integers, the upper half alone, zeros (ISA text only)."""
+    row = s.lane_tmp[lanes.VALUE]
+    left = _U(16 if mode == _HI16 else 0)
+    right, keep = _U(0 if mode == _INT16 or mode == _HI16 else 5), _U(0x7FFF)
+    if mode == _INT8 or mode == _INT8_COMP:
+        keep = _U(0xFF if mode == _INT8 else 0x3FF)
+    keep = _HALF if mode == _HI16 else (_ZERO if mode == _ZEROS else keep)
+    sign = _ZERO if mode == _HI16 or mode == _ZEROS else _U(0x8000)
+    for lane in range(lanes.LANES):
+        magnitude = _U(_U(row[lane] >> right) & keep)
+        row[lane] = _U(_U(magnitude << left) | _U(_U(row[lane] & sign) << _U(16)))
+
+
+@njit
+def _first_row(s: Any, t: Any, mode: Any, row: Any, wide: Any) -> Any:
+    """Storage row of the first of four Dst rows; of a 32-bit datum that of the high half."""
+    first = row & ~3
+    return dest.adj32(first) if wide or dest.halves(s) or _high_half(s, t, mode) else first
+
+
+@njit
+def collide(s: Any, t: Any, load: Any, load_row: Any, store: Any, store_row: Any) -> Any:
+    """True when a load and a store (concrete modes, Dst rows) touch a common cell."""
+    if (load_row ^ store_row) & 2:
+        return False
+    wide_load, wide_store = (_WIDE_LOAD >> load) & 1, (_WIDE_STORE >> store) & 1
+    x = _first_row(s, t, load, load_row, wide_load)
+    y = _first_row(s, t, store, store_row, wide_store)
+    same = x == y or (wide_load and x + dest.LOW_HALF == y)
+    return same or ((wide_store or dest.halves(s)) and y + dest.LOW_HALF == x)
+
+
+@njit
+def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
+    """Marks of the lanes that LReg[reg] would receive from Dst row `row`."""
+    if mode == _ZEROS:
+        return np.int64(0)
+    wide = (_WIDE_LOAD >> mode) & 1
+    marks = doubts.of_lanes(s, _first_row(s, t, mode, row, wide), row & 2, wide)
+    half = mode == _LO16_ONLY or mode == _HI16_ONLY
+    return marks | unspecified.of(s, reg & 15) if half else marks
+
+
+def storage_rows(s: Any, t: Any, mod: Any, row: Any, *, stores: bool) -> list[int]:
+    """The rows of storage that an SFPLOAD or SFPSTORE with this instr_mod0 reads or writes."""
+    mode = plain(concrete_mode)(s, t, mod)
+    if mode < 0:
+        return []
+    wide = ((_WIDE_STORE if stores else _WIDE_LOAD) >> mode) & 1
+    first = int(plain(_first_row)(s, t, mode, row, wide))
+    halves = (0, dest.LOW_HALF) if wide else (0,)
+    return [first + half + i for half in halves for i in range(4)]
+
+
+@njit
+def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
+    """LReg[reg] (0-7) = the 32 datums of Dst row `row` (0-1023) in the enabled lanes."""
+    if s.doubt[0]:
+        doubts.to(s, reg, doubtful(s, t, mode, row, reg))
+    wide = (_WIDE_LOAD >> mode) & 1
+    first = _first_row(s, t, mode, row, wide)
+    shift = _U((row & 2) << 3)
+    if wide:
+        _gather_wide(s, first, shift)
+    else:
+        _gather(s, first, shift)
+    _decode(s, mode, reg)
+    lanes.write(s, reg)
+
+
+@njit(inline="always")
+def _flushed(x: Any) -> Any:
+    """Denormals as zeros of the same sign."""
+    return _U(x & _U(0x80000000)) if _U(x & _U(0x7F800000)) == _ZERO else x
+
+
+@njit(inline="always")
+def _narrow_fp16(x: Any) -> Any:
+    """fp16 cell of an fp32 pattern: truncated, saturated at the largest exponent, no denormals."""
+    sign = _U(_U(x >> _U(31)) << _U(15))
+    magnitude = _U(x & _U(0x7FFFFFFF))
+    value = _U(_U(magnitude >> _U(13)) - _U(112 << 10)) if magnitude >= _U(113 << 23) else _ZERO
+    value = value if magnitude < _U(144 << 23) else _U(0x7FFF)
+    return _U(dest.enc_fp16(_U(sign | value)))
+
+
+@njit
+def _encode(s: Any, mode: Any, value: Any) -> None:
+    """Scratch row = the cells that store `value`, (32,) uint32."""
+    out = s.lane_tmp[lanes.VALUE]
+    if mode == _FP16:
+        for lane in range(lanes.LANES):
+            out[lane] = _narrow_fp16(value[lane])
+    elif mode == _BF16:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(dest.enc_bf16(_U(_flushed(value[lane]) >> _U(16))))
+    elif mode == _FP32:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(dest.enc_32(_flushed(value[lane])))
+    elif (_WIDE_LOAD >> mode) & 1:  # integers
+        for lane in range(lanes.LANES):
+            out[lane] = _U(dest.enc_32(value[lane]))
+    elif mode == _LO16:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(_U(value[lane] << _U(16)) | _U(value[lane] >> _U(16)))
+    elif mode == _HI16_ONLY:
+        for lane in range(lanes.LANES):
+            out[lane] = _U(value[lane] >> _U(16))
+    else:  # raw low half, or all 32 bits, or one of the rare
+        for lane in range(lanes.LANES):
+            out[lane] = value[lane]
+        if mode != _UINT16 and mode != _HI16 and mode != _LO16_ONLY:
+            _encode_rare(s, mode)
+
+
+@njit
+def _encode_rare(s: Any, mode: Any) -> None:
+    """As `_encode`: integers of 11 and 16 bits in sign-magnitude, zeros (ISA text only)."""
+    out = s.lane_tmp[lanes.VALUE]
+    narrow = mode != _INT16
+    left, keep = _U(5 if narrow else 0), _U(0x3FF if narrow else 0x7FFF)
+    fixed = _U(16 if narrow else 0)  # exponent field of "integer 8"
+    for lane in range(lanes.LANES):
+        sign = _U(_U(out[lane] >> _U(31)) << _U(15))
+        cell = _U(_U(sign | fixed) | _U(_U(out[lane] & keep) << left))
+        out[lane] = _ZERO if mode == _ZEROS else cell
+
+
+@njit
+def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
+    """Bits [half + 15 : half] of the scratch row into one column parity of four rows, masked.
+
+    `column` = 0 for the even columns, 16 for the odd ones.
+    """
+    new, flags, on = s.lane_tmp[lanes.VALUE], s.cc, lanes.unmasked(s)
+    pairs, keep = lanes.column_pairs(s.dst)[(first >> 2) & 255], _U(_UPPER >> column)
+    for lane in range(lanes.LANES):
+        cell = _U(_U(_U(new[lane] >> _U(half & _U(16))) & _HALF) << _U(column & _U(16)))
+        old = pairs[lane]
+        pairs[lane] = _U(_U(old & keep) | cell) if _U(flags[lane] | on) != _ZERO else old
+
+
+@njit
+def _mark(s: Any, first: Any, below: Any) -> None:
+    """A row becomes valid as soon as one of its lanes is stored, whatever the others hold.
+
+    So does, in the eyes of who asks what was written, the row `below` rows further on.
+    """
+    for j in range(4):
+        if s.dst_valid[first + j] != 1 or s.dst_valid[first + below + j] == dest.UNWRITTEN:
+            stored = lanes.unmasked(s)
+            for k in range(8):
+                stored |= s.cc[8 * j + k]
+            if stored != _ZERO:
+                s.dst_valid[first + j] = 1
+                dest.written(s, first + below + j)
+
+
+@njit
+def _spoil(s: Any, first: Any, column: Any) -> None:
+    """What a 16-bit store to four rows does to their low halves."""
+    if not rules.follows_llk(s):
+        s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
+        _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+    for j in range(4):
+        if not dest.keeps_low(s, first + j):
+            s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
+    dest.note_kept(s)
+
+
+@njit
+def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
+    """Dst row `row` (0-1023) and the next three = LReg[reg] (0-16) in the enabled lanes.
+
+    DONE, or the error of what doubtful lanes would decide.
+    """
+    wide = (_WIDE_STORE >> mode) & 1
+    first = _first_row(s, t, mode, row, wide)
+    column = _U((row & 2) << 3)
+    if s.doubt[0]:
+        marks = np.int64(0) if mode == _ZEROS else unspecified.of(s, unspecified.of_lreg(reg))
+        status = doubts.hold_stored(s, first, row & 2, wide, marks)
+        if status != DONE:
+            return status
+    _encode(s, mode, s.lreg16[0] if reg == lanes.BONUS else s.lreg[reg & 15])
+    if wide:
+        _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+        _scatter(s, first, column, _U(16))
+    else:
+        _scatter(s, first, column, _ZERO)
+        if dest.halves(s):
+            _spoil(s, first, column)
+    _mark(s, first, dest.LOW_HALF * wide)
+    if s.doubt[0]:
+        doubts.settle_stored(s, t, first)
+    return DONE
+
+
+# Vector unit (SFPU): loads from and stores to Dst, immediates.
+#
+# Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1], where base is the sum
+# of
+# the address field, RWC.Dst and the math offset.
+
 _ABOVE = 0x1C00  # the rest of tt-llk's 13-bit address: negative ones count modulo 1024
 
 _ODD_ADDRESS = error(
@@ -41,7 +384,7 @@ _ODD_ROW = error(
 @njit
 def _mode(s: Any, t: Any, f: Any, row: Any) -> Any:
     """Concrete mode of a load or store, or an error."""
-    mode = datums.concrete_mode(s, t, f.instr_mod0)
+    mode = concrete_mode(s, t, f.instr_mod0)
     if mode < 0:
         return mode
     if f.lreg_ind >= lanes.TEMPLATES:
@@ -67,7 +410,7 @@ class SFPLOAD(
 ):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
-    instr_mod0 = DstAccess.instr_mod0.meaning(modes.LOADED)
+    instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.LOADED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = rwc.dst_row(s, t, f.dest_reg_addr)
@@ -75,7 +418,7 @@ class SFPLOAD(
         if mode < 0:
             return mode
         if f.lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
-            datums.load_rows(s, t, mode, row, f.lreg_ind)
+            load_rows(s, t, mode, row, f.lreg_ind)
         rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
 
@@ -92,14 +435,14 @@ class SFPSTORE(
 ):
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
 
-    instr_mod0 = DstAccess.instr_mod0.meaning(modes.STORED)
+    instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.STORED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = rwc.dst_row(s, t, f.dest_reg_addr)
         mode = _mode(s, t, f, row)
         if mode < 0:
             return mode
-        status = datums.store_rows(s, t, mode, row, f.lreg_ind)
+        status = store_rows(s, t, mode, row, f.lreg_ind)
         if status == DONE:
             rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return status

@@ -14,10 +14,10 @@ import numpy as np
 from bhemu.jit.calls import call_entry
 from bhemu.jit.subset import njit
 from bhemu.operand import number
-from bhemu.tensix import staging, tables
+from bhemu.tensix import insn, lanes
 from bhemu.tensix.insn import WAKES, Instruction, bits
-from bhemu.tensix.status import DONE, UNSUPPORTED, error
-from bhemu.tensix.units.vector import cycle, modes, schedule
+from bhemu.tensix.rules import DONE, UNSUPPORTED, error
+from bhemu.tensix.units.vector import cycle, schedule, sfpu
 from bhemu.tensix.units.vector.cycle import OPCODE
 from bhemu.tensix.units.vector.schedule import CYCLES, INSTRUCTIONS, KIND
 from bhemu.tensix.units.vector.sfpu import ELSEWHERE, STORE, Sfpu, Writes
@@ -86,7 +86,7 @@ def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
         status = _schedule(s, t, word)
         if status != DONE:
             return status
-    return staging.end_cycle(s)
+    return lanes.end_cycle(s)
 
 
 @njit
@@ -214,8 +214,8 @@ class SFPLOADMACRO(
     """Load and schedule up to four instructions (SFPLOADMACRO, Blackhole ISA)."""
 
     dest_reg_addr = bits(9, 0, number("as in SFPLOAD; bit 0: bit 2 of the LReg that is loaded"))
-    sfpu_addr_mode = bits(15, 13, tables.ADDR_MOD)
-    instr_mod0 = bits(19, 16, modes.LOADED, mode=True)
+    sfpu_addr_mode = bits(15, 13, insn.ADDR_MOD)
+    instr_mod0 = bits(19, 16, sfpu.LOADED, mode=True)
     lreg_ind = bits(
         23, 20, number("macro sequence [3:2], low bits of the LReg that is loaded [1:0]")
     )

@@ -6,20 +6,23 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number
-from bhemu.tensix import lane_doubt, lanes, prng
+from bhemu.tensix import lanes, prng, unspecified
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.quirks import excused, refuse, violated
-from bhemu.tensix.status import DONE, MISSING, NCB, UNSUPPORTED, error
-from bhemu.tensix.units.vector import doubts, modes, sfpu
-from bhemu.tensix.units.vector.fields import (
+from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, excused, refuse, violated
+from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector.integer import shift, signed12
+from bhemu.tensix.units.vector.sfpu import (
     ALL_BUT_TARGET,
+    LOAD,
     NO_IMMEDIATE,
     NO_TARGET,
+    ROUND,
+    Form,
     OneSource,
+    Sfpu,
     SourceC,
+    Writes,
 )
-from bhemu.tensix.units.vector.integer import shift, signed12
-from bhemu.tensix.units.vector.sfpu import LOAD, ROUND, Form, Sfpu, Writes
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -144,13 +147,13 @@ class SFPMOV(
             drawn = f.lreg_c == RANDOM
             return doubts.result(s, f.lreg_dest, doubts.random(s) if drawn else np.int64(0))
         if f.instr_mod1 & 3 == 2:  # in all lanes
-            every, reg = np.int64(lane_doubt.EVERY), lanes.target(s, f.lreg_dest)
-            lane_doubt.write(s, reg, every, doubts.of(s, f.lreg_c))
+            every, reg = np.int64(unspecified.EVERY), lanes.target(s, f.lreg_dest)
+            unspecified.write(s, reg, every, doubts.of(s, f.lreg_c))
             return DONE
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-_MAXIMUM_IN = np.array(modes.GREATER, np.uint32)
+_MAXIMUM_IN = np.array(sfpu.GREATER, np.uint32)
 _PRODUCTION_MODE = 15
 _EXCHANGE_BIT = lanes.EXCHANGE_SRCB_SRCC.bit_length() - 1
 
@@ -211,7 +214,7 @@ class SFPSWAP(
     Scheduled, lreg_dest names VB: the loaded LReg or, where that is VC, the template's.
     """
 
-    instr_mod1 = SourceC.instr_mod1.meaning(modes.SWAPPED)
+    instr_mod1 = SourceC.instr_mod1.meaning(sfpu.SWAPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1
@@ -329,7 +332,7 @@ class SFPSHFT2(
 ):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
 
-    instr_mod1 = SourceC.instr_mod1.meaning(modes.MOVED)
+    instr_mod1 = SourceC.instr_mod1.meaning(sfpu.MOVED)
 
     imm12_math = bits(23, 12, number("modes 5 and 6: LReg, distance"))
 

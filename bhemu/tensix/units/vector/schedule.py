@@ -9,35 +9,14 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import staging
+from bhemu.tensix import lanes
 from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.quirks import refuse
-from bhemu.tensix.status import DONE, MISSING, UB, UNSUPPORTED, error
-from bhemu.tensix.units.vector import (
-    approx,
-    arith,
-    cc,
-    configure,
-    convert,
-    integer,
-    loadstore,
-    lut,
-    move,
-    mul24,
-    rounding,
-)
-from bhemu.tensix.units.vector.sfpu import (
-    ELSEWHERE,
-    LOAD,
-    MAD,
-    STORE,
-    Form,
-    Sfpu,
-    Writes,
-)
+from bhemu.tensix.rules import DONE, MISSING, UB, UNSUPPORTED, error, refuse
+from bhemu.tensix.units.vector import arith, cc, configure, convert, integer, loadstore, move
+from bhemu.tensix.units.vector.sfpu import ELSEWHERE, LOAD, MAD, STORE, Form, Sfpu, Writes
 
 assert all(
-    (approx, arith, cc, configure, convert, integer, loadstore, lut, move, mul24, rounding)
+    (arith, arith, cc, configure, convert, integer, loadstore, arith, move, arith, convert)
 )  # declared
 
 NOP = move.SFPNOP.opcode
@@ -70,11 +49,11 @@ _ALIAS, _LOGIC, _IMMEDIATE, _TABLE, _NONE = (
 )
 _COPIED = 0xF  # LRegs that SFPSHFT2 modes 0 to 2 move
 _SHIFT_BY_IMMEDIATE = 6  # mode of SFPSHFT2
-_ARECIP = approx.SFPARECIP.opcode
+_ARECIP = arith.SFPARECIP.opcode
 _IADD, _SHFT = integer.SFPIADD.opcode, integer.SFPSHFT.opcode
 _STORE_OPCODE, _CONFIG_OPCODE = loadstore.SFPSTORE.opcode, configure.SFPCONFIG.opcode
 _MOV, _SHFT2, _SWAP_OPCODE = move.SFPMOV.opcode, move.SFPSHFT2.opcode, move.SFPSWAP.opcode
-_CAST, _STOCH_RND = rounding.SFPCAST.opcode, rounding.SFP_STOCH_RND.opcode
+_CAST, _STOCH_RND = convert.SFPCAST.opcode, convert.SFP_STOCH_RND.opcode
 
 _SELECTOR = error(
     "VECTOR-MACRO-SELECTOR",
@@ -174,12 +153,12 @@ def selected(s: Any, macro: Any, unit: Any, choice: Any) -> Any:
 def arithmetic(s: Any, slot: Any, word: Any, byte: Any, loaded: Any) -> Any:
     """Fill the slot of a simple, MAD or round instruction: DONE or an error."""
     opcode = word >> 24
-    dest = np.int64(staging.BONUS) if byte & 0x40 else loaded
+    dest = np.int64(lanes.BONUS) if byte & 0x40 else loaded
     form = FORM[opcode]
     if opcode == _CONFIG_OPCODE:
         return _SCHEDULED_CONFIG
     uses_vd = opcode == _SWAP_OPCODE or (form == _LOGIC and word & 1 == 0)
-    if dest == staging.BONUS and uses_vd:
+    if dest == lanes.BONUS and uses_vd:
         return refuse(s, _BONUS_OPERAND, opcode=opcode)
     slot[WORD] = _operands(word, form, byte & 0x80, loaded, dest & 7)
     slot[DEST] = dest
@@ -191,7 +170,7 @@ def store(s: Any, slot: Any, word: Any, byte: Any, loaded: Any, row: Any, mode: 
     """Fill the slot of a store."""
     own = _field(word, 20)
     slot[WORD] = word
-    slot[DEST] = np.int64(staging.BONUS) if byte & 0x40 else (own if byte & 0x80 else loaded)
+    slot[DEST] = np.int64(lanes.BONUS) if byte & 0x40 else (own if byte & 0x80 else loaded)
     slot[ROW], slot[MODE] = row, mode
 
 

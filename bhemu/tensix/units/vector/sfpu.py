@@ -1,10 +1,20 @@
-"""What SFPLOADMACRO and the stall logic must know of a vector instruction; stands on its class.
-
-Source: SFPLOADMACRO, SFPMAD, Blackhole ISA.
-"""
+"""The base class of vector instructions, the fields and modes that they share."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bhemu.bits import Word, bits
+from bhemu.jit.subset import njit
+from bhemu.operand import choice, flags, number, parts
+from bhemu.tensix import insn, lanes
+from bhemu.tensix.insn import Argument
+from bhemu.tensix.rules import DONE, refuse
+
+# What SFPLOADMACRO and the stall logic must know of a vector instruction; stands on its class.
+#
+# Source: SFPLOADMACRO, SFPMAD, Blackhole ISA.
 
 # Sub-units, in the order of the bytes of a sequence; the load sub-unit takes nothing scheduled.
 SIMPLE, MAD, ROUND, STORE, LOAD, ELSEWHERE = range(6)
@@ -72,3 +82,273 @@ CONDITION = Sfpu(form=Form.NONE, writes=Writes.NONE)
 FACTORS = Sfpu(MAD, Form.THREE, reads="VA VB VC", indirect="VA VD")
 IMMEDIATE = Sfpu(MAD, Form.IMMEDIATE, reads="VD", indirect="VD")
 LOGIC = Sfpu(form=Form.LOGIC, reads="VD VC")
+
+
+# Field sets that several vector instructions have.
+
+LREG = number("LReg")
+NO_TARGET = number("0; 12 to 15: the word becomes a macro template")
+
+# Arguments that tt-llk's macros have for bits that the instruction does not use
+NO_IMMEDIATE = (Argument("imm12_math", 23, 12),)
+NO_SOURCE = (*NO_IMMEDIATE, Argument("lreg_c", 11, 8))
+NO_MODE = (*NO_IMMEDIATE, Argument("instr_mod1", 3, 0))
+WIDE_ADDRESS = (Argument("dest_reg_addr", 12, 0),)  # three bits more than are read
+ALL_BUT_TARGET = (*NO_SOURCE, Argument("instr_mod1", 3, 0))
+
+
+class Target(Word):
+    """Mode and destination."""
+
+    instr_mod1 = bits(3, 0, number("mode"), mode=True)
+    lreg_dest = bits(
+        7,
+        4,
+        number("LReg that is written, and often read; 12 to 15: the word becomes a macro template"),
+    )
+
+
+class OneSource(Target):
+    """Also a source, which the simple sub-unit's texts call lreg_c."""
+
+    lreg_c = bits(11, 8, LREG)
+
+
+class TwoSources(OneSource):
+    """Also a register that imm12_math names, in some modes."""
+
+    imm12_math = bits(15, 12, number("LReg that is read in mode 1"))
+
+
+class SourceAndImmediate(OneSource):
+    """Also an immediate of 12 bits."""
+
+    imm12_math = bits(23, 12, number("immediate of 12 bits, signed where it is added or shifts"))
+
+
+class SourceC(Target):
+    """Also a source, which other texts call lreg_src_c."""
+
+    lreg_src_c = bits(11, 8, LREG)
+
+
+class ThreeSources(SourceC):
+    """Also two factors."""
+
+    lreg_src_b = bits(15, 12, LREG)
+    lreg_src_a = bits(19, 16, LREG)
+
+
+class DstAccess(Word):
+    """Loads from Dst and stores to it."""
+
+    dest_reg_addr = bits(
+        9, 0, number("Dst row of 32 datums: bits 9:2 four rows, bit 1 the odd columns")
+    )
+    sfpu_addr_mode = bits(15, 13, insn.ADDR_MOD)
+    instr_mod0 = bits(19, 16, mode=True)
+    lreg_ind = bits(23, 20, LREG)
+
+
+# What the modes of vector instructions with many of them stand for (operand.py).
+
+_INVERT = 13  # of SFPPUSHC and SFPPOPC
+
+SET = choice(
+    {
+        0: "flags where LReg[lreg_c] is negative",
+        2: "flags where it is not 0",
+        4: "flags where it is not negative",
+        6: "flags where it is 0",
+        **dict.fromkeys((1, 3, 5, 7), "flags = imm12_math"),
+        **dict.fromkeys(range(8, 16), "flags = 0"),
+    },
+    about="while flags are not in use: flags = 0",
+)
+"""instr_mod1 of SFPSETCC."""
+
+ENABLED = parts(
+    (
+        *(1, 0),
+        choice(
+            {
+                0: "the use of flags stays as it is",
+                1: "the use of flags is toggled",
+                **dict.fromkeys((2, 3), "the use of flags = bit 0 of imm12_math"),
+            }
+        ),
+    ),
+    (3, 3, choice({0: "flags = 1", 1: "flags = bit 1 of imm12_math"})),
+)
+"""instr_mod1 of SFPENCC."""
+
+# What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b
+_RESULTS = (
+    *("b", "not b", "a and b", "a or b", "a and not b", "a or not b", "b and not a"),
+    *("b or not a", "neither a nor b", "not both", "either a or b", "a same as b", "not b"),
+    *("1, in use", "0, in use"),
+)
+PUSHED = choice(
+    {
+        0: "pushes the flags",
+        **{i: f"top of the stack = {text}" for i, text in enumerate(_RESULTS, start=1)},
+        _INVERT: "top of the stack and flags = not b",
+    },
+    about="a: the top of the stack, b: the flags",
+)
+"""instr_mod1 of SFPPUSHC."""
+
+POPPED = choice(
+    {
+        0: "pops the flags",
+        **{i: f"flags = {text}" for i, text in enumerate(_RESULTS, start=1)},
+        _INVERT: "flags = not a",
+    },
+    about="a: the flags, b: the top of the stack, which stays",
+)
+"""instr_mod1 of SFPPOPC."""
+
+COMPARED = flags(
+    "sets the flags",
+    "changes the top of the stack in all lanes: and",
+    "with bit 1: or in place of and",
+    "LReg[lreg_dest] = all ones or 0",
+)
+"""instr_mod1 of SFPLE and SFPGT."""
+
+# Lanes (bit mask) in which LReg[lreg_dest] receives the greater value, by mode.
+GREATER = (
+    *(0, 0, 0xFFFF0000, 0xFF00FF00, 0x00FFFF00),
+    *(0xFFFFFF00, 0xFFFF00FF, 0xFF00FFFF, 0x00FFFFFF, 0xFFFFFFFF),
+)
+
+
+def _greater_in(mode: int) -> str:
+    """The lanes of `GREATER`, in words: they come in groups of eight."""
+    groups = [f"{8 * i}-{8 * i + 7}" for i in range(4) if GREATER[mode] >> 8 * i & 1]
+    return "in lanes " + ", ".join(groups) if groups else "in none"
+
+
+SWAPPED = choice(
+    {
+        0: "exchanges",
+        **{i: f"the greater {_greater_in(i)}" for i in range(1, len(GREATER))},
+    },
+    about="the greater goes to LReg[lreg_dest] in these lanes, else to LReg[lreg_src_c]",
+)
+"""instr_mod1 of SFPSWAP."""
+
+MOVED = choice(
+    {
+        0: "LReg[0..2] = LReg[1..3], LReg[3] = 0",
+        1: "LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on",
+        2: "LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3",
+        3: "one lane up, around within eight",
+        4: "one lane up within eight, 0 into the first",
+        5: "LReg[imm12_math] shifted by LReg[lreg_src_c]",
+        6: "LReg[imm12_math & 15] shifted by imm12_math",
+    }
+)
+"""instr_mod1 of SFPSHFT2."""
+
+_BOTH_WAYS = {
+    0: "the format of the configuration",
+    1: "FP16",
+    2: "BF16",
+    3: "FP32",
+    4: "INT32: 32 bits",
+}
+LOADED = choice(
+    {
+        **_BOTH_WAYS,
+        5: "INT8: sign-magnitude, 8 bits",
+        6: "UINT16: 16 bits, zeros above",
+        7: "HI16: 16 bits to the high half, zeros below",
+        8: "INT16: sign-magnitude, 15 bits",
+        9: "LO16: as UINT16",
+        11: "ZERO",
+        12: "INT32_SM: 32 bits",
+        13: "INT8_COMP: sign-magnitude, 10 bits",
+        14: "LO16_ONLY: 16 bits to the low half, the high one stays",
+        15: "HI16_ONLY: 16 bits to the high half, the low one stays",
+    },
+    about="format of the datums in Dst",
+)
+STORED = choice(
+    {
+        **_BOTH_WAYS,
+        5: "INT8: sign-magnitude, 10 bits",
+        6: "UINT16: the low half",
+        7: "HI16: 32 bits",
+        8: "INT16: sign-magnitude, 15 bits",
+        9: "LO16: 32 bits, the halves exchanged",
+        11: "ZERO",
+        12: "INT32_SM: 32 bits",
+        13: "INT8_COMP: sign-magnitude, 10 bits",
+        14: "LO16_ONLY: the low half",
+        15: "HI16_ONLY: the high half",
+    },
+    about="format of the datums in Dst",
+)
+"""instr_mod0 of loads and of stores; 10 (INT32_ALL) is refused."""
+
+
+# Vector unit (SFPU): operands that LReg[7] names lane by lane (INDIRECT_VA, INDIRECT_VD).
+#
+# Source: SFPMAD, Blackhole ISA; SFPADDI, SFPMULI, SFPLUT, SFPLUTFP32 and SFPMUL24 share the
+# second.
+
+_U = np.uint32
+_ZERO = _U(0)
+FACTOR = 2  # scratch row of `source`
+
+
+@njit
+def source(s: Any) -> None:
+    """Scratch `FACTOR` = in each lane the LReg that LReg[7] names."""
+    out, index = s.lane_tmp[FACTOR], s.lreg[7]
+    for lane in range(lanes.LANES):
+        out[lane] = s.lreg[np.int64(index[lane] & _U(15)), lane]
+
+
+@njit
+def refused(s: Any) -> Any:
+    """DONE, or the error of a write to whatever LReg[7] names (TEN-2932)."""
+    if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
+        return refuse(s, lanes.DEST_INDEX, dest=7)
+    return DONE
+
+
+@njit
+def _write(s: Any) -> None:
+    """Write the scratch value to the LReg that LReg[7] names in each lane, constants excepted."""
+    flag, index, named = s.lane_tmp[lanes.FLAG], s.lreg[7], s.lane_tmp[FACTOR]
+    flags, on = s.cc, lanes.unmasked(s)
+    for lane in range(lanes.LANES):
+        named[lane] = _U(index[lane] & _U(15))
+    for reg in range(lanes.WRITABLE):
+        any_lane = _ZERO
+        for lane in range(lanes.LANES):
+            enabled = _U(flags[lane] | on)
+            flag[lane] = enabled if named[lane] == _U(reg) else _ZERO
+            any_lane |= flag[lane]
+        if any_lane != _ZERO:
+            lanes.write_where(s, np.int64(reg), lanes.VALUE)
+
+
+@njit
+def write(s: Any, mod: Any, dest: Any) -> None:
+    """The scratch value to LReg[dest], or where LReg[7] says when `mod` has bit 3 (VD)."""
+    if mod & VD and lanes.target(s, dest) != lanes.BONUS:
+        _write(s)
+    else:
+        lanes.write(s, dest)
+
+
+# Parts of fp32 numbers, as patterns.
+
+SIGN = np.uint32(0x80000000)
+EXPONENT = np.uint32(0x7F800000)
+FRACTION = np.uint32(0x7FFFFF)
+HIDDEN = np.uint32(0x800000)
+BIAS = 127
