@@ -109,7 +109,7 @@ def _standing(tile: "Tile") -> str:
 def _waits(tile: "Tile") -> Iterator[str]:
     """The wait-for graph, also of a program that the test did not let run to its end."""
     from bhemu.machine.hang.explore import livelock
-    from bhemu.machine.hang.waitgraph import wait_for_graph
+    from bhemu.machine.hang.graph import wait_for_graph
 
     graph = str(wait_for_graph(tile, livelock(tile, _BUDGET)))
     if graph:

@@ -26,7 +26,7 @@ from bhemu.metal import host  # noqa: E402
 from bhemu.metal.firmware import Grid, read_firmware  # noqa: E402
 from bhemu.noc.grid import TILES, XY, tile_at  # noqa: E402
 from bhemu.oracle import chips, libttsim  # noqa: E402
-from bhemu.riscv.asm import A0, A1, A2, T1, addi, bne, li, lw, sw  # noqa: E402
+from bhemu.riscv.assembly import A0, A1, A2, T1, addi, bne, li, lw, sw  # noqa: E402
 
 TARGET = ROOT / "docs" / "benchmarks-chip.md"
 ACTIVE = (1, 4, 16, 64, 140)

@@ -20,7 +20,7 @@ def compiled(number: int) -> tuple[str, bytes]:
 
 def make(path: Path) -> None:
     """Write the file of the level that the environment names."""
-    from bhemu.jit import shipped
+    from bhemu.jit import host
     from bhemu.machine.manifest import entries
     from bhemu.sweeps.calls import Lost, calls
 
@@ -31,7 +31,7 @@ def make(path: Path) -> None:
             raise RuntimeError(f"entry {number}: {found}") from found.problem
         label, image = found
         images[label] = image
-    path.write_bytes(content := shipped.pack(images))
+    path.write_bytes(content := host.pack(images))
     print(f"{path}: {count} entries, {len(content) / 1e6:.1f} MB", flush=True)
 
 

@@ -11,7 +11,7 @@ from bhemu import Chip, Tile
 from bhemu import memmap as mm
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, ZERO, bne, code, li, lw
+from bhemu.riscv.assembly import A0, A1, ZERO, bne, code, li, lw
 
 SAMPLES, ROUNDS = 15, 2000
 STREAM = mm.OVERLAY_BASE + 0x8028

@@ -11,7 +11,7 @@ from functools import partial
 
 from bhemu import Tile
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, PARK, T1, ZERO, addi, bne, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, PARK, T1, ZERO, addi, bne, code, li, lw, sw
 
 TRIES, TURNS = 9, 4_000_000
 START = 0x10000

@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
-from bhemu.jit import cache, sources
+from bhemu.jit import cache, host
 from bhemu.program.schema import ENGINES
 
 # Functions that tests call from Python (njit(cache=True)): numba keeps them, and does not notice
 # edits of what they call.
-_KEPT = f"tests-{sources.fingerprint() or os.getpid()}"
+_KEPT = f"tests-{host.fingerprint() or os.getpid()}"
 os.environ["NUMBA_CACHE_DIR"] = str(cache.root() / _KEPT)
 
 settings.register_profile(

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from elftools.elf.elffile import ELFFile
 
-from bhemu.riscv.asm import ttinsn
+from bhemu.riscv.assembly import ttinsn
 from bhemu.tensix.insn import REGISTRY
 
 _LINE = re.compile(r"^[ \t]+([0-9a-f]+):[ \t]+(\S+)[ \t]*([^#<\n]*)", re.MULTILINE)

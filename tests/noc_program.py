@@ -4,7 +4,7 @@ from typing import Any
 
 from bhemu.machine.machine import Chip
 from bhemu.noc.grid import XY
-from bhemu.riscv.asm import A0, A1, A2, PARK, bne, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, bne, code, li, lw, sw
 
 NIU = (0xFFB20000, 0xFFB30000)
 TARG, RET, TAG, CTRL, LEN, LEN_HI, DATA, EXCLUDE = 0x00, 0x0C, 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C

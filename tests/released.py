@@ -1,7 +1,7 @@
 """Programs put on the cores of a tile, and the cores released."""
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import ZERO, code, jal
+from bhemu.riscv.assembly import ZERO, code, jal
 
 FIRST, ROOM = 0x10000, 0x4000  # where the first program lies, and from one to the next
 

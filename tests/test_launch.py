@@ -14,7 +14,7 @@ from bhemu.errors import InputError
 from bhemu.launch.launch import launch
 from bhemu.machine.resolve import resolve
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
-from bhemu.riscv.asm import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
 
 START = 0x10000
 

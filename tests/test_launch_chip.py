@@ -10,7 +10,7 @@ from elf_builder import Elf, Seg
 from bhemu.errors import InputError
 from bhemu.launch.launch import Program
 from bhemu.machine.machine import Chip
-from bhemu.riscv.asm import A0, A1, A2, PARK, add, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, add, code, li, lw, sw
 
 HEAD = 'bhemu = 1\nname = "small"\n'
 CODE = 0x10000

@@ -12,7 +12,7 @@ from bhemu.errors import Assert, InputError, Limit
 from bhemu.launch.launch import launch
 from bhemu.llk import harness
 from bhemu.program.schema import load_program
-from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, beq, code, jal, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, EBREAK, PARK, ZERO, addi, beq, code, jal, li, lw, sw
 
 FOREVER = [addi(A0, A0, 1), jal(ZERO, -4)]
 ADD = 1

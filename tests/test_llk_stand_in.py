@@ -23,7 +23,7 @@ from bhemu.cli import main
 from bhemu.errors import GuestFault, InputError, NoProgress, NotModelled, Undefined
 from bhemu.llk import device, harness
 from bhemu.memmap import SOFT_RESET_BITS
-from bhemu.riscv.asm import A0, A1, EBREAK, PARK, ZERO, code, li, sw
+from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, ZERO, code, li, sw
 
 
 @pytest.fixture

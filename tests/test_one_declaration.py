@@ -33,7 +33,7 @@ LOOK = """
 import sys
 from bhemu.devices.bus.address_map import INERT, block_name
 from bhemu.errors import NoProgress
-from bhemu.riscv.asm import PARK, code, ttinsn
+from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.machine.saved import Snapshot
 from bhemu.tensix.c_header import c_header
 from bhemu.tensix.insn import assemble, disassemble

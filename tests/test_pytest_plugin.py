@@ -72,7 +72,7 @@ def test_options_come_from_marks_and_the_command_line(pytester: pytest.Pytester)
 def test_every_tile_that_ran_is_in_the_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        from bhemu.riscv.asm import PARK, A0, addi, code, jal
+        from bhemu.riscv.assembly import PARK, A0, addi, code, jal
 
         def test_chip(bhemu_chip):
             for at in (1, 2), (2, 2):

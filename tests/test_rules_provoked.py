@@ -5,7 +5,7 @@ import pytest
 from bhemu.devices.bus import entries
 from bhemu.errors import BhemuError, Internal
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, PUSH, ZERO, code, csrrs, li, lw, sw, ttinsn
+from bhemu.riscv.assembly import A0, A1, PARK, PUSH, ZERO, code, csrrs, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import RUNNING
 

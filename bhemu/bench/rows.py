@@ -21,7 +21,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_WALL_CLOCK_0,
 )
 from bhemu.oracle.case import DONE, TRISC_STARTS, Case
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

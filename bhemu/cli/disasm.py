@@ -58,7 +58,7 @@ def _word(text: str, riscv: bool, meanings: bool) -> str:
     word = int(text, 16)
     if not riscv:
         return f"0x{word:08X}  {tensix_decoder(meanings)(word)}"
-    from bhemu.riscv.disasm import disassemble
+    from bhemu.riscv.assembly import disassemble
 
     return f"0x{word:08X}  {disassemble(word, 0, None, tensix_decoder(meanings))}"
 
@@ -143,7 +143,7 @@ def _extent(image: "Image", symbol: str, start: int) -> tuple[int, int]:
 
 
 def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
-    from bhemu.riscv.disasm import disassemble
+    from bhemu.riscv.assembly import disassemble
 
     symbols, last = image.symbols, None
     decode: Decode | None = None

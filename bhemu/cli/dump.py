@@ -15,7 +15,7 @@ from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
 
 if TYPE_CHECKING:
-    from bhemu.machine.saved_tile import TileState
+    from bhemu.machine.saved import TileState
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 _RUN_ONLY = (
@@ -53,7 +53,7 @@ def command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
     if what is None:
         raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
     from bhemu.debug import dump
-    from bhemu.debug.view import View
+    from bhemu.debug.rows import View
 
     other = values["other"]
     chosen = dump.select(names, bulky=other is not None)

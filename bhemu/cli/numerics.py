@@ -14,8 +14,8 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.target import Target
-    from bhemu.debug.origin import Finder, Origin
     from bhemu.debug.ulps import TileError
+    from bhemu.debug.value_origin import Finder, Origin
     from bhemu.program.schema import OutputSpec, Program
 
 _WIDTH = 100
@@ -47,7 +47,7 @@ def command(**values: Any) -> int:
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.target import Target
-        from bhemu.debug.origin import Finder
+        from bhemu.debug.value_origin import Finder
         from bhemu.launch.session import Launched
 
         exact = _exact(chosen.program, values["against"])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bhemu.cli import output
-from bhemu.riscv import memory_check
+from bhemu.riscv import unicorn_engine
 from bhemu.system import interrupts
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            memory_check.check_start(memory_check.EMULATOR)
+            unicorn_engine.check_start(unicorn_engine.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

@@ -58,8 +58,8 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper
     progress = Progress(chosen.quiet)
     with progress.starting():
         from bhemu.cli.target import Target
+        from bhemu.debug.breakpoints import StateFiles
         from bhemu.debug.places import Sources
-        from bhemu.debug.states import StateFiles
         from bhemu.debug.stepper import Stepper
 
         chosen.check_save()

@@ -8,16 +8,15 @@ from typing import Any, cast
 import numpy as np
 
 from bhemu.debug import decoded_devices
-from bhemu.debug.registers import UNPACKERS, fields
-from bhemu.debug.rows import Row, Value, values
-from bhemu.debug.view import View, eights, ints, word_cells
+from bhemu.debug.places import UNPACKERS, fields
+from bhemu.debug.rows import Row, Value, View, eights, ints, values, word_cells
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
-from bhemu.machine.saved_tile import TileState
+from bhemu.machine.saved import TileState
 from bhemu.machine.status import origin
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv import csr
-from bhemu.riscv.disasm import ABI_NAMES
+from bhemu.riscv.assembly import ABI_NAMES
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.rules import CONDITIONS

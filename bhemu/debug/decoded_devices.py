@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.debug.rows import Row, Value, values
-from bhemu.debug.view import View, eights, ints
+from bhemu.debug.rows import Row, Value, View, eights, ints, values
 from bhemu.devices.bus.address_map import INERT, NAMED
 from bhemu.devices.bus.naming import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_register
-from bhemu.machine.saved_tile import TileState
+from bhemu.machine.saved import TileState
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
 
 _BYTES = 32  # of memory in a row

@@ -9,11 +9,10 @@ import numpy as np
 
 from bhemu.arguments import did_you_mean
 from bhemu.debug.decoded import ROWS
-from bhemu.debug.registers import fields
-from bhemu.debug.rows import Row, differences, values
-from bhemu.debug.view import View
+from bhemu.debug.places import fields
+from bhemu.debug.rows import Row, View, differences, values
 from bhemu.errors import InputError
-from bhemu.machine.saved_tile import SAVED, TileState
+from bhemu.machine.saved import SAVED, TileState
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.views import NAMED
 

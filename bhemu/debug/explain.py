@@ -27,7 +27,7 @@ from bhemu.errors import InputError
 from bhemu.machine.resolve import registers
 from bhemu.machine.word_text import GPRS, meaning
 from bhemu.riscv import csr
-from bhemu.riscv.disasm import disassemble as riscv_text
+from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import BLOCKS, CONDITIONS, REGISTRY, SEMAPHORE_NAMES, decode, disassemble

@@ -1,7 +1,13 @@
-"""Rows of a dump: labelled cells, shown as text or JSON, chosen by range, compared with others."""
+"""Rows of text: names, values and the table that a dump prints."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bhemu.machine.saved import TileState
+from bhemu.tensix.insn import disassemble
+
+# Rows of a dump: labelled cells, shown as text or JSON, chosen by range, compared with others.
 
 Value = int | float | str
 _MOST_CELLS = 4  # differing cells of a row that are shown one by one
@@ -78,3 +84,41 @@ def _cells(ours: Row, theirs: Row) -> Iterator[str]:
 
 def _text(row: Row, name: str) -> str:
     return (row.cell(name).strip() if name in row.cells else "") or "nothing"
+
+
+# How named state is shown, and the rows that several kinds of state share.
+
+
+@dataclass(frozen=True)
+class View:
+    """How to show: format of Dst and LReg; empty rows too; of memory what differs from `other`."""
+
+    fmt: str = ""
+    every: bool = False
+    other: TileState | None = None
+
+    def whole(self, every: bool) -> "View":
+        """With or without empty rows."""
+        return replace(self, every=every)
+
+    def against(self, other: TileState) -> "View":
+        """Memory only where it differs from that of `other`."""
+        return replace(self, other=other)
+
+
+def word_cells(word: int) -> dict[str, Value]:
+    """A Tensix word and its assembly; 0 is nothing."""
+    return {"word": f"0x{word:08X}", "text": disassemble(word)} if word else {}
+
+
+def ints(array: Any) -> list[int]:
+    """The elements as Python's integers."""
+    return [int(v) for v in array]
+
+
+def eights(label: str, array: Any, form: str = "08x", index: int | None = None) -> Iterator[Row]:
+    """A flat array, eight cells to a row."""
+    for i in range(0, len(array), 8):
+        part = values(ints(array[i : i + 8]), i)
+        place = i if index is None else index
+        yield Row(f"{label} {i:>2}", part, form, names=False, index=place, span=8)

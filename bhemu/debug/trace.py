@@ -1,10 +1,10 @@
-"""The executed Tensix words of a run, one after the other, as the trace ring hands them over."""
+"""The trace of executed words with their operands."""
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bhemu.debug.operands import Operands
 from bhemu.errors import BhemuError
 from bhemu.machine.operands import effective, set_by
 from bhemu.machine.stop import Stop
@@ -12,6 +12,34 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry, Places, TracedStore, TracedWord
 from bhemu.program.schema import Program
 from bhemu.tensix.observe import FIRST_CORE, WORDS, WORDS_AND_STORES
+from bhemu.tensix.rules import DONE
+
+# What executed words used: their operands in words, and who set the configuration they read.
+
+Seen = tuple[str, str]  # meaning, who set what it used
+
+
+class Operands:
+    """Looks at every word before it executes; `next` gives what was seen, in that order."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._tile = tile
+        self._seen: deque[Seen] = deque()
+        tile.backend.table.observe(self._before, self._after)
+
+    def _before(self, t: int, word: int) -> Seen:
+        return effective(self._tile.state, t, word), set_by(self._tile, t, word)
+
+    def _after(self, seen: Seen, status: int) -> None:
+        if status == DONE:
+            self._seen.append(seen)
+
+    def next(self) -> Seen:
+        """What was seen of the next executed word."""
+        return self._seen.popleft()
+
+
+# The executed Tensix words of a run, one after the other, as the trace ring hands them over.
 
 
 class _Sink(list[Entry]):

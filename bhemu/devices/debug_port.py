@@ -1,11 +1,4 @@
-"""The debug interface of brisc and trisc0-2: RISC_DBG_CNTL and STATUS, 0xFFB12080.
-
-Four registers of the tile lead to the debug registers DR(i) of each core. Sources: DebugInterface
-and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise on Blackhole: a
-new pc stands in DR(3), and one instruction takes two STEPs. A core halts between two instructions:
-before one with a breakpoint, as debuggers expect it, and behind an access that is watched. The
-pipeline, which on hardware shifts both, does not exist here.
-"""
+"""The debug array and the debug bus: what a debugger reads of the coprocessor."""
 
 from typing import Any
 
@@ -14,10 +7,21 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices.bus.window import KEPT, Effect, Register
 from bhemu.devices.rules import access_error
-from bhemu.jit.calls import call_access
+from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
-from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
-from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
+from bhemu.tensix import state
+from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
+from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING, THREADS
+
+# The debug interface of brisc and trisc0-2: RISC_DBG_CNTL and STATUS, 0xFFB12080.
+#
+# Four registers of the tile lead to the debug registers DR(i) of each core. Sources:
+# DebugInterface
+# and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise on Blackhole: a
+# new pc stands in DR(3), and one instruction takes two STEPs. A core halts between two
+# instructions:
+# before one with a breakpoint, as debuggers expect it, and behind an access that is watched. The
+# pipeline, which on hardware shifts both, does not exist here.
 
 NOT_HALTED = error(
     "PORT-RUNNING",
@@ -296,4 +300,178 @@ REGISTERS = (
         *(_PREFIX + "STATUS_1", mm.RISCV_DEBUG_REG_RISC_DBG_STATUS_1, _load_result, None),
         effect=Effect.VARIES,
     ),
+)
+
+
+# What the debug daisychain presents: 128 bits for each chain and signal, in words of 32.
+#
+# Sources: DebugDaisychain (Wormhole ISA) for where the cores stand; tt-exalens for the positions
+# of
+# RWC and ADC counters on Blackhole. Nothing is on its way in a pipeline here: what a core fetches,
+# decodes and retires next is one and the same, and the matrix unit's pipeline is empty.
+
+UNKNOWN = -1
+_CORES, _RWC, _ADC = 7, 3, 6  # chains
+_FIRST, _LAST, _NCRISC = 10, 17, 24  # group A of brisc, group B of trisc2, group A of ncrisc
+_SOURCES, _DST, _FIDELITY = 2, 3, 4  # signals of the RWC chain
+_ADCS = 6  # unpacker 0, unpacker 1 of T0, packer of T2; each with two channels
+_PC_BITS = (1 << 30) - 1
+# First bits of [SrcA SrcB][thread][counter, carriage-return value] and of [thread][...] of Dst
+_SOURCE_AT = (((0, 10), (24, 30), (40, 50)), ((60, 70), (84, 90), (100, 110)))
+_DST_AT = ((120 - 128, 2), (12, 22), (32, 42))
+_ADC_AT = ((0, 18), (64, 80), (96, 104), (112, 120))  # [X Y Z W]
+_FIDELITY_AT, _EMPTY_AT = 60, 73
+_EMPTY = 7  # no thread has an instruction in a buffer
+
+
+@njit
+def _in_word(value: Any, at: Any, part: Any) -> Any:
+    """What a field whose first bit is `at` adds to word `part`."""
+    shift = at - 32 * part
+    if shift <= -32 or shift >= 32:
+        return np.int64(0)
+    return (value << shift if shift >= 0 else value >> -shift) & 0xFFFFFFFF
+
+
+@njit
+def _core(s: Any, c: Any, second_group: Any, part: Any) -> Any:
+    """Where core `c` stands: groups A and B."""
+    pc = np.int64(s.pc[c])
+    if second_group:
+        return np.int64((0, pc & _PC_BITS | 1 << 31, 0, 1 << 7)[part])
+    return np.int64((pc & 0x7FFFFFFF | 1 << 31, 0, pc & _PC_BITS, 0)[part])
+
+
+@njit
+def _rwc(s: Any, signal: Any, part: Any) -> Any:
+    """The row counters of the threads."""
+    word = np.int64(0)
+    for t in range(THREADS):
+        if signal == _SOURCES:
+            for i in range(2):
+                word |= _in_word(s.rwc[t, i], _SOURCE_AT[i][t][0], part)
+                word |= _in_word(s.rwc_cr[t, i], _SOURCE_AT[i][t][1], part)
+        elif signal == _DST:
+            word |= _in_word(s.rwc[t, 2], _DST_AT[t][0], part)
+            word |= _in_word(s.rwc_cr[t, 2], _DST_AT[t][1], part)
+        else:
+            word |= _in_word(s.rwc[t, 3] & 3, _FIDELITY_AT + 2 * t, part)
+    if signal == _SOURCES:
+        word |= _in_word(s.rwc[0, 2], _DST_AT[0][0] + 128, part)
+    return word | _in_word(np.int64(_EMPTY), _EMPTY_AT, part) if signal == _FIDELITY else word
+
+
+@njit
+def _adc(s: Any, signal: Any, part: Any) -> Any:
+    """The address counters of an unpacker for T0, or of the packer for T2."""
+    unit, channel, word = signal >> 1, signal & 1, np.int64(0)
+    t = 2 if unit == 2 else 0
+    for i in range(4):
+        word |= _in_word(s.adc[t, unit, channel, i], _ADC_AT[i][0], part)
+        word |= _in_word(s.adc_cr[t, unit, channel, i], _ADC_AT[i][1], part)
+    return word
+
+
+@njit
+def present(s: Any, chain: Any, signal: Any, part: Any) -> Any:
+    """Word `part` (0-3) of the signals, or UNKNOWN."""
+    if chain == _CORES and _FIRST <= signal <= _LAST:
+        return _core(s, (signal - _FIRST) >> 1, signal & 1, part)
+    if chain == _CORES and signal >> 1 == _NCRISC >> 1:
+        return _core(s, np.int64(4), signal & 1, part)
+    if chain == _RWC and _SOURCES <= signal <= _FIDELITY:
+        return _rwc(s, signal, part)
+    if chain == _ADC and signal < _ADCS:
+        return _adc(s, signal, part)
+    return np.int64(UNKNOWN)
+
+
+# The debug daisychain, 0xFFB12048: what it presents is loaded, or written to L1 at a trigger.
+#
+# Source: DebugDaisychain (Wormhole ISA). Signals that are not modelled are refused by their
+# numbers,
+# and so are samples at intervals.
+
+SIGNAL = error(
+    "DEBUG-BUS",
+    UNIMPLEMENTED,
+    "signals {signal} of debug daisychain {chain} are not modelled (control {control:#010x})",
+    "where the cores stand, RWC and ADC counters are: chains 7, 3 and 6",
+)
+SAMPLES = error(
+    "DEBUG-BUS-SAMPLES",
+    UNIMPLEMENTED,
+    "DBG_L1_MEM_REG2 = {value:#x} asks the debug daisychain for samples at intervals",
+    "write mode 0 or 1 writes one sample for each trigger",
+)
+_CONTROL = mm.RISCV_DEBUG_REG_DBG_BUS_CNTL_REG >> 2
+_TARGET = mm.RISCV_DEBUG_REG_DBG_L1_MEM_REG0 >> 2  # L1 address >> 4
+_WRITING = mm.RISCV_DEBUG_REG_DBG_L1_MEM_REG2 >> 2
+_ENABLED = 1 << 29
+_DEBUG_BUS_TRIGGER, _MODE, _NEXT = 1 << 12, 15, 1
+_REACH = 1 << 16  # targets in the low 1 MiB
+
+
+@njit
+def _word(s: Any, control: Any, part: Any) -> Any:
+    """One of the four words that are presented, or UNKNOWN."""
+    if control & _ENABLED == 0:
+        return np.int64(UNKNOWN)
+    return present(s, (control >> 16) & 0xFF, control & 0xFFFF, part)
+
+
+@njit
+def _refused(s: Any, control: Any) -> Any:
+    return refuse(s, SIGNAL, signal=control & 0xFFFF, chain=(control >> 16) & 0xFF, control=control)
+
+
+@njit
+def _debug_bus_store_control(s: Any, value: Any) -> Any:
+    """What is presented; who asks is a debugger."""
+    adopt(s)
+    s.debug[_CONTROL] = np.uint32(value)
+    return DONE
+
+
+@njit
+def _load(s: Any) -> Any:
+    """The selected 32 of 128 bits."""
+    control = np.int64(s.debug[_CONTROL])
+    word = _word(s, control, (control >> 25) & 3)
+    if word == UNKNOWN:
+        return _refused(s, control)
+    s.loaded[0] = word
+    return DONE
+
+
+@njit
+def _store_writing(s: Any, value: Any) -> Any:
+    """A trigger that rises writes all 128 bits to L1."""
+    if value & _DEBUG_BUS_TRIGGER and not s.debug[_WRITING] & np.uint32(_DEBUG_BUS_TRIGGER):
+        control, target = np.int64(s.debug[_CONTROL]), np.int64(s.debug[_TARGET])
+        if value & _MODE > _NEXT or target >= _REACH:
+            return refuse(s, SAMPLES, value=value)
+        if _word(s, control, np.int64(0)) == UNKNOWN:
+            return _refused(s, control)
+        words = s.l1.view(np.uint32)
+        for part in range(4):
+            words[4 * target + part] = np.uint32(_word(s, control, np.int64(part)))
+        state.written(s, 16 * target, np.int64(16))
+        s.debug[_TARGET] += np.uint32(value & _MODE)
+    s.debug[_WRITING] = np.uint32(value)
+    return DONE
+
+
+def _register(name: str, *ways: Any, effect: Effect = Effect.NONE) -> Register:
+    """A register that memmap names."""
+    name = f"RISCV_DEBUG_REG_DBG_{name}"
+    return Register(name, getattr(mm, name), *ways, effect=effect)
+
+
+DEBUG_BUS_REGISTERS = (
+    _register("L1_MEM_REG0"),
+    _register("L1_MEM_REG1"),
+    _register("L1_MEM_REG2", KEPT, _store_writing),
+    _register("BUS_CNTL_REG", KEPT, _debug_bus_store_control),
+    _register("RD_DATA", _load, None, effect=Effect.VARIES),
 )

@@ -1,23 +1,129 @@
-"""Tile control, debug and status registers, 0xFFB12000."""
+"""Debug and control registers of the tile, performance counters, snapshots of program counters."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import (
-    cfg_window,
-    debug_bus,
-    debug_port,
-    instruction_debug,
-    perf_counters,
-    rules,
-)
+from bhemu.devices import cfg_window, debug_port, rules
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
+from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
+from bhemu.memmap import PC_SNAPSHOT_BASE, PC_SNAPSHOT_END
 from bhemu.tensix.dest import HALVES
-from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, error, follows_llk, noted, refuse
-from bhemu.tensix.state import CFG0_RESET, LOCAL_SIZE, RESET, RUNNING, State
+from bhemu.tensix.frontend import put, queued
+from bhemu.tensix.rules import DONE, NCB, UB, UNIMPLEMENTED, error, follows_llk, noted, refuse
+from bhemu.tensix.state import CFG0_RESET, FIFO_DEPTH, LOCAL_SIZE, RESET, RUNNING, THREADS, State
+
+# Debug access to the instruction FIFOs: INSTRN_BUF_CTRL0, CTRL1 and STATUS, 0xFFB120A0.
+#
+# Source: PushTensixInstruction, "Debug registers", Blackhole ISA.  bhemu has one FIFO per thread,
+# which stands for those before the MOP and the Replay expander.
+
+CONTROLLED = access_error(
+    "PUSH-DEBUG",
+    UB,
+    "push to {address:#010x} while the debug bus controls the FIFO: the word is likely to be lost",
+    "clear the thread's bit of INSTRN_BUF_CTRL0 first",
+)
+FULL = access_error(
+    "PUSH-DEBUG-FULL",
+    UB,
+    "INSTRN_BUF_CTRL0 = {value:#x} pushes on a FIFO that is full",
+    "wait until INSTRN_BUF_STATUS shows room",
+)
+
+_CTRL0, _CTRL1 = mm.RISCV_DEBUG_REG_INSTRN_BUF_CTRL0, mm.RISCV_DEBUG_REG_INSTRN_BUF_CTRL1
+_PUSH = 4  # first push bit
+_AFTER_MOP = 0  # as a word from brisc
+_KEPT = 0xFF
+
+
+@njit
+def controlled(s: Any, t: Any) -> Any:
+    """True while the debug bus has control of the FIFO of thread `t`."""
+    return (np.int64(s.debug[_CTRL0 >> 2]) >> t) & 1 != 0
+
+
+@njit
+def load_status(s: Any) -> Any:
+    """INSTRN_BUF_STATUS: bit t = not full, bit 4 + t = empty."""
+    status = np.int64(0)
+    for t in range(THREADS):
+        if queued(s, t) < FIFO_DEPTH:
+            status |= 1 << t
+        if queued(s, t) == 0 and s.mop_on[t] == 0:
+            status |= 16 << t
+    s.loaded[0] = status
+    return DONE
+
+
+@njit
+def store_control(s: Any, value: Any) -> Any:
+    """INSTRN_BUF_CTRL0: a push bit that rises puts CTRL1 on the FIFO of a controlled thread."""
+    rising = value & ~np.int64(s.debug[_CTRL0 >> 2]) & (value << _PUSH)
+    for t in range(THREADS):
+        if (rising >> (_PUSH + t)) & 1 and queued(s, t) >= FIFO_DEPTH:
+            return FULL
+    for t in range(THREADS):
+        if (rising >> (_PUSH + t)) & 1:
+            put(s, t, np.int64(_AFTER_MOP), s.debug[_CTRL1 >> 2], np.uint32(0))
+    s.debug[_CTRL0 >> 2] = np.uint32(value & _KEPT)
+    return DONE
+
+
+# The performance counters, 0xFFB12000: they can be configured and stopped, not started or read.
+#
+# Each of the five banks has a reference period, a mode and a control register, of which bit 0
+# starts
+# and bit 1 stops (tt-metal: tt_metal/tt-llk/tools/include/perf_counters/hw.h).  Firmware stops all
+# of
+# them at boot; as nothing here counts, that changes nothing.
+
+START = 1
+STOP = 2
+
+COUNTING = access_error(
+    "PERF-COUNTERS",
+    UNIMPLEMENTED,
+    "{value:#x} stored to {address:#010x} starts performance counters, which are not modelled",
+    "they can be configured and stopped; time is measured with RISCV_DEBUG_REG_WALL_CLOCK_0",
+)
+
+_PREFIX = "RISCV_DEBUG_REG_"
+_BANKS = ("INSTRN_THREAD", "TDMA_UNPACK", "FPU", "L1_", "TDMA_PACK")
+
+
+@njit
+def _store_control(s: Any, offset: Any, value: Any) -> Any:
+    """A control register, of one bank or of all."""
+    if value & START:
+        return COUNTING
+    if value & ~STOP:
+        return rules.FIELD
+    s.debug[offset >> 2] = np.uint32(value)
+    return DONE
+
+
+def _bank(name: str) -> tuple[Register, ...]:
+    """Reference period, mode and control of a bank."""
+    first: int = getattr(mm, f"{_PREFIX}PERF_CNT_{name}0")
+    ways = (KEPT, KEPT, _store_control)
+    return tuple(
+        Register(f"{_PREFIX}PERF_CNT_{name}{i}", first + 4 * i, KEPT, way)
+        for i, way in enumerate(ways)
+    )
+
+
+REGISTERS = (
+    *(register for name in _BANKS for register in _bank(name)),
+    Register(_PREFIX + "PERF_CNT_ALL", mm.RISCV_DEBUG_REG_PERF_CNT_ALL, KEPT, _store_control),
+    Register(_PREFIX + "PERF_CNT_MUX_CTRL", mm.RISCV_DEBUG_REG_PERF_CNT_MUX_CTRL),
+    not_modelled("values of performance counters", 0x100, 0x128),
+)
+
+
+# Tile control, debug and status registers, 0xFFB12000.
 
 ARRAY = error(
     "DEBUG-ARRAY",
@@ -170,7 +276,6 @@ def _power_up(s: State, xy: tuple[int, int]) -> None:
     s.debug[_SOFT_RESET] = mm.SOFT_RESET_ALL
 
 
-_PREFIX = "RISCV_DEBUG_REG_"
 _GATING = "clock gating has no functional effect"
 
 
@@ -183,8 +288,8 @@ WINDOW = Window(
     *("tile control / debug / status", mm.DEBUG_BASE, mm.PIC_BASE),
     storage="debug",
     registers=(
-        *perf_counters.REGISTERS,
-        *debug_bus.REGISTERS,
+        *REGISTERS,
+        *debug_port.DEBUG_BUS_REGISTERS,
         _register("CFGREG_RD_CNTL"),
         _register("DBG_ARRAY_RD_EN", None),
         _register("DBG_ARRAY_RD_CMD", None),
@@ -196,9 +301,9 @@ WINDOW = Window(
         inert(_PREFIX + "CG_CTRL_HYST2", 0x07C, _GATING),
         *debug_port.REGISTERS,
         _register("TRISC_PC_BUF_OVERRIDE"),
-        _register("INSTRN_BUF_CTRL0", KEPT, instruction_debug.store_control),
+        _register("INSTRN_BUF_CTRL0", KEPT, store_control),
         _register("INSTRN_BUF_CTRL1"),
-        _register("INSTRN_BUF_STATUS", instruction_debug.load_status, None),
+        _register("INSTRN_BUF_STATUS", load_status, None),
         not_modelled("masks of stochastic rounding", 0x0AC, 0x0B4),
         not_modelled("FPU_STICKY_BITS", 0x0B4, 0x0B8),
         _register("SOFT_RESET_0", KEPT, _store_soft_reset),
@@ -221,4 +326,22 @@ WINDOW = Window(
         inert(_PREFIX + "CG_KICK", 0x248, _GATING),
     ),
     power_up=_power_up,
+)
+
+
+# The program counters of the five cores, 0xFFB13138, read only.
+
+ORDER = (0, 4, 1, 2, 3)  # of slots: brisc, ncrisc, trisc0, trisc1, trisc2
+
+
+@njit
+def load(s: Any, offset: Any) -> Any:
+    """Load the pc of a core."""
+    s.loaded[0] = s.pc[ORDER[offset >> 2]]
+    return DONE
+
+
+PC_SNAPSHOT_WINDOW = Window(
+    *("PC snapshot", PC_SNAPSHOT_BASE, PC_SNAPSHOT_END, load),
+    load_effect=Effect.VARIES,
 )

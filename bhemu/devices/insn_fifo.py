@@ -1,18 +1,20 @@
-"""Instruction push, 0xFFE40000 / 0xFFE50000 / 0xFFE60000 (PushTensixInstruction, Blackhole ISA)."""
+"""The instruction FIFOs at 0xFFE40000, 0xFFE50000 and 0xFFE60000, and the MOP configuration."""
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices import instruction_debug, rules
-from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, Effect, Waits, Window
+from bhemu.devices import debug_regs, rules
+from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, TRISCS, WORD, Effect, Waits, Window
 from bhemu.devices.rules import access_error
-from bhemu.jit.calls import call_step
+from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
-from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END
+from bhemu.memmap import INSTRN_BUF_BASE, INSTRN_BUF_END, MOP_CFG_BASE, MOP_CFG_END
 from bhemu.tensix.frontend import FIFO_FULL, put, queued
 from bhemu.tensix.rules import DONE, UB
 from bhemu.tensix.state import FIFO_DEPTH
+
+# Instruction push, 0xFFE40000 / 0xFFE50000 / 0xFFE60000 (PushTensixInstruction, Blackhole ISA).
 
 TRISC_WINDOW = access_error(
     "PUSH-TRISC",
@@ -40,8 +42,8 @@ def _room(s: Any, t: Any) -> Any:
 @njit
 def push(s: Any, c: Any, t: Any, word: Any) -> Any:
     """Append a word of core `c` to the FIFO of thread `t`; DONE, or why not, before any effect."""
-    if instruction_debug.controlled(s, t):
-        return instruction_debug.CONTROLLED
+    if debug_regs.controlled(s, t):
+        return debug_regs.CONTROLLED
     status = _room(s, t)
     if status == DONE:
         put(s, t, c, word, s.pc[c])
@@ -72,4 +74,22 @@ WINDOW = Window(
     who=TENSIX_CORES,
     order=AT_ONCE,
     store_effect=_store_effect,
+)
+
+
+# MOP expander configuration, 0xFFB80000: nine write-only words, each TRISC its own.
+
+
+@njit
+def mop_cfg_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
+    """Store MOP word offset/4 of the core's own thread."""
+    s.mop_cfg[c - 1, min(offset >> 2, 8)] = np.uint32(value)
+    return DONE
+
+
+MOP_CFG_WINDOW = Window(
+    *("MOP expander configuration", MOP_CFG_BASE, MOP_CFG_END),
+    store=mop_cfg_store,
+    loads=WORD,
+    who=TRISCS,
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.devices import rules
 from bhemu.devices.bus.window import ANY, BY_BYTES, Effect, Window
-from bhemu.devices.pc_snapshot import ORDER as _ORDER
+from bhemu.devices.debug_regs import ORDER as _ORDER
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_SIZES, LOCAL_SLOW_BASE, LOCAL_SLOW_END
 from bhemu.tensix.rules import DONE

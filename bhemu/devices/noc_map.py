@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.address import load_word
+from bhemu.jit.intrinsics import load_word
 from bhemu.jit.subset import njit
 
 COORDINATES = 1 << 12  # y << 6 | x

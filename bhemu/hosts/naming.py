@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from bhemu.errors import BhemuError, InputError, NoProgress
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.waitgraph import set_idle_apart
+from bhemu.machine.hang.graph import set_idle_apart
 from bhemu.memmap import L1_SIZE
 from bhemu.program import elf, files
 from bhemu.program.symbols import Symbols
-from bhemu.riscv.asm import RA
+from bhemu.riscv.assembly import RA
 
 if TYPE_CHECKING:
     from bhemu.machine.core import Core

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bhemu.jit import cache, host, machine_code, shipped, sources
+from bhemu.jit import cache, host, machine_code
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
@@ -58,9 +58,11 @@ class Entry:
         return names["entry"]
 
     def _made_from(self) -> str:
-        from bhemu.jit import keys  # looks into code: not needed where nothing has changed
+        from bhemu.jit import (
+            keys as key_module,  # looks into code: not needed where nothing has changed
+        )
 
-        return keys.key(self.signature, self.resolved())
+        return key_module.key(self.signature, self.resolved())
 
     def label(self) -> str:
         """What tells it from other entries of the same sources."""
@@ -69,7 +71,7 @@ class Entry:
     def own(self) -> bool:
         """Whether its sources are those of this package, as they are now."""
         package = self.module.partition(".")[0] == __name__.partition(".")[0]
-        return package and bool(sources.fingerprint())
+        return package and bool(host.fingerprint())
 
     def key(self) -> str:
         """The key under which its machine code is kept."""
@@ -86,7 +88,7 @@ class Entry:
 
 def _index_name() -> str:
     """Name of the list of keys that belongs to these sources and tools."""
-    seen = f"{sources.fingerprint()} {host.tools()}"
+    seen = f"{host.fingerprint()} {host.tools()}"
     return f"{_KEYS}{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
 
 
@@ -125,7 +127,7 @@ def outlook() -> Outlook:
 
 
 def _is_there(wanted: Entry) -> bool:
-    carried = wanted.own() and shipped.find(wanted.label()) is not None
+    carried = wanted.own() and host.find(wanted.label()) is not None
     return wanted in _loaded or carried or cache.has(_file(wanted))
 
 
@@ -157,7 +159,7 @@ def image(wanted: Entry) -> bytes:
 
 def _kept(wanted: Entry) -> bytes | None:
     """What the wheel carries, or the cache holds."""
-    carried = shipped.find(wanted.label()) if wanted.own() else None
+    carried = host.find(wanted.label()) if wanted.own() else None
     return carried or cache.read(_file(wanted))
 
 

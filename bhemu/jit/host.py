@@ -1,12 +1,19 @@
-"""The tools that compile and the processor that runs the code, known without loading the tools."""
+"""The host processor's level, the code that a wheel ships for it, and the package's sources."""
 
 import functools
+import hashlib
 import importlib.util
+import json
 import os
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+# The tools that compile and the processor that runs the code, known without loading the tools.
 
 _TOOLS = ("numba", "llvmlite")
 _NEUTRAL = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"}
@@ -71,3 +78,91 @@ def tools() -> str:
     """Versions of what compiles, its settings and the processor."""
     versions = [(tool, _version(tool)) for tool in _TOOLS]
     return repr((versions, np.__version__, sys.version, settings(), os.uname().machine, cpu()))
+
+
+# Which sources this process runs, as one number.
+#
+# Keys are made by looking into every function that an entry can reach, which takes a tenth of a
+# second.  They are the same as long as no source file of the package changes, so what was found is
+# noted under a hash of all of them.
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_SINCE = time.time_ns()
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                yield entry.path
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _files(entry.path)
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Hash of every source file; "" when one has changed since this module was loaded.
+
+    What is loaded by then may be older than the files, so nothing can be said about it.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    start = len(str(PACKAGE))
+    for path in _files(str(PACKAGE)):
+        with open(path, "rb") as opened:
+            if os.fstat(opened.fileno()).st_ctime_ns > _SINCE:
+                return ""
+            content = opened.read()
+        digest.update(f"{path[start:]} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+# Machine code that a wheel carries, for levels of x86-64 and exactly the sources in the wheel.
+#
+# It needs no key: it was made from these sources, whatever Python, NumPy or numba is here.  When a
+# source has been edited, on another processor, or when the environment asks for other code, it is
+# as
+# if it were absent.  scripts/make_objects.py makes the files.
+
+FOLDER = PACKAGE / "data"
+_DIGEST = 32
+
+
+def pack(images: dict[str, bytes]) -> bytes:
+    """The content of the file that holds packed images by the labels of their entries."""
+    places: dict[str, tuple[int, int]] = {}
+    body = bytearray()
+    for label, image in images.items():
+        places[label] = len(body), len(image)
+        body += hashlib.sha256(label.encode() + b"\0" + image).digest() + image
+    head = json.dumps({"sources": fingerprint(), "entries": places}).encode()
+    return len(head).to_bytes(4, "little") + head + body
+
+
+@functools.cache
+def _entries(folder: Path) -> tuple[Path, int, dict[str, Any]]:
+    """(file, where its first image begins, places by label); no places where none counts."""
+    path = folder / f"{level()}.code"
+    nothing: tuple[Path, int, dict[str, Any]] = path, 0, {}
+    if settings():
+        return nothing
+    try:
+        with path.open("rb") as opened:
+            size = int.from_bytes(opened.read(4), "little")
+            head = json.loads(opened.read(size))
+    except (OSError, ValueError):
+        return nothing
+    if head["sources"] != fingerprint():
+        return nothing
+    return path, 4 + size, head["entries"]
+
+
+def find(label: str) -> bytes | None:
+    """The packed image of an entry; None where there is none, or a damaged one."""
+    path, begin, places = _entries(FOLDER)
+    if label not in places:
+        return None
+    at, length = places[label]
+    with path.open("rb") as opened:
+        opened.seek(begin + at)
+        digest, image = opened.read(_DIGEST), opened.read(length)
+    return image if digest == hashlib.sha256(label.encode() + b"\0" + image).digest() else None

@@ -50,7 +50,7 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> Any:
         """Compile for these arguments and run: for unit tests only."""
-        from bhemu.jit.resolve import called
+        from bhemu.jit.emit import called
 
         return called(self, *arguments)
 

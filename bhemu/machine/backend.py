@@ -13,11 +13,11 @@ from bhemu.devices.bus import address_map, dispatch, entries
 from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
 from bhemu.jit.build import Entry, expect, function, load
-from bhemu.jit.callback import callback
+from bhemu.jit.intrinsics import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import csr_file
+from bhemu.riscv import csr
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
 from bhemu.tensix import compiled, loop
@@ -46,7 +46,7 @@ BUS = {  # device loads and stores, by the record's members
     "bus_read": function(ACCESS, dispatch.load_entry),
 }
 
-CSR = function(ACCESS, csr_file.host_entry)
+CSR = function(ACCESS, csr.host_entry)
 
 
 def core_is_fresh(engine: str) -> bool:
@@ -143,15 +143,15 @@ class Backend:
     def csr(self, core: int, number: int) -> int | None:
         """A CSR as `core` would read it now; None where it has none."""
         value = self._csr(core, number, 0, 0)
-        return None if value == csr_file.UNKNOWN else value
+        return None if value == csr.UNKNOWN else value
 
     def set_csr(self, core: int, number: int, value: int) -> bool:
         """Write a CSR; False where `core` cannot."""
-        return self._csr(core, number, 1, value) != csr_file.UNKNOWN
+        return self._csr(core, number, 1, value) != csr.UNKNOWN
 
     def _csr(self, core: int, number: int, writes: int, value: int) -> int:
         if not JIT:
-            return int(csr_file.host_entry(self._s, core, number, writes, value))
+            return int(csr.host_entry(self._s, core, number, writes, value))
         entry = _ACCESS(load(CSR).address)
         return int(entry(self._s.base, core, number, writes, value))
 
@@ -263,7 +263,7 @@ class Backend:
         assert window is not None
         return address_map.WINDOWS.index(window), window
 
-    # Interpreted twins of the pointer calls (jit/calls.py)
+    # Interpreted twins of the pointer calls (jit/intrinsics.py)
 
     def entry(self, t: int, word: int) -> int:
         """Execute one word."""

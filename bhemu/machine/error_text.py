@@ -12,9 +12,9 @@ from bhemu.errors import BhemuError, NotModelled, Where
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState
-from bhemu.riscv import refusals
-from bhemu.riscv.asm import RA, SP
-from bhemu.riscv.disasm import disassemble as riscv_text
+from bhemu.riscv import turn
+from bhemu.riscv.assembly import RA, SP
+from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
@@ -80,8 +80,8 @@ def rule_error(tile: Tile, status: int) -> BhemuError:
     """The error of a negative status; the place is the thread's word or the core's instruction."""
     s = tile.state
     t, c = int(s.status_thread[0]), int(s.status_core[0])
-    if status == refusals.ILLEGAL:
-        status = refusals.illegal(c, RULES[status].details(s.detail)["word"])
+    if status == turn.ILLEGAL:
+        status = turn.illegal(c, RULES[status].details(s.detail)["word"])
     rule = RULES[status]
     text = rule.sentence(s.detail)
     if t >= 0:

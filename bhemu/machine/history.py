@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import PAGE
-from bhemu.machine import error_text, saved, saved_tile
+from bhemu.machine import error_text, saved
 from bhemu.machine.core import Core
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import NetworkState, Snapshot
@@ -27,9 +27,9 @@ from bhemu.machine.stepping import Stepping, is_call
 from bhemu.machine.stop import Stop, now
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
-from bhemu.noc.saved import SAVED
+from bhemu.noc.record import SAVED
 from bhemu.program.symbols import Symbols
-from bhemu.riscv.asm import RET
+from bhemu.riscv.assembly import RET
 from bhemu.tensix.state import DTYPE
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class TileMark:
     about: dict[str, Any]
     images: tuple[Symbols, ...]
 
-    def state(self) -> saved_tile.TileState:
+    def state(self) -> saved.TileState:
         """The tile's state at that moment."""
         buffer = np.frombuffer(bytearray().join(self.pages), np.uint8)
-        return saved_tile.of_record(buffer, self.about, self.images, None)
+        return saved.of_record(buffer, self.about, self.images, None)
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ def _pages(buffer: npt.NDArray[np.uint8], last: TileMark | None) -> tuple[bytes,
 def _mark_of(tile: Tile, last: TileMark | None) -> TileMark:
     """A tile as it stands; what is the same as in `last` is shared with it."""
     s = tile.state
-    buffer = saved_tile.whole_record(tile)
+    buffer = saved.whole_record(tile)
     record = buffer.view(DTYPE)
-    for name in saved_tile.HOSTS:
+    for name in saved.HOSTS:
         record[name] = 0
-    about, images = saved_tile.outside(tile, tile.seed, tile.poison)
+    about, images = saved.outside(tile, tile.seed, tile.poison)
     return TileMark(
         now(s),
         tuple(int(n) for n in s.retired),
@@ -272,7 +272,7 @@ class Marks:
         owner = self.loop.rounds.owner
         if mark.network is None:
             ((_, only),) = mark.tiles.items()
-            saved_tile.restore(owner, only.state())
+            saved.restore(owner, only.state())
             self.loop.restored(mark.error, 0 if mark.error is not None else None)
         else:
             saved.put_back(owner, mark.snapshot())

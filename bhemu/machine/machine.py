@@ -267,7 +267,7 @@ class Machine(ThreadBound, Controls):
 
     def standstill(self, xy: XY) -> NoProgress:
         """The error of a host that waits in vain: what the cores of the tile at `xy` wait for."""
-        from bhemu.machine.hang.network import standstill
+        from bhemu.machine.hang.graph import standstill
 
         return standstill(self, self.tile_at_index(self.number_of(xy)))
 

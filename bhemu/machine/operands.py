@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from bhemu.errors import source_text
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.tensix import config, config_fields, formats

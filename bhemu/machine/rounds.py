@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import errors
 from bhemu.errors import BhemuError, InputError
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import HostAccess, host_access, refused, sent_by
 from bhemu.machine.stop import Stop, now
@@ -343,7 +343,7 @@ class RoundsOnNetwork(Rounds):
 
     def _idle(self) -> Stop:
         """Everything is idle; a linked transaction that is still open is an error."""
-        from bhemu.machine.hang.network import linked
+        from bhemu.machine.hang.graph import linked
 
         if (self._network.state.tile != 0).any() and (lines := linked(self.owner)):
             raise errors.Undefined("; ".join(lines), rule="NOC-LINKED-OPEN", hint=_CLOSE)
@@ -351,11 +351,11 @@ class RoundsOnNetwork(Rounds):
 
     def _no_progress(self, loops: dict[int, tuple[Loop, ...]]) -> BhemuError:
         # Imported here: much code, which most programs do not need.
-        from bhemu.machine.hang.network import no_progress
+        from bhemu.machine.hang.graph import network_no_progress
 
         if len(self.tiles) == 1:
             self.broken = self.tiles[0].number
-        return no_progress(self.owner, loops)
+        return network_no_progress(self.owner, loops)
 
     def _quiet(self) -> int:
         """Rounds in which no tile executed a word, and nothing was delivered to one."""

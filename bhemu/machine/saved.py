@@ -1,4 +1,4 @@
-"""The state of a machine outside of it: its tiles, its memory, what is under way; one file."""
+"""Saved states: of a machine and of each tile, written to and read from files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,270 @@ from bhemu import __version__, arguments, errors
 from bhemu.devices.noc_map import tile_number
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit import record
-from bhemu.machine import saved_tile
-from bhemu.machine.saved_tile import TileState
+from bhemu.jit.record import Member
 from bhemu.machine.stop import End
-from bhemu.noc import saved as noc_saved
+from bhemu.noc import record as noc_saved
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import arrays as archives
-from bhemu.program import files
-from bhemu.tensix.state import DTYPE, MAPPED, MEMBERS
+from bhemu.program import files, limits
+from bhemu.program.symbols import Move, Symbols
+from bhemu.riscv import turn
+from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS
+from bhemu.text import printable
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine
     from bhemu.machine.tile import Tile
+
+# The state of a tile outside of it: taken from a live tile, put back, as arrays of a file.
+
+SCHEMA = 1
+"""Of saved states, of tiles and of chips: what their members and `meta` mean."""
+REGS = next(member for member in MEMBERS if member.name == "regs")
+SAVED = tuple(member for member in MEMBERS if member.name not in POINTERS)
+"""What a saved state holds: the record without host addresses, and the cores' registers."""
+
+HOSTS = (
+    *("breakpoint", "breakpoint_count", "breakpoint_skip", "retired_limit", "executed_limit"),
+    *("until_count", "until_address", "until_value", "limit", "trace", "watch", "watch_before"),
+    *("watch_count", "watchpoint", "watch_mask", "watched", "watch_hit", "watch_old", "watch_pc"),
+    *("watch_read", "word_break_count", "word_break", "word_break_hit", "word_break_seen"),
+    *turn.MEMBERS,
+    *("watch_log", "log", "log_clock", "log_write", "log_read", "profile_ticks", "profile_calls"),
+    *("profile_since", "profile_part", "translated"),
+    *("time_slice", "look_every", "look_left", "leave_at", "attention"),
+    *("code_page", "translate_after", "page_count"),
+)
+"""Members that say how a host looks on: no part of what `restore` puts back."""
+_RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
+LATER = ("pack_sum",)
+"""Members that states of this schema may lack: what notes are made from."""
+_MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
+_QUEUES = ("fifo", "mailbox", "pcbuf")
+_SAVED_TILE_HINT = "written by bhemu run --save of the same version"
+
+
+class TileState:
+    """A tile's state: the arrays by member name (tensix/state.py) as attributes, and `regs`.
+
+    `origin` names it in messages; `about` holds what is no array: coordinates, seed, end of the
+    program, error, loaded ELFs.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        origin: str,
+        about: Mapping[str, Any] | None = None,
+        images: tuple[Symbols, ...] = (),
+    ) -> None:
+        self.arrays, self.origin = arrays, origin
+        self.about = dict(about or {})
+        self.images = images
+        self.error: BhemuError | None = None
+
+    @property
+    def xy(self) -> tuple[int, int]:
+        """The tile's coordinate."""
+        x, y = self.about.get("tile", (0, 0))
+        return int(x), int(y)
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        try:
+            return self.__dict__["arrays"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"the state has no member {name}") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.arrays})
+
+    def __repr__(self) -> str:
+        x, y = self.about.get("tile", ("?", "?"))
+        clock = self.about.get("clock")
+        return f"<TileState of tile ({x},{y}) at clock {clock}, from {self.origin}>"
+
+    def held(self) -> dict[str, Any]:
+        """The arrays of a file: members by name and type, `regs`, the loaded ELFs.
+
+        `regs` is uint32 (5, 32), x0-x31 of each core in the record's order; `elf0`, `elf1`, ...
+        are the ELFs. Host addresses are left out.
+        """
+        elfs = (np.frombuffer(symbols.data, np.uint8) for symbols in self.images)
+        return {**self.arrays, **{f"elf{i}": elf for i, elf in enumerate(elfs)}}
+
+    def whole(self) -> npt.NDArray[np.uint8]:
+        """The record as bytes, without host addresses."""
+        buffer = np.zeros(DTYPE.itemsize, np.uint8)
+        record = buffer.view(DTYPE)
+        for name, value in self.arrays.items():
+            record[name][0] = value
+        return buffer
+
+
+def read(archive: archives.Archive, about: Mapping[str, Any], path: Path) -> TileState:
+    """What `held` gave, from a file.
+
+    A state of an older version may lack what only says how a host looked on, or what notes are made
+    from: it counts as zero.
+    """
+    arrays = {member.name: _member(archive, member, path) for member in SAVED}
+    state = TileState(arrays, str(path), about, images_of(archive, "elf", about))
+    if about.get("error"):
+        state.error = errors.from_dict(about["error"])
+    check_values(arrays, path)
+    return state
+
+
+def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
+    """The array of a member; nothing is unpacked unless its type and shape are right."""
+    if member.name not in archive and member.name in (*HOSTS, *LATER) and REGS.name in archive:
+        return np.zeros(member.shape, member.dtype)
+    if member.name not in archive:
+        raise InputError(f"{path}: no array {member.name}", hint=_SAVED_TILE_HINT)
+    header = archive.header(member.name)
+    want = np.dtype(member.dtype)
+    if header.shape != member.shape or header.dtype != want:
+        text = f"{header.dtype} {list(header.shape)}, not {want} {list(member.shape)}"
+        raise InputError(f"{path}: {member.name} is {text}", hint=_SAVED_TILE_HINT)
+    return archive.array(member.name, header.size)
+
+
+def check_schema(about: Mapping[str, Any], origin: str) -> None:
+    """InputError for a state whose schema this version does not know; the first had no number."""
+    schema = about.get("schema", 1)
+    if schema != SCHEMA:
+        raise InputError(
+            f"{origin}: a saved state of schema {schema!r}, written by bhemu {about.get('bhemu')};"
+            f" bhemu {__version__} reads schema {SCHEMA}",
+            hint="save it anew with this version, or look at it with that one",
+        )
+
+
+def check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
+    """InputError for a number that no tile holds, where it chooses or counts what is shown."""
+    for name, most in _MOST.items():
+        if (held[name] < 0).any() or (held[name] > most).any():
+            raise InputError(f"{path}: {name} is not within 0..{most}", hint=_SAVED_TILE_HINT)
+    for name in _QUEUES:
+        first, behind = held[f"{name}_read"], held[f"{name}_write"]
+        depth = held[name].shape[-1]
+        if (first < 0).any() or (behind < first).any() or (behind - first > depth).any():
+            raise InputError(f"{path}: {name} holds no 0 to {depth} entries", hint=_SAVED_TILE_HINT)
+
+
+def images_of(
+    archive: archives.Archive, prefix: str, about: Mapping[str, Any]
+) -> tuple[Symbols, ...]:
+    """The loaded ELFs that a saved tile names, from the arrays `prefix`0, `prefix`1, ..."""
+    most = limits.limit("ELF_BYTES")
+    return tuple(
+        Symbols(
+            archive.array(f"{prefix}{i}", most).tobytes(),
+            printable(elf["path"]),
+            elf["offset"],
+            [Move(*move) for move in elf["moves"]],
+        )
+        for i, elf in enumerate(about.get("images", ()))
+    )
+
+
+def take(tile: Tile, seed: int, poison: str | None) -> TileState:
+    """The state of a live tile."""
+    about, images = outside(tile, seed, poison)
+    return of_record(whole_record(tile), about, images, tile.error)
+
+
+def whole_record(tile: Tile) -> npt.NDArray[np.uint8]:
+    """A copy of the record's bytes, the cores' registers in it."""
+    buffer = tile.state.buffer.copy()
+    buffer.view(DTYPE)[REGS.name][0] = np.stack([core.regs for core in tile.core.values()])
+    return buffer
+
+
+def of_record(
+    buffer: npt.NDArray[np.uint8],
+    about: Mapping[str, Any],
+    images: tuple[Symbols, ...],
+    error: BhemuError | None,
+) -> TileState:
+    """The state whose arrays are views of `buffer`, as `whole_record` gave it."""
+    record = buffer.view(DTYPE)
+    arrays = {m.name: record[m.name][0] for m in MEMBERS if m.name not in POINTERS}
+    state = TileState(arrays, "the tile", about, images)
+    state.error = error
+    return state
+
+
+def outside(
+    tile: Tile, seed: int, poison: str | None
+) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
+    """What a state holds beside the record: JSON-ready values and the loaded ELFs.
+
+    The end of the program is the machine's: it stands here for a tile that is alone.
+    """
+    cores, alone = tile.core.values(), tile.network is None
+    end = tile.loop.end if alone else End()
+    error = tile.loop.error if alone else None
+    about = {
+        "seed": seed,
+        "poison": poison,
+        "tile": list(tile.xy),
+        "clock": tile.clock,
+        "end": [[(at, value) for _, at, value in end.words], end.clock, end.timeout_s],
+        "error": None if error is None else error.as_dict(),
+        "seen": [[core, retired] for core, retired in tile.stepping.seen.items()],
+        "first": [own.first for own in tile.loaded],
+        "ranges": tile.ranges,
+        "images": [
+            {
+                "core": core.name,
+                "path": symbols.path,
+                "offset": symbols.offset,
+                "moves": symbols.moves,
+            }
+            for core in cores
+            for symbols in core.images
+        ],
+    }
+    images = tuple(symbols for core in cores for symbols in core.images)
+    return json.loads(json.dumps(about)), images
+
+
+def restore(tile: Tile, state: TileState) -> None:
+    """Put everything back that `take` took; breakpoints and traces stay as they are."""
+    about, s = state.about, tile.state
+    if "first" not in about:
+        raise InputError(f"{state.origin} cannot be restored", hint=_SAVED_TILE_HINT)
+    for name in _RESTORED:
+        getattr(s, name)[...] = state.arrays[name]
+    engine = tile.backend.engine
+    for c in range(CORES):
+        for number in range(1, 32):
+            engine.write_register(c, number, int(state.arrays[REGS.name][c, number]))
+    engine.forget_code()
+    x, y = about["tile"]
+    tile.xy = (x, y)
+    tile.ranges[:] = [(low, high, name) for low, high, name in about["ranges"]]
+    for own, first in zip(tile.loaded, about["first"], strict=True):
+        own.forget()
+        own.first = first
+    for elf, symbols in zip(about["images"], state.images, strict=True):
+        tile.core[elf["core"]].images.append(symbols)
+    tile.stepping.seen.clear()
+    tile.stepping.seen.update(dict(about["seen"]))
+    s.log_read[0] = s.log_write[0]
+    s.breakpoint_skip[:] = s.word_break_seen[:] = 0
+
+
+def end_of(state: TileState) -> End:
+    """How the program of a tile that was alone ends."""
+    words, clock, timeout_s = state.about["end"]
+    return End(tuple((state.xy, at, value) for at, value in words), clock, timeout_s)
+
+
+# The state of a machine outside of it: its tiles, its memory, what is under way; one file.
 
 
 def _name(dtype: np.dtype[np.void]) -> str:
@@ -40,7 +290,7 @@ def _name(dtype: np.dtype[np.void]) -> str:
 
 def _layouts() -> dict[str, np.dtype[np.void]]:
     """The types of a tile's record in files of this schema, by what they are called there."""
-    before = record.layout(tuple(m for m in MEMBERS if m.name not in saved_tile.LATER), MAPPED)
+    before = record.layout(tuple(m for m in MEMBERS if m.name not in LATER), MAPPED)
     return {_name(dtype): dtype for dtype in (DTYPE, before)}
 
 
@@ -111,7 +361,7 @@ class Snapshot:
         Of a tile alone it holds the members by name (TileState.held). Of a chip: `chip_NAME`,
         `page_MEMORY_NUMBER`, the record of each tile as a whole in `tileNUMBER`, its ELFs.
         """
-        meta: dict[str, Any] = {"bhemu": __version__, "schema": saved_tile.SCHEMA}
+        meta: dict[str, Any] = {"bhemu": __version__, "schema": SCHEMA}
         if self.network is None:
             state = next(iter(self.tiles.values()))
             meta, held = {**meta, **state.about}, state.held()
@@ -153,10 +403,10 @@ class Snapshot:
                 meta: dict[str, Any] = {}
                 if "meta" in archive:
                     meta = json.loads(str(archive.array("meta", _META_BYTES)))
-                saved_tile.check_schema(meta, str(path))
+                check_schema(meta, str(path))
                 if "tiles" in meta:
                     return _read_chip(archive, meta, path)
-                return of_state(saved_tile.read(archive, meta, path), str(path))
+                return of_state(read(archive, meta, path), str(path))
         except _DAMAGE as error:
             raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
 
@@ -177,13 +427,13 @@ def _read_chip(archive: archives.Archive, meta: dict[str, Any], path: Path) -> S
         for name in dtype.names or ():
             buffer.view(DTYPE)[name] = held.view(dtype)[name]
         error = errors.from_dict(about["error"]) if about.get("error") else None
-        images = saved_tile.images_of(archive, f"elf{t}_", about)
-        state = saved_tile.of_record(buffer, about, images, error)
+        images = images_of(archive, f"elf{t}_", about)
+        state = of_record(buffer, about, images, error)
         state.origin = origin
         if tile_number(*state.xy) != t:
             raise InputError(f"{origin}: tile{t} says that it is at {state.xy}", hint=_HINT)
         tiles[state.xy] = state
-        saved_tile.check_values(state.arrays, path)
+        check_values(state.arrays, path)
     arrays = {}
     for member in noc_saved.SAVED:
         made = archive.array(f"chip_{member.name}", 1 << 16)
@@ -211,13 +461,13 @@ def _end(meta: dict[str, Any]) -> End | None:
 
 def of_state(state: TileState, origin: str) -> Snapshot:
     """The snapshot of one tile."""
-    end = saved_tile.end_of(state) if "end" in state.about else None
+    end = end_of(state) if "end" in state.about else None
     return Snapshot({state.xy: state}, None, origin, state.error, end)
 
 
 def of_tile(tile: Tile) -> Snapshot:
     """The state of one tile as it stands."""
-    return of_state(saved_tile.take(tile, tile.seed, tile.poison), "the tile")
+    return of_state(take(tile, tile.seed, tile.poison), "the tile")
 
 
 def of_machine(machine: Machine) -> Snapshot:
@@ -231,7 +481,7 @@ def of_machine(machine: Machine) -> Snapshot:
         network.grid.banks,
         loop.rounds.broken,
     )
-    tiles = {tile.xy: saved_tile.take(tile, tile.seed, tile.poison) for tile in made}
+    tiles = {tile.xy: take(tile, tile.seed, tile.poison) for tile in made}
     return Snapshot(tiles, between, "the chip", loop.error, loop.end)
 
 
@@ -253,7 +503,7 @@ def restore_tile(tile: Tile, snapshot: Snapshot) -> None:
             hint="Chip().restore() takes it, and so does every command that takes a program",
         )
     state = next(iter(snapshot.tiles.values()))
-    saved_tile.restore(tile, state)
+    restore(tile, state)
     tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     tile.loop.end = snapshot.end or End()
     tile.loop.restored(snapshot.error, 0 if snapshot.error is not None else None)
@@ -302,7 +552,7 @@ def put_back(machine: Machine, snapshot: Snapshot) -> None:
         if state is None:
             tile.powered_up()
             continue
-        saved_tile.restore(tile, state)
+        restore(tile, state)
         tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     for name, value in saved.arrays.items():
         getattr(network.state, name)[...] = value

@@ -24,7 +24,7 @@ from bhemu.machine.watchpoints import ACCESS, Reading, Watchpoint, Watchpoints, 
 from bhemu.machine.word_text import Entry, Places, TracedWord
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.address import At
-from bhemu.riscv.asm import RET
+from bhemu.riscv.assembly import RET
 from bhemu.tensix import observe
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 

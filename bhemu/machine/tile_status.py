@@ -54,7 +54,7 @@ def _look_for_hang(tile: Tile, status: int) -> None:
     """Raise an error unless a tile without progress is still alive."""
     # Imported here: much code, which most programs do not need.
     from bhemu.machine.hang.explore import livelock
-    from bhemu.machine.hang.waitgraph import no_progress
+    from bhemu.machine.hang.graph import no_progress
 
     if status == stops.STOP_DEADLOCK:
         raise no_progress(tile, ())

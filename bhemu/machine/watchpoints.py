@@ -18,7 +18,7 @@ from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.window import Window
 from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
-from bhemu.jit import graph
+from bhemu.jit import keys
 from bhemu.machine import error_text, resolve
 from bhemu.memmap import (
     CORE_NAMES,
@@ -36,8 +36,8 @@ from bhemu.memmap import (
     OVERLAY_END,
     STREAM_SIZE,
 )
-from bhemu.noc.dram_watch import DramWatches, Place
 from bhemu.noc.grid import tile_at
+from bhemu.noc.memory import DramWatches, Place
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
 from bhemu.tensix import config_fields, observe, thread_fields
 from bhemu.tensix.insn import REGISTRY
@@ -378,7 +378,7 @@ def _member(span: Span) -> str:
 
 
 def _names(code: Any, member: str) -> bool:
-    found = graph.names(code)
+    found = keys.names(code)
     return member in found or (member == "l1" and bool(found & _L1))
 
 

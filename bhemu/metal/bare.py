@@ -20,7 +20,7 @@ from bhemu.metal.host import name_kernels, write
 from bhemu.metal.kernels import Kernels, arrange
 from bhemu.program.loader import LOCAL_SIZE
 from bhemu.program.specs import BufferSpec, TileSpec
-from bhemu.riscv.asm import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
+from bhemu.riscv.assembly import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
 
 BASE = 0x8000
 """Where arguments and kernels go."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bhemu.program import elf, files
 from bhemu.program.loader import Image
-from bhemu.riscv.asm import A0, A1, GP
+from bhemu.riscv.assembly import A0, A1, GP
 from bhemu.riscv.formats import Jump, Upper
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode

@@ -19,7 +19,7 @@ from bhemu.program import coordinates, types
 from bhemu.program.coordinates import ROWS, XY
 from bhemu.program.loader import Image, read_elf
 from bhemu.program.specs import ChipSpec, FirmwareSpec
-from bhemu.riscv.asm import jal
+from bhemu.riscv.assembly import jal
 
 PROCESSORS = ("brisc", "ncrisc", "trisc0", "trisc1", "trisc2")
 """The cores in the order of launch messages."""

@@ -1,27 +1,113 @@
-"""Delivery of the requests that tiles have sent: in the order of tiles, then as they were issued.
-
-A request that its target cannot take now stays, and with it what the same tile sent later. What
-only Python can do (make a tile or a page of memory) is asked for before any effect.
-"""
+"""Delivery of NoC requests: reads, writes, atomics and responses that arrive later."""
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices import niu_check, noc_map
-from bhemu.devices import niu_issue as niu
+from bhemu.devices import niu, niu_check, noc_map
 from bhemu.devices import niu_request as request
 from bhemu.devices.noc_map import HEIGHT, WIDTH
-from bhemu.jit.address import move
-from bhemu.jit.calls import call_access
+from bhemu.jit.intrinsics import call_access, load_word, move, store_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
-from bhemu.noc import atomics, dram_watch, late, memory, skipped_rounds
+from bhemu.noc import memory, record
 from bhemu.noc.grid import TILES
-from bhemu.noc.tile_records import tile_of
+from bhemu.noc.record import tile_of
 from bhemu.tensix import state
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
+
+# Which requests are held back when delivery is late: any that the ordering rules let wait.
+#
+# Two requests of a tile keep their order when they go to the same place on the same NoC and static
+# virtual channel, or within a linked transaction; all others may overtake each other. Source: NoC
+# Ordering, ISA.
+
+_CHANNEL = 7 << 13 | request.STATIC_CHANNEL
+
+
+@njit
+def _random(chip: Any, t: Any, sequence: Any) -> Any:
+    """A number of 31 bits that the chip's seed, the tile and the request decide."""
+    x = np.uint64(chip.seed[0]) ^ np.uint64(sequence * 256 + t + 1) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33))
+
+
+@njit
+def _in_order(a: Any, b: Any) -> Any:
+    """Whether `b`, which was sent after `a`, must arrive after it."""
+    if a[request.NOC] != b[request.NOC] or a[request.GIVEN] != b[request.GIVEN]:
+        return False
+    if a[request.CONTROL] & request.LINKED:
+        return True
+    static = a[request.CONTROL] & b[request.CONTROL] & request.STATIC_CHANNEL
+    return static != 0 and (a[request.CONTROL] ^ b[request.CONTROL]) & _CHANNEL == 0
+
+
+@njit
+def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
+    """Whether request `i` of tile `t` is delivered in this round."""
+    if chip.late[0] == 0:
+        return True
+    row = s.noc_request[i]
+    if row[request.DUE] == 0:
+        delay = _random(chip, t, row[request.SEQUENCE]) % (chip.late[0] + 1)
+        if chip.late_pc[0] >= 0 and chip.late_pc[0] != row[request.PC]:
+            delay = np.int64(0)
+        row[request.DUE] = chip.round[0] + 1 + delay
+    if row[request.DUE] > chip.round[0] + 1:
+        return False
+    for k in range(i):
+        earlier = s.noc_request[k]
+        if earlier[request.SEQUENCE] != request.GONE and _in_order(earlier, row):
+            return False
+    return True
+
+
+# Atomics on a 16-byte line of L1: what NOC_AT_LEN_BE says.
+#
+# Increment is what kernels use, and what the golden model knows; swap, compare and swap, and swap
+# with index follow the ISA text alone (NoC Atomics).
+
+
+@njit
+def _swap(line: Any, mask: Any, operand: Any) -> None:
+    """Each of the eight halves whose bit is set becomes the low or high half of the operand."""
+    for i in range(4):
+        old = load_word(line + 4 * i)
+        low = operand & 0xFFFF if (mask >> (2 * i)) & 1 else old & 0xFFFF
+        high = operand & 0xFFFF0000 if (mask >> (2 * i + 1)) & 1 else old & 0xFFFF0000
+        store_word(line + 4 * i, low | high)
+
+
+@njit
+def perform(line: Any, at: Any, operands: Any, operand: Any) -> Any:
+    """Change the line at a host address; `at`: the byte of it that was addressed. The old word."""
+    opcode = request.atomic_opcode(operands)
+    if opcode == request.SWAP:
+        old = load_word(line + (at & 12))
+        _swap(line, (operands >> 2) & 0xFF, operand)
+        return old
+    which = (operands >> 2) & 3 if opcode == request.SWAP_INDEX_HIGH else operands & 3
+    word = line + 4 * which
+    old = load_word(word)
+    if opcode == request.INCREMENT:
+        kept = np.int64(0xFFFFFFFF) << (((operands >> 2) & 31) + 1)
+        store_word(word, (old & kept) | ((old + operand) & ~kept))
+    elif opcode == request.COMPARE_AND_SWAP:
+        if old == (operands >> 2) & 15:
+            store_word(word, (operands >> 6) & 15)
+    else:
+        store_word(word, operand)
+    return old
+
+
+# Delivery of the requests that tiles have sent: in the order of tiles, then as they were issued.
+#
+# A request that its target cannot take now stays, and with it what the same tile sent later. What
+# only Python can do (make a tile or a page of memory) is asked for before any effect.
 
 # Why a request was not delivered; STOPPED: a target that was left out of rounds must go on first
 STAYS, MAKE, REFUSED, STOPPED, WATCHED = 1, 2, 3, 4, 5
@@ -143,7 +229,7 @@ def _l1(s: Any, target: Any, row: Any) -> None:
         return
     if request.kind(control) == request.ATOMIC:
         line = at & ~15
-        old = atomics.perform(other + line, at & 15, row[request.LENGTH], row[request.OPERAND])
+        old = perform(other + line, at & 15, row[request.LENGTH], row[request.OPERAND])
         _answer_word(s, row, old)
         at, n = line, np.int64(16)
     elif request.has_enables(control):
@@ -171,7 +257,7 @@ def _ready(chip: Any, u: Any) -> Any:
     if chip.tile[u] == 0:
         chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
         return np.int64(MAKE)
-    return np.int64(DONE if skipped_rounds.catch_up(chip, u) == 0 else STOPPED)
+    return np.int64(DONE if record.catch_up(chip, u) == 0 else STOPPED)
 
 
 @njit
@@ -204,7 +290,7 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
         state.written(s, row[request.LOCAL], n)
     elif request.kind(control) == request.ATOMIC:
         line = memory.host_address(chip, which, at & ~15)
-        old = atomics.perform(line, at & 15, row[request.LENGTH], row[request.OPERAND])
+        old = perform(line, at & 15, row[request.LENGTH], row[request.OPERAND])
         _answer_word(s, row, old)
     elif request.has_enables(control):
         for i in range(request.BE_BYTES):
@@ -215,7 +301,7 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
     else:
         memory.write(chip, which, at, data, n)
     if chip.dram_watch_count[0]:
-        dram_watch.look(chip, t, row, which, at)
+        memory.look(chip, t, row, which, at)
 
 
 @njit
@@ -283,7 +369,7 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
     """Deliver what tile `t` has sent, from chip.at on; 0, or why it cannot go on."""
     while chip.at[1] < min(chip.left[t], s.noc_requests[0]):  # the host may have reset the tile
         row = s.noc_request[chip.at[1]]
-        if not late.may_go(chip, t, s, chip.at[1]):
+        if not may_go(chip, t, s, chip.at[1]):
             chip.at[1] += 1
             continue
         status = _deliver(chip, t, s, row)
@@ -308,7 +394,7 @@ def begin(chip: Any) -> None:
     chip.at[0] = chip.at[1] = 0
     for t in range(TILES):
         chip.left[t] = 0
-        if chip.tile[t] != 0 and not skipped_rounds.is_skipped(chip, t):
+        if chip.tile[t] != 0 and not record.is_skipped(chip, t):
             chip.left[t] = tile_of(chip, t).noc_requests[0]
 
 
@@ -329,7 +415,7 @@ def deliver(chip: Any) -> Any:
 def under_way(chip: Any) -> Any:
     """Whether any tile has a request that is not delivered."""
     for t in range(TILES):
-        if chip.tile[t] == 0 or skipped_rounds.is_skipped(chip, t):
+        if chip.tile[t] == 0 or record.is_skipped(chip, t):
             continue
         if tile_of(chip, t).noc_requests[0] > 0:
             return True

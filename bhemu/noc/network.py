@@ -13,9 +13,9 @@ from bhemu.devices.noc_map import ROWS, on_noc
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
-from bhemu.noc import firmware, memory, rounds, skipped_rounds
-from bhemu.noc.dram_watch import DramWatches
+from bhemu.noc import firmware, memory, record, rounds
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
+from bhemu.noc.memory import DramWatches
 from bhemu.noc.record import (
     ARC_MEMORY,
     CHIP_STEP,
@@ -33,7 +33,7 @@ ENTRIES = {
     "open_round": function(CHIP_STEP, rounds.open_round),
     "run_tiles": function(CHIP_STEP, rounds.run_tiles),
     "finish_round": function(CHIP_STEP, rounds.finish_round),
-    "catch_up": function(CHIP_STEP, skipped_rounds.catch_up_all),
+    "catch_up": function(CHIP_STEP, record.catch_up_all),
 }
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _TRANSLATES = 1 << 14  # NIU_CFG_0

@@ -1,15 +1,28 @@
-"""The state of a chip between its tiles: one structured record, as a tile's (tensix/state.py).
+"""The record of the NoC: requests under way, rounds skipped, and what a saved state keeps of it."""
 
-It holds the addresses of the tiles' records and of the pages of memory, so that compiled code finds
-them; which tiles run, how far the round and its delivery have come, and what ends a run.
-"""
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 
+from bhemu.devices import niu_request as request
+from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COORDINATES
+from bhemu.jit.intrinsics import call_step, record_at
 from bhemu.jit.record import Member, Record, layout, offsets_of
-from bhemu.jit.subset import signature
+from bhemu.jit.subset import njit, signature
+from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.grid import BANKS, ETHERNET_COLUMNS, TILES
+from bhemu.tensix.loop import period, room, skip
+from bhemu.tensix.state import DTYPE as TILE_DTYPE
+from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
+from bhemu.tensix.stops import STOP_TIME
+
+# The state of a chip between its tiles: one structured record, as a tile's (tensix/state.py).
+#
+# It holds the addresses of the tiles' records and of the pages of memory, so that compiled code
+# finds
+# them; which tiles run, how far the round and its delivery have come, and what ends a run.
 
 _u8, _i64, _u32, _u64 = np.uint8, np.int64, np.uint32, np.uint64
 
@@ -64,7 +77,7 @@ MEMBERS = (
     Member("until_own", _i64, (TILES,), "how many of them are of each tile"),
     Member("until_polling", _i64, (1,), "1: stop when every core that runs only polls"),
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
-    # watchpoints on DRAM (noc/dram_watch.py)
+    # watchpoints on DRAM (noc/memory.py)
     Member("dram_watch_count", _i64, (1,), "watchpoints on DRAM set"),
     Member("dram_watch", _i64, (DRAM_WATCHES, 6), "owner, number, bank, address, length, access"),
     Member("dram_seen", _u8, (DRAM_WATCHES, DRAM_WATCH_BYTES), "what was last seen there"),
@@ -88,3 +101,188 @@ class ChipState(Record):
         self.limit[0] = -1
         self.begun[:] = self.skip_from[:] = self.touched[:] = -1
         self.skipping[0] = 1
+
+
+# What a saved chip may hold: numbers that compiled code relies on, checked before it sees them.
+
+_HOSTS = (
+    *("until_count", "until_tile", "until_address", "until_value", "until_own", "limit"),
+    *("wanted", "refused"),
+)
+_MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
+_SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
+_WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
+SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_SKIPS, *_WATCHES))
+"""Members of the chip's record that a saved chip holds; the others are made with the chip."""
+_LINE = 16
+_ADDRESSES = 1 << 32
+
+
+def _size(control: int, length: int) -> int:
+    """Bytes that a request moves."""
+    if control & 3 == request.ATOMIC or (control & 3 == request.WRITE and control & request.INLINE):
+        return 4
+    enables = control & 3 == request.WRITE and control & request.BYTE_ENABLES
+    return request.BE_BYTES if enables else length
+
+
+def _remote(row: list[int], n: int, multicast: bool) -> bool:
+    """Whether the other end of a request is within what its kind has."""
+    at, kind = row[request.REMOTE], row[request.ENDPOINT] & 15
+    if multicast or kind == noc_map.TENSIX:
+        return 0 <= at <= L1_SIZE - n or LOCAL_BASE <= at < _ADDRESSES
+    at -= noc_map.PCIE_HOST if kind == noc_map.PCIE else 0
+    return kind in noc_map.MEMORIES and 0 <= at <= _ADDRESSES - n - _LINE
+
+
+def _fine(row: list[int], endpoints: set[int]) -> bool:
+    """Whether a row of a queue is a request that a tile may have sent."""
+    control, n = row[request.CONTROL], _size(row[request.CONTROL], row[request.LENGTH])
+    multicast = bool(control & request.MULTICAST)
+    return (
+        row[request.NOC] in (0, 1)
+        and 0 <= row[request.INITIATOR] < 4
+        and 0 <= control < _ADDRESSES
+        and control & 3 != request.ILLEGAL
+        and 1 <= n <= request.LONGEST
+        and 0 <= row[request.LOCAL] <= L1_SIZE - n
+        and 0 <= row[request.DATA] <= NOC_DATA - n
+        and (multicast or row[request.ENDPOINT] in endpoints)
+        and 0 <= row[request.CORE] <= HOST
+        and row[request.SEQUENCE] >= -1
+        and _remote(row, n, multicast)
+    )
+
+
+def check_tile(arrays: Mapping[str, Any], endpoints: set[int]) -> str:
+    """What is wrong with the requests of a tile, or ""."""
+    count, used = int(arrays["noc_requests"][0]), int(arrays["noc_data_used"][0])
+    if not 0 <= count <= NOC_REQUESTS or not 0 <= used <= NOC_DATA:
+        return f"noc_requests is {count}, noc_data_used is {used}"
+    if int(arrays["noc_arrivals"][0]) < 0:
+        return "noc_arrivals is negative"
+    for i in range(count):
+        if not _fine([int(word) for word in arrays["noc_request"][i]], endpoints):
+            return f"noc_request {i} is no request"
+    return ""
+
+
+def check_chip(arrays: Mapping[str, Any], tiles: Collection[int]) -> str:
+    """What is wrong with the members of a chip's record that has these tiles, or ""."""
+    if not BETWEEN <= int(arrays["phase"][0]) <= DELIVERY:
+        return "phase is unknown"
+    made = [t in tiles for t in range(TILES)]
+    for name in ("awake", "due"):
+        if any(arrays[name][t] not in (0, int(made[t])) for t in range(TILES)):
+            return f"{name} names a tile that is not there"
+    left, at = arrays["left"], arrays["at"]
+    if any(left[t] > 0 and not (made[t] and left[t] <= NOC_REQUESTS) for t in range(TILES)):
+        return "left counts requests that are not there"
+    if not 0 <= at[0] <= TILES or at[1] < 0:
+        return "at is outside of every queue"
+    if any(arrays["begun"][t] >= 0 and not made[t] for t in range(TILES)):
+        return "begun names a tile that is not there"
+    return ""
+
+
+# The records of a chip's tiles, as compiled code finds them.
+
+_record = record_at(TILE_DTYPE)
+
+
+@njit
+def tile_of(chip: Any, t: Any) -> Any:
+    """The record of a tile that is made."""
+    return _record(np.int64(chip.tile[t]))
+
+
+# Tiles that only poll are left out of rounds, which are counted when somebody needs the tile.
+#
+# Behind a round that a tile would do again (tensix/loop.py), with nothing of its own under
+# way, only a delivery or the host can change what it does. So it has no turns until then; before a
+# delivery touches it, and before Python looks, `catch_up` does what it has missed: the multiple of
+# its period by counting, the rest by running.
+
+_LONGEST_PERIOD = 64  # rounds, of which one less may have to be run to catch up
+
+
+@njit
+def is_skipped(chip: Any, t: Any) -> Any:
+    """Whether the tile has no turns."""
+    return chip.skip_from[t] >= 0
+
+
+@njit
+def begin(chip: Any) -> None:
+    """Behind a round: leave out the tiles that would only repeat it from now on."""
+    if chip.skipping[0] == 0:
+        return
+    now = chip.round[0]
+    for t in range(TILES):
+        if chip.awake[t] == 0 or is_skipped(chip, t) or chip.touched[t] == now - 1:
+            continue
+        s = tile_of(chip, t)
+        every = period(s)
+        if every == 0 or every > _LONGEST_PERIOD or s.noc_requests[0]:
+            continue
+        rounds = room(s)
+        if rounds > _LONGEST_PERIOD:
+            chip.skip_from[t], chip.skip_until[t] = now, now + rounds
+            chip.skip_progress[t] = s.round_progress[0]
+
+
+@njit
+def _counted(s: Any, rounds: Any) -> Any:
+    """Count what can be of `rounds` rounds that repeat the tile's last one; how many are left."""
+    if s.agent[0] != 0 or s.turn_open[0] != 0:
+        return rounds  # it has stopped in the middle of one
+    left = rounds % period(s)
+    if rounds > left:
+        skip(s, rounds - left)
+    return left
+
+
+@njit
+def catch_up(chip: Any, t: Any) -> Any:
+    """The tile has its turns again, and stands where it would if it had had them all along.
+
+    0, or the status with which the tile stopped on the way, also in `stopped`: a page of code that
+    the engine is to translate. Calling it again goes on from there.
+    """
+    if not is_skipped(chip, t):
+        return np.int64(0)
+    s = tile_of(chip, t)
+    behind = chip.round[0] + (0 if chip.phase[0] == BETWEEN else 1)
+    left, status = _counted(s, behind - chip.skip_from[t]), np.int64(0)
+    while left > 0 and (status == 0 or status == STOP_TIME):
+        status = call_step(s.run_rounds[0], s, np.int64(1))
+        left -= 1 if status == 0 else 0
+    chip.stopped[t] = status
+    if status != 0:
+        chip.skip_from[t] = behind - left
+        return status
+    if chip.phase[0] == TILES_RUN:
+        chip.begun[t] = s.clock[0] - chip.skip_progress[t]
+    chip.skip_from[t] = -1
+    return status
+
+
+@njit
+def most_progress(chip: Any, most: Any) -> Any:
+    """The largest progress of a tile in the round, those included that are left out."""
+    for t in range(TILES):
+        if is_skipped(chip, t):
+            most = max(most, chip.skip_progress[t])
+    return most
+
+
+def catch_up_all(chip: Any, _unused: Any) -> Any:
+    """STEP of a chip: every tile is where it would be; before Python looks at tiles.
+
+    Not 0: a tile has stopped on the way.
+    """
+    status = np.int64(0)
+    for t in range(TILES):
+        stopped = catch_up(chip, t)
+        status = stopped if stopped != 0 else status
+    return status

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_step, l1_word
+from bhemu.jit.intrinsics import call_step, l1_word
 from bhemu.jit.subset import njit
-from bhemu.noc import delivery, skipped_rounds
+from bhemu.noc import delivery, record
 from bhemu.noc.grid import TILES
-from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN
-from bhemu.noc.tile_records import tile_of
+from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_UNTIL
 
@@ -83,12 +82,12 @@ def _takes_part(chip: Any, t: Any) -> Any:
 def _open(chip: Any) -> Any:
     """Begin a round: every tile that is awake and not left out has a turn; 0, or CHIP_TILES."""
     for t in range(TILES):
-        if _takes_part(chip, t) and skipped_rounds.catch_up(chip, t) != 0:
+        if _takes_part(chip, t) and record.catch_up(chip, t) != 0:
             return np.int64(CHIP_TILES)
     chip.phase[0] = TILES_RUN
     for t in range(TILES):
         chip.due[t] = 0
-        if chip.awake[t] and not skipped_rounds.is_skipped(chip, t):
+        if chip.awake[t] and not record.is_skipped(chip, t):
             s = tile_of(chip, t)
             chip.due[t] = 1
             chip.begun[t] = s.clock[0]
@@ -139,7 +138,7 @@ def _stopped(chip: Any) -> Any:
 @njit
 def _advance(chip: Any) -> None:
     """The clock grows by the largest progress of a tile."""
-    chip.clock[0] += _progress(chip, skipped_rounds.most_progress(chip, np.int64(1)))
+    chip.clock[0] += _progress(chip, record.most_progress(chip, np.int64(1)))
 
 
 @njit
@@ -181,7 +180,7 @@ def idle_or_deadlock(chip: Any) -> Any:
 def _only_polls(chip: Any) -> Any:
     """Whether every tile that is awake would do its last round again, for ever."""
     for t in range(TILES):
-        if skipped_rounds.is_skipped(chip, t):
+        if record.is_skipped(chip, t):
             continue
         if chip.awake[t] and period(tile_of(chip, t)) == 0:
             return False
@@ -207,7 +206,7 @@ def _close(chip: Any) -> Any:
     if status == 0 and chip.limit[0] >= 0 and chip.clock[0] >= chip.limit[0]:
         return np.int64(CHIP_LIMIT)
     if status == 0:
-        skipped_rounds.begin(chip)
+        record.begin(chip)
     return status
 
 

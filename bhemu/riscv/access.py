@@ -1,24 +1,27 @@
-"""What instructions of a core do outside of it: device accesses, pushes, CSRs; for both engines.
-
-An access that must wait, or is refused, is refused before any effect and is executed again later.
-"""
+"""Loads and stores of a core, watched or not."""
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices import insn_fifo, own_thread
-from bhemu.jit.calls import call_access
+from bhemu.devices import debug_port, insn_fifo, rules
+from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
-from bhemu.riscv import csr_file, semantics
-from bhemu.riscv.polling import POLLS
-from bhemu.riscv.refusals import FAULT, WAITS, fail
+from bhemu.riscv import csr as csr_file
+from bhemu.riscv import semantics
+from bhemu.riscv.formats import Atomic, Load, Store
+from bhemu.riscv.turn import FAULT, POLLS, WAITS, fail
 from bhemu.tensix import unspecified
 from bhemu.tensix.observe import WORDS_AND_STORES, record_store
 from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, error
 from bhemu.tensix.state import BLOCKED
 from bhemu.tensix.stops import LOOK
+
+# What instructions of a core do outside of it: device accesses, pushes, CSRs; for both engines.
+#
+# An access that must wait, or is refused, is refused before any effect and is executed again
+# later.
 
 _NCRISC = CORE_NAMES.index("ncrisc")
 REFUSED = -1  # from `csr`
@@ -117,7 +120,7 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
     number = word >> 20 if writes != semantics.NONE else np.int64(0)
     if csr_file.shows_coprocessor(number):
         s.fuel[c] -= 1  # as in every access that lets the threads run
-        status = own_thread.offer(s, c)
+        status = rules.offer(s, c)
         if status != DONE:
             _refused(s, c, status)
             return np.int64(REFUSED)
@@ -134,3 +137,21 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
         csr_file.store(s, c, number, semantics.csr_value(word, old, a))
     s.fuel[c] -= 1
     return old
+
+
+# What the next instruction accesses, for watchpoints of the debug port; for both engines.
+
+_LOAD, _STORE, _AMO = (kind.code() for kind in (Load, Store, Atomic))
+
+
+@njit
+def announce(s: Any, c: Any, word: Any, base: Any) -> None:
+    """The word that core `c` executes next, with `base` in rs1."""
+    low = word & 0x7F
+    if low == _AMO:
+        debug_port.watch(s, c, base, np.int64(4), True, True)
+    elif low == _LOAD or low == _STORE:
+        size = semantics.size(word)
+        if size > 0:
+            at = semantics.address(word, base)
+            debug_port.watch(s, c, at, size, low == _LOAD, low == _STORE)

@@ -1,11 +1,4 @@
-"""The cores' instructions as one compiled loop over the state record.
-
-The compiled engine is this loop; the Unicorn engine executes in it what is not worth translating
-yet (`run_slice`).
-
-`step` (core_step.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with the
-pc and the fuel of the core put into the record before.
-"""
+"""The compiled engine: the loop over a core's instructions."""
 
 from typing import Any
 
@@ -13,45 +6,52 @@ import numpy as np
 
 from bhemu.devices import debug_port
 from bhemu.devices.debug_port import MODES
-from bhemu.jit.calls import l1_word
-from bhemu.jit.memory import LOAD, STORE
+from bhemu.jit.build import function, load
+from bhemu.jit.intrinsics import LOAD, STORE, l1_word
 from bhemu.jit.record import PAGE
-from bhemu.jit.subset import njit
+from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import access, core_step, l0_cache, polling, watched_access
-from bhemu.riscv.core_step import JUMP_SELF, LEAVE
+from bhemu.riscv import access, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
-from bhemu.riscv.polling import LOOKING
-from bhemu.riscv.refusals import (
+from bhemu.riscv.semantics import JUMP_SELF, LEAVE
+from bhemu.riscv.turn import (
     ASSERT,
+    FETCH_PROT,
+    FETCH_UNMAPPED,
     FLUSHES,
     ILLEGAL,
+    LOAD_UNMAPPED,
+    LOOKING,
+    MISALIGNED_FETCH,
     NONE,
     PARKS,
+    STORE_UNMAPPED,
+    STORED,
     SYSTEM,
     TRAP,
     atomic,
-    fail,
-    misaligned,
-)
-from bhemu.riscv.turn import (
-    FETCH_PROT,
-    FETCH_UNMAPPED,
-    LOAD_UNMAPPED,
-    MISALIGNED_FETCH,
-    STORE_UNMAPPED,
-    STORED,
     begin,
     end,
+    fail,
+    misaligned,
     must_stop,
     still_waits,
     watch_load,
     watchful,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED
+from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED, STEP, State
 from bhemu.tensix.stops import LOOK
+
+# The cores' instructions as one compiled loop over the state record.
+#
+# The compiled engine is this loop; the Unicorn engine executes in it what is not worth translating
+# yet (`run_slice`).
+#
+# `step` (core_step.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with
+# the
+# pc and the fuel of the core put into the record before.
 
 _EBREAK = rv32i.EBREAK.match
 _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))
@@ -90,19 +90,19 @@ def _is_device(at: Any) -> Any:
 def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     """A load from a device or through the L0 cache, or one that is refused."""
     base = _rs1(s, c, word)
-    at = core_step.address(word, base)
+    at = semantics.address(word, base)
     if at & (size - 1):
         misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.fuel[c] -= 1
     if at < L1_SIZE:
-        _set(s, c, word, core_step.loaded(word, l0_cache.load(s, c, at, size)))
+        _set(s, c, word, semantics.loaded(word, l0_cache.load(s, c, at, size)))
         return pc + 4
     if not _is_device(at):
         return np.int64(_STOP - LOAD_UNMAPPED)
     if access.load(s, c, at, size) != DONE:
         return np.int64(_STOP)
-    _set(s, c, word, core_step.loaded(word, s.loaded[0]))
+    _set(s, c, word, semantics.loaded(word, s.loaded[0]))
     return pc + 4
 
 
@@ -132,7 +132,7 @@ def _overwritten(s: Any, c: Any, at: Any) -> None:
 def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     """A store to a device or beside the L0 cache, or one that is refused."""
     base = _rs1(s, c, word)
-    at = core_step.address(word, base)
+    at = semantics.address(word, base)
     if at & (size - 1):
         misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
@@ -158,7 +158,7 @@ def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
     if atomic(s, c, word, at):
         return np.int64(_STOP)
     old = _load_word(s, at)
-    new = core_step.changed(word, old, _rs2(s, c, word))
+    new = semantics.changed(word, old, _rs2(s, c, word))
     if new < 0:
         fail(s, c, ILLEGAL, word=word)
         return np.int64(_STOP)
@@ -216,7 +216,7 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
     if word & 3 != 3:
         return _push(s, c, pc, word)
     if low == _STORE or low == _LOAD:
-        size = core_step.size(word)
+        size = semantics.size(word)
         if size > 0:
             return _load(s, c, pc, word, size) if low == _LOAD else _store(s, c, pc, word, size)
         s.stored[c] = 1 if low == _STORE else s.stored[c]
@@ -233,7 +233,7 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
             s.core_state[c] = PARKED
         s.stop_kind[c] = PARKS
         return np.int64(_STOP)
-    if core_step.jumps(word) > 0:  # its target is misaligned
+    if semantics.jumps(word) > 0:  # its target is misaligned
         s.fuel[c] -= 1
         fail(s, c, TRAP, address=pc, cause=np.int64(MISALIGNED_FETCH))
     else:
@@ -261,7 +261,7 @@ def _fetches(s: Any, c: Any, pc: Any) -> Any:
 def _stop(s: Any, c: Any, pc: Any) -> Any:
     """Stop kind before the instruction at `pc`; without translated code a flush is done here."""
     if s.attention[0] & LOOKING:
-        polling.look(s, c, pc)
+        turn.look(s, c, pc)
     kind = must_stop(s, c, pc)
     if kind == FLUSHES and (s.translate_after[0] == 0 or s.translated[c] == 0):
         s.flush[c] = 0
@@ -272,7 +272,7 @@ def _stop(s: Any, c: Any, pc: Any) -> Any:
         if s.watch_count[0]:
             watch_load(s, c, word, _rs1(s, c, word))
         if s.debug_port[c, MODES]:
-            watched_access.announce(s, c, word, _rs1(s, c, word))
+            access.announce(s, c, word, _rs1(s, c, word))
     return kind
 
 
@@ -319,7 +319,7 @@ def run_slice(s: Any, c: Any) -> Any:
         last = fuel - 1 if s.attention[0] != 0 else max(fuel - most, np.int64(0))
         while fuel > last and pc >> _PAGE_BITS == page:
             word = l1_word(s, pc)
-            target = core_step.step(s, c, pc, word, local, room, l1, code)
+            target = semantics.step(s, c, pc, word, local, room, l1, code)
             if target < 0 or target >= LEAVE:
                 break
             pc = target
@@ -352,7 +352,54 @@ def run_core(s: Any, c: Any) -> Any:
             s.regs[c, i] = np.uint32(0)
     error = np.int64(0)
     if begin(s, c):
-        if polling.due(s, c):
-            polling.begin(s, c)
+        if turn.due(s, c):
+            turn.polling_begin(s, c)
         error = run_slice(s, c)
     return end(s, c, error, np.int64(s.pc[c]))
+
+
+# The five cores as compiled code over the state record, registers included; nothing is cached.
+#
+# Words are decoded anew each time: whoever changes code, the new words are what runs next.
+
+NATIVE = {"run_core": function(STEP, run_core)}
+
+
+class CompiledEngine:
+    """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
+
+    def __init__(self, s: State) -> None:
+        self._s = s
+        if JIT:
+            s.run_core[0] = load(NATIVE["run_core"]).address
+
+    def run_core(self, core: int) -> int:
+        """One slice of a core, interpreted."""
+        return int(run_core(self._s, core))
+
+    def read_register(self, core: int, number: int) -> int:
+        """x0-x31."""
+        return int(self._s.regs[core, number])
+
+    def write_register(self, core: int, number: int, value: int) -> None:
+        """x1-x31; writes to x0 are dropped."""
+        if number:
+            self._s.regs[core, number] = value & 0xFFFFFFFF
+
+    def reset(self) -> None:
+        """Power-up: the registers are in the record, which is reset elsewhere."""
+
+    def flush(self, core: int) -> None:
+        """What L1 holds now is what runs next, as always."""
+        self._s.flush[core] = self._s.translated[core] = 0
+
+    def changed(self, core: int, address: int, size: int) -> None:
+        """As after a flush."""
+
+    def make_executable(self, core: int, address: int) -> bool:
+        """Whether code may execute at `address`: in L1."""
+        return address < L1_SIZE
+
+    def forget_code(self) -> None:
+        """Nothing is kept of code but where it was."""
+        self._s.code_page[:] = 0

@@ -1,4 +1,19 @@
-"""The control and status registers of the baby RISC-V cores: numbers and names."""
+"""Control and status registers of the cores: names, reads and writes."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices.debug_regs import now
+from bhemu.jit.subset import njit
+from bhemu.tensix import thread_fields as tf
+from bhemu.tensix import unspecified
+from bhemu.tensix.frontend import MOP, REPLAY
+from bhemu.tensix.insn import STALL_ANY
+from bhemu.tensix.rules import UB, error, noted
+from bhemu.tensix.state import FIFO_DEPTH, THREADS
+
+# The control and status registers of the baby RISC-V cores: numbers and names.
 
 MSTATUS, MISA, MHARTID = 0x300, 0x301, 0xF14
 CFG0 = 0x7C0
@@ -69,3 +84,219 @@ UNMODELLED_NAMES: dict[int, str] = {
     0xF13: "mimpid",
     0xF15: "mconfigptr",
 }
+
+
+# The control and status registers of the five cores over the state record (CSRs, Blackhole ISA).
+#
+# A register that is not handled here is refused by name: floating point, vectors, interrupts,
+# performance events, and the stream status registers of the TRISCs.
+
+UNKNOWN = -1  # from `value`: not modelled
+
+_MSTATUS = 0x80006600  # always: floating-point and vector state dirty
+_MISA = 0x40201123  # always: RV32IMABFV
+_FREEZE = 1 << 29  # cfg0.DisTTStatusReg
+_RAW_BUSY = tf.TENSIX_CSR_CONFIG_RawBusyStatus
+
+_SCRATCH, _SSTATUS, _FROZEN = 0, 6, 14  # places in s.csr
+_CYCLES, _INSTRUCTIONS = 0, 1  # places in s.csr_offset
+
+_EVERY_LANE = 0xFFFFFFFF
+_REPLAY_TYPE, _MOP_TYPE = 1, 2
+# Bit of tt_cfg_qstatus for each block bit B0-B8 of STALLWAIT: both name the same groups.
+_TYPE_OF_BLOCK = (8, 7, 5, 4, 3, 2, 10, 6, 9)
+
+_DROPPED = error(
+    "RV-CSR-DROPPED",
+    UB,
+    "a write to CSR {csr:#x}, which is constant on these cores: hardware drops it, where the RISC-V"
+    " text has a register or a trap",
+)
+
+
+@njit
+def _counter(s: Any, c: Any, which: Any) -> Any:
+    """mcycle or minstret, 64 bits as int64."""
+    if which == _CYCLES:
+        return now(s, c) + s.csr_offset[c, _CYCLES]
+    retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
+    return retired + s.csr_offset[c, _INSTRUCTIONS]
+
+
+@njit
+def _which_counter(number: Any) -> Any:
+    """_CYCLES or _INSTRUCTIONS, or UNKNOWN; the alias and the high half included."""
+    base = number & ~0x80
+    if base == MCYCLE or base == CYCLE:
+        return np.int64(_CYCLES)
+    if base == MINSTRET or base == INSTRET:
+        return np.int64(_INSTRUCTIONS)
+    return np.int64(UNKNOWN)
+
+
+@njit
+def _slot(c: Any, number: Any) -> Any:
+    """Place of a register that is storage, or UNKNOWN."""
+    if PMACFG0 <= number <= VGSRC:
+        return np.int64(_SCRATCH + number - PMACFG0)
+    if TT_CFG_SSTATUS0 <= number <= TT_CFG_SSTATUS7 and (c == 0 or c == 4):
+        return np.int64(_SSTATUS + number - TT_CFG_SSTATUS0)
+    return np.int64(UNKNOWN)
+
+
+@njit
+def _type(s: Any, word: Any) -> Any:
+    """Bitmask with the instruction types of one queued word."""
+    opcode = (word >> 24) & 0xFF
+    if opcode == MOP:
+        return np.int64(_MOP_TYPE)
+    if opcode == REPLAY:
+        return np.int64(0 if word & 3 == 1 else _REPLAY_TYPE)
+    if s.stall[opcode] == STALL_ANY:  # the wait instructions, of the sync unit
+        return np.int64(1 << _TYPE_OF_BLOCK[1])
+    types = np.int64(0)
+    for i in range(9):
+        if (s.stall[opcode] >> i) & 1:
+            types |= 1 << _TYPE_OF_BLOCK[i]
+    return types
+
+
+@njit
+def _queued_types(s: Any, t: Any) -> Any:
+    """Types of the words that TRISC t pushed and that have not left the front end."""
+    types, pushed_by = np.int64(0), t + 1
+    if s.gate_full[t] and s.gate_core[t] == pushed_by:
+        types |= _type(s, np.int64(s.gate_word[t]))
+    if s.mop_on[t] and s.mop_core[t] == pushed_by:
+        types |= _MOP_TYPE
+    if s.play_left[t] > 0 and s.gate_core[t] == pushed_by:
+        types |= _REPLAY_TYPE
+    for i in range(s.fifo_read[t], s.fifo_write[t]):
+        if s.fifo_core[t, i % FIFO_DEPTH] == pushed_by:
+            types |= _type(s, np.int64(s.fifo[t, i % FIFO_DEPTH]))
+    return types
+
+
+@njit
+def _enabled_lanes(s: Any) -> Any:
+    """sfpu_cc: 1 when at least one lane of the vector unit is enabled."""
+    if s.cc_en[0] == 0:
+        return np.int64(1)
+    for lane in range(32):
+        if s.cc[lane]:
+            return np.int64(1)
+    return np.int64(0)
+
+
+@njit
+def _status(s: Any, c: Any, number: Any) -> Any:
+    """tt_cfg_qstatus or tt_cfg_bstatus as the coprocessor stands; nothing executes in between."""
+    every = np.int64(0)
+    for t in range(THREADS):
+        every |= _queued_types(s, t)
+    own = _queued_types(s, c - 1) if 1 <= c <= 3 else every
+    if number == TT_CFG_BSTATUS:
+        raw = (np.int64(s.thread_cfg[c - 1, _RAW_BUSY.word]) if 1 <= c <= 3 else 0) & 1
+        return np.int64(UNKNOWN) if raw else own | every << 11
+    lanes = _enabled_lanes(s)
+    return own | lanes << 11 | every << 13 | lanes << 24
+
+
+@njit
+def shows_coprocessor(number: Any) -> Any:
+    """True for the registers that tell how far the coprocessor has come."""
+    return number == TT_CFG_QSTATUS or number == TT_CFG_BSTATUS
+
+
+@njit
+def value(s: Any, c: Any, number: Any) -> Any:
+    """What core `c` reads, or UNKNOWN."""
+    if number == CFG0:
+        return np.int64(s.cfg0[c])
+    which = _which_counter(number)
+    if which != UNKNOWN:
+        return (_counter(s, c, which) >> (32 if number & 0x80 else 0)) & 0xFFFFFFFF
+    if shows_coprocessor(number):
+        if np.int64(s.cfg0[c]) & _FREEZE:
+            return np.int64(s.csr[c, _FROZEN + number - TT_CFG_QSTATUS])
+        return _status(s, c, number)
+    if number == MSTATUS:
+        return np.int64(_MSTATUS)
+    if number == MISA:
+        return np.int64(_MISA)
+    if number == MHARTID:
+        return np.int64(0)
+    slot = _slot(c, number)
+    return np.int64(UNKNOWN) if slot == UNKNOWN else np.int64(s.csr[c, slot])
+
+
+@njit
+def depends_on_doubt(s: Any, number: Any) -> Any:
+    """True when what the register shows, or keeps at a write, depends on a doubtful lane."""
+    if not s.doubt[2] or not (shows_coprocessor(number) or number == CFG0):
+        return False
+    return unspecified.is_open(s, np.int64(_EVERY_LANE))
+
+
+@njit
+def _set_counter(s: Any, c: Any, number: Any, new: Any) -> None:
+    """Write one half; the next instruction of the core reads what was written."""
+    which = _which_counter(number)
+    old = _counter(s, c, which)
+    if number & 0x80:
+        wanted = (old & 0xFFFFFFFF) | ((new - ((new & 0x80000000) << 1)) << 32)
+    else:
+        wanted = (old & ~0xFFFFFFFF) | new
+    s.csr_offset[c, which] += wanted - old - 1
+
+
+@njit
+def _set_cfg0(s: Any, c: Any, new: Any) -> None:
+    """DisTTStatusReg freezes the status registers at what they show now."""
+    if new & _FREEZE and not np.int64(s.cfg0[c]) & _FREEZE:
+        for i in range(2):
+            shown = _status(s, c, TT_CFG_QSTATUS + i)
+            s.csr[c, _FROZEN + i] = np.uint32(max(shown, 0))
+    s.cfg0[c] = np.uint32(new)
+
+
+@njit
+def _is_kept(s: Any, c: Any, number: Any) -> Any:
+    """Whether hardware keeps what is written, for a register that `value` knows.
+
+    It drops what is written to mstatus, misa and mhartid, and overwrites the two status registers
+    at once unless DisTTStatusReg keeps them.
+    """
+    if shows_coprocessor(number):
+        return (np.int64(s.cfg0[c]) & _FREEZE) != 0
+    return number != MSTATUS and number != MISA and number != MHARTID
+
+
+@njit
+def store(s: Any, c: Any, number: Any, new: Any) -> None:
+    """Write a register that `value` knows."""
+    slot = _slot(c, number)
+    if not _is_kept(s, c, number):
+        if not shows_coprocessor(number):
+            noted(s, _DROPPED, csr=number)
+    elif number == CFG0:
+        _set_cfg0(s, c, new)
+    elif _which_counter(number) != UNKNOWN:
+        _set_counter(s, c, number, new)
+    elif slot != UNKNOWN:
+        s.csr[c, slot] = np.uint32(new)
+    else:
+        s.csr[c, _FROZEN + number - TT_CFG_QSTATUS] = np.uint32(new)
+
+
+def host_entry(s: Any, c: Any, number: Any, writes: Any, new: Any) -> Any:
+    """ACCESS entry: what core `c` would read, before a store if there is one.
+
+    UNKNOWN: there is no such register, or it does not keep what is written.
+    """
+    old = np.int64(value(s, c, number))
+    if writes and old != UNKNOWN:
+        if not _is_kept(s, c, number):
+            return np.int64(UNKNOWN)
+        store(s, c, number, new)
+    return old

@@ -40,7 +40,7 @@ class Engine(Protocol):
 def new_engine(name: str, s: State) -> Engine:
     """The engine "unicorn" or "compiled" on a record; only the one that is asked for is loaded."""
     if name == "compiled":
-        from bhemu.riscv.compiled_engine import CompiledEngine
+        from bhemu.riscv.core_loop import CompiledEngine
 
         return CompiledEngine(s)
     from bhemu.riscv.unicorn_engine import UnicornEngine
@@ -51,9 +51,9 @@ def new_engine(name: str, s: State) -> Engine:
 def entries(name: str) -> dict[str, Entry]:
     """The entries of an engine."""
     if name == "compiled":
-        from bhemu.riscv import compiled_engine
+        from bhemu.riscv import core_loop
 
-        return compiled_engine.NATIVE
-    from bhemu.riscv import unicorn_engine
+        return core_loop.NATIVE
+    from bhemu.riscv import unicorn_engine as unicorn_engine_module
 
-    return unicorn_engine.NATIVE
+    return unicorn_engine_module.NATIVE

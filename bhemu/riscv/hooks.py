@@ -1,61 +1,186 @@
-"""What happens around each RISC-V instruction of the Unicorn engine: counting, stops, traps.
+"""What Unicorn calls for a core: memory hooks, registers, and instructions that it does not run."""
 
-Compiled callbacks of the engine over the state record.  `on_code` runs before every instruction:
-counts, turn ends, breakpoints and CSRs are therefore exact whatever the engine's block partition.
-"""
-
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bhemu.devices import debug_port
 from bhemu.devices.debug_port import MODES
-from bhemu.jit.calls import l1_word
+from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.record import PAGE
-from bhemu.jit.subset import njit
-from bhemu.memmap import INSTRN_BUF_BASE, L1_SIZE
-from bhemu.riscv import access, core_loop, core_step, l0_cache, polling, semantics, watched_access
+from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
+from bhemu.memmap import DEVICE_BASE, FAR_UNTIL, INSTRN_BUF_BASE, L1_SIZE
+from bhemu.riscv import access, core_loop, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.isa import rv32i
-from bhemu.riscv.polling import LOOKING
-from bhemu.riscv.primitives import (
-    REG_PC,
-    REG_X0,
-    emu_start,
-    emu_stop,
-    reg_read,
-    reg_write,
-    registers_from,
-    registers_into,
-    x_register,
-)
-from bhemu.riscv.refusals import (
+from bhemu.riscv.turn import (
     ASSERT,
+    FETCH_PROT,
+    FETCH_UNMAPPED,
     ILLEGAL,
     LOAD_MASKS,
+    LOOKING,
     NONE,
     PARKS,
+    REWRITTEN,
     STORE_MASKS,
+    STORED,
     SYSTEM,
     TRAP,
     atomic,
-    fail,
-    misaligned,
-)
-from bhemu.riscv.turn import (
-    FETCH_PROT,
-    FETCH_UNMAPPED,
-    REWRITTEN,
-    STORED,
     begin,
     end,
+    fail,
+    misaligned,
     must_stop,
     still_waits,
     watch_load,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ASSERTED, PARKED
+from bhemu.tensix.state import ASSERTED, OFFSET, PARKED
 from bhemu.tensix.stops import STOP_FLUSH
+
+# What the hooks ask of the engine: registers, stop, start; compiled, with interpreted twins.
+#
+# The engine library must be loaded into the process before these compile (see unicorn_engine).
+
+REG_X0 = 1  # the engine's numbers, asserted by unicorn_core
+REG_PC = 190
+PROT_READ_WRITE, PROT_ALL = 3, 7
+
+
+def _library() -> str:
+    """The path of the engine's library, found without importing its Python side (20 ms)."""
+    found = importlib.util.find_spec("unicorn")
+    if found is None or found.origin is None:
+        raise ImportError("unicorn is not installed")
+    return str(Path(found.origin).parent / "lib" / "libunicorn.so.2")
+
+
+LIBRARY = _library()
+_SCRATCH = np.uint64(OFFSET["scratch"])
+_FAR_UNTIL = np.uint64(FAR_UNTIL)
+
+if JIT:
+    _reg_read: Any = External("uc_reg_read", signature("int32", "uint64", "int32", "uint64"))
+    _reg_write: Any = External("uc_reg_write", signature("int32", "uint64", "int32", "uint64"))
+    _emu_stop: Any = External("uc_emu_stop", signature("int32", "uint64"))
+    _emu_start: Any = External("uc_emu_start", signature("int32", *["uint64"] * 5))
+
+    @njit
+    def reg_read(s: Any, c: Any, reg: Any) -> Any:
+        """Register `reg` of core `c`, as int64 0 .. 2^32-1."""
+        s.scratch[0] = np.uint32(0)
+        _reg_read(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+        return np.int64(s.scratch[0])
+
+    @intrinsic
+    def _word_at(typing: Any, address: Any) -> Any:
+        """The 32-bit word at a host address."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+
+        return types.uint32(types.uint64), emit
+
+    @njit
+    def x_register(s: Any, c: Any, number: Any) -> Any:
+        """x0-x31 of core `c` as reg_read gives it, straight from the engine where that is known."""
+        if s.registers[c] != np.uint64(0):
+            return np.int64(_word_at(s.registers[c] + np.uint64(4 * number)))
+        return reg_read(s, c, REG_X0 + number)
+
+    @intrinsic
+    def _set_word_at(typing: Any, address: Any, value: Any) -> Any:
+        """Set the 32-bit word at a host address."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store(args[1], builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.uint32), emit
+
+    @njit
+    def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
+        """Set register `reg` of core `c`."""
+        s.scratch[0] = np.uint32(value & 0xFFFFFFFF)
+        _reg_write(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+
+    @njit
+    def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
+        if s.registers[c] != np.uint64(0):
+            _set_word_at(s.registers[c] + np.uint64(4 * number), np.uint32(value))
+        else:
+            reg_write(s, c, REG_X0 + number, np.int64(value))
+
+    @njit
+    def emu_stop(s: Any, c: Any) -> None:
+        """Stop core `c` before its next instruction (see hooks.py for loads and stores)."""
+        _emu_stop(s.engine[c])
+
+    @njit
+    def emu_start(s: Any, c: Any) -> Any:
+        """Run core `c` from s.pc[c] until it stops; returns the engine's error number."""
+        zero = np.uint64(0)
+        return np.int64(_emu_start(s.engine[c], np.uint64(s.pc[c]), _FAR_UNTIL, zero, zero))
+
+else:
+
+    def reg_read(s: Any, c: Any, reg: Any) -> Any:
+        """Interpreted twin."""
+        return s.py.engine.reg_read(c, reg)
+
+    def x_register(s: Any, c: Any, number: Any) -> Any:
+        """Interpreted twin."""
+        return s.py.engine.reg_read(c, REG_X0 + int(number))
+
+    def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
+        """Interpreted twin."""
+        s.py.engine.reg_write(c, reg, int(value) & 0xFFFFFFFF)
+
+    def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
+        s.py.engine.reg_write(c, REG_X0 + number, int(value))
+
+    def emu_stop(s: Any, c: Any) -> None:
+        """Interpreted twin."""
+        s.py.engine.emu_stop(c)
+
+    def emu_start(s: Any, c: Any) -> Any:
+        """Interpreted twin."""
+        return s.py.engine.emu_start(c, int(s.pc[c]))
+
+
+@njit
+def registers_from(s: Any, c: Any) -> None:
+    """Copy x1-x31 of core `c` from its engine, if there is one yet, into the record."""
+    if s.engine[c] == np.uint64(0):
+        return
+    for i in range(1, 32):
+        s.regs[c, i] = np.uint32(x_register(s, c, i))
+
+
+@njit
+def registers_into(s: Any, c: Any) -> None:
+    """Copy x1-x31 of core `c` from the record into its engine, if any, while it does not run."""
+    if s.engine[c] == np.uint64(0):
+        return
+    for i in range(1, 32):
+        _set_x_register(s, c, i, s.regs[c, i])
+
+
+# What happens around each RISC-V instruction of the Unicorn engine: counting, stops, traps.
+#
+# Compiled callbacks of the engine over the state record.  `on_code` runs before every instruction:
+# counts, turn ends, breakpoints and CSRs are therefore exact whatever the engine's block
+# partition.
 
 _ILLEGAL_CAUSE = 2
 _JUMP_SELF = rv32i.JAL.assemble(0, 0)
@@ -147,12 +272,12 @@ def _cached(s: Any, c: Any, address: Any, word: Any) -> Any:
         l0_cache.drop(s, c)
         return False
     base = x_register(s, c, (word >> 15) & 31)
-    if core_step.changed(word, np.int64(0), np.int64(0)) >= 0 and base < L1_SIZE and base & 3 == 0:
+    if semantics.changed(word, np.int64(0), np.int64(0)) >= 0 and base < L1_SIZE and base & 3 == 0:
         l0_cache.drop(s, c)
-    size = core_step.size(word)
+    size = semantics.size(word)
     if size <= 0:
         return False
-    at = core_step.address(word, base)
+    at = semantics.address(word, base)
     if at >= L1_SIZE or at & (size - 1):
         return False
     if word & 0x7F == _STORE:
@@ -161,7 +286,7 @@ def _cached(s: Any, c: Any, address: Any, word: Any) -> Any:
     value, rd = l0_cache.load(s, c, at, size), (word >> 7) & 31
     if rd == 0 or value == l0_cache.from_l1(s, at, size):
         return False
-    reg_write(s, c, REG_X0 + rd, core_step.loaded(word, value))
+    reg_write(s, c, REG_X0 + rd, semantics.loaded(word, value))
     reg_write(s, c, REG_PC, address + 4)
     return True
 
@@ -173,9 +298,9 @@ def on_code(s: Any, address: Any) -> None:
     s.pc[c] = np.uint32(address)
     if s.fuel[c] <= 0 or s.attention[0] != 0:
         if s.attention[0] & LOOKING:
-            if polling.returns(s, c, address):
+            if turn.returns(s, c, address):
                 registers_from(s, c)
-            polling.look(s, c, address)
+            turn.look(s, c, address)
         if s.attention[0] & REWRITTEN:  # begin a new block with this instruction
             s.attention[0] &= ~REWRITTEN
             reg_write(s, c, REG_PC, address)
@@ -190,7 +315,7 @@ def on_code(s: Any, address: Any) -> None:
             watch_load(s, c, word, x_register(s, c, (word >> 15) & 31))
         if s.debug_port[c, MODES]:
             word = l1_word(s, address)
-            watched_access.announce(s, c, word, x_register(s, c, (word >> 15) & 31))
+            access.announce(s, c, word, x_register(s, c, (word >> 15) & 31))
         if s.attention[0] & _CACHED and _cached(s, c, address, l1_word(s, address)):
             s.fuel[c] -= 1
             return
@@ -333,8 +458,112 @@ def run_core(s: Any, c: Any) -> Any:
         _clear_registers(s, c)
     error = np.int64(0)
     if begin(s, c):
-        if polling.due(s, c):
+        if turn.due(s, c):
             registers_from(s, c)
-            polling.begin(s, c)
+            turn.polling_begin(s, c)
         error = _slice(s, c)
     return end(s, c, error, np.int64(s.pc[c]))
+
+
+# Where the engine keeps x0-x31 of a core in memory, found by looking for values put there.
+#
+# A load or store is checked for alignment before it executes, which needs its base register;
+# asking
+# the engine costs more than the rest of the hook.  The registers lie at a fixed distance from the
+# engine's CPU object, the address of which stands in the engine's handle.  Both places are found
+# once
+# for every version of the engine and proved for each core; where they cannot be (no /proc), the
+# engine is asked.
+
+UNKNOWN = 0
+_HANDLE_BYTES = 1024  # of the engine's handle that are searched for addresses
+_CPU_BYTES = 1 << 16  # of each object that is searched for the registers
+_CORES = 4  # that are compared
+_PROBES = (0x9E3779B9, 0x85EBCA6B)  # odd multipliers: two sets of 31 distinct values
+
+
+def _read(address: int, size: int) -> bytes:
+    """Bytes of this process, none when they cannot be read; never faults."""
+    try:
+        with open("/proc/self/mem", "rb", buffering=0) as memory:
+            return os.pread(memory.fileno(), size, address)
+    except (OSError, OverflowError):
+        return b""
+
+
+def _put(uc: Any, probe: int) -> bytes:
+    """Set x1-x31 to 31 distinct values; the bytes they have in memory."""
+    values = [(i * probe) & 0xFFFFFFFF for i in range(1, 32)]
+    for i, value in enumerate(values, 1):
+        uc.reg_write(REG_X0 + i, value)
+    return np.array(values, "<u4").tobytes()
+
+
+def _clear(uc: Any) -> None:
+    for i in range(1, 32):
+        uc.reg_write(REG_X0 + i, 0)
+
+
+def _pointer(address: int) -> int:
+    return int.from_bytes(_read(address, 8), "little")
+
+
+def _candidates(handle: int, wanted: bytes) -> Iterator[tuple[int, int]]:
+    """(place in the handle, distance of x0 from the address found there)."""
+    for place in range(0, _HANDLE_BYTES, 8):
+        body = _read(_pointer(handle + place), _CPU_BYTES)
+        at = body.find(wanted)
+        if at >= 4:
+            yield place, at - 4
+
+
+Layout = list[tuple[int, int]]  # place of an address in the handle, distance of x0 from there
+
+
+def search(fresh: Any) -> Layout:
+    """Places and distances that hold for several cores; `fresh` makes (engine, handle).
+
+    One core alone is not enough: an address of another object may lie near the registers by chance.
+    """
+    cores = [fresh() for _ in range(_CORES)]
+    found = [set(_candidates(handle, _put(uc, _PROBES[0]))) for uc, handle in cores]
+    return sorted(set.intersection(*found), key=lambda pair: pair[1])
+
+
+def locate(uc: Any, handle: int, layout: Layout) -> int:
+    """Host address of x0 of a core whose registers may be overwritten, or UNKNOWN."""
+    for place, distance in layout:
+        address = _pointer(handle + place) + distance
+        if all(_put(uc, probe) == _read(address + 4, 31 * 4) for probe in _PROBES):
+            _clear(uc)
+            return address
+    _clear(uc)
+    return UNKNOWN
+
+
+# The engine's C callbacks around the hooks (their signatures are the engine's).
+
+
+def code(engine: Any, address: Any, size: Any, s: Any) -> None:
+    """UC_HOOK_CODE."""
+    on_code(s, np.int64(address))
+
+
+def trap(engine: Any, cause: Any, s: Any) -> None:
+    """UC_HOOK_INTR."""
+    on_trap(s, np.int64(cause))
+
+
+def load(engine: Any, offset: Any, size: Any, s: Any) -> Any:
+    """Read callback of the device region."""
+    return np.uint64(on_load(s, np.int64(offset) + DEVICE_BASE, np.int64(size)))
+
+
+def store(engine: Any, offset: Any, size: Any, value: Any, s: Any) -> None:
+    """Write callback of the device region."""
+    on_store(s, np.int64(offset) + DEVICE_BASE, np.int64(size), np.int64(value))
+
+
+def callbacks_run_core(s: Any, c: Any) -> Any:
+    """STEP entry: one slice of core `c`."""
+    return run_core(s, c)

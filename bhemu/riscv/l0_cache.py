@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import l1_word
+from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import L0_LINE, L0_LINES
 

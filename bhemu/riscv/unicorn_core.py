@@ -21,12 +21,12 @@ from bhemu.errors import Internal
 from bhemu.jit import cache
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
-from bhemu.riscv import callbacks, primitives, register_file
+from bhemu.riscv import hooks
 from bhemu.tensix.state import State
 
-assert (primitives.REG_X0, primitives.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
-assert primitives.PROT_READ_WRITE == unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
-assert primitives.PROT_ALL == unicorn.UC_PROT_ALL
+assert (hooks.REG_X0, hooks.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
+assert hooks.PROT_READ_WRITE == unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
+assert hooks.PROT_ALL == unicorn.UC_PROT_ALL
 
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _EVERYWHERE = (1, 0)
@@ -34,7 +34,7 @@ _EVERYWHERE = (1, 0)
 
 @functools.cache
 def _engine_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(primitives.LIBRARY)
+    library = ctypes.CDLL(hooks.LIBRARY)
     pointer = ctypes.c_void_p
     arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
     library.uc_mmio_map.argtypes = arguments
@@ -75,14 +75,14 @@ def _fresh_core() -> tuple[Any, int]:
 
 
 @functools.cache
-def _inspected() -> register_file.Layout:
+def _inspected() -> hooks.Layout:
     """Where the engine keeps registers, if it passes the self-test.
 
     Both are found out once for every file of the engine's library.
     """
-    file = os.stat(primitives.LIBRARY)
+    file = os.stat(hooks.LIBRARY)
     seen = (
-        primitives.LIBRARY,
+        hooks.LIBRARY,
         file.st_size,
         file.st_mtime_ns,
         file.st_ctime_ns,
@@ -93,7 +93,7 @@ def _inspected() -> register_file.Layout:
     if kept is not None:
         return [(place, distance) for place, distance in json.loads(kept)]
     self_test()
-    layout = register_file.search(_fresh_core)
+    layout = hooks.search(_fresh_core)
     if JIT:
         cache.write(name, json.dumps(layout).encode())
     return layout
@@ -146,16 +146,16 @@ def _attach_interpreted(uc: Any, s: State) -> None:
     own = weakref.ref(s)  # the binding's own cycles must not keep the record
 
     def code(engine: Any, address: int, size: int, _: Any) -> None:
-        callbacks.code(engine, address, size, own())
+        hooks.code(engine, address, size, own())
 
     def trap(engine: Any, cause: int, _: Any) -> None:
-        callbacks.trap(engine, cause, own())
+        hooks.trap(engine, cause, own())
 
     def read(engine: Any, offset: int, size: int, _: Any) -> int:
-        return int(callbacks.load(engine, offset, size, own()))
+        return int(hooks.load(engine, offset, size, own()))
 
     def write(engine: Any, offset: int, size: int, value: int, _: Any) -> None:
-        callbacks.store(engine, offset, size, value, own())
+        hooks.store(engine, offset, size, value, own())
 
     uc.hook_add(unicorn.UC_HOOK_CODE, code)
     uc.hook_add(unicorn.UC_HOOK_INTR, trap)
@@ -171,9 +171,9 @@ def made(s: State, core: int, addresses: Mapping[str, int]) -> Any:
     uc = _new_core()
     # Pages become executable when they are fetched: loads and stores are slower where a page
     # may hold code.
-    uc.mem_map_ptr(0, mm.L1_SIZE, primitives.PROT_READ_WRITE, s.base)
+    uc.mem_map_ptr(0, mm.L1_SIZE, hooks.PROT_READ_WRITE, s.base)
     local = s.local[core].ctypes.data
-    uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], primitives.PROT_READ_WRITE, local)
+    uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], hooks.PROT_READ_WRITE, local)
     if addresses:
         _attach_native(uc, s, addresses)
     else:
@@ -184,7 +184,7 @@ def made(s: State, core: int, addresses: Mapping[str, int]) -> Any:
 def located(uc: Any) -> tuple[int, int]:
     """(where its registers are, its handle)."""
     handle = _handle(uc)
-    return register_file.locate(uc, handle, _inspected()), handle
+    return hooks.locate(uc, handle, _inspected()), handle
 
 
 def drop(uc: Any, begin: int, end: int) -> None:

@@ -6,19 +6,51 @@ page is translated when it is clear that it runs again and again. Until then no 
 the library's Python side (unicorn_core.py) is not imported.
 """
 
+import mmap
 import os
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.errors import InputError
+from bhemu.errors import InputError, Limit
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
-from bhemu.riscv import callbacks, core_loop, memory_check, primitives
+from bhemu.riscv import core_loop, hooks
 from bhemu.tensix.state import CORES, DTYPE, STEP, State
 
-machine_code.libraries.append(primitives.LIBRARY)  # compiled code finds uc_* by name
+# Is there memory? Asked beforehand, because libraries end the process where they find none.
+
+HINT = "a tile takes about 500 MB of address space (ulimit -v)"
+ARRAYS = 160 << 20  # what importing numpy takes
+EMULATOR = 320 << 20  # what importing and loading the rest takes
+_PER_CORE = 8 << 20  # translation buffer, register file, page tables
+_SPARE = 32 << 20  # what the engine and the compiler take while a program runs
+
+
+def is_there(size: int) -> bool:
+    """Whether so many bytes of address space can be had; none is taken."""
+    try:
+        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError:
+        return False
+    return True
+
+
+def check_start(size: int) -> None:
+    """Limit when what needs `size` bytes could not be loaded."""
+    if not is_there(size):
+        raise Limit("there is not enough memory to start", rule="MEMORY", hint=HINT)
+
+
+def check_cores(cores: int) -> None:
+    """Limit when so many cores of the RISC-V engine could not be made."""
+    if not is_there(cores * _PER_CORE + _SPARE):
+        text = "there is not enough memory for the RISC-V cores"
+        raise Limit(text, rule="MEMORY", hint=HINT)
+
+
+machine_code.libraries.append(hooks.LIBRARY)  # compiled code finds uc_* by name
 
 _TRANSLATE_AFTER = 8192  # instructions of a page; scripts/firmware_rate.py shows what it is worth
 
@@ -30,11 +62,11 @@ _STORE = signature("void", "uint64", "uint64", "uint32", "uint64", DTYPE)
 
 
 NATIVE = {
-    "code": function(_CODE, callbacks.code),
-    "trap": function(_TRAP, callbacks.trap),
-    "load": function(_LOAD, callbacks.load),
-    "store": function(_STORE, callbacks.store),
-    "run_core": function(STEP, callbacks.run_core),
+    "code": function(_CODE, hooks.code),
+    "trap": function(_TRAP, hooks.trap),
+    "load": function(_LOAD, hooks.load),
+    "store": function(_STORE, hooks.store),
+    "run_core": function(STEP, hooks.callbacks_run_core),
 }
 
 
@@ -63,7 +95,7 @@ class UnicornEngine:
         """The engine of one core, which has its registers from now on."""
         from bhemu.riscv import unicorn_core
 
-        memory_check.check_cores(1 + 2)  # the self-test and register_file make one each
+        check_cores(1 + 2)  # the self-test and register_file make one each
         s = self._s
         addresses = {name: load(entry).address for name, entry in NATIVE.items()} if JIT else {}
         uc = self._uc[core] = unicorn_core.made(s, core, addresses)
@@ -73,7 +105,7 @@ class UnicornEngine:
 
     def run_core(self, core: int) -> int:
         """One slice of a core, interpreted."""
-        return int(callbacks.run_core(self._s, core))
+        return int(hooks.callbacks_run_core(self._s, core))
 
     # Registers and translated code
 
@@ -81,14 +113,14 @@ class UnicornEngine:
         """x0-x31."""
         if self._uc[core] is None:
             return int(self._s.regs[core, number])
-        return int(self._uc[core].reg_read(primitives.REG_X0 + number)) if number else 0
+        return int(self._uc[core].reg_read(hooks.REG_X0 + number)) if number else 0
 
     def write_register(self, core: int, number: int, value: int) -> None:
         """x1-x31; writes to x0 are dropped."""
         if self._uc[core] is None:
             self._s.regs[core, number] = value & 0xFFFFFFFF if number else 0
         elif number:
-            self._uc[core].reg_write(primitives.REG_X0 + number, value & 0xFFFFFFFF)
+            self._uc[core].reg_write(hooks.REG_X0 + number, value & 0xFFFFFFFF)
 
     def reset(self) -> None:
         """Power-up: all registers 0."""
@@ -128,7 +160,7 @@ class UnicornEngine:
         if self._uc[core] is None:
             self._make(core)
         self._s.code_page[address // PAGE] |= 1 << core
-        self._uc[core].mem_protect(address & -PAGE, PAGE, primitives.PROT_ALL)
+        self._uc[core].mem_protect(address & -PAGE, PAGE, hooks.PROT_ALL)
         return True
 
     def forget_code(self) -> None:
@@ -138,7 +170,7 @@ class UnicornEngine:
         """
         for core, uc in enumerate(self._uc):
             if uc is not None:
-                uc.mem_protect(0, mm.L1_SIZE, primitives.PROT_READ_WRITE)
+                uc.mem_protect(0, mm.L1_SIZE, hooks.PROT_READ_WRITE)
             self.flush(core)
         self._s.code_page[:] = 0
 

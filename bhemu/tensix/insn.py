@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bhemu.bits import Word, bits
-from bhemu.jit.calls import call_entry
+from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, njit
 from bhemu.operand import choice, flags, number
 from bhemu.tensix.config_fields import Field

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_step
+from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import drained
 from bhemu.tensix.state import BLOCKED, CORES, HALTED, RUNNING, THREADS
@@ -28,7 +28,7 @@ from bhemu.tensix.thread import ALL_THREADS, step_thread, time_passes, until_hol
 # Rounds in which every core that runs only polls: many of them are done at once.
 #
 # A round repeats the one before when no Tensix word was executed, none can be, and every core did
-# the same passes of a loop without effect (riscv/polling.py), waited or stood still. Only counts
+# the same passes of a loop without effect (riscv/turn.py), waited or stood still. Only counts
 # grow then, and where each core stands in its loop: after a multiple of `period` rounds that is
 # the
 # same again.

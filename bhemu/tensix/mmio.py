@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_access
+from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, LOCAL_BASE, OVERLAY_BASE, OVERLAY_END, TDMA_BASE
 from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse

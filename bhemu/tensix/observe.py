@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import l1_word
-from bhemu.jit.memory import LOAD
+from bhemu.jit.intrinsics import LOAD, l1_word
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest
 from bhemu.tensix.state import LOG_SIZE, THREADS

@@ -250,7 +250,7 @@ MEMBERS = (
     Member(
         "l0_stale", _i64, (CORES, 3), "loads of other bytes than in L1; address, pc of the last"
     ),
-    Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/refusals.py"),
+    Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/turn.py"),
     Member("engine", _u64, (CORES,), "engine handle of each core"),
     Member("registers", _u64, (CORES,), "host address of x0-x31 of each core, 0 = unknown"),
     Member("scratch", _u32, (64,), "register transfers with the engine"),
@@ -311,7 +311,7 @@ MEMBERS = (
     Member("poll_pc", _u32, (CORES,), "pc of the last device load"),
     Member("poll_count", _i64, (CORES,), "device loads from there with no store in between"),
     Member("poll_began", _i64, (CORES,), "1 = since `loop_pc` that count has begun again"),
-    # loops without effect, see riscv/polling.py (never architectural)
+    # loops without effect, see riscv/turn.py (never architectural)
     Member("count_passes", _i64, (1,), "1 = their passes are counted instead of executed"),
     Member("acted", _i64, (CORES,), "1 = an access of the slice did more than load a value"),
     Member("load_acted", _i64, (1,), "the same, of the last device load"),

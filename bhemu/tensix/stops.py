@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.intrinsics import ticks
 from bhemu.jit.subset import njit
-from bhemu.jit.ticks import ticks
 
 # Reasons to stop that are no error: positive statuses of `run`, outside the condition numbers.
 STOP_STEP = 1001  # an executed_limit or retired_limit was reached

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_entry, l1_word
+from bhemu.jit.intrinsics import call_entry, l1_word
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, mmio, observe, semaphores
 from bhemu.tensix import thread_fields as tf

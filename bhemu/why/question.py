@@ -6,7 +6,7 @@ from typing import Any
 from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
-from bhemu.machine.hang.waitgraph import no_progress
+from bhemu.machine.hang.graph import no_progress
 from bhemu.machine.tile import Tile
 from bhemu.program import saved
 from bhemu.program.coordinates import XY

@@ -6,11 +6,10 @@ from typing import Any
 
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
 from bhemu.launch.session import Launched
-from bhemu.machine.hang.release import Agents
-from bhemu.machine.hang.waits import semaphore_releasers, touched
+from bhemu.machine.hang.waits import Agents, semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv.asm import SP
+from bhemu.riscv.assembly import SP
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES

@@ -8,7 +8,7 @@ import pytest
 from bhemu import Program, Tile
 from bhemu.launch.launch import launch
 from bhemu.program.schema import CoreSpec, RunSpec
-from bhemu.riscv.asm import code
+from bhemu.riscv.assembly import code
 
 START = 0x10000
 

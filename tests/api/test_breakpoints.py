@@ -7,7 +7,7 @@ import pytest
 import bhemu as package
 from bhemu import InputError, Program
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, li, lw, sw, ttinsn
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble, decode
 
 ROOT = Path(package.__file__).parent.parent

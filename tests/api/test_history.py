@@ -8,9 +8,9 @@ import pytest
 import bhemu as package
 from bhemu import Assert, InputError, Program, Tile
 from bhemu.machine.history import Marks
-from bhemu.machine.saved_tile import HOSTS
+from bhemu.machine.saved import HOSTS
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, EBREAK, PARK, RA, ZERO, addi, jal, jalr, li, sw
+from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, RA, ZERO, addi, jal, jalr, li, sw
 from bhemu.tensix.state import MEMBERS, POINTERS
 
 ROOT = Path(package.__file__).parent.parent

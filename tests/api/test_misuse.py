@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bhemu import BhemuError, InputError, Program, Snapshot, Tile, UnknownName, load_elf
-from bhemu.riscv.asm import A0, PARK, addi, jal
+from bhemu.riscv.assembly import A0, PARK, addi, jal
 
 OPTIONS = [
     ({"xy": "ab"}, "xy = 'ab' must be a NoC coordinate"),

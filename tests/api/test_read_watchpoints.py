@@ -10,7 +10,7 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, lh, li, lw, sw, ttinsn
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, lh, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble, decode
 
 ROOT = Path(package.__file__).parent.parent

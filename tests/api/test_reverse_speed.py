@@ -7,7 +7,7 @@ import pytest
 
 from bhemu import Chip, Tile
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, A2, ZERO, addi, bne, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, ZERO, addi, bne, code, li, lw, sw
 
 LENGTH = 100_000_000
 MOMENTS = (LENGTH, LENGTH - 1, 90_000_001, 50_000_000, 10_000_003, 1_000_000, 1000)

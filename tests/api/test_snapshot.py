@@ -12,8 +12,8 @@ import pytest
 import bhemu as package
 from bhemu import Assert, InputError, NoProgress, Program, Snapshot, Tile
 from bhemu.devices.bus.address_map import INERT
-from bhemu.machine.saved_tile import HOSTS
-from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, lw, tt
+from bhemu.machine.saved import HOSTS
+from bhemu.riscv.assembly import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, lw, tt
 from bhemu.tensix.state import MEMBERS, POINTERS
 
 ROOT = Path(package.__file__).parent.parent

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu import BhemuError, NoProgress, Program, Tile
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, jal, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, jal, li, lw, sw, tt
 
 START = 0x10000
 ADD1 = "elfs/add1"

@@ -15,7 +15,7 @@ from bhemu.errors import InputError
 from bhemu.jit import build, machine_code
 from bhemu.jit.build import Entry
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, beq, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, beq, code, li, lw, sw
 
 ELFS = Path(__file__).parents[2] / "elfs"
 START, FLAG, DONE = 0x10000, 0x8000, 0x8004

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from bhemu.cli import main
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import code
+from bhemu.riscv.assembly import code
 
 assert Tile  # importing the tile declares the instructions that tests assemble
 

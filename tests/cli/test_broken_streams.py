@@ -10,7 +10,7 @@ import pytest
 
 from bhemu.machine.run import LONGEST_TURN
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import EBREAK, PARK, addi, jal
+from bhemu.riscv.assembly import EBREAK, PARK, addi, jal
 
 ROOT = Path(__file__).parents[2]
 HUGE = "9" * 30

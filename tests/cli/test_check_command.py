@@ -8,7 +8,7 @@ import pytest
 from elf_builder import Elf, Seg, Sym
 
 import bhemu as package
-from bhemu.riscv.asm import EBREAK, PARK
+from bhemu.riscv.assembly import EBREAK, PARK
 
 ADD1 = Path(package.__file__).parent.parent / "elfs" / "add1"
 INPUT = '[[input]]\nat = {at}\nfile = "a.npy"\ndtype = "bf16"\nlayout = "rows"\n'

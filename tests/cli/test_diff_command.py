@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.oracle.libttsim import ENVIRONMENT
-from bhemu.riscv.asm import A0, PARK, T0, li, sw
+from bhemu.riscv.assembly import A0, PARK, T0, li, sw
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ELFS = Path(__file__).parents[2] / "elfs"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import ttinsn
+from bhemu.riscv.assembly import ttinsn
 
 ADD1 = Path(package.__file__).parent.parent / "elfs" / "add1"
 

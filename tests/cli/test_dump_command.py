@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bhemu.cli import dump
-from bhemu.debug.view import View
+from bhemu.debug.rows import View
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, tt
+from bhemu.riscv.assembly import A0, EBREAK, PARK, ZERO, addi, tt
 from bhemu.tensix.views import NAMED
 
 WORDS = [addi(A0, ZERO, 5), tt("SEMINIT", sem_sel=2, init_value=1, max_value=3), PARK]

@@ -15,9 +15,9 @@ import pytest
 from elf_builder import Elf, Raw, Sec, Seg, Sym
 
 from bhemu.errors import BhemuError
-from bhemu.machine.saved_tile import SAVED
+from bhemu.machine.saved import SAVED
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import EBREAK, PARK, code
+from bhemu.riscv.assembly import EBREAK, PARK, code
 from bhemu.system import interrupts
 from bhemu.text import one_line, printable
 

@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.machine.machine import Chip
 from bhemu.program.schema import load_program
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, lw
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, lw
 
 PROGRAM = [lw(A0, ZERO), lw(A1, ZERO, 4), PARK]
 

@@ -157,7 +157,7 @@ def test_text_names_both_words(sfpu, bhemu) -> None:
 
 def test_without_exact_values_only_what_is_not_finite_is_told(write, bhemu) -> None:
     """The datum lies there before anything runs: no word wrote it."""
-    from bhemu.riscv.asm import PARK, tt
+    from bhemu.riscv.assembly import PARK, tt
 
     more = '[[output]]\nat = 0x20000\ndtype = "fp32"\nlayout = "rows"\nshape = [1, 4]\n'
     more += '[[set]]\nat = 0x20008\nvalues = ["u32:0xff800000"]\n'
@@ -184,7 +184,7 @@ def test_bad_arguments(bhemu, arguments: list[str], message: str) -> None:
 
 
 def test_a_program_without_outputs(write, bhemu) -> None:
-    from bhemu.riscv.asm import PARK
+    from bhemu.riscv.assembly import PARK
 
     result = bhemu("numerics", write(PARK))
     assert result.exit_code == 2
@@ -198,7 +198,7 @@ def test_a_run_that_fails_has_the_exit_code_of_run(bhemu) -> None:
 
 def test_a_block_float_output_has_an_origin_too(write, bhemu) -> None:
     """Sign without magnitude is minus infinity; nothing but the loader put it there."""
-    from bhemu.riscv.asm import PARK, tt
+    from bhemu.riscv.assembly import PARK, tt
 
     more = '[[output]]\nat = 0x20000\ndtype = "bfp8"\nlayout = "rows"\nshape = [1, 16]\n'
     more += '[[set]]\nat = 0x20010\nvalues = ["u32:0x00800000"]\n'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bhemu.riscv.asm import A0, A1, EBREAK, PARK, ZERO, addi, beq, jal, lui, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, ZERO, addi, beq, jal, lui, lw, sw, tt
 
 START = 0x10000
 POLL = [lui(A0, 0x8000), lw(A1, A0), beq(A1, ZERO, -4)]

@@ -72,7 +72,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cache, "root", lambda: tmp_path)
     monkeypatch.setattr(build, "_expected", set())
     monkeypatch.setattr(build, "_loaded", {})
-    monkeypatch.setattr("bhemu.jit.shipped.find", lambda label: None)
+    monkeypatch.setattr("bhemu.jit.host.find", lambda label: None)
     return tmp_path
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import A0, A1, PARK, code, li, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw, tt
 from bhemu.tensix import config_fields as cf
 
 RULE = "PACR-EDGE-ROW"

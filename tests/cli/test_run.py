@@ -13,7 +13,7 @@ import pytest
 
 import bhemu as package
 from bhemu.jit.build import Code, Entry, load
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     EBREAK,

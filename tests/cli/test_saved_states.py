@@ -107,7 +107,7 @@ def test_buffers_banks_and_semaphores_of_a_state_are_told(tmp_path) -> None:
 
 
 def test_another_error_stays_what_stopped_the_state(bhemu, tmp_path, write) -> None:
-    from bhemu.riscv.asm import EBREAK
+    from bhemu.riscv.assembly import EBREAK
 
     state = tmp_path / "assert.npz"
     assert bhemu("run", write(EBREAK), "--save", state).exit_code == 6

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import A0, EBREAK, PARK, ZERO, addi, jal, tt
+from bhemu.riscv.assembly import A0, EBREAK, PARK, ZERO, addi, jal, tt
 from bhemu.tensix.insn import assemble, disassemble
 
 ROOT = Path(package.__file__).parent.parent

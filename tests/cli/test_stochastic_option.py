@@ -2,7 +2,7 @@
 
 import pytest
 
-from bhemu.riscv.asm import PARK, tt, ttinsn
+from bhemu.riscv.assembly import PARK, tt, ttinsn
 from bhemu.tensix.insn import assemble
 
 HAND_OVER = [ttinsn(assemble("UNPACR_NOP", unpacker_select=which) | 7) for which in (0, 1)]

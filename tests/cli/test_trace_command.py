@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.riscv.asm import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, sw, tt
+from bhemu.riscv.assembly import A0, A1, A2, EBREAK, PARK, ZERO, addi, bne, jal, li, sw, tt
 
 ADD1 = Path(package.__file__).parent.parent / "elfs" / "add1"
 WORDS = [tt("SEMINIT", sem_sel=1, max_value=1), tt("NOP"), PARK]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bhemu.riscv.asm import A0, A1, PARK, li, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, li, sw, tt
 from bhemu.tensix import config_fields as cf
 
 BF16 = 5

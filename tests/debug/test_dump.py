@@ -5,11 +5,9 @@ import pytest
 
 from bhemu.debug import dump
 from bhemu.debug.decoded import ROWS
-from bhemu.debug.rows import Row, differences
-from bhemu.debug.view import View
+from bhemu.debug.rows import Row, View, differences
 from bhemu.errors import InputError
-from bhemu.machine.saved import Snapshot
-from bhemu.machine.saved_tile import REGS
+from bhemu.machine.saved import REGS, Snapshot
 from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import formats

@@ -3,7 +3,7 @@
 import pytest
 
 from bhemu.debug.explain import explain
-from bhemu.debug.registers import fields
+from bhemu.debug.places import fields
 from bhemu.errors import InputError
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.insn import REGISTRY, assemble

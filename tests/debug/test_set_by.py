@@ -8,7 +8,7 @@ import bhemu as package
 from bhemu import BhemuError, Program, Tile
 from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.program.schema import CoreSpec, RunSpec
-from bhemu.riscv.asm import A0, A1, PARK, code, li, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw, tt
 from bhemu.tensix import config_fields as cf
 
 START = 0x10000

@@ -12,7 +12,7 @@ from bhemu.debug.stepper import COMMANDS, Stepper
 from bhemu.errors import InputError, NoProgress
 from bhemu.launch.launch import launch
 from bhemu.program.schema import CoreSpec, Program, RunSpec, load_program
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     PARK,

@@ -7,7 +7,7 @@ from bhemu.errors import Undefined
 from bhemu.launch.launch import launch
 from bhemu.machine.word_text import TracedWord
 from bhemu.program.schema import CoreSpec, Program, RunSpec
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, code, li, sw, tt, ttinsn
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, code, li, sw, tt, ttinsn
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import LOG_SIZE
 

@@ -103,7 +103,7 @@ def test_exact_values_must_fit(tmp_path: Path) -> None:
 
 def test_an_element_is_found_in_memory() -> None:
     """Its bytes in the encoded tensor are where `datum` says."""
-    from bhemu.debug.origin import datum
+    from bhemu.debug.value_origin import datum
     from bhemu.program.schema import OutputSpec
 
     x = np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
@@ -124,7 +124,7 @@ def test_an_element_is_found_in_memory() -> None:
 )
 def test_a_datum_with_a_shared_exponent_is_found_in_memory(dtype: str, layout: str) -> None:
     """Clearing the bits that `datum` names makes this element zero and no other one different."""
-    from bhemu.debug.origin import datum
+    from bhemu.debug.value_origin import datum
     from bhemu.program.schema import OutputSpec
 
     shape = (64, 32)

@@ -1,8 +1,8 @@
 """A debugger at the debug port of a core, with the accesses of tt-exalens."""
 
-from bhemu.devices import debug_port as port
+from bhemu.devices import debug_port
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import code
+from bhemu.riscv.assembly import code
 
 CNTL_0, CNTL_1, STATUS_0, STATUS_1 = range(0xFFB12080, 0xFFB12090, 4)
 CORES = ("brisc", "trisc0", "trisc1", "trisc2")
@@ -21,7 +21,7 @@ class Port:
         if self._which:
             self.core.set_reset_pc(start)
         if used:
-            self.read(port.STATUS)
+            self.read(debug_port.STATUS)
         self.core.release()
 
     def write(self, register: int, value: int) -> None:
@@ -37,45 +37,45 @@ class Port:
 
     def command(self, *actions: int) -> None:
         for action in actions:
-            self.write(port.CONTROL, port.SLOW | action)
+            self.write(debug_port.CONTROL, debug_port.SLOW | action)
 
     def step(self) -> None:
-        self.command(port.STEP, port.STEP)
+        self.command(debug_port.STEP, debug_port.STEP)
         self.run()
 
     def resume(self) -> int:
         """Go on to the next halt; DR(0)."""
-        self.command(port.RESUME)
+        self.command(debug_port.RESUME)
         self.run()
-        return self.read(port.STATUS)
+        return self.read(debug_port.STATUS)
 
     def run(self) -> str:
         return self.tile.run(limit=10_000).reason
 
     def point(self, i: int, mode: int, address: int) -> None:
-        self.write(port.ADDRESSES + i, address)
-        self.write(port.MODES, self.read(port.MODES) & ~(15 << 4 * i) | mode << 4 * i)
+        self.write(debug_port.ADDRESSES + i, address)
+        self.write(debug_port.MODES, self.read(debug_port.MODES) & ~(15 << 4 * i) | mode << 4 * i)
 
     def at(self) -> int:
         """The word of the program at which the core stands."""
         return (self.core.pc - (START if self._which else 0)) // 4
 
     def gpr(self, number: int) -> int:
-        self.write(port.ARG_0, number)
-        self.command(port.READ_GPR)
-        return self.read(port.RESULT)
+        self.write(debug_port.ARG_0, number)
+        self.command(debug_port.READ_GPR)
+        return self.read(debug_port.RESULT)
 
     def set_gpr(self, number: int, value: int) -> None:
-        self.write(port.ARG_1, value)
-        self.write(port.ARG_0, number)
-        self.command(port.WRITE_GPR)
+        self.write(debug_port.ARG_1, value)
+        self.write(debug_port.ARG_0, number)
+        self.command(debug_port.WRITE_GPR)
 
     def word(self, address: int) -> int:
-        self.write(port.ARG_0, address)
-        self.command(port.READ_MEMORY)
-        return self.read(port.RESULT)
+        self.write(debug_port.ARG_0, address)
+        self.command(debug_port.READ_MEMORY)
+        return self.read(debug_port.RESULT)
 
     def set_word(self, address: int, value: int) -> None:
-        self.write(port.ARG_1, value)
-        self.write(port.ARG_0, address)
-        self.command(port.WRITE_MEMORY)
+        self.write(debug_port.ARG_1, value)
+        self.write(debug_port.ARG_0, address)
+        self.command(debug_port.WRITE_MEMORY)

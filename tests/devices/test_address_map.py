@@ -11,7 +11,7 @@ import pytest
 from bhemu.errors import GuestFault, InputError
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, code, jal, li
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, code, jal, li
 from bhemu.tensix.rules import RULES
 
 HOST = 5

@@ -7,7 +7,7 @@ import pytest
 from bhemu.devices import auto_sync
 from bhemu.errors import InputError, NotModelled
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, addi, code, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, addi, code, li, lw, sw, tt
 from bhemu.tensix import config_fields, units
 from bhemu.tensix.insn import REGISTRY, assemble
 

@@ -6,7 +6,7 @@ import pytest
 
 from bhemu.errors import InputError
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import PUSH
+from bhemu.riscv.assembly import PUSH
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields
 from bhemu.tensix.insn import assemble

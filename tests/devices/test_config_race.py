@@ -5,7 +5,7 @@ import pytest
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE, TENSIX_CFG_BASE
-from bhemu.riscv.asm import A0, A1, PARK, code, li, sw, ttinsn
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw, ttinsn
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS

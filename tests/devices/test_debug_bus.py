@@ -3,11 +3,11 @@
 import pytest
 from devices.debug_port_user import START, Port
 
-from bhemu.devices.debug_bus import SAMPLES
+from bhemu.devices.debug_port import SAMPLES
 from bhemu.errors import InputError
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.asm import A0, EBREAK, PARK, addi
+from bhemu.riscv.assembly import A0, EBREAK, PARK, addi
 from bhemu.tensix.rules import RULES
 
 CONTROL, DATA = 0xFFB12054, 0xFFB1205C

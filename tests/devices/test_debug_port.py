@@ -3,9 +3,9 @@
 import pytest
 from devices.debug_port_user import CNTL_0, CNTL_1, CORES, START, STATUS_0, Port
 
-from bhemu.devices import debug_port as port
+from bhemu.devices import debug_port
 from bhemu.errors import Assert, InputError
-from bhemu.riscv.asm import A0, A1, EBREAK, PARK, T0, ZERO, addi, branch, jal, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, T0, ZERO, addi, branch, jal, li, lw, sw
 from bhemu.riscv.isa import zaamo
 from bhemu.tensix.rules import RULES
 
@@ -19,22 +19,22 @@ COUNT = [addi(A0, A0, 1), jal(ZERO, -4)]  # for ever
 @pytest.mark.parametrize("core", CORES)
 def test_a_core_halts_steps_and_goes_on(core: str) -> None:
     at = Port([addi(A0, A0, 1)] * 8, PARK, core=core)
-    at.command(port.HALT)
-    assert (at.core.state, at.at(), at.read(port.STATUS)) == ("halted", 0, HALTED)
+    at.command(debug_port.HALT)
+    assert (at.core.state, at.at(), at.read(debug_port.STATUS)) == ("halted", 0, HALTED)
     assert at.run() == "idle" and at.at() == 0
     for done in (1, 2, 3):
         at.step()
-        assert (at.at(), at.read(port.STATUS), at.core.regs[A0]) == (done, HALTED, done)
+        assert (at.at(), at.read(debug_port.STATUS), at.core.regs[A0]) == (done, HALTED, done)
     assert at.resume() == 0
     assert (at.core.state, at.core.regs[A0]) == ("parked", 8)
 
 
 def test_two_step_commands_are_one_instruction() -> None:
     at = Port([addi(A0, A0, 1)] * 8, PARK)
-    at.command(port.HALT, port.STEP)
+    at.command(debug_port.HALT, debug_port.STEP)
     at.run()
     assert (at.at(), at.core.state) == (0, "halted")
-    at.command(*[port.STEP] * 5)
+    at.command(*[debug_port.STEP] * 5)
     at.run()
     assert (at.at(), at.core.retired) == (3, 3)
 
@@ -42,32 +42,32 @@ def test_two_step_commands_are_one_instruction() -> None:
 def test_a_running_core_halts_between_two_instructions() -> None:
     at = Port(COUNT)
     at.run()
-    at.command(port.HALT)
+    at.command(debug_port.HALT)
     seen = at.core.regs[A0]
     at.run()
     assert at.core.regs[A0] == seen > 100
-    at.command(port.RESUME)
+    at.command(debug_port.RESUME)
     at.run()
     assert at.core.regs[A0] > seen
 
 
 def test_a_breakpoint_halts_before_its_instruction_each_time() -> None:
     at = Port(COUNT)
-    at.command(port.HALT)
-    at.point(3, port.ENABLED, START + 4)
+    at.command(debug_port.HALT)
+    at.point(3, debug_port.ENABLED, START + 4)
     for done in (1, 2, 3):
         assert at.resume() == BY_BREAKPOINT | 0x800
         assert (at.at(), at.core.regs[A0]) == (1, done)
     at.step()
-    assert (at.at(), at.read(port.STATUS)) == (0, HALTED)
-    at.write(port.MODES, 0)
+    assert (at.at(), at.read(debug_port.STATUS)) == (0, HALTED)
+    at.write(debug_port.MODES, 0)
     assert at.resume() == 0 and at.core.state == "running"
 
 
 def test_a_core_is_halted_at_a_jump_to_itself_too() -> None:
     at = Port(addi(A0, A0, 1), PARK)
-    at.command(port.HALT)
-    at.point(0, port.ENABLED, START + 4)
+    at.command(debug_port.HALT)
+    at.point(0, debug_port.ENABLED, START + 4)
     for _ in range(2):
         assert at.resume() == BY_BREAKPOINT | 0x100
         assert at.at() == 1
@@ -82,19 +82,19 @@ LOAD, STORE, ELSEWHERE, BYTE = 2, 3, 4, 5  # where they stand: `li` is two words
 @pytest.mark.parametrize(
     ("mode", "address", "where"),
     [
-        (port.READS, DATA, [LOAD]),
-        (port.WRITES, DATA, [STORE]),
-        (port.READS | port.WRITES, DATA, [LOAD, STORE]),
-        (port.READS | port.WRITES, DATA + 2, [LOAD, STORE, BYTE]),
-        (port.WRITES, DATA + 8, []),
-        (port.READS, DATA + 8, [ELSEWHERE]),
-        (port.READS, DATA + 12, []),
+        (debug_port.READS, DATA, [LOAD]),
+        (debug_port.WRITES, DATA, [STORE]),
+        (debug_port.READS | debug_port.WRITES, DATA, [LOAD, STORE]),
+        (debug_port.READS | debug_port.WRITES, DATA + 2, [LOAD, STORE, BYTE]),
+        (debug_port.WRITES, DATA + 8, []),
+        (debug_port.READS, DATA + 8, [ELSEWHERE]),
+        (debug_port.READS, DATA + 12, []),
     ],
 )
 def test_a_watchpoint_halts_behind_the_access(mode: int, address: int, where: list[int]) -> None:
     at = Port(ACCESSES)
-    at.command(port.HALT)
-    at.point(1, port.ENABLED | mode, address)
+    at.command(debug_port.HALT)
+    at.point(1, debug_port.ENABLED | mode, address)
     for place in where:
         assert at.resume() == BY_WATCHPOINT | 0x200
         assert at.at() == place + 1
@@ -103,40 +103,40 @@ def test_a_watchpoint_halts_behind_the_access(mode: int, address: int, where: li
 
 def test_an_atomic_reads_and_writes() -> None:
     add = zaamo.AMOADD_W.assemble(ZERO, A0, A0)
-    for mode in (port.READS, port.WRITES):
+    for mode in (debug_port.READS, debug_port.WRITES):
         at = Port(li(A0, DATA), add, PARK)
-        at.command(port.HALT)
-        at.point(0, port.ENABLED | mode, DATA)
+        at.command(debug_port.HALT)
+        at.point(0, debug_port.ENABLED | mode, DATA)
         assert at.resume() == BY_WATCHPOINT | 0x100
         assert (at.at(), at.tile.read32(DATA)) == (3, DATA)
 
 
 def test_a_core_that_polls_is_executed_while_it_is_watched() -> None:
     at = Port(li(A0, DATA), lw(T0, A0), branch(0, T0, ZERO, -4), PARK)
-    at.command(port.HALT)
-    at.point(0, port.ENABLED | port.READS, DATA)
+    at.command(debug_port.HALT)
+    at.point(0, debug_port.ENABLED | debug_port.READS, DATA)
     assert [at.resume() for _ in range(3)] == [BY_WATCHPOINT | 0x100] * 3
 
 
 def test_registers_are_read_and_written() -> None:
     at = Port(addi(A1, A0, 1), PARK)
-    at.command(port.HALT)
+    at.command(debug_port.HALT)
     assert [at.gpr(i) for i in range(32)] == [0] * 32
     at.set_gpr(A0, 0xFFFFFFFF)
     at.set_gpr(0, 5)
-    assert (at.gpr(A0), at.gpr(0), at.gpr(port.PC)) == (0xFFFFFFFF, 0, START)
+    assert (at.gpr(A0), at.gpr(0), at.gpr(debug_port.PC)) == (0xFFFFFFFF, 0, START)
     at.set_gpr(A0, 41)
     at.step()
-    assert (at.gpr(A1), at.gpr(port.PC)) == (42, START + 4)
-    at.command(port.CLEAR_GPRS)
+    assert (at.gpr(A1), at.gpr(debug_port.PC)) == (42, START + 4)
+    at.command(debug_port.CLEAR_GPRS)
     assert (at.gpr(A0), at.gpr(A1)) == (0, 0)
 
 
 def test_the_pc_is_set() -> None:
     at = Port([addi(A0, A0, 1)] * 4, PARK)
-    at.command(port.HALT)
-    at.write(port.ARG_1, START + 12)
-    at.command(port.SET_PC)
+    at.command(debug_port.HALT)
+    at.write(debug_port.ARG_1, START + 12)
+    at.command(debug_port.SET_PC)
     assert (at.at(), at.core.state) == (3, "halted")
     at.resume()
     assert at.core.regs[A0] == 1
@@ -144,7 +144,7 @@ def test_the_pc_is_set() -> None:
 
 def test_memory_is_what_the_core_sees() -> None:
     at = Port(PARK)
-    at.command(port.HALT)
+    at.command(debug_port.HALT)
     for address in (DATA, 0xFFB00010, 0xFFE00000):  # L1, its local memory, a Tensix GPR
         at.set_word(address, 0x12345678)
         assert at.word(address) == 0x12345678
@@ -158,7 +158,7 @@ def test_memory_is_what_the_core_sees() -> None:
 def test_an_ebreak_halts_whom_somebody_debugs() -> None:
     at = Port(addi(A0, A0, 1), EBREAK, addi(A0, A0, 1), PARK)
     at.run()
-    assert (at.at(), at.read(port.STATUS), at.core.regs[A0]) == (2, BY_EBREAK, 1)
+    assert (at.at(), at.read(debug_port.STATUS), at.core.regs[A0]) == (2, BY_EBREAK, 1)
     assert at.resume() == 0 and at.core.regs[A0] == 2
 
 
@@ -167,7 +167,7 @@ def test_an_ebreak_is_an_error_until_somebody_does() -> None:
     with pytest.raises(Assert):
         at.run()
     assert (at.core.state, at.core.pc) == ("assert", START)
-    assert (at.read(port.STATUS), at.at(), at.core.state) == (BY_EBREAK, 1, "halted")
+    assert (at.read(debug_port.STATUS), at.at(), at.core.state) == (BY_EBREAK, 1, "halted")
     assert at.tile.run(resume=True).reason == "idle"
     assert at.resume() == 0 and at.core.regs[A0] == 1
 
@@ -183,13 +183,17 @@ def test_ncrisc_has_no_port_and_stands_on_its_ebreak() -> None:
 
 def test_reset_clears_the_port_and_discards_writes() -> None:
     at = Port(COUNT)
-    at.command(port.HALT)
-    at.point(0, port.ENABLED, START)
+    at.command(debug_port.HALT)
+    at.point(0, debug_port.ENABLED, START)
     at.core.hold()
-    assert [at.read(i) for i in (port.STATUS, port.MODES, port.ADDRESSES)] == [0, 0, 0]
-    at.write(port.MODES, port.ENABLED)
-    at.command(port.HALT)
-    assert at.read(port.MODES) == 0
+    assert [at.read(i) for i in (debug_port.STATUS, debug_port.MODES, debug_port.ADDRESSES)] == [
+        0,
+        0,
+        0,
+    ]
+    at.write(debug_port.MODES, debug_port.ENABLED)
+    at.command(debug_port.HALT)
+    assert at.read(debug_port.MODES) == 0
     at.core.release()
     at.run()
     assert at.core.state == "running" and at.core.retired > 0
@@ -202,14 +206,14 @@ def test_who_waits_for_a_halted_core_is_no_deadlock() -> None:
     at.tile.write(DATA, b"".join(w.to_bytes(4, "little") for w in [*li(A0, MAILBOX), lw(T0, A0)]))
     waits.release()
     at.run()
-    at.command(port.HALT)
+    at.command(debug_port.HALT)
     assert (waits.state, at.run()) == ("blocked", "idle")
 
 
 def test_a_halted_core_is_so_in_a_saved_state() -> None:
     at = Port(COUNT)
-    at.command(port.HALT)
-    at.point(0, port.ENABLED, START + 4)
+    at.command(debug_port.HALT)
+    at.point(0, debug_port.ENABLED, START + 4)
     saved = at.tile.snapshot()
     at.resume()
     at.tile.restore(saved)
@@ -247,11 +251,13 @@ def test_a_core_halts_itself_and_another_lets_it_go_on() -> None:
     assert at.resume() == 0 and at.core.regs[T0] == 1
 
 
-@pytest.mark.parametrize("action", [port.READ_GPR, port.RESUME, port.STEP])
+@pytest.mark.parametrize("action", [debug_port.READ_GPR, debug_port.RESUME, debug_port.STEP])
 def test_a_running_core_takes_only_a_halt(action: int) -> None:
     at = Port(COUNT)
     at.run()
-    sentence = RULES[port.NOT_HALTED].sentence([port.SLOW | action, CORES.index("trisc1")])
+    sentence = RULES[debug_port.NOT_HALTED].sentence(
+        [debug_port.SLOW | action, CORES.index("trisc1")]
+    )
     with pytest.raises(InputError, match=sentence):
         at.command(action)
 
@@ -259,15 +265,19 @@ def test_a_running_core_takes_only_a_halt(action: int) -> None:
 @pytest.mark.parametrize(
     ("register", "value", "message"),
     [
-        (port.CONTROL, port.SLOW | port.READ_GPR | port.WRITE_GPR, "command 0x80000018"),
-        (port.CONTROL, port.SET_PC, "command 0x100"),
+        (
+            debug_port.CONTROL,
+            debug_port.SLOW | debug_port.READ_GPR | debug_port.WRITE_GPR,
+            "command 0x80000018",
+        ),
+        (debug_port.CONTROL, debug_port.SET_PC, "command 0x100"),
         (7, 0, "no register 7"),
         (18, 0, "no register 18"),
     ],
 )
 def test_what_the_port_does_not_have_is_refused(register: int, value: int, message: str) -> None:
     at = Port(PARK)
-    at.command(port.HALT)
+    at.command(debug_port.HALT)
     with pytest.raises(InputError, match=message):
         at.write(register, value)
 
@@ -283,7 +293,7 @@ def test_what_the_port_does_not_have_is_refused(register: int, value: int, messa
 )
 def test_memory_that_the_core_could_not_load_is_refused(address: int, message: str) -> None:
     at = Port(PARK, core="trisc1")
-    at.command(port.HALT)
+    at.command(debug_port.HALT)
     with pytest.raises(InputError, match=message):
         at.word(address)
     with pytest.raises(InputError, match="no register 33"):

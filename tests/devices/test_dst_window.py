@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bhemu.errors import NotModelled, Undefined
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, A2, PARK, code, lbu, lh, lhu, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, code, lbu, lh, lhu, li, lw, sw
 from bhemu.tensix.rules import RULES, counted
 
 BASE = 0xFFBD8000

@@ -4,7 +4,7 @@ import pytest
 
 from bhemu.errors import InputError, NoProgress, Undefined
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, addi, code, li, lw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, addi, code, li, lw, tt
 from bhemu.tensix.insn import assemble
 
 CTRL0, CTRL1, STATUS = 0xFFB120A0, 0xFFB120A4, 0xFFB120A8

@@ -4,7 +4,7 @@ import pytest
 
 from bhemu.errors import InputError, NotModelled, Undefined
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, A2, PARK, addi, code, lbu, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, addi, code, lbu, li, lw, sw
 
 NIU = (0xFFB20000, 0xFFB30000)
 both = pytest.mark.parametrize("base", NIU)

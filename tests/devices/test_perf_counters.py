@@ -4,7 +4,7 @@ import pytest
 
 from bhemu import Tile
 from bhemu.errors import InputError, NotModelled
-from bhemu.riscv.asm import A0, A1, PARK, code, li, sw
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw
 
 COUNTERS = 0xFFB12000
 BANKS = (0x000, 0x00C, 0x018, 0x030, 0x0F0)  # of INSTRN_THREAD, TDMA_UNPACK, FPU, L1, TDMA_PACK

@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, A2, PARK, RA, ZERO, addi, bne, code, jalr, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, RA, ZERO, addi, bne, code, jalr, li, lw, sw
 
 TDMA = 0xFFB11000
 SRC, DST, SIZE, DIRECTION, COMMAND, STATUS, BASE = 0x0, 0x4, 0x8, 0xC, 0x10, 0x14, 0x2C

@@ -1,7 +1,7 @@
 """Programs of a few instructions that make a tile work for very long, on one TRISC for ever."""
 
 from bhemu.memmap import L1_SIZE, MOP_CFG_BASE, TENSIX_CFG_BASE
-from bhemu.riscv.asm import A0, A1, A2, PUSH, ZERO, addi, code, jal, li, lw, sw, tt, ttinsn
+from bhemu.riscv.assembly import A0, A1, A2, PUSH, ZERO, addi, code, jal, li, lw, sw, tt, ttinsn
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.units import MODULES

@@ -7,9 +7,9 @@ import pytest
 from released import release
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
-from bhemu.machine.hang.waitgraph import Waiter, WaitGraph
+from bhemu.machine.hang.graph import Waiter, WaitGraph
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

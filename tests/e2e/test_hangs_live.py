@@ -8,7 +8,7 @@ from released import release
 
 from bhemu.machine.hang.explore import explore
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

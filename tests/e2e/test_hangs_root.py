@@ -6,10 +6,10 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress, from_dict
-from bhemu.machine.hang.release import Releaser
-from bhemu.machine.hang.waitgraph import Waiter, WaitGraph, graph_of
+from bhemu.machine.hang.graph import Waiter, WaitGraph, graph_of
+from bhemu.machine.hang.waits import Releaser
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
 
 SYNC, WHILE_ZERO, ALL = 0xFFE80004, 1, 0x1FF
 

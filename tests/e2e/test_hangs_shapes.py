@@ -22,8 +22,8 @@ from test_hangs import (
 
 from bhemu.cli import failure
 from bhemu.errors import NoProgress
-from bhemu.machine.hang.waitgraph import WaitGraph, advice
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, beq, code, li, lw, sw, tt
+from bhemu.machine.hang.graph import WaitGraph, advice
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, beq, code, li, lw, sw, tt
 from bhemu.tensix.insn import assemble
 
 GPRS, MOP_CFG, MOP_DONE = 0xFFE00000, 0xFFB80000, 0xFFE80008

@@ -9,7 +9,7 @@ import pytest
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
 from bhemu.launch.launch import launch
-from bhemu.machine.hang.waitgraph import Waiter, WaitGraph
+from bhemu.machine.hang.graph import Waiter, WaitGraph
 from bhemu.program.schema import load_program
 
 ROOT = Path(__file__).parents[2]

@@ -4,9 +4,9 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress
-from bhemu.machine.hang.waitgraph import Waiter, WaitGraph
+from bhemu.machine.hang.graph import Waiter, WaitGraph
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, beq, code, lbu, lhu, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, lbu, lhu, li, lw, sw
 
 FLAGS = 0x68  # four bytes, a flag of one core each
 BYTE, HALF, WORD = 0, 1, 2

@@ -10,7 +10,7 @@ from amplifiers import AMPLIFIERS, START
 from released import release
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import PARK, addi, code, tt
+from bhemu.riscv.assembly import PARK, addi, code, tt
 
 QUANTA = (1000, 10_000_000)
 SLACK = 0.2  # seconds of processor time that a run may go on for

@@ -15,7 +15,7 @@ import pytest
 from listing import kernel
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, PARK, RA, SP, T0, ZERO, code, jalr, li, sw
+from bhemu.riscv.assembly import A0, PARK, RA, SP, T0, ZERO, code, jalr, li, sw
 
 KERNELS = os.environ.get("BHEMU_KERNEL_DIR")
 pytestmark = pytest.mark.skipif(not KERNELS, reason="BHEMU_KERNEL_DIR is not set")

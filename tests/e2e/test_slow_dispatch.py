@@ -11,7 +11,7 @@ import pytest
 from bhemu.launch.launch import launch
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import load_program
-from bhemu.riscv.asm import A0, A1, A2, RA, ZERO, addi, code, jalr, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, A2, RA, ZERO, addi, code, jalr, li, lw, sw, tt
 
 ROOT = Path(__file__).parents[2]
 BASE = 0x82B0  # kernel_config_base

@@ -11,7 +11,7 @@ import pytest
 from test_stops import QUANTA, record
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, A2, A3, PARK, ZERO, addi, bne, code, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, A2, A3, PARK, ZERO, addi, bne, code, li, lw, sw, tt
 
 TURNS, MOST = 12, 2
 FIBONACCI = 144  # the 12th: each increment is what the one before it fetched

@@ -10,7 +10,7 @@ from bhemu.devices.bus.address_map import BLOCKS
 from bhemu.errors import BhemuError, Internal
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.asm import PARK, code, li
+from bhemu.riscv.assembly import PARK, code, li
 
 STARTS = {"brisc": 0, "trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000, "ncrisc": 0x40000}
 OPCODES = (0x03, 0x0F, 0x13, 0x17, 0x23, 0x2F, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73)

@@ -18,7 +18,7 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.operands import told
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.riscv.asm import PARK, code, ttinsn
+from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction
 
 STARTS = (0x10000, 0x20000, 0x30000)

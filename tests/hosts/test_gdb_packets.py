@@ -45,9 +45,9 @@ def test_registers_are_those_of_the_tile(client) -> None:
 
 def test_a_csr_that_a_core_does_not_have_is_not_available(client) -> None:
     from bhemu.hosts.gdb.description import CSRS, PC
-    from bhemu.riscv import csr
+    from bhemu.riscv import csr as csr_module
 
-    number = PC + 1 + CSRS.index(csr.TT_CFG_SSTATUS0)
+    number = PC + 1 + CSRS.index(csr_module.TT_CFG_SSTATUS0)
     assert client.ask(b"Hg1") == b"OK"
     assert client.ask(b"p%x" % number) == b"00000000"
     assert client.ask(b"Hg2") == b"OK"

@@ -15,8 +15,8 @@ from bhemu.hosts.descriptor import soc_descriptor
 from bhemu.hosts.wire import Command, Message
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import TILES, tile_at
-from bhemu.riscv import asm
-from bhemu.riscv.asm import code
+from bhemu.riscv import assembly
+from bhemu.riscv.assembly import code
 
 WORKER = (1, 2)
 
@@ -154,7 +154,10 @@ def test_a_session_with_the_chip(tmp_path: Path) -> None:
 def store_word(address: int, value: int) -> bytes:
     """A program that stores a word and goes on for ever."""
     return code(
-        asm.li(asm.T0, address), asm.li(asm.T1, value), asm.sw(asm.T1, asm.T0), asm.jal(0, 0)
+        assembly.li(assembly.T0, address),
+        assembly.li(assembly.T1, value),
+        assembly.sw(assembly.T1, assembly.T0),
+        assembly.jal(0, 0),
     )
 
 

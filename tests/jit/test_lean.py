@@ -7,7 +7,7 @@ import numba
 import pytest
 from numba.core import codegen, cpu, inline_closurecall, registry
 
-from bhemu.jit import lean, machine_code
+from bhemu.jit import machine_code, numba_patches
 from bhemu.jit.emit import emit
 from bhemu.jit.subset import JIT, signature
 from bhemu.tensix.state import DTYPE
@@ -33,7 +33,7 @@ def numba_as_it_is() -> tuple[object, ...]:
 def test_numba_is_left_as_it_was(fails: bool) -> None:
     before = numba_as_it_is()
     try:
-        with lean.lean():
+        with numba_patches.lean():
             assert all(now != was for now, was in zip(numba_as_it_is(), before, strict=True))
             if fails:
                 raise KeyError
@@ -50,10 +50,10 @@ def test_a_callee_is_no_machine_code_until_it_is_asked_for() -> None:
     def entry(n: int) -> int:
         return called(n)  # type: ignore[no-any-return]
 
-    with lean.lean():
+    with numba_patches.lean():
         numba.cfunc(numba.types.int64(numba.types.int64))(entry)
     library = called.overloads[(numba.types.int64,)].library
-    assert isinstance(library, lean.InnerLibrary)
+    assert isinstance(library, numba_patches.InnerLibrary)
     assert not library._finalized
 
     @numba.njit
@@ -67,7 +67,7 @@ def test_a_callee_is_no_machine_code_until_it_is_asked_for() -> None:
 @pytest.mark.skipif(not JIT, reason="about compiled code")
 def test_the_record_type_has_a_short_name_only_meanwhile() -> None:
     record = numba.from_dtype(DTYPE)
-    with lean.lean():
+    with numba_patches.lean():
         assert repr(record) == record.name
     assert repr(record) != record.name
 
@@ -78,7 +78,7 @@ def test_another_version_of_numba_compiles_without_it(monkeypatch: pytest.Monkey
         raise AssertionError("lean")
 
     numbers = signature("int64", "int64")
-    monkeypatch.setattr(lean, "lean", used)
+    monkeypatch.setattr(numba_patches, "lean", used)
     with pytest.raises(AssertionError, match="lean"):
         emit(numbers, inner)
     monkeypatch.setattr(numba, "__version__", "99.1.0")

@@ -104,10 +104,10 @@ def test_an_image_is_read_as_it_was_written() -> None:
 
 
 def test_on_other_machines_llvm_loads_the_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bhemu.jit import emit
+    from bhemu.jit import emit as emit_module
 
-    monkeypatch.setattr(emit.platform, "machine", lambda: "aarch64")
-    image = emit.emit(ONE, from_library)
+    monkeypatch.setattr(emit_module.platform, "machine", lambda: "aarch64")
+    image = emit_module.emit(ONE, from_library)
     assert image.object_of and Fix(0, "sysconf", 0) in image.fixes
     again = machine_code.unpacked(image.packed())
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(machine_code.load(again))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.jit import build, host, shipped, sources
+from bhemu.jit import build, host
 from bhemu.jit.subset import JIT, signature
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
@@ -17,22 +17,22 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file of this machine's level, in a folder of its own."""
     if not host.level():
         monkeypatch.setattr(host, "level", lambda: "x86-64-v3")
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
-    shipped._entries.cache_clear()
+    monkeypatch.setattr(host, "FOLDER", tmp_path)
+    host._entries.cache_clear()
     path = tmp_path / f"{host.level()}.code"
-    path.write_bytes(shipped.pack(IMAGES))
+    path.write_bytes(host.pack(IMAGES))
     yield path
-    shipped._entries.cache_clear()
+    host._entries.cache_clear()
 
 
 def found() -> dict[str, bytes | None]:
-    shipped._entries.cache_clear()
-    return {label: shipped.find(label) for label in IMAGES}
+    host._entries.cache_clear()
+    return {label: host.find(label) for label in IMAGES}
 
 
 def test_what_was_packed_is_found(file: Path) -> None:
     assert found() == IMAGES
-    assert shipped.find("module three") is None
+    assert host.find("module three") is None
 
 
 def test_damaged_code_is_not_found(file: Path) -> None:
@@ -48,7 +48,7 @@ def test_damaged_code_is_not_found(file: Path) -> None:
 @pytest.mark.parametrize("why", ["sources", "settings", "level", "absent"])
 def test_it_does_not_count(file: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     if why == "sources":
-        monkeypatch.setattr(sources, "fingerprint", lambda: "others")
+        monkeypatch.setattr(host, "fingerprint", lambda: "others")
     elif why == "settings":
         monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
     elif why == "level":
@@ -60,10 +60,10 @@ def test_it_does_not_count(file: Path, monkeypatch: pytest.MonkeyPatch, why: str
 
 def test_an_entry_is_taken_from_there(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = build.Entry("one", "bhemu.one", signature("int64", "int64"), lambda x: x)
-    file.write_bytes(shipped.pack({entry.label(): b"carried"}))
-    shipped._entries.cache_clear()
+    file.write_bytes(host.pack({entry.label(): b"carried"}))
+    host._entries.cache_clear()
     assert build.image(entry) == b"carried"
-    monkeypatch.setattr(sources, "fingerprint", lambda: "")
+    monkeypatch.setattr(host, "fingerprint", lambda: "")
     assert not entry.own()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu.devices.noc_map import COLUMNS, ROWS
 from bhemu.noc.grid import XY
-from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, addi, bne, code, jal, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, addi, bne, code, jal, li, lw, sw
 
 SOURCE, SOURCES = 0x40000, 0x8000  # random bytes that nobody changes
 LANDING, TARGETS, MANY = 0x60000, 0xA0000, 0x100000  # of reads, of writes, of multicasts

@@ -10,7 +10,7 @@ from bhemu import Chip
 from bhemu.devices.noc_map import COLUMNS, on_noc, tile_number
 from bhemu.errors import BhemuError, InputError, UnknownName
 from bhemu.noc.grid import Grid, tile_at
-from bhemu.riscv.asm import A0, A1, PARK, code, li, sw
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw
 
 OWN, OTHER = (1, 2), (3, 4)
 HOME, AWAY = p.hi(OWN), p.hi(OTHER)

@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.errors import BhemuError, NoProgress, Undefined
 from bhemu.machine.machine import Chip
-from bhemu.riscv.asm import A0, A1, A2, bne, li, lw
+from bhemu.riscv.assembly import A0, A1, A2, bne, li, lw
 
 OWN, OTHER, THIRD = (1, 2), (3, 4), (5, 6)
 HOME, AWAY = p.hi(OWN), p.hi(OTHER)
@@ -89,7 +89,7 @@ def test_a_deadlock_of_one_tile_is_one_of_the_chip() -> None:
     """trisc1 waits for a mailbox message that brisc never sends."""
     chip = Chip()
     chip.tile[THIRD].core["trisc1"].set_reset_pc(0x10000)
-    from bhemu.riscv.asm import PARK, code
+    from bhemu.riscv.assembly import PARK, code
 
     chip.write(*THIRD, 0x10000, code(li(A1, 0xFFEC0000), lw(A0, A1), PARK))
     chip.tile[THIRD].core["trisc1"].release()

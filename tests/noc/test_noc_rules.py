@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.errors import BhemuError
 from bhemu.machine.machine import Chip
-from bhemu.riscv.asm import A0, A1, li, sw
+from bhemu.riscv.assembly import A0, A1, li, sw
 
 OWN, OTHER = (1, 2), (3, 4)
 HOME, AWAY = p.hi(OWN), p.hi(OTHER)

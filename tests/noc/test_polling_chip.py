@@ -4,7 +4,7 @@ import pytest
 
 from bhemu import Chip
 from bhemu.errors import InputError
-from bhemu.riscv.asm import A0, A1, A2, T0, ZERO, addi, branch, code, jal, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, T0, ZERO, addi, branch, code, jal, li, lw, sw
 
 FLAG, DONE = 0x20000, 0x20004
 WALL_CLOCK = 0xFFB121F0

@@ -8,7 +8,7 @@ import pytest
 
 from bhemu.machine.machine import Chip
 from bhemu.noc.grid import XY
-from bhemu.riscv.asm import A0, A1, A2, ZERO, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, ZERO, li, lw, sw
 
 OWN, OTHER = (1, 2), (3, 4)
 HOME, AWAY, DRAM = p.hi(OWN), p.hi(OTHER), p.hi((17, 12))

@@ -18,9 +18,9 @@ from bhemu.errors import NoProgress
 from bhemu.machine.history import Mark, Marks
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
-from bhemu.noc.saved import SAVED
+from bhemu.noc.record import SAVED
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, branch, code, jal, li, lw
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, branch, code, jal, li, lw
 from bhemu.tensix.state import MEMBERS
 
 OTHER = {"loaded", "noc_arrived"} | OWN

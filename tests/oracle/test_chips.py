@@ -12,7 +12,7 @@ from bhemu.launch.launch import launch
 from bhemu.oracle import chips
 from bhemu.oracle.libttsim import ENVIRONMENT, Library, find
 from bhemu.program.schema import load_program
-from bhemu.riscv.asm import A0, A1, PARK, code, li, sw
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(ENVIRONMENT not in os.environ, reason=f"{ENVIRONMENT} is not set")

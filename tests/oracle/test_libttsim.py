@@ -10,7 +10,7 @@ import pytest
 from bhemu.errors import InputError
 from bhemu.oracle.case import Case
 from bhemu.oracle.libttsim import ENVIRONMENT, Library, find
-from bhemu.riscv.asm import PARK, code, tt
+from bhemu.riscv.assembly import PARK, code, tt
 
 needs_library = pytest.mark.skipif(
     not os.environ.get(ENVIRONMENT), reason="the library is the user's own"

@@ -5,7 +5,7 @@ from pathlib import Path
 from bhemu.launch.launch import launch
 from bhemu.oracle.emulated import outcome
 from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, code, li, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, code, li, sw, tt
 
 START, DONE, WRITTEN = 0x10000, 0x100, 0x400
 GPRS = 0xFFE00000

@@ -13,7 +13,7 @@ from bhemu.errors import InputError
 from bhemu.launch.launch import launch
 from bhemu.program.files import check_writable, read_bytes, write_whole
 from bhemu.program.schema import load_program
-from bhemu.riscv.asm import PARK, code
+from bhemu.riscv.assembly import PARK, code
 
 HEAD = 'bhemu = 1\nkind = "elf"\n[cores]\ntrisc0 = { elf = "k.elf" }\n'
 INPUT = '[[input]]\nat = 0x50000\ndtype = "bf16"\nlayout = "rows"\nfile = '

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bhemu.memmap import GPR_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     PARK,

@@ -5,7 +5,7 @@ import random
 from bhemu import memmap as mm
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,
@@ -25,7 +25,7 @@ from bhemu.riscv.asm import (
     tt,
     word,
 )
-from bhemu.riscv.asm import li as _li
+from bhemu.riscv.assembly import li as _li
 from bhemu.riscv.isa import rv32i
 
 FLAGS = 0x80000  # a word per core, which counts its steps up

@@ -6,8 +6,8 @@ import pytest
 
 from bhemu.errors import GuestFault, Undefined
 from bhemu.machine.tile import Tile
-from bhemu.riscv import register_file
-from bhemu.riscv.asm import A0, A1, PARK, addi, code, lb, lbu, lh, lhu, li, lw, sw
+from bhemu.riscv import hooks
+from bhemu.riscv.assembly import A0, A1, PARK, addi, code, lb, lbu, lh, lhu, li, lw, sw
 
 START = 0x10000
 PLACES = {"L1": 0x8000, "local": 0xFFB00040, "Config": 0xFFEF0000, "stream": 0xFFB48020}
@@ -115,7 +115,7 @@ def test_64_bit_accesses_stay_illegal(word: int) -> None:
 
 
 def test_without_a_known_place_the_engine_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register_file, "locate", lambda uc, handle, layout: register_file.UNKNOWN)
+    monkeypatch.setattr(hooks, "locate", lambda uc, handle, layout: hooks.UNKNOWN)
     program = code(li(A1, 0x8000), lw(A0, A1, 4), lw(A0, A1, 2), PARK)
     tile = tile_with(program, engine="unicorn")
     assert not tile.state.registers.any()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bhemu.riscv.disasm import disassemble
+from bhemu.riscv.assembly import disassemble
 from bhemu.riscv.isa import decode
 from bhemu.riscv.semantics import NONE, bit_manipulation
 

@@ -10,7 +10,7 @@ import pytest
 from bhemu.jit.record import PAGE
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

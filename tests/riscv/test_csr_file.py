@@ -5,7 +5,7 @@ import pytest
 from bhemu.cli.summary import tolerated
 from bhemu.errors import NoProgress, NotModelled
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

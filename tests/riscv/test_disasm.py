@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bhemu.riscv.disasm import disassemble
+from bhemu.riscv.assembly import disassemble
 from bhemu.riscv.insn import REGISTRY
 
 # Each line assembled by GNU as 2.40 and read back by its objdump. The texts differ from objdump

@@ -10,7 +10,7 @@ import pytest
 from bhemu.errors import Assert, GuestFault, NotModelled, Undefined
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

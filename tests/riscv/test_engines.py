@@ -10,7 +10,7 @@ import pytest
 from bhemu import Program, Snapshot, Tile
 from bhemu.errors import InputError
 from bhemu.program.schema import ENGINES
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, addi, bne, code, li, sw
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, code, li, sw
 
 START = 0x10000
 ADD1 = Path(__file__).parents[2] / "elfs" / "add1"
@@ -106,7 +106,7 @@ def test_a_core_does_not_start_between_two_words(engine: str, pc: int) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_jump_to_the_last_words_of_the_address_space(engine: str) -> None:
     """0xFFFFFFF0 is where the Unicorn engine is told to stop: an address like any other."""
-    from bhemu.riscv.asm import jalr
+    from bhemu.riscv.assembly import jalr
 
     tile = Tile(engine=engine)
     tile.write(START, code(addi(A0, ZERO, -16), jalr(ZERO, A0)))

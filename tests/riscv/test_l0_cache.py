@@ -18,7 +18,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program.schema import ENGINES
 from bhemu.riscv import csr
-from bhemu.riscv.asm import (
+from bhemu.riscv.assembly import (
     A0,
     A1,
     A2,

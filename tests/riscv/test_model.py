@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import PARK
-from bhemu.riscv.disasm import disassemble
+from bhemu.riscv.assembly import PARK, disassemble
 
 START, DATA, SIZE = 0x20000, 0x40000, 0x1000
 MIDDLE = DATA + SIZE // 2

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from bhemu.errors import BhemuError, GuestFault, NotModelled, Undefined
 from bhemu.machine.tile import Tile
 from bhemu.riscv import formats
-from bhemu.riscv.asm import A0, PARK, ZERO, addi, code
-from bhemu.riscv.disasm import disassemble
+from bhemu.riscv.assembly import A0, PARK, ZERO, addi, code, disassemble
 from bhemu.riscv.isa import decode
-from bhemu.riscv.refusals import illegal
+from bhemu.riscv.turn import illegal
 
 START = 0x10000
 FADD_S, FLH, VADD, VSETVLI, VLE32 = 0x00C5F553, 0x00459507, 0x022180D7, 0x0D05F557, 0x02056407

@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.machine.tile import Tile
 from bhemu.riscv import formats
-from bhemu.riscv.asm import A0, A1, A2, PARK, addi, code, jalr, li, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, addi, code, jalr, li, sw
 from bhemu.riscv.isa import decode
 
 START, RESULT = 0x10000, 0x8000
@@ -90,7 +90,7 @@ def test_words_that_are_no_instruction_have_no_class(word: int) -> None:
 @pytest.mark.parametrize("funct3", [0, 1, 4, 5, 6, 7])
 def test_branches_and_their_distance(funct3: int) -> None:
     """Each case jumps over a store of 1 or does not; the target is where the engine goes."""
-    from bhemu.riscv.asm import branch
+    from bhemu.riscv.assembly import branch
 
     rng = random.Random(funct3)
     pairs = [(operand(rng), operand(rng)) for _ in range(20)] + [(x, x) for x in EDGES]
@@ -111,7 +111,7 @@ def test_branches_and_their_distance(funct3: int) -> None:
 
 
 def test_offsets() -> None:
-    from bhemu.riscv.asm import jal, lw
+    from bhemu.riscv.assembly import jal, lw
 
     for offset in (0, 4, -4, 2047, -2048):
         assert formats.I_IMM.get(lw(A0, A1, offset)) == offset

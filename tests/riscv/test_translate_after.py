@@ -7,7 +7,23 @@ from bhemu.errors import InputError
 from bhemu.jit.record import PAGE
 from bhemu.machine.tile import Tile
 from bhemu.riscv import core_loop
-from bhemu.riscv.asm import A0, A1, A2, A3, PARK, RA, T0, ZERO, addi, bne, code, jalr, li, sw, word
+from bhemu.riscv.assembly import (
+    A0,
+    A1,
+    A2,
+    A3,
+    PARK,
+    RA,
+    T0,
+    ZERO,
+    addi,
+    bne,
+    code,
+    jalr,
+    li,
+    sw,
+    word,
+)
 
 START, FUNCTION, STORES = 0x10000, 0x11000, 0x12000
 OLD, NEW, RETURN = addi(A0, ZERO, 1), addi(A0, ZERO, 2), jalr(ZERO, RA)

@@ -9,7 +9,7 @@ from unit_runner import ERROR, SILICON, WORD, push, run, sentence
 
 from bhemu.errors import NoProgress
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, addi, bne, code, li, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, addi, bne, code, li, sw, tt
 from bhemu.tensix import rules
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State

@@ -15,7 +15,7 @@ from unpack_model import put
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.riscv.asm import A0, A1, PARK, ZERO, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, PARK, ZERO, code, li, lw, sw
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.dest import HALVES, UNWRITTEN

@@ -8,7 +8,7 @@ import pytest
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE
-from bhemu.riscv.asm import A0, A1, PARK, PUSH, code, li, sw, tt, ttinsn
+from bhemu.riscv.assembly import A0, A1, PARK, PUSH, code, li, sw, tt, ttinsn
 from bhemu.tensix.insn import assemble
 
 NOP = assemble("NOP")

@@ -10,7 +10,7 @@ from unit_runner import run, sentence
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
 from bhemu.riscv import csr
-from bhemu.riscv.asm import A0, PARK, code, csrrs
+from bhemu.riscv.assembly import A0, PARK, code, csrrs
 from bhemu.tensix import rules, unspecified
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State

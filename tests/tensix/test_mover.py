@@ -8,7 +8,7 @@ from mover_reference import L1_SIZE, Mover
 from unit_runner import numbers, push, run, sentence
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, RA, ZERO, code, jalr, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, RA, ZERO, code, jalr, li, lw, sw, tt
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf

@@ -17,7 +17,7 @@ from unpack_model import Unpack, put
 
 from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.riscv.asm import A1, PARK, ZERO, code, li, sw
+from bhemu.riscv.assembly import A1, PARK, ZERO, code, li, sw
 from bhemu.tensix import config, rules
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import HALVES, UNWRITTEN

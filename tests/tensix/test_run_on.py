@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv import polling
-from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt, ttinsn
+from bhemu.riscv import turn
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, lw, tt, ttinsn
 from bhemu.tensix.insn import REGISTRY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.state import MEMBERS, POINTERS
 
@@ -27,7 +27,7 @@ NOT_COMPARED = {
     "sweep_idle",
     "time_slice",
     "look_every",
-    *polling.MEMBERS,
+    *turn.MEMBERS,
     *POINTERS,
 }
 WALL_CLOCK = 0xFFB121F0

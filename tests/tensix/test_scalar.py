@@ -8,7 +8,7 @@ from unit_runner import WORD, push, run
 
 from bhemu.errors import BhemuError
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, addi, bne, code, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, addi, bne, code, li, lw, sw, tt
 from bhemu.tensix import mmio as mmio_window
 from bhemu.tensix import rules
 from bhemu.tensix.state import State

@@ -7,7 +7,7 @@ import pytest
 from unit_runner import WORD
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, A2, PARK, PUSH, ZERO, addi, bne, code, li, lui, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, A2, PARK, PUSH, ZERO, addi, bne, code, li, lui, lw, sw, tt
 from bhemu.tensix.insn import assemble
 
 START = 0x10000

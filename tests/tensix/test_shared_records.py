@@ -10,7 +10,7 @@ from unit_runner import run, sentence, view
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE
-from bhemu.riscv.asm import PUSH
+from bhemu.riscv.assembly import PUSH
 from bhemu.tensix import rules, semaphores, thread
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State

@@ -4,7 +4,7 @@ import pytest
 from released import release
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import A0, A1, PARK, code, li, lw, tt
+from bhemu.riscv.assembly import A0, A1, PARK, code, li, lw, tt
 
 SRCA, SRCB = 0, 1
 GPR = 0xFFE00000

@@ -9,7 +9,7 @@ import pytest
 
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import PARK, code, ttinsn
+from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, assemble, disassemble
 
 ALL_LANES = assemble("SFPENCC", imm12_math=3, instr_mod1=10)

@@ -7,7 +7,7 @@ from typing import Any
 
 from bhemu.jit.subset import JIT, njit
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import PUSH
+from bhemu.riscv.assembly import PUSH
 from bhemu.tensix import rules
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.rules import counted

@@ -7,7 +7,7 @@ import pytest
 import bhemu as package
 from bhemu import InputError, Program
 from bhemu.program.schema import ENGINES, CoreSpec, RunSpec
-from bhemu.riscv.asm import A0, A1, A2, PARK, ZERO, add, addi, bne, code, li, lw, sw, ttinsn
+from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, add, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.places import find

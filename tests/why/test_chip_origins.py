@@ -9,7 +9,7 @@ from corpus import checked
 
 from bhemu.errors import NoProgress
 from bhemu.launch.session import Launched
-from bhemu.machine.hang.waitgraph import WaitGraph
+from bhemu.machine.hang.graph import WaitGraph
 from bhemu.program.schema import load_program
 from bhemu.why import question
 from bhemu.why.failures.counts import unreached

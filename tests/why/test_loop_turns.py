@@ -2,7 +2,7 @@
 
 import pytest
 
-from bhemu.riscv.asm import addi, jal
+from bhemu.riscv.assembly import addi, jal
 from bhemu.riscv.isa.rv32i import ADD, BLTU, BNE, SUB
 from bhemu.why.repair.edits import NOP
 from bhemu.why.repair.sites import Code

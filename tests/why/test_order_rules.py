@@ -9,7 +9,7 @@ from corpus import ROOT, Line, check_bug, folder, found, store
 
 from bhemu import Program, Tile
 from bhemu.debug.places import Sources
-from bhemu.riscv.asm import A0, A1, A2, T0, T1, T2, ZERO, add, addi, beq, branch, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, T0, T1, T2, ZERO, add, addi, beq, branch, li, lw, sw
 from bhemu.riscv.isa.rv32i import SUB
 from bhemu.tensix.insn import assemble
 from bhemu.why.ordering.recorder import is_polled, spin

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from bhemu.machine.tile import Tile
 from bhemu.memmap import INSTRN_BUF_BASE
-from bhemu.riscv.asm import sw
+from bhemu.riscv.assembly import sw
 from bhemu.tensix.insn import assemble, decode
 from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.repair import constants, tables

@@ -9,7 +9,7 @@ from corpus import ROOT, Line, check_bug, checked, folder, found, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.errors import BhemuError, GuestFault, NotModelled
-from bhemu.riscv.asm import A0, A1, T0, T1, ZERO, addi, beq, bne, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, addi, beq, bne, li, lw, sw, tt
 from bhemu.tensix.config_fields import PCK_EDGE_OFFSET_SEC0_mask
 from bhemu.why.check import Context
 

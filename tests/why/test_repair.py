@@ -11,7 +11,7 @@ import pytest
 
 from bhemu import Program
 from bhemu.program.specs import Until
-from bhemu.riscv.asm import addi, branch
+from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.insn import assemble
 from bhemu.why.repair import insertions
 from bhemu.why.repair import search as search_module

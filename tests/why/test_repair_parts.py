@@ -13,7 +13,7 @@ import pytest
 from bhemu import Program
 from bhemu.errors import Where
 from bhemu.program.specs import CoreSpec, TileSpec
-from bhemu.riscv.asm import A0, SP, addi, jal, lw, sw
+from bhemu.riscv.assembly import A0, SP, addi, jal, lw, sw
 from bhemu.why.repair import tiles
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.cures import Cure, best

@@ -5,7 +5,7 @@ import pytest
 
 from bhemu import Program
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import addi, branch, sw
+from bhemu.riscv.assembly import addi, branch, sw
 from bhemu.tensix.insn import assemble
 from bhemu.why.ordering.delays import nops_before
 from bhemu.why.repair import files, tables

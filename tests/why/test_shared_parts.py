@@ -11,7 +11,7 @@ import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.errors import Where
 from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
 from bhemu.program.lines import Row, _words_of_assembler
-from bhemu.riscv.asm import T0, T1, ZERO, li, lw, sw, tt
+from bhemu.riscv.assembly import T0, T1, ZERO, li, lw, sw, tt
 from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
 from bhemu.why.checks.buffers import _Look
 from bhemu.why.repair.edits import Edit

@@ -9,7 +9,7 @@ from corpus import Line, checked, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.memmap import MOP_CFG_BASE
-from bhemu.riscv.asm import tt
+from bhemu.riscv.assembly import tt
 from bhemu.tensix.insn import assemble
 from bhemu.why.checks.slots import Slots
 from bhemu.why.walk import Instruction

@@ -6,7 +6,7 @@ import pytest
 from corpus import Line, checked, folder
 
 from bhemu.memmap import LOCAL_BASE
-from bhemu.riscv.asm import A0, SP, ZERO, addi, bne, li
+from bhemu.riscv.assembly import A0, SP, ZERO, addi, bne, li
 from bhemu.why.checks import stack
 
 CHANGES = 2 + 2 * 3000 + 1  # of sp: two set it up, each call there and back, the last one

@@ -6,7 +6,7 @@ import pytest
 from corpus import Line, check_bug, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.riscv.asm import A0, A1, A2, ZERO, add, addi, beq, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, ZERO, add, addi, beq, li, lw, sw
 
 DATA, OUT = 0x20000, 0x20200
 SEMAPHORES = 0xFFE80020

@@ -6,7 +6,7 @@ from typing import Any
 from bhemu.errors import Call, Where
 from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.program.specs import BufferSpec, TileSpec
-from bhemu.riscv.asm import sw
+from bhemu.riscv.assembly import sw
 from bhemu.why.repair import tensors
 from bhemu.why.repair.sites import Code, Site
 

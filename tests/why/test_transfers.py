@@ -11,7 +11,7 @@ import pytest
 from corpus import checked
 
 from bhemu.devices import niu_request as request
-from bhemu.riscv.asm import addi, branch
+from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.network.flag_words import FlagWord, Look, Value
 from bhemu.why.network.transfers import Sent

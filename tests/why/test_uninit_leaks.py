@@ -7,7 +7,7 @@ import pytest
 from corpus import Line, check_bug, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.riscv.asm import A0, A1, A2, SP, T0, T1, ZERO, add, addi, beq, bne, li, lw, sw, tt
+from bhemu.riscv.assembly import A0, A1, A2, SP, T0, T1, ZERO, add, addi, beq, bne, li, lw, sw, tt
 from bhemu.tensix.thread_fields import DEST_TARGET_REG_CFG_MATH_Offset
 
 IN, OUT = 0x20000, 0x20200

@@ -6,7 +6,23 @@ import pytest
 from corpus import Line, check_bug, folder, found, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.riscv.asm import A0, A1, A2, T0, T1, T2, ZERO, add, addi, beq, bne, branch, li, lw, sw
+from bhemu.riscv.assembly import (
+    A0,
+    A1,
+    A2,
+    T0,
+    T1,
+    T2,
+    ZERO,
+    add,
+    addi,
+    beq,
+    bne,
+    branch,
+    li,
+    lw,
+    sw,
+)
 from bhemu.riscv.isa.rv32i import SUB
 from bhemu.tensix.insn import assemble
 from bhemu.why.repair.words import word_changes

@@ -1,6 +1,6 @@
 """Which instructions use a result, along the paths of the code."""
 
-from bhemu.riscv.asm import addi, beq, jal, lw, sw
+from bhemu.riscv.assembly import addi, beq, jal, lw, sw
 from bhemu.why.repair.uses import computed_for, readers
 
 A, B, C = 10, 11, 12

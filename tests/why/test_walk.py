@@ -7,7 +7,7 @@ import pytest
 from corpus import ROOT
 
 from bhemu import Program, Tile
-from bhemu.riscv.asm import PARK, branch, code, ttinsn, word
+from bhemu.riscv.assembly import PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
 from bhemu.why.ordering.recorder import is_one_of_two

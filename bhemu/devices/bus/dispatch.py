@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import auto_sync, own_thread, rules
+from bhemu.devices import auto_sync, rules
 from bhemu.devices.bus.window import AFTER_WORDS, AT_ONCE, BY_BYTES
-from bhemu.jit.calls import call_access
+from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, HOST
 from bhemu.tensix.rules import DONE
@@ -42,7 +42,7 @@ def _refused(s: Any, c: Any, i: Any, address: Any, size: Any, value: Any, way: A
     if c < HOST:
         s.core_address[c] = np.uint32(address)
         order = s.window[i, ORDER]
-        if order != AT_ONCE and own_thread.offer(s, c) != DONE:
+        if order != AT_ONCE and rules.offer(s, c) != DONE:
             return np.int64(rules.RETRY)
     s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c  # rules.ACCESS
     if order > AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):

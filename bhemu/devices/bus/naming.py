@@ -2,7 +2,7 @@
 
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import NAMED, block_name
-from bhemu.devices.niu_counters import NAMES as COUNTERS
+from bhemu.devices.niu import NAMES as COUNTERS
 from bhemu.tensix import config_fields, mmio, thread_fields
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.config_fields import Field

@@ -6,7 +6,7 @@ from xml.sax.saxutils import quoteattr
 from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
 from bhemu.riscv import csr
-from bhemu.riscv.disasm import ABI_NAMES
+from bhemu.riscv.assembly import ABI_NAMES
 
 PC = 32  # gdb's number of the program counter; x0-x31 come before it
 CSRS: tuple[int, ...] = tuple(csr.NAMES)  # from number PC + 1 on

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import l1_word
+from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.operand import choice

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bhemu.errors import BhemuError, Where
 from bhemu.machine import error_text
-from bhemu.machine.saved_tile import HOSTS
+from bhemu.machine.saved import HOSTS
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans

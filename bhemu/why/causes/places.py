@@ -2,7 +2,7 @@
 
 import re
 
-from bhemu.debug.origin import datum
+from bhemu.debug.value_origin import datum
 from bhemu.errors import InputError
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.tile import Tile
 from bhemu.tensix.dest import LOW_HALF, adj32

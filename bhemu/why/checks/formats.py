@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.errors import Where
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.machine.error_text import where_core
 from bhemu.machine.operands import transfer_of
 from bhemu.machine.resolve import resolve

@@ -10,7 +10,7 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
-from bhemu.riscv.asm import SP
+from bhemu.riscv.assembly import SP
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.classes import likely

@@ -5,8 +5,8 @@ from typing import Any
 
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.release import Releaser
-from bhemu.machine.hang.stores import code_stores
+from bhemu.machine.hang.explore import code_stores
+from bhemu.machine.hang.waits import Releaser
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.tensix.state import PARKED

@@ -7,7 +7,7 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import niu_request as request
-from bhemu.devices.niu_issue import ACKS, ATOMIC_ANSWERS, OUTGOING, OUTSTANDING, READ_ANSWERS
+from bhemu.devices.niu import ACKS, ATOMIC_ANSWERS, OUTGOING, OUTSTANDING, READ_ANSWERS
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.why.check import Context

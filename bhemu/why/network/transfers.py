@@ -5,7 +5,7 @@ from typing import Any
 
 from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_request as request
-from bhemu.devices.niu_issue import (
+from bhemu.devices.niu import (
     ACKS,
     ATOMIC_ANSWERS,
     OUTGOING,
@@ -14,7 +14,7 @@ from bhemu.devices.niu_issue import (
     SENT_ATOMIC_ANSWERS,
     WRITES_SENT,
 )
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.noc.grid import TILES
 from bhemu.why.ordering.accesses import Event
 from bhemu.why.ordering.vector_clocks import Clock

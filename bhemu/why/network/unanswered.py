@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_issue
+from bhemu.devices import niu
 from bhemu.devices import niu_request as request
-from bhemu.devices.niu_issue import OUTGOING
+from bhemu.devices.niu import OUTGOING
 from bhemu.machine.tile import Tile
 from bhemu.tensix.state import NOC_ARRIVED
 from bhemu.why.walk import Access, Instruction
@@ -14,7 +14,7 @@ from bhemu.why.walk import Access, Instruction
 KINDS = {request.ATOMIC: "atomic", request.WRITE: "write", request.READ: "read"}
 _SENT = 0x228  # the counter of writes that have left
 _COUNTERS = {0x200: request.ATOMIC, 0x204: request.WRITE, 0x208: request.READ}
-OUTSTANDING = range(mm.NIU_COUNTERS + 4 * niu_issue.OUTSTANDING, mm.NIU_COUNTERS + 4 * OUTGOING)
+OUTSTANDING = range(mm.NIU_COUNTERS + 4 * niu.OUTSTANDING, mm.NIU_COUNTERS + 4 * OUTGOING)
 """Counters of the requests of each transaction id that have no answer yet."""
 _MOST = 16
 _INITIATORS = 4 * mm.NOC_CMD_BUF_OFFSET

@@ -6,7 +6,7 @@ their words have left the wait gate.
 
 import numpy as np
 
-from bhemu.devices.niu_issue import ACKS, READ_ANSWERS, WRITES_SENT
+from bhemu.devices.niu import ACKS, READ_ANSWERS, WRITES_SENT
 from bhemu.machine.tile import Tile
 from bhemu.memmap import (
     DEBUG_BASE,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import niu_request as request
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.jit.subset import Compiled
 from bhemu.machine.operands import Pack, Unpack, transfer_of
 from bhemu.memmap import (

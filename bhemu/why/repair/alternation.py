@@ -6,7 +6,7 @@ turns.
 
 from collections.abc import Iterator
 
-from bhemu.riscv.asm import ZERO, beq, li, lw, sw
+from bhemu.riscv.assembly import ZERO, beq, li, lw, sw
 from bhemu.riscv.isa.rv32i import XORI
 from bhemu.tensix import thread_fields
 from bhemu.tensix.insn import decode, disassemble

@@ -8,7 +8,7 @@ from bhemu.machine.machine import Chip
 from bhemu.machine.resolve import resolve as address_of
 from bhemu.machine.tile import Tile
 from bhemu.machine.tile_status import resolve
-from bhemu.noc import saved
+from bhemu.noc import record
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import stops
 from bhemu.tensix.state import DTYPE, POINTERS
@@ -117,7 +117,7 @@ class ChipBench:
         self.first_clock = self.chip.clock
         self._tiles = [_Kept(tile) for tile in self.chip.tiles_made()]
         state = self.chip.network.state
-        self._arrays = {m.name: getattr(state, m.name).copy() for m in saved.SAVED}
+        self._arrays = {m.name: getattr(state, m.name).copy() for m in record.SAVED}
         self._pages = {place: page.copy() for place, page in self.chip.network.pages.items()}
 
     def begin(self) -> None:

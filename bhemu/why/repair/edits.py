@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bhemu.machine.tile import Tile
-from bhemu.riscv.asm import SP, addi, jal, li, lw, sw
+from bhemu.riscv.assembly import SP, addi, jal, li, lw, sw
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Store, Upper
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import AUIPC, XOR

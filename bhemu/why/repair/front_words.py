@@ -6,10 +6,10 @@ from functools import partial
 
 from bhemu.errors import BhemuError
 from bhemu.machine.breakpoints import MOST
-from bhemu.machine.hang.stores import code_stores
+from bhemu.machine.hang.explore import code_stores
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
-from bhemu.riscv.asm import SP
+from bhemu.riscv.assembly import SP
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP, REPLAY

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Iterator
 
 from bhemu.memmap import PC_BUF_BASE
-from bhemu.riscv.asm import addi, li, sw
+from bhemu.riscv.assembly import addi, li, sw
 from bhemu.tensix.insn import assemble, decode, disassemble
 from bhemu.why.repair.edits import Edit, moves, pushing
 from bhemu.why.repair.sites import Code, Site, pushes

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bhemu.riscv.asm import SP, addi, li
-from bhemu.riscv.disasm import disassemble as riscv_text
+from bhemu.riscv.assembly import SP, addi, li
+from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.formats import (
     Branch,
     FromImmediate,

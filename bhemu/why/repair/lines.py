@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from bhemu.memmap import GPR_BASE, GPR_END, TENSIX_CFG_BASE, TENSIX_CFG_END
-from bhemu.riscv.asm import addi
+from bhemu.riscv.assembly import addi
 from bhemu.riscv.formats import Branch, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import ADDI, SLLI, SRLI

@@ -9,7 +9,7 @@ from bhemu.errors import Where
 from bhemu.machine.error_text import instruction, where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.asm import SP
+from bhemu.riscv.assembly import SP
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.why.repair.edits import Edit

@@ -9,7 +9,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_NCRISC_RESET_PC,
     RISCV_DEBUG_REG_TRISC0_RESET_PC,
 )
-from bhemu.riscv.asm import addi, li, lw, sw
+from bhemu.riscv.assembly import addi, li, lw, sw
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.m import MUL

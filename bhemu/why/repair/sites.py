@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from bhemu.machine.core import Core
-from bhemu.machine.hang.stores import reachable
+from bhemu.machine.hang.explore import reachable
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from bhemu.program.specs import Program
-from bhemu.riscv.asm import li
+from bhemu.riscv.assembly import li
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import ADD, AND, SLTU, SRLI, SUB

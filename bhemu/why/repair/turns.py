@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from bhemu.riscv.asm import addi, jal
+from bhemu.riscv.assembly import addi, jal
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import ADD, ADDI, AUIPC, SUB

@@ -7,12 +7,12 @@ import numpy as np
 from bhemu.errors import BhemuError, Internal
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv import polling
+from bhemu.riscv import turn
 from bhemu.tensix.state import MEMBERS, POINTERS
 
 # Not compared: host addresses; how pollers are run, by slices, which differ where one engine
 # asks for a page of code; what an engine keeps for itself; what means nothing after a slice.
-OWN = {*POINTERS, *polling.MEMBERS, "regs", "scratch", "attention", "detail"}
+OWN = {*POINTERS, *turn.MEMBERS, "regs", "scratch", "attention", "detail"}
 OWN |= {"code_page", "flush", "translated", "translate_after", "page_count"}
 COMPARED = [member.name for member in MEMBERS if member.name not in OWN]
 

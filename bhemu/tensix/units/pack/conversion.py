@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.jit.flat import flat
+from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats, prng
 from bhemu.tensix import config_fields as cf

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.flat import flat
+from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest
 from bhemu.tensix import config_fields as cf

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.flat import flat
+from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.operand import choice
 from bhemu.tensix import banks, config, insn, unspecified

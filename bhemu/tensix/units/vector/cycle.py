@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_entry
+from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, rwc, unspecified
 from bhemu.tensix.rules import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.plain import plain
+from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
 from bhemu.operand import choice, number
 from bhemu.tensix import config, dest, formats, lanes, rules, rwc, unspecified

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.calls import call_entry
+from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import njit
 from bhemu.operand import number
 from bhemu.tensix import insn, lanes

@@ -1,22 +1,81 @@
-"""The stepper's commands on C: print, x, list, frames, info locals."""
+"""Stepper commands that show memory, registers, expressions and the way to an instruction."""
 
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from bhemu.arguments import did_you_mean
-from bhemu.debug.commands import Commands
+from bhemu.debug import dump, places
 from bhemu.debug.expressions import Value, evaluate
-from bhemu.debug.memory import Memory, word_of
-from bhemu.debug.places import Sources, address
-from bhemu.debug.position import instruction
+from bhemu.debug.places import Commands, Sources, address, instruction, listing, number
+from bhemu.debug.rows import View
+from bhemu.devices.bus.address_map import block_name, find
+from bhemu.devices.bus.naming import device_name
 from bhemu.errors import InputError, UnknownName
 from bhemu.machine import status
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
+from bhemu.machine.hang import explore
+from bhemu.machine.hang.explore import Escape, Waits
+from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
+from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, type_of, visible
+from bhemu.tensix.rules import CONDITIONS
+
+# Memory as a core sees it, looked at without any effect.
+
+
+class Memory:
+    """L1, local RAM and devices of one core."""
+
+    def __init__(self, tile: Tile, core: Core) -> None:
+        self._tile, self._core = tile, core
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of L1 or local RAM, or an access of 1, 2 or 4 bytes to a device; InputError."""
+        s, c = self._tile.state, self._core.index
+        if 0 <= address <= L1_SIZE - size:
+            return s.l1[address : address + size].tobytes()
+        offset = address - LOCAL_BASE
+        if 0 <= offset <= LOCAL_SIZES[c] - size:
+            return s.local[c, offset : offset + size].tobytes()
+        if size > 4:
+            parts = [self.read(address + i, min(4, size - i)) for i in range(0, size, 4)]
+            return b"".join(parts)
+        return self._device(address, size).to_bytes(4, "little")[:size]
+
+    def word(self, address: int) -> int:
+        """One word."""
+        return int.from_bytes(self.read(address, 4), "little")
+
+    def _device(self, address: int, size: int) -> int:
+        place = f"{address:#010x} ({block_name(address)})"
+        try:
+            value = explore.load(self._tile, self._core.index, address, size)
+        except Waits as wait:
+            text = CONDITIONS[wait.condition].text
+            raise InputError(f"a load from {place} would wait for {text}") from None
+        except Escape:
+            raise InputError(
+                f"{self._core.name} cannot look at {place}: the load is refused, or has effects",
+                hint="read32 makes the access all the same",
+            ) from None
+        if value is None:  # it changes by itself
+            return self._core.read32(address)
+        return value
+
+
+def word_of(address: int, core: int | None = None) -> str:
+    """The name of what stands at a device address, with blanks before it; "" for memory."""
+    return f"  {device_name(address, core)}" if find(address) is not None else ""
+
+
+# The stepper's commands on C: print, x, list, frames, info locals.
 
 _EXAMINE = re.compile(r"(\d*)([xduotcfis]?)([bhw]?)")
 _SIZES = {"b": 1, "h": 2, "w": 4, "": 4}
@@ -115,19 +174,19 @@ class Inspecting(Commands):
             if not colon and here is None:
                 raise InputError(f"{self.core.name}: no source file is known here")
             return (file or here or ""), int(line)
-        _, found, number = self.core.locate(address(self.tile, self.core, text))
-        if found is None or number is None:
+        _, found, line_number = self.core.locate(address(self.tile, self.core, text))
+        if found is None or line_number is None:
             raise InputError(f"no source line is known of {text}")
-        return found, number
+        return found, line_number
 
     def _source_lines(self, file: str, first: int, last: int, current: int) -> bool:
         shown = False
-        for number in range(first, last + 1):
-            text = self._sources.line(self.core.name, file, number)
+        for line_number in range(first, last + 1):
+            text = self._sources.line(self.core.name, file, line_number)
             if text is not None:
                 shown = True
-                mark = "=>" if number == current and first != last else "  "
-                self._out(f"{mark}{number:>4}  {text.rstrip()}")
+                mark = "=>" if line_number == current and first != last else "  "
+                self._out(f"{mark}{line_number:>4}  {text.rstrip()}")
         return shown
 
     # Values
@@ -275,3 +334,103 @@ def _item(raw: bytes, form: str) -> str:
     if form == "c":
         return repr(chr(value & 0xFF))
     return f"{value:0{8 * len(raw)}b}" if form == "t" else str(value)
+
+
+# The stepper's commands that show registers, state and memory.
+
+_LOOKING_MOST = 4096  # words or instructions of one command
+
+
+class Looking(Commands):
+    """regs and its sisters; the rest of the stepper is stepper.py."""
+
+    _regs: dict[str, npt.NDArray[np.uint32]]
+
+    def do_regs(self, args: list[str]) -> None:
+        """regs [CORE]: registers; * marks what changed since the last dump."""
+        core = self._one_core(args, "regs [CORE]")
+        self._print(places.regs(core, self._regs.get(core.name)))
+        self._regs[core.name] = core.regs
+
+    def do_gpr(self, args: list[str]) -> None:
+        """gpr [THREAD]: the 64 Tensix GPRs."""
+        self._need(args, 0, 1, "gpr [THREAD]")
+        self._print(places.gpr(self.tile, self._thread(args)))
+
+    def do_cfg(self, args: list[str]) -> None:
+        """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
+        self._need(args, 0, 1, "cfg [NAME|WORD]")
+        self._print(places.cfg(self.tile, args[0] if args else None))
+
+    def do_rwc(self, args: list[str]) -> None:
+        """rwc: row counters."""
+        self._need(args, 0, 0, "rwc")
+        self._print(places.rwc(self.tile))
+
+    def do_adc(self, args: list[str]) -> None:
+        """adc: address counters of unpackers and packer."""
+        self._need(args, 0, 0, "adc")
+        self._print(places.adc(self.tile))
+
+    def do_dst(self, args: list[str]) -> None:
+        """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
+        self._need(args, 0, 2, "dst [ROW|ROW-ROW [FORMAT]]")
+        self._print(places.dst(self.tile, *[*args, None, None][:2]))
+
+    def do_src(self, args: list[str]) -> None:
+        """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
+        self._need(args, 0, 2, "src [a|b [ROW|ROW-ROW]]")
+        self._print(places.src(self.tile, *[*args, None, None][:2]))
+
+    def do_lreg(self, args: list[str]) -> None:
+        """lreg [N]: LRegs of the vector unit."""
+        self._need(args, 0, 1, "lreg [N]")
+        self._print(places.lreg(self.tile, number(args[0]) if args else None))
+
+    def do_sem(self, args: list[str]) -> None:
+        """sem: semaphores and mutexes."""
+        self._need(args, 0, 0, "sem")
+        self._print(places.sem(self.tile))
+
+    def do_mem(self, args: list[str]) -> None:
+        """mem ADDRESS [N] [CORE]: N words (8) of L1, local RAM or a device, as the core sees it."""
+        self._need(args, 1, 3, "mem ADDRESS [N] [CORE]")
+        n, core = self._count_and_core(args[1:], default=8)
+        memory = Memory(self.tile, core)
+        start = address(self.tile, core, args[0])
+        if start % 4:
+            raise InputError(f"{start:#x} is not aligned to 4 bytes")
+        if n > _LOOKING_MOST:
+            raise InputError(
+                f"mem shows 1 to {_LOOKING_MOST} words", hint="bhemu dump shows all of L1"
+            )
+        for at in range(start, start + 4 * n, 16):
+            words = [memory.word(a) for a in range(at, min(at + 16, start + 4 * n), 4)]
+            self._out(f"  {at:08x}:  " + "  ".join(f"{word:08x}" for word in words))
+
+    def do_read32(self, args: list[str]) -> None:
+        """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
+        self._need(args, 1, 2, "read32 ADDRESS [CORE]")
+        core = self._one_core(args[1:], "read32 ADDRESS [CORE]")
+        at = address(self.tile, core, args[0])
+        self._out(f"  {at:08x}:  {core.read32(at):08x}{word_of(at, core.index)}")
+
+    def do_dump(self, args: list[str]) -> None:
+        """dump NAME[:RANGE]...: any state as bhemu dump shows it (stream:8, niu, dst:0-3)."""
+        if not args:
+            raise InputError(
+                "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
+            )
+        chosen = dump.select(args)
+        self._print(dump.text(self.tile.snapshot().tiles[self.tile.xy], chosen, View()))
+
+    def do_dis(self, args: list[str]) -> None:
+        """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
+        self._need(args, 0, 2, "dis [ADDRESS [N]]")
+        start = address(self.tile, self.core, args[0]) if args else self.core.pc
+        if start % 4 or not 0 <= start < L1_SIZE:
+            raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")
+        count = number(args[1]) if len(args) > 1 else 10
+        if not 1 <= count <= _LOOKING_MOST:
+            raise InputError(f"dis shows 1 to {_LOOKING_MOST} instructions")
+        self._print(listing(self.tile, self.core, start, count))

@@ -1,19 +1,28 @@
-"""The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info."""
+"""Stepper commands for breakpoints, reverse steps and saved states."""
 
-from bhemu.debug import registers
-from bhemu.debug.inspecting import Inspecting
-from bhemu.debug.places import number
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bhemu.debug import places
+from bhemu.debug.places import Commands, number
+from bhemu.debug.show import Inspecting
 from bhemu.errors import InputError
 from bhemu.machine import status
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint, code_places
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name
+from bhemu.machine.saved import Snapshot
 from bhemu.machine.stepping import Stepping
+from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
+from bhemu.program import files
 from bhemu.program.address import At
 from bhemu.tensix.insn import REGISTRY
+
+# The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info.
 
 _INFO = ("breakpoints", "locals", "registers", "source", "threads", "all")
 _MNEMONICS = {cls.name for cls in REGISTRY.values()}
@@ -166,7 +175,7 @@ class Breaking(Inspecting):
     def _info_all(self) -> None:
         self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
         self._print(status.where(self.tile))
-        self._print(registers.sem(self.tile))
+        self._print(places.sem(self.tile))
         self._list_points()
         for xy, at, value in self._stepping.loop.end.words:
             of = "" if xy == self.tile.xy else f" of tile ({xy[0]},{xy[1]})"
@@ -187,7 +196,7 @@ class Breaking(Inspecting):
         return bool(lines)
 
     def _info_registers(self) -> None:
-        self._print(registers.regs(self.core, None))
+        self._print(places.regs(self.core, None))
 
     def _info_threads(self) -> None:
         self._print(status.where(self.tile))
@@ -199,3 +208,92 @@ class Breaking(Inspecting):
             for problem in (symbols.line_problem, symbols.debug.problem):
                 if problem:
                     self._out(f"  {problem}")
+
+
+# The stepper's commands that go back.
+
+
+class GoingBack(Commands):
+    """reverse-step and its sisters, goto; the rest of the stepper is stepper.py."""
+
+    def _stopped(self, stop: Stop, core: Core) -> None:
+        raise NotImplementedError
+
+    def do_reverse_step(self, args: list[str]) -> None:
+        """reverse-step [N] [CORE]: back to where the core had executed N instructions fewer."""
+        n, core = self._count_and_core(args)
+        self._back(self.tile.history.reverse_step(core, n), core)
+
+    def do_reverse_next(self, args: list[str]) -> None:
+        """reverse-next [CORE]: one instruction back, over calls."""
+        _, core = self._count_and_core(args)
+        self._back(self.tile.history.reverse_next(core), core)
+
+    def do_reverse_tstep(self, args: list[str]) -> None:
+        """reverse-tstep [N] [THREAD]: back by N Tensix words of a thread."""
+        if len(args) > 2:
+            raise InputError("usage: reverse-tstep [N] [THREAD]")
+        n = number(args[0]) if args else 1
+        self._back(self.tile.history.reverse_tstep(self._thread(args[1:]), n), self.core)
+
+    def do_reverse_continue(self, args: list[str]) -> None:
+        """reverse-continue: back to the last breakpoint or watchpoint, else to the beginning."""
+        if args:
+            raise InputError("usage: reverse-continue")
+        stop = self.tile.history.reverse_continue()
+        name = self.tile.stepping.stopped_core(stop)
+        if name is not None:
+            self.core = self.tile.core[name]
+        if stop.reason == "step":
+            self._out("the history begins here")
+        self._back(stop, self.core)
+
+    def do_goto(self, args: list[str]) -> None:
+        """goto CLOCK: to the moment at which the clock was CLOCK, or will be."""
+        if len(args) != 1:
+            raise InputError("usage: goto CLOCK")
+        self._back(self.tile.history.goto(number(args[0], "clock")), self.core)
+
+    def _back(self, stop: Stop, core: Core) -> None:
+        self._out(f"clock {stop.clock}")
+        self._stopped(stop, core)
+
+
+# The stepper's commands for saved states.
+
+
+@dataclass(frozen=True)
+class StateFiles:
+    """Which files save and load touch: where a name of a command stands, what is not overwritten.
+
+    `place` raises InputError for a name that a command may not use.
+    """
+
+    kept: tuple[Path, ...] = ()
+    place: Callable[[str], Path] = Path
+
+
+class States(Commands):
+    """save, load; the rest of the stepper is stepper.py."""
+
+    _files: StateFiles
+
+    def show(self) -> None:
+        """Where the selected core stands."""
+        raise NotImplementedError
+
+    def do_save(self, args: list[str]) -> None:
+        """save FILE.npz: write the state of all tiles; bhemu step FILE.npz begins there."""
+        self._need(args, 1, 1, "save FILE.npz")
+        path = self._files.place(args[0])
+        files.check_writable(path, "save", self._files.kept)
+        self.tile.machine.snapshot().save(path)
+        self._out(f"saved: {path}, clock {self.tile.clock}")
+
+    def do_load(self, args: list[str]) -> None:
+        """load FILE.npz: go to a saved state; the past begins there."""
+        self._need(args, 1, 1, "load FILE.npz")
+        path = self._files.place(args[0])
+        self.tile.machine.restore(Snapshot.load(path))
+        self._out(f"clock {self.tile.clock}")
+        self.show()

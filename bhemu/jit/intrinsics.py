@@ -1,0 +1,322 @@
+"""Intrinsics of compiled code: addresses, memory, calls through pointers, processor ticks."""
+
+import ctypes
+import platform
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import JIT, External, intrinsic, signature
+
+# Memory and records by their host address, with interpreted twins.
+#
+# A record that interpreted code may find by its address is noted in `records`.
+
+records: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+"""What stands for the record at an address when the code is interpreted."""
+
+
+def record_at(dtype: "np.dtype[Any]") -> Any:
+    """The function (address) -> record of this type."""
+    if not JIT:
+        return lambda address: records[int(address)]
+
+    @intrinsic
+    def at(typing: Any, address: Any) -> Any:
+        from numba import from_dtype, types
+
+        kind = from_dtype(dtype)
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(kind))
+
+        return kind(types.int64), emit
+
+    return at
+
+
+if JIT:
+    # (to, from, bytes), overlapping or not; (to, byte, bytes)
+    move: Any = External("memmove", signature("int64", "int64", "int64", "int64"))
+    fill: Any = External("memset", signature("int64", "int64", "int64", "int64"))
+
+    @intrinsic
+    def load_word(typing: Any, address: Any) -> Any:
+        """The 32-bit word at a host address."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()), align=1)
+            return builder.zext(word, ir.IntType(64))
+
+        return types.int64(types.int64), emit
+
+    @intrinsic
+    def store_word(typing: Any, address: Any, value: Any) -> Any:
+        """Store the low 32 bits of `value` at a host address."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = builder.trunc(args[1], ir.IntType(32))
+            builder.store(word, builder.inttoptr(args[0], ir.IntType(32).as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), emit
+
+else:
+
+    def move(to: Any, source: Any, n: Any) -> None:
+        """Interpreted twin: copy bytes."""
+        ctypes.memmove(int(to), int(source), int(n))
+
+    def fill(to: Any, byte: Any, n: Any) -> None:
+        """Interpreted twin: fill bytes."""
+        ctypes.memset(int(to), int(byte), int(n))
+
+    def load_word(address: Any) -> Any:
+        """Interpreted twin: one word."""
+        return np.int64(ctypes.c_uint32.from_address(int(address)).value)
+
+    def store_word(address: Any, value: Any) -> None:
+        """Interpreted twin: store one word."""
+        ctypes.c_uint32.from_address(int(address)).value = int(value) & 0xFFFFFFFF
+
+
+# Bytes, halves and words of the state record by their distance from its beginning.
+
+
+def _pointer(builder: Any, record: Any, at: Any, bits: int) -> Any:
+    from llvmlite import ir
+
+    cells = builder.bitcast(record, ir.IntType(bits).as_pointer())
+    shift = (bits // 8).bit_length() - 1
+    return builder.gep(cells, [builder.lshr(at, ir.Constant(ir.IntType(64), shift))])
+
+
+def _load(bits: int) -> Callable[..., Any]:
+    if not JIT:
+        kind = f"<u{bits // 8}"
+        return lambda s, at: np.int64(s.buffer.view(kind)[int(at) // (bits // 8)])
+
+    @intrinsic
+    def load(typing: Any, s: Any, at: Any) -> Any:
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            record, at = args
+            value = builder.load(_pointer(builder, record, at, bits))
+            return builder.zext(value, ir.IntType(64))
+
+        return types.int64(s, types.int64), emit
+
+    return load
+
+
+def _store(bits: int) -> Callable[..., Any]:
+    if not JIT:
+        kind, mask = f"<u{bits // 8}", (1 << bits) - 1
+
+        def plain(s: Any, at: Any, value: Any) -> None:
+            s.buffer.view(kind)[int(at) // (bits // 8)] = int(value) & mask
+
+        return plain
+
+    @intrinsic
+    def store(typing: Any, s: Any, at: Any, value: Any) -> Any:
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            record, at, value = args
+            cell = builder.trunc(value, ir.IntType(bits))
+            builder.store(cell, _pointer(builder, record, at, bits))
+            return context.get_dummy_value()
+
+        return types.void(s, types.int64, types.int64), emit
+
+    return store
+
+
+# (record, distance) -> value as int64; the distance is a multiple of the size in bytes
+LOAD = {1: _load(8), 2: _load(16), 4: _load(32)}
+# (record, distance, value): its low bytes
+STORE = {1: _store(8), 2: _store(16), 4: _store(32)}
+
+
+# Calls through the pointers of compiled code, with interpreted twins.
+#
+# With NUMBA_DISABLE_JIT=1 the same sources run as plain Python; the calls then go to `s.py`, with
+# the methods `entry(t, word)`, `step(token, n)` and `access(token, core, address, size, value)`.
+
+
+def _pointer_call(codegen_args: Any, builder: Any, address: Any) -> Any:
+    from llvmlite import ir
+
+    kind = ir.FunctionType(ir.IntType(64), [a.type for a in codegen_args])
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), codegen_args)
+
+
+if JIT:
+
+    @intrinsic
+    def call_entry(typing: Any, address: Any, s: Any, t: Any, word: Any) -> Any:
+        """Call the entry of an opcode: (s, t, word) -> status."""
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _pointer_call(args[1:], builder, args[0])
+
+        return types.int64(types.uint64, s, types.int64, types.uint32), emit
+
+    @intrinsic
+    def call_step(typing: Any, address: Any, s: Any, n: Any) -> Any:
+        """Call a STEP entry: (s, n) -> int64."""
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _pointer_call(args[1:], builder, args[0])
+
+        return types.int64(types.uint64, s, types.int64), emit
+
+    @intrinsic
+    def call_access(
+        typing: Any, address: Any, s: Any, core: Any, where: Any, size: Any, value: Any
+    ) -> Any:
+        """Call an ACCESS entry: (s, core, address, size, value) -> value."""
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _pointer_call(args[1:], builder, args[0])
+
+        number = types.int64
+        return number(types.uint64, s, number, number, number, number), emit
+
+    @intrinsic
+    def l1_word(typing: Any, s: Any, address: Any) -> Any:
+        """The aligned 32-bit word of L1 that holds `address` (the caller keeps it inside)."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            words = builder.bitcast(args[0], ir.IntType(32).as_pointer())
+            index = builder.lshr(args[1], ir.Constant(ir.IntType(64), 2))
+            word = builder.load(builder.gep(words, [index]))
+            return builder.zext(word, ir.IntType(64))
+
+        return types.int64(s, types.int64), emit
+
+else:
+
+    def l1_word(s: Any, address: Any) -> Any:
+        """Interpreted twin: one word of L1."""
+        return np.int64(s.l1.view(np.uint32)[int(address) >> 2])
+
+    def call_entry(address: Any, s: Any, t: Any, word: Any) -> Any:
+        """Interpreted twin: execute one word."""
+        return s.py.entry(t, word)
+
+    def call_step(address: Any, s: Any, n: Any) -> Any:
+        """Interpreted twin: run a core or the coprocessor."""
+        return s.py.step(int(address), n)
+
+    def call_access(address: Any, s: Any, core: Any, where: Any, size: Any, value: Any) -> Any:
+        """Interpreted twin: perform a device access."""
+        return s.py.access(int(address), core, where, size, value)
+
+
+# A contiguous array as one row of elements, without the cost of `ravel` in compiled code.
+#
+# `ravel` and `reshape` of compiled code walk over the shape at run time: 10 ns a call, and a good
+# part of a second to compile.
+
+if JIT:
+
+    @intrinsic
+    def flat(typing: Any, array: Any) -> Any:
+        """View of a C-contiguous array of the state as (size,)."""
+        from llvmlite import ir
+        from numba import types
+        from numba.core import cgutils
+        from numba.np.arrayobj import make_array, populate_array
+
+        assert array.layout == "C", array
+        row = types.Array(array.dtype, 1, "C")
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            source = make_array(signature.args[0])(context, builder, args[0])
+            view = make_array(row)(context, builder)
+            size = ir.Constant(source.nitems.type, 1)
+            for extent in cgutils.unpack_tuple(builder, source.shape):
+                size = builder.mul(size, extent)
+            populate_array(
+                view,
+                data=source.data,
+                shape=cgutils.pack_array(builder, [size]),
+                strides=cgutils.pack_array(builder, [source.itemsize]),
+                itemsize=source.itemsize,
+                meminfo=None,
+            )
+            return view._getvalue()
+
+        return row(array), emit
+
+else:
+
+    def flat(array: Any) -> Any:
+        """Interpreted twin: (size,)."""
+        view = array.reshape(-1)
+        assert view.base is not None
+        return view
+
+
+# The processor's time stamp counter, for compiled code; interpreted, nanoseconds.
+
+# A counter that programs may read: ARM's cycle counter is the kernel's.
+_COUNTER = "llvm.readcyclecounter" if platform.machine() == "x86_64" else "llvm.readsteadycounter"
+
+if JIT:
+
+    @intrinsic
+    def ticks(typing: Any) -> Any:
+        """Ticks of a constant rate: on x86-64 1 to 5 per nanosecond."""
+        from llvmlite import ir
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.FunctionType(ir.IntType(64), [])
+            function = builder.module.declare_intrinsic(_COUNTER, fnty=kind)
+            return builder.call(function, [])
+
+        return types.int64(), emit
+
+else:
+
+    def ticks() -> Any:
+        """Interpreted twin."""
+        return time.perf_counter_ns()
+
+
+# Calls of compiled code into methods of Python objects that the call does not keep alive.
+
+
+def callback(prototype: Any, method: Callable[..., int], *first: int) -> tuple[Any, int]:
+    """(C function to keep as long as it may be called, its address): method(*first, ...).
+
+    The object of the bound `method` may hold the function: that makes no reference cycle.
+    """
+    own = weakref.WeakMethod(method)
+
+    def call(*arguments: int) -> int:
+        target = own()
+        assert target is not None, "called after the end of its object"
+        return target(*first, *arguments)
+
+    function = prototype(call)
+    # ctypes.cast would make the function refer to itself
+    return function, int(ctypes.c_void_p.from_buffer(function).value or 0)
