@@ -11,7 +11,8 @@ from bhemu.machine.tile import Tile
 from bhemu.program import saved
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
-from bhemu.why import checks, explained, saved_state
+from bhemu.why import checks, saved_state
+from bhemu.why import findings as explained
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.failures.arguments import overwritten_arguments
 from bhemu.why.failures.bad_addresses import overwritten_address
@@ -25,7 +26,7 @@ from bhemu.why.failures.set_fields import setter
 from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, chain, of_error, of_one_hang, of_output, place
 from bhemu.why.kernel_lines import of_kernels
-from bhemu.why.network import pages, senders
+from bhemu.why.network import requests
 from bhemu.why.outputs import misplaced, neighbours, readings
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
@@ -68,7 +69,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         for number, wrong in enumerate(asked.symptom.wrong):
             seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
             symptom += _of_output(asked, seen, wrong)
-        found += pages.left_out(asked)
+        found += requests.left_out(asked)
         cures += readings.otherwise(asked)
     if asked.program.kind == saved.KIND:  # which has no past that a check could look at
         found += saved_state.stacks(target)
@@ -88,7 +89,7 @@ def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
     first, *others = of_output(tile, asked.program, result)
     first = neighbours.named(asked, tile, result, misplaced.named(asked, result, first))
-    return [senders.named(asked, result, first), *others]
+    return [requests.named(asked, result, first), *others]
 
 
 def _with_history(asked: Context, result: OutputResult) -> Tile | None:

@@ -14,8 +14,7 @@ from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
 from bhemu.why.checks.stack import data_end
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, likely, merged, place
 
 _TILES = 8  # whose state is shown
 _COUNT = 0xFFFF  # counters of circular buffers wrap

@@ -18,7 +18,7 @@ from elf_builder import Elf, Raw, Sec, Seg, Sym
 import bhemu as package
 from bhemu.cli import main
 from bhemu.riscv.assembly import PARK, code, li, sw
-from bhemu.why.classes import CLASS_OF
+from bhemu.why.findings import CLASS_OF
 
 ROOT = Path(package.__file__).parent.parent
 TEXT = {

@@ -13,7 +13,7 @@ import golden_noc
 import pytest
 from script_module import script
 
-from bhemu.why.classes import CLASS_OF
+from bhemu.why.findings import CLASS_OF
 
 LONG = bool(os.environ.get("BHEMU_LONG"))
 CASES = sorted(path.stem for path in golden_case.GOLDEN.glob("*.npz"))

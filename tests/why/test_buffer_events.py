@@ -3,8 +3,7 @@
 import pytest
 
 from bhemu.program.specs import BufferSpec
-from bhemu.why.buffer_counts import Buffer, Wrong
-from bhemu.why.buffer_events import Event, first_stream
+from bhemu.why.buffers import Buffer, Event, Wrong, first_stream
 
 
 def counts(*streams: int) -> list[Event]:

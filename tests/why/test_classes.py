@@ -11,8 +11,7 @@ import pytest
 from bhemu.errors import Internal, NoProgress
 from bhemu.why import checks
 from bhemu.why.check import Check
-from bhemu.why.classes import CLASS_OF, CLASSES
-from bhemu.why.findings import Finding
+from bhemu.why.findings import CLASS_OF, CLASSES, Finding
 
 
 def told(found_by: str, likelihood: int = 50) -> Finding:

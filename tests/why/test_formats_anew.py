@@ -8,8 +8,7 @@ import pytest
 from bhemu.errors import Where
 from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands, _Use
-from bhemu.why.explained import of_formats
-from bhemu.why.findings import Finding
+from bhemu.why.findings import Finding, of_formats
 
 ONE, OTHER = 24, 44  # lines that set formats; another thread does so in line 30
 

@@ -4,8 +4,7 @@ import pytest
 
 from bhemu.riscv.assembly import addi, jal
 from bhemu.riscv.isa.rv32i import ADD, BLTU, BNE, SUB
-from bhemu.why.repair.edits import NOP
-from bhemu.why.repair.sites import Code
+from bhemu.why.repair.edits import NOP, Code
 from bhemu.why.repair.turns import begins
 
 AT = 0x1000

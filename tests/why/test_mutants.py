@@ -8,7 +8,7 @@ import pytest
 from corpus import checked, found, shipped
 from script_module import script
 
-from bhemu.why.classes import CLASS_OF
+from bhemu.why.findings import CLASS_OF
 
 SCRIPT = script("scripts/make_mutants.py")
 MUTANTS: list[dict[str, Any]] = SCRIPT.listed()

@@ -14,8 +14,8 @@ from bhemu.riscv.isa.rv32i import SUB
 from bhemu.tensix.insn import assemble
 from bhemu.why.ordering.recorder import is_polled, spin
 from bhemu.why.repair import alternation
+from bhemu.why.repair.edits import Code, Site
 from bhemu.why.repair.instructions import changes
-from bhemu.why.repair.sites import Code, Site
 
 AT, FENCE = 0x8000, 0x0FF0000F
 DATA, COUNT, OUT = 0x20000, 0x20100, 0x20200

@@ -10,7 +10,7 @@ import planted
 import pytest
 from corpus import checked
 
-from bhemu.why.classes import CLASS_OF
+from bhemu.why.findings import CLASS_OF
 
 ROOT = planted.ROOT
 BUGS: list[dict[str, Any]] = tomllib.loads(

@@ -8,7 +8,7 @@ from bhemu.riscv.assembly import sw
 from bhemu.tensix.insn import assemble, decode
 from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.repair import constants, tables
-from bhemu.why.repair.sites import Code, Site
+from bhemu.why.repair.edits import Code, Site
 
 
 class _At:

@@ -15,14 +15,13 @@ from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.insn import assemble
 from bhemu.why.repair import insertions
 from bhemu.why.repair import search as search_module
-from bhemu.why.repair.edits import Edit, alternatives, pushing
+from bhemu.why.repair.edits import Code, Edit, Site, alternatives, pushes, pushing
 from bhemu.why.repair.files import FileEdits
 from bhemu.why.repair.instructions import changes
 from bhemu.why.repair.instructions import edits as code_edits
 from bhemu.why.repair.lines import bounds, scaled
 from bhemu.why.repair.search import Search
-from bhemu.why.repair.sites import Code, Site, pushes
-from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.tiles import TomlLines
 from bhemu.why.repair.trial import Trials
 from bhemu.why.repair.words import word_changes
 

@@ -17,10 +17,9 @@ from bhemu.riscv.assembly import A0, SP, addi, jal, lw, sw
 from bhemu.why.repair import tiles
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.cures import Cure, best
-from bhemu.why.repair.edits import Edit, keeping
-from bhemu.why.repair.kernels import other_elfs
+from bhemu.why.repair.edits import KEPT, Code, Edit, keeping
 from bhemu.why.repair.search import SURE, Search
-from bhemu.why.repair.sites import KEPT, Code
+from bhemu.why.repair.tiles import other_elfs
 
 S11 = 27
 ADD1_CHIP = planted.ROOT / "elfs" / "add1_chip"

@@ -6,8 +6,8 @@ from pathlib import Path
 from bhemu import Program
 from bhemu.tensix.frontend import MOP, REPLAY
 from bhemu.why.outputs.special_values import given
+from bhemu.why.repair.edits import pushes
 from bhemu.why.repair.search import Search
-from bhemu.why.repair.sites import pushes
 from bhemu.why.repair.words import several
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,10 +14,8 @@ from bhemu.program.lines import Row, _words_of_assembler
 from bhemu.riscv.assembly import T0, T1, ZERO, li, lw, sw, tt
 from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
 from bhemu.why.checks.buffers import _Look
-from bhemu.why.repair.edits import Edit
+from bhemu.why.repair.edits import Code, Edit, Lines, Site
 from bhemu.why.repair.owners import unset
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Code, Site
 
 OUT, NOP = 0x20200, 0x02000000
 TEMPLATE: list[Line] = [store(MOP_CFG_BASE + 4 * n, v) for n, v in enumerate((1, 1, *[NOP] * 7))]

@@ -8,7 +8,7 @@ from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.riscv.assembly import sw
 from bhemu.why.repair import tensors
-from bhemu.why.repair.sites import Code, Site
+from bhemu.why.repair.edits import Code, Site
 
 A5, T0 = 15, 5
 CALL = Call("kernel_main", "kernel.cpp", 29)

@@ -13,9 +13,9 @@ from corpus import checked
 from bhemu.devices import niu_request as request
 from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
+from bhemu.why.network.conflicts import AGENTS_SHARED, Channels, TileOrder
 from bhemu.why.network.flag_words import FlagWord, Look, Value
 from bhemu.why.network.transfers import Sent
-from bhemu.why.network.vector_clocks import AGENTS_SHARED, Channels, TileOrder
 from bhemu.why.walk import Instruction
 
 TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")

@@ -1,7 +1,7 @@
 """Which instructions use a result, along the paths of the code."""
 
 from bhemu.riscv.assembly import addi, beq, jal, lw, sw
-from bhemu.why.repair.uses import computed_for, readers
+from bhemu.why.repair.edits import computed_for, readers
 
 A, B, C = 10, 11, 12
 

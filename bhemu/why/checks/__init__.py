@@ -8,8 +8,7 @@ from functools import cache
 from bhemu.errors import InputError
 from bhemu.program.table import suggestion
 from bhemu.why.check import Check, Context
-from bhemu.why.classes import place_of
-from bhemu.why.findings import Finding
+from bhemu.why.findings import Finding, place_of
 
 _CURES = "repair"
 

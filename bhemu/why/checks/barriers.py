@@ -13,8 +13,7 @@ from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, likely, place
 from bhemu.why.network import unanswered
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
@@ -22,7 +21,7 @@ from bhemu.why.ordering.delays import loop_around
 from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.schedules import divergence, witness
 from bhemu.why.ordering.vector_clocks import NOC
-from bhemu.why.repair.sites import firmware_of
+from bhemu.why.repair.edits import firmware_of
 from bhemu.why.walk import Step, where
 
 _SEEDS = 4

@@ -12,15 +12,12 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program.specs import Program, TileSpec
-from bhemu.why.buffer_counts import Buffer, Wrong
-from bhemu.why.buffer_events import COUNT_REGISTERS, COUNTS, Event, Recorder, first_stream
+from bhemu.why.buffers import COUNT_REGISTERS, COUNTS, Buffer, Event, Recorder, Wrong, first_stream
 from bhemu.why.causes.register_values import Makers, makers
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import code_of, firmware_of
-from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.findings import Finding, likely, place
+from bhemu.why.repair.edits import Lines, code_of, firmware_of
+from bhemu.why.repair.tiles import TomlLines
 from bhemu.why.walk import Instruction
 
 _MOVERS, _TWO = ("brisc", "ncrisc"), 2

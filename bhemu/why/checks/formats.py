@@ -21,10 +21,9 @@ from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, merged, outside_headers, place
-from bhemu.why.network.tensors import Moved, log_stores
-from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.findings import Finding, likely, merged, outside_headers, place
+from bhemu.why.network.requests import Moved, log_stores
+from bhemu.why.repair.tiles import TomlLines
 from bhemu.why.walk import Walk, Word, where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}

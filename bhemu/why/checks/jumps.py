@@ -6,8 +6,7 @@ from bhemu.errors import Where
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, likely, merged, place
 from bhemu.why.walk import Instruction, Walk, where
 
 _KINDS = ("elf", "llk")  # of these every core has its own ELF

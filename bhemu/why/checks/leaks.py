@@ -22,8 +22,7 @@ from bhemu.why.causes.perturb import (
     together,
 )
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.findings import Finding, in_words, likely, place
 from bhemu.why.walk import Walk, Word, where
 
 _SEEN = 3  # findings of a run

@@ -9,8 +9,7 @@ from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, likely, merged, place
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.conflicts import Races

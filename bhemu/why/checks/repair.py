@@ -10,8 +10,7 @@ from bhemu.debug.places import Sources
 from bhemu.errors import Where
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import LIKELY
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import LIKELY, Finding, place
 from bhemu.why.repair import tables
 from bhemu.why.repair.cures import Cure
 from bhemu.why.repair.search import Search

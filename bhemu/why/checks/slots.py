@@ -21,8 +21,7 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units import front
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, likely, merged, place
 from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.walk import Instruction, Walk, where
 

@@ -13,8 +13,7 @@ from bhemu.program import elf
 from bhemu.riscv.assembly import SP
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, likely, merged, place
 
 _MOST = 20_000  # changes of sp that are looked at: 0.5 s, of a chip of 140 tiles 10 s
 

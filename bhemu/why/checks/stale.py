@@ -12,8 +12,7 @@ from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, likely, place
 from bhemu.why.ordering.recorder import is_polled, recorded, spin
 from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 

@@ -6,16 +6,23 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
-from bhemu.why.network.blame import Blame, Disorder, Missed, Side, disorders, missed
-from bhemu.why.network.chip_walk import NetworkWalk, walked
+from bhemu.why.findings import Finding, likely, place
+from bhemu.why.network.blame import (
+    Blame,
+    Disorder,
+    Missed,
+    NetworkWalk,
+    Side,
+    disorders,
+    missed,
+    walked,
+)
 from bhemu.why.network.conflicts import pc_of
 from bhemu.why.network.initial_values import initial_value
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.delays import delay_before
 from bhemu.why.ordering.schedules import witness
-from bhemu.why.repair.sites import firmware_of
+from bhemu.why.repair.edits import firmware_of
 from bhemu.why.walk import Step, Word, where
 
 _SEEN = 3

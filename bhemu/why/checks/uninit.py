@@ -24,8 +24,7 @@ from bhemu.why.causes.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_
 from bhemu.why.causes.skipped import branch_past
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, outside_headers, place
+from bhemu.why.findings import Finding, likely, outside_headers, place
 
 _SEEN = 3  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")

@@ -14,8 +14,7 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Context
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.findings import Finding, in_words, likely, place
 from bhemu.why.repair.edits import NOP
 from bhemu.why.repair.trial import Trials
 

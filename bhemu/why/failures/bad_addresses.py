@@ -18,8 +18,7 @@ from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.causes.chain import Chain
 from bhemu.why.causes.instructions import sources_of, window
 from bhemu.why.check import Context
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.findings import Finding, in_words, likely, place
 
 
 def overwritten_address(context: Context, error: BhemuError | None) -> Iterator[Finding]:

@@ -12,8 +12,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
 from bhemu.why.causes.chain import Chain
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.findings import Finding, in_words, likely, place
 
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
 

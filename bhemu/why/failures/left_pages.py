@@ -9,10 +9,10 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry
 from bhemu.memmap import CORE_NAMES
-from bhemu.why.buffer_events import COUNT_REGISTERS, Event, Recorder
+from bhemu.why.buffers import COUNT_REGISTERS, Event, Recorder
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, outside_headers, place, who_waits
-from bhemu.why.repair.sites import code_of, firmware_of
+from bhemu.why.repair.edits import code_of, firmware_of
 from bhemu.why.repair.turns import loops
 
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from bhemu.errors import BhemuError, Limit, Where
 from bhemu.why.check import Context
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
-from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.findings import Finding, likely, place
+from bhemu.why.repair.tiles import TomlLines
 from bhemu.why.repair.trial import Trials
 
 

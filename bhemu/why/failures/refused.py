@@ -1,8 +1,7 @@
 """A program that is refused before anything of it runs: the line of its PROGRAM.toml."""
 
 from bhemu.errors import InputError, Where
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, likely, place
 
 
 def refusal(error: InputError, where: Where) -> Finding:

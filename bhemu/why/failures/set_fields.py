@@ -11,8 +11,7 @@ from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import decode
 from bhemu.why.causes.chain import Chain, Link
 from bhemu.why.check import Context
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, likely, place
 
 _NAME = re.compile(r"\b[A-Za-z][A-Za-z0-9]*_\w+\b")
 _COPIES = ("WRCFG",)  # words that only move a value

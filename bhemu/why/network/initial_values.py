@@ -8,7 +8,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.schema import Program
 from bhemu.why.check import Context
 from bhemu.why.findings import place
-from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.tiles import TomlLines
 
 _OTHER = 0x5A5A5A5A  # no program starts with it
 

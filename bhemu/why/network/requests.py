@@ -1,12 +1,28 @@
-"""What the cores of a tile have asked of the NoC, as the log of their stores tells."""
+"""Requests on the network: who sent them, and which page of which tensor they move."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices import niu_request as niu
+from bhemu.devices import noc_map
+from bhemu.errors import BhemuError, Where
+from bhemu.machine.error_text import where_core
+from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry
-from bhemu.tensix.observe import FIRST_CORE
+from bhemu.noc.grid import XY
+from bhemu.program import interleave
+from bhemu.program.outputs import OutputResult
+from bhemu.program.specs import InputSpec, OutputSpec, Program
+from bhemu.program.tensor import bit_offset
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
+from bhemu.why.check import Context
+from bhemu.why.findings import Finding, likely, outside_headers, place
+
+# What the cores of a tile have asked of the NoC, as the log of their stores tells.
 
 _COORDINATE = 0x3F
 
@@ -71,3 +87,286 @@ class Requests:
             given=other[2],
             multicast=bool(control & niu.MULTICAST),
         )
+
+
+# Which tensors of DRAM the NoC brings to L1 of which tile, or takes from there, in a whole run.
+
+_HOPS = 32  # tiles on the way
+Tensor = InputSpec | OutputSpec
+
+
+class _Held(NamedTuple):
+    """L1 `low` to `high` holds bytes of a tensor."""
+
+    low: int
+    high: int
+    tensor: Tensor
+
+
+class _Move(NamedTuple):
+    """Between L1 of two tiles."""
+
+    source: XY
+    target: XY
+    low: int
+    high: int
+    to: int
+
+
+def log_stores(tile: Tile) -> None:
+    """Note what cores of a tile store to devices, from now on."""
+    tile.log = []
+    tile.state.trace[0] = WORDS_AND_STORES
+
+
+class Moved:
+    """What requests of some tiles of a chip have moved; `log_stores` of each before the run.
+
+    When something was moved does not count: a range belongs to every tensor that was ever there.
+    """
+
+    def __init__(self, program: Program, chip: Chip, tiles: Sequence[Tile]) -> None:
+        self._network = chip.network
+        self._pieces = list(_pieces(program))
+        self._from: dict[XY, set[_Held]] = {tile.xy: set() for tile in tiles}
+        self._to: dict[XY, set[_Held]] = {tile.xy: set() for tile in tiles}
+        moves = {move for tile in tiles for move in self._moves(tile)}
+        for _ in range(_HOPS):
+            known = sum(map(len, (*self._from.values(), *self._to.values())))
+            for move in moves:
+                self._carry(move)
+            if known == sum(map(len, (*self._from.values(), *self._to.values()))):
+                break
+
+    def tensors(self, xy: XY, low: int, high: int, *, source: bool) -> list[Tensor]:
+        """What L1 `low` to `high` of a tile was read from (`source`), or is written to."""
+        held = (self._from if source else self._to)[xy]
+        found = [one.tensor for one in held if one.low < high and low < one.high]
+        return list({id(one): one for one in found}.values())
+
+    def _moves(self, tile: Tile) -> Iterator[_Move]:
+        tile.drain_log()
+        requests = Requests()
+        for entry in tile.log:
+            if entry[0] >= FIRST_CORE:
+                for one in requests.stored(entry):
+                    yield from self._move(tile.xy, one)
+
+    def _move(self, own: XY, one: Request) -> Iterator[_Move]:
+        left, top, right, bottom = one.box()
+        for xy in self._from:
+            if left <= xy[0] <= right and top <= xy[1] <= bottom:
+                if one.reads:
+                    length = one.high - one.low
+                    yield _Move(xy, own, one.remote, one.remote + length, one.low)
+                else:
+                    yield _Move(own, xy, one.low, one.high, one.remote)
+        word = self._network.endpoint(one.noc, (left, top))
+        if one.multicast or word & 15 != noc_map.DRAM:
+            return
+        bank, end = word >> 4 & 0xFF, one.remote + one.high - one.low
+        for piece, tensor in self._pieces:
+            meet = piece.address < end and one.remote < piece.address + piece.size
+            if meet and piece.bank == bank and one.reads == isinstance(tensor, InputSpec):
+                held = (self._from if one.reads else self._to)[own]
+                held.add(_Held(one.low, one.high, tensor))
+
+    def _carry(self, move: _Move) -> None:
+        """What is known of one end holds for the other."""
+        ahead = move.to - move.low
+        for held, near, far, by in (
+            (self._from, move.source, move.target, ahead),
+            (self._to, move.target, move.source, -ahead),
+        ):
+            first, last = (move.low, move.high) if by == ahead else (move.to, move.high + ahead)
+            for one in list(held[near]):
+                if one.low < last and first < one.high:
+                    low, high = max(one.low, first) + by, min(one.high, last) + by
+                    held[far].add(_Held(low, high, one.tensor))
+
+
+def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
+    """The pages of the tensors in DRAM."""
+    tensors: list[Tensor] = [*program.inputs, *program.outputs]
+    for tensor in tensors:
+        if tensor.dram is not None:
+            for piece in interleave.pieces(tensor.dram, tensor.size):
+                yield piece, tensor
+
+
+# Who wrote an element of an output in DRAM: the last request of a core to that place.
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A write to DRAM: who sent it, when, from which L1."""
+
+    where: Where
+    clock: int
+    low: int
+    tile: Any
+
+
+def named(context: Context, result: OutputResult, found: Finding) -> Finding:
+    """What is said of a wrong output in DRAM, with who wrote its first wrong element."""
+    spec, report = result.spec, result.report
+    if spec.dram is None or report is None or report.first is None:
+        return found
+    at = bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
+    pieces = interleave.pieces(spec.dram, spec.size)
+    piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
+    sent = _last(context, piece.bank, piece.address + at - piece.offset)
+    if sent is None:
+        told = f"no request of a core has written it: DRAM bank {piece.bank}, {piece.address:#x}"
+        return replace(found, evidence=(*found.evidence, told))
+    tile = "({},{})".format(*sent.tile.xy)
+    told = f"written at clock {sent.clock} from L1 {sent.low:#x} of tile {tile}"
+    culprit = place(sent.where, sent.clock, sent.tile)
+    return replace(found, culprit=culprit, evidence=(*found.evidence, told))
+
+
+def _last(context: Context, bank: int, address: int) -> Sent | None:
+    machine, sent = requests(context)
+    found: Sent | None = None
+    for tile, one, clock in sent:
+        later = found is None or clock >= found.clock
+        if later and _reaches(machine, one, bank, address):
+            by = where_core(tile, one.core, one.pc)
+            found = Sent(by, clock, one.low + address - one.remote, tile)
+    return found
+
+
+Asked = tuple[Any, list[tuple[Tile, Request, int]]]
+
+
+def requests(context: Context) -> Asked:
+    """The chip after one more run, and what its tiles have asked for: tile, request, clock."""
+    if "requests" not in context.facts:
+        context.facts["requests"] = _requests(context)
+    found: Asked = context.facts["requests"]
+    return found
+
+
+def _requests(context: Context) -> Asked:
+    machine = context.launch(engine="compiled", **context.alone)
+    tiles = context.tiles(machine)
+    for tile in tiles:
+        log_stores(tile)
+    with suppress(BhemuError):
+        machine.run(limit=context.most)
+    return machine, [one for tile in tiles for one in _of_tile(tile)]
+
+
+def _of_tile(tile: Tile) -> Iterator[tuple[Tile, Request, int]]:
+    tile.drain_log()
+    known = Requests()
+    for entry in tile.log:
+        if entry[0] >= FIRST_CORE:
+            yield from ((tile, one, entry[4]) for one in known.stored(entry))
+
+
+def _reaches(machine: Any, one: Request, bank: int, address: int) -> bool:
+    """Whether a request writes to `address` of a bank."""
+    if one.reads or one.multicast or not one.remote <= address < one.remote + one.high - one.low:
+        return False
+    word = machine.network.endpoint(one.noc, one.box()[:2])
+    return bool(word & 15 == noc_map.DRAM and word >> 4 & 0xFF == bank)
+
+
+# Pages of a tensor in DRAM that no request moves, while a line moves another one again.
+#
+# What a run should have read or written and has not: the line that reads or writes one page twice
+# has
+# the wrong address. It is asked where an output differs: kernels may leave pages out.
+
+_NONE = -1  # the page of a request to a place where no tensor is
+Line = tuple[Any, ...]  # tile, core, file, line
+Moves = dict[Line, list[tuple[int, Where, int]]]  # page, who moves it, when
+
+
+def left_out(context: Context) -> list[Finding]:
+    """Of each tensor that is moved in part, the line that moves some of it again."""
+    if not context.is_chip or context.symptom.error is not None or not context.symptom.wrong:
+        return []
+    tensors: list[Tensor] = [*context.program.inputs, *context.program.outputs]
+    found = []
+    for tensor in tensors:
+        if tensor.dram is not None:
+            found += list(_again(tensor, movers(context, tensor)))
+    return found
+
+
+def movers(context: Context, tensor: Tensor) -> Moves:
+    """The pages of a tensor in DRAM that each line moves, as `_moves` tells."""
+    machine, sent = requests(context)
+    return _moves(machine, tensor, [move for move in sent if not move[1].multicast])
+
+
+def _moves(machine: Any, tensor: Tensor, sent: Iterable[tuple[Tile, Request, int]]) -> Moves:
+    """The pages of a tensor that each line moves, in order; where it moves any."""
+    assert tensor.dram is not None
+    pages = list(interleave.pieces(tensor.dram, tensor.size))
+    found: Moves = {}
+    for tile, one, clock in sent:
+        word = machine.network.endpoint(one.noc, one.box()[:2])
+        if word & 15 != noc_map.DRAM or one.reads != isinstance(tensor, InputSpec):
+            continue
+        bank, end = word >> 4 & 0xFF, one.remote + one.high - one.low
+        touched = [
+            number
+            for number, page in enumerate(pages)
+            if page.bank == bank and page.address < end and one.remote < page.address + page.size
+        ]
+        who = where_core(tile, one.core, one.pc)
+        at = outside_headers(who)
+        moved = found.setdefault((tile.xy, one.core, at.file, at.line), [])
+        moved += [(number, at, clock) for number in touched or (_NONE,)]
+    return {line: moved for line, moved in found.items() if any(n != _NONE for n, _, _ in moved)}
+
+
+def _again(tensor: Tensor, moves: Moves) -> Iterator[Finding]:
+    assert tensor.dram is not None
+    count = sum(1 for _ in interleave.pieces(tensor.dram, tensor.size))
+    missing = sorted(set(range(count)) - {n for moved in moves.values() for n, _, _ in moved})
+    if not missing:
+        return
+    reads = isinstance(tensor, InputSpec)
+    name = tensor.file.name if isinstance(tensor, InputSpec) else tensor.name
+    verb, done = ("reads", "read") if reads else ("writes", "written")
+    told = f"{len(missing)} of {count} pages are never {done}: {missing[:8]}"
+    for number, at, clock, too in (*_of_one_tile(moves), *_of_several(moves)):
+        what = "beside every page of it" if number == _NONE else f"page {number} of it {too}"
+        text = f"page {missing[0]} of {name} is never {done}, and this line {verb} {what}"
+        yield Finding(
+            "output", "error", text, place(at, clock), {"tensor": name}, (told,),
+            "look at the address: which page has its turn", likely("page again"),
+        )  # fmt: skip
+
+
+Again = tuple[int, Where, int, str]  # page, who moves it, when, in which way again
+
+
+def _of_one_tile(moves: Moves) -> Iterator[Again]:
+    """The first page that a line moves twice on one tile, or beside the tensor."""
+    for moved in moves.values():
+        seen: set[int] = set()
+        for number, at, clock in moved:
+            if number in seen or number == _NONE:
+                yield number, at, clock, "again"
+                break
+            seen.add(number)
+
+
+def _of_several(moves: Moves) -> Iterator[Again]:
+    """A page that a line moves on two tiles that do not move the same ones: no broadcast."""
+    by_line: dict[Line, list[list[tuple[int, Where, int]]]] = {}
+    for (_, *line), moved in moves.items():
+        by_line.setdefault(tuple(line), []).append(moved)
+    for tiles in by_line.values():
+        pages = [{number for number, _, _ in moved} for moved in tiles]
+        for n, moved in enumerate(tiles):
+            shared = [one for one in pages[:n] if one != pages[n] and one & pages[n]]
+            if shared:
+                both = next(one for one in moved if one[0] in shared[0])
+                yield *both, "as another tile does"
+                break

@@ -11,8 +11,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import decode
 from bhemu.why.check import Context
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, likely, place
 from bhemu.why.network.flag_words import Look
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Event

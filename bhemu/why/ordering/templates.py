@@ -17,8 +17,7 @@ from bhemu.memmap import (
 from bhemu.riscv.formats import Pushed
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP
-from bhemu.why.classes import likely
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, likely, place
 from bhemu.why.ordering.vector_clocks import Order
 from bhemu.why.walk import Access, Instruction, where
 

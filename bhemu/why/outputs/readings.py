@@ -20,8 +20,7 @@ from bhemu.program.specs import InputSpec
 from bhemu.why.check import Context
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding, outside_headers, place
-from bhemu.why.network.pages import movers
-from bhemu.why.network.tensors import Moved
+from bhemu.why.network.requests import Moved, movers
 from bhemu.why.repair.trial import Trials
 
 _SIDE = 32  # rows and columns of a tile

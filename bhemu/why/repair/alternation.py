@@ -10,8 +10,7 @@ from bhemu.riscv.assembly import ZERO, beq, li, lw, sw
 from bhemu.riscv.isa.rv32i import XORI
 from bhemu.tensix import thread_fields
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.why.repair.edits import Edit, moves, pushing, xoring
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Site, moves, pushes, pushing, xoring
 
 _IN_TURN, _ALONE = 1.25, 1.65  # costs: where another word of the core takes turns, and where none
 _COUNTER = 0x3E0  # in the room for added instructions

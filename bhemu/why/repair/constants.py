@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bhemu.tensix.insn import decode
-from bhemu.why.repair.edits import Edit, pushing, storing
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Site, pushes, pushing, storing
 
 LOW, HIGH = 10, 8  # instr_mod0 of SFPLOADI: which half it loads
 _COST = 1.25

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.why.repair.edits import Edit
-from bhemu.why.repair.sites import Code
+from bhemu.why.repair.edits import Code, Edit
 
 
 class Copies:

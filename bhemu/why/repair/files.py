@@ -15,9 +15,7 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import InputSpec, OutputSpec, Program, Until
 from bhemu.program.tensor import LAYOUTS
-from bhemu.why.repair.kernels import other_elfs
-from bhemu.why.repair.tiles import arguments, exchanges, semaphores, values
-from bhemu.why.repair.toml_lines import TomlLines
+from bhemu.why.repair.tiles import TomlLines, arguments, exchanges, other_elfs, semaphores, values
 from bhemu.why.repair.trial import Trials
 
 _CONVERT = "nearest"

@@ -13,7 +13,7 @@ from bhemu.riscv.assembly import SP
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP, REPLAY
-from bhemu.why.repair.sites import Code, Site
+from bhemu.why.repair.edits import Code, Site
 from bhemu.why.repair.trial import Trials
 from bhemu.why.work import executed
 

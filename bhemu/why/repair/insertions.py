@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from bhemu.memmap import PC_BUF_BASE
 from bhemu.riscv.assembly import addi, li, sw
 from bhemu.tensix.insn import assemble, decode, disassemble
-from bhemu.why.repair.edits import Edit, moves, pushing
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Site, moves, pushes, pushing
 
 _SEMAPHORES = PC_BUF_BASE + 0x20
 _CLEARS, _WHERE = assemble("ZEROACC", clear_mode=3), 0x3FFF

@@ -45,10 +45,8 @@ from bhemu.riscv.isa.zba import SH1ADD, SH2ADD, SH3ADD
 from bhemu.riscv.isa.zbb import ZEXT_H
 from bhemu.tensix.insn import REGISTRY, disassemble
 from bhemu.tensix.insn import decode as decode_word
-from bhemu.why.repair.edits import NOP, Edit
+from bhemu.why.repair.edits import NOP, Code, Edit, Lines
 from bhemu.why.repair.lines import compared
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Code
 from bhemu.why.repair.words import sisters as sister_words
 
 _SISTERS = (

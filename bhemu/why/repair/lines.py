@@ -11,9 +11,7 @@ from bhemu.riscv.formats import Branch, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import ADDI, SLLI, SRLI
 from bhemu.tensix.insn import disassemble
-from bhemu.why.repair.edits import Edit, pushing, storing
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Lines, Site, pushes, pushing, storing
 from bhemu.why.repair.words import Known, known_values, word_changes
 
 _MOST = 16  # sites of a line that are changed together

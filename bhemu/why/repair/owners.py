@@ -7,9 +7,7 @@ from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.why.ordering import effects
 from bhemu.why.repair import words
-from bhemu.why.repair.edits import Edit
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Site
+from bhemu.why.repair.edits import Edit, Lines, Site
 
 _REST = 4  # words that a core sets which configures a unit
 _OFF = " = 0x0 instead of "  # in the text of an edit

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.why.repair.edits import Edit, pushing, storing
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Site, pushes, pushing, storing
 
 _LREGS = 8  # those that a program writes
 _AHEAD = 8  # words behind the one that writes

@@ -41,11 +41,20 @@ from bhemu.why.repair import (
 )
 from bhemu.why.repair.copies import Copies
 from bhemu.why.repair.cures import Cure, best
-from bhemu.why.repair.edits import Edit, keeping
+from bhemu.why.repair.edits import (
+    KEPT,
+    MOST,
+    Code,
+    Edit,
+    Lines,
+    Site,
+    code_of,
+    firmware_of,
+    keeping,
+    sites,
+)
 from bhemu.why.repair.files import FileEdits
 from bhemu.why.repair.origins import Origins
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import KEPT, MOST, Code, Site, code_of, firmware_of, sites
 from bhemu.why.repair.trial import Trials
 
 _ROOM = 1 << 10  # bytes for instructions that are added

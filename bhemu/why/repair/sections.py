@@ -8,9 +8,7 @@ from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.config_fields import Field
-from bhemu.why.repair.edits import Edit
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Code, Site
+from bhemu.why.repair.edits import Code, Edit, Lines, Site
 
 _INSTEAD, _TOO = 1.12, 1.32  # costs
 _AGAIN = 0.05  # how much likelier a line is wrong that stores where another one has stored

@@ -15,9 +15,7 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.m import MUL
 from bhemu.riscv.isa.rv32i import ADD, SLLI, SRAI
 from bhemu.tensix.insn import disassemble
-from bhemu.why.repair.edits import Edit
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Lines, Site, pushes
 from bhemu.why.repair.words import is_template
 
 _MOST = 8  # sites of a line that are copies of each other

@@ -14,8 +14,7 @@ from bhemu.program import dwarf, elf
 from bhemu.program.symbols import Symbols
 from bhemu.tensix.insn import decode
 from bhemu.why.repair.constants import HIGH, LOW
-from bhemu.why.repair.edits import Edit
-from bhemu.why.repair.sites import Code, Site, pushes
+from bhemu.why.repair.edits import Code, Edit, Site, pushes
 from bhemu.why.repair.words import Known, word_changes
 
 _COST = 1.15  # of a word in a table

@@ -9,9 +9,7 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import ADD, AND, SLTU, SRLI, SUB
 from bhemu.why.findings import outside_headers
-from bhemu.why.repair.edits import Edit
-from bhemu.why.repair.places import Lines
-from bhemu.why.repair.sites import Code, Site
+from bhemu.why.repair.edits import Code, Edit, Lines, Site
 
 _UNIT = 16  # bytes that packer and unpackers count addresses in
 _MOST = 12  # distances that are tried

@@ -1,8 +1,10 @@
-"""Edits of what PROGRAM.toml gives the tiles of a chip: the kernels of their cores, arguments."""
+"""Edits of the tiles and kernels that PROGRAM.toml names."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import pairwise
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -14,9 +16,132 @@ from bhemu.program.coordinates import TILE_VALUES, values_of
 from bhemu.program.datafiles import encode_values
 from bhemu.program.schema import Program
 from bhemu.program.specs import CoreSpec, TileSpec
-from bhemu.why.repair.kernels import other_elfs
-from bhemu.why.repair.toml_lines import TomlLines
 from bhemu.why.repair.trial import Trials
+
+# Cores with other ELFs: two with each other's, and one with its own that no core has.
+
+_NAMED = 0.3  # cost where the names of the files say so
+
+
+@dataclass(frozen=True)
+class OtherElfs:
+    """The cores whose ELFs are others, what to do, its cost, and all cores then."""
+
+    names: tuple[str, ...]
+    text: str
+    cost: float
+    cores: Mapping[str, CoreSpec]
+
+
+def other_elfs(cores: Mapping[str, CoreSpec], unlike: float) -> list[OtherElfs]:
+    """Cheap ones first; `unlike`: cost where the names of the files do not say so."""
+    return sorted((*_exchanges(cores, unlike), *_unused(cores)), key=lambda one: one.cost)
+
+
+def _exchanges(cores: Mapping[str, CoreSpec], unlike: float) -> Iterator[OtherElfs]:
+    for a, b in combinations(cores, 2):
+        first, second = cores[a], cores[b]
+        if first.elf is None or second.elf is None or first.elf == second.elf:
+            continue
+        cost = _NAMED if (first.elf.stem, second.elf.stem) == (b, a) else unlike
+        changed = {a: replace(first, elf=second.elf), b: replace(second, elf=first.elf)}
+        yield OtherElfs((a, b), f"exchange the ELFs of {a} and {b}", cost, {**cores, **changed})
+
+
+def _unused(cores: Mapping[str, CoreSpec]) -> Iterator[OtherElfs]:
+    """A core that has another one's ELF, while a file of its own name lies beside it."""
+    for name, spec in cores.items():
+        if spec.elf is None:
+            continue
+        own = spec.elf.with_name(f"{name}.elf")
+        others = [other for other in cores if other != name and cores[other].elf == spec.elf]
+        if others and own.is_file() and all(one.elf != own for one in cores.values()):
+            text = f"{name} has the ELF of {others[0]}, {spec.elf.name}: {own.name} instead"
+            yield OtherElfs((name,), text, _NAMED, {**cores, name: replace(spec, elf=own)})
+
+
+# Where in the text of a PROGRAM.toml a table, a key or a value of an array stands.
+
+_HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?")
+_VALUE = re.compile(r'"[^"]*"|[^\s,\[\]#]+')
+
+
+class TomlLines:
+    """Line numbers (from 1) of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = path.read_text().splitlines()
+
+    def table(self, name: str, number: int = 0) -> int:
+        """The header of table `name`, the `number`-th of that name; 1 where it has none."""
+        for line, text in enumerate(self._lines, 1):
+            found = _HEADER.match(text)
+            if found and found[1] == name:
+                if number == 0:
+                    return line
+                number -= 1
+        return 1
+
+    def key(self, name: str, number: int, key: str) -> int:
+        """A key of a table; the table's header where the key is not given."""
+        header = self.table(name, number)
+        for line in range(header, len(self._lines)):
+            text = self._lines[line]
+            if _HEADER.match(text):
+                break
+            if re.match(rf"\s*{re.escape(key)}\s*=", text):
+                return line + 1
+        return header
+
+    def value(self, name: str, number: int, key: str, index: int) -> int:
+        """Value `index` of the array that a key holds."""
+        return self.written(name, number, key, index)[0]
+
+    def written(self, name: str, number: int, key: str, index: int) -> tuple[int, str]:
+        """Its line and how it is written, "" where there is none."""
+        line = self.key(name, number, key)
+        left = index
+        text = self._lines[line - 1].partition("=")[2]
+        while True:
+            values = _VALUE.findall(text.partition("#")[0])
+            if left < len(values):
+                return line, values[left].strip('"')
+            if "]" in text.partition("#")[0] or line >= len(self._lines):
+                return line, ""
+            left -= len(values)
+            text = self._lines[line]
+            line += 1
+
+    def inline(self, name: str, number: int, key: str, index: int) -> int:
+        """The line of inline table `index` of the array that a key holds."""
+        first = self.key(name, number, key)
+        left = index
+        for line in range(first, len(self._lines) + 1):
+            text = self._lines[line - 1].partition("#")[0]
+            if left < text.count("{"):
+                return line
+            left -= text.count("{")
+        return first
+
+    def argument(self, number: int, core: str, index: int) -> tuple[int, str]:
+        """Argument `index` of a core of the `number`-th tile: its line, how it is written."""
+        line = self.key("tile.cores", number, core)
+        text = self._lines[line - 1].partition("args")[2]
+        left = index
+        while line <= len(self._lines):
+            text = text.partition("#")[0]
+            values = re.findall(r'"[^"]*"', text)
+            if left < len(values):
+                return line, values[left].strip('"')
+            left -= len(values)
+            if "}" in text or line == len(self._lines):
+                break
+            text = self._lines[line]
+            line += 1
+        return line, ""
+
+
+# Edits of what PROGRAM.toml gives the tiles of a chip: the kernels of their cores, arguments.
 
 Cures = Callable[[], bool]
 _OTHER = 0.7  # cost of other ELFs whose names do not say so

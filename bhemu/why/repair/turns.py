@@ -13,8 +13,7 @@ from bhemu.riscv.assembly import addi, jal
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Pushed, Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import ADD, ADDI, AUIPC, SUB
-from bhemu.why.repair.edits import NOP, Edit
-from bhemu.why.repair.sites import Code
+from bhemu.why.repair.edits import NOP, Code, Edit
 
 _EARLIER, _LATER, _GUARD = 1.71, 1.77, 0.02  # costs; more where the loop was not entered at all
 _TURNS = (1, 2, 3, 4)

@@ -18,14 +18,16 @@ from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import REGISTRY, Instruction, decode, disassemble
 from bhemu.why.repair.edits import (
     NOP,
+    Code,
     Edit,
+    Site,
     alternatives,
     moves,
+    pushes,
     pushing,
     storing,
     xoring,
 )
-from bhemu.why.repair.sites import Code, Site, pushes
 
 Known = dict[tuple[str, str], frozenset[int]]
 _MODES, _SECTIONS = ("", "addr_mode"), 8  # of all instructions
