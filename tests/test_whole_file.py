@@ -98,7 +98,7 @@ def test_no_other_place_of_the_package_replaces_a_file() -> None:
 def test_killed_writers_leave_nothing_half(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(TESTS / "killed_writers.py"), str(tmp_path), str(KILLS), "5"],
-        capture_output=True, text=True, timeout=600,
+        capture_output=True, text=True, timeout=600 + 3 * KILLS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     print(done.stdout)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from bhemu.errors import InputError
+from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
 from bhemu.program.places import DELIVERIES, MOST_THREADS
 from bhemu.program.schema import (
@@ -287,7 +288,9 @@ def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
     bare = [name for name in cores if "=" not in name]
     if len(bare) != 1:
         problem = f"{len(bare)} of them are named" if bare else "none is named"
-        raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint="--core trisc1")
+        called, several = Path(path).stem, f"CORE, one of {', '.join(CORE_NAMES)}"
+        hint = f"--core {called if called in CORE_NAMES else several}"
+        raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint=hint)
     return tuple(f"{name}={path}" if name in bare else name for name in cores)
 
 

@@ -44,8 +44,20 @@ def open_regular(path: Path) -> IO[bytes]:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
-    kind = "a pipe" if stat.S_ISFIFO(mode) else "a device"
-    raise _NoRegularFileError(errno.EINVAL, f"it is {kind}, no regular file")
+    raise _NoRegularFileError(errno.EINVAL, f"it is {_kind(mode)}, no regular file")
+
+
+def _kind(mode: int) -> str:
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
+
+
+def special(path: Path) -> str:
+    """What is there in place of a file: a pipe, a device; "" for a file, a folder, nothing."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _kind(mode)
 
 
 def is_file(path: Path) -> bool:

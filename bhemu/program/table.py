@@ -135,6 +135,8 @@ class Table:
         path = self.new_file(key)
         if path is not None and files.is_folder(path):
             self.fail(f"{key}: {path} is a folder, not a file")
+        if path is not None and (kind := files.special(path)):
+            self.fail(f"{key}: {path} is {kind}, no regular file")
         if path is not None and not files.is_file(path):
             self.fail(f"{key}: no such file: {path}")
         return path

@@ -41,12 +41,38 @@ def test_an_elf_runs_on_the_core_that_is_named(command: str) -> None:
     code, out, err = said(command, "-q", elf)
     assert code == 2
     assert f"{elf}: an ELF runs on one core, and none is named" in err
-    assert "hint: --core trisc1" in err
+    assert "hint: --core trisc0" in err  # as the file is called
     code, out, err = said(command, "-q", elf, "--core", "trisc0", "--json")
     assert code == {"run": 3, "check": 0, "why": 1}[command], err
     assert "trisc0" in out
     assert said(command, "-q", elf, "--core", "trisc0", "--core", "trisc1")[0] == 2
     assert "2 of them are named" in said(command, elf, "--core", "trisc0", "--core", "trisc1")[2]
+
+
+def test_an_elf_of_any_name_may_run_on_any_core(tmp_path: Path) -> None:
+    elf = shutil.copy(ELFS / "hang_timeout" / "trisc0.elf", tmp_path / "kernel.elf")
+    assert "hint: --core CORE, one of brisc, trisc0, trisc1, trisc2, ncrisc" in said("run", elf)[2]
+
+
+@pytest.mark.parametrize("key", ["set", "buffer", "semaphores", "cores"])
+def test_what_belongs_to_a_tile_of_a_chip_is_named_where_it_stands(
+    tmp_path: Path, key: str
+) -> None:
+    folder = shutil.copytree(ELFS / "add1_chip", tmp_path / "chip")
+    text = (folder / "PROGRAM.toml").read_text()
+    tables = {"set": "[[set]]\nat = 0", "buffer": "[[buffer]]\nindex = 1", "cores": "[cores]\n"}
+    if key in tables:
+        text = f"{text}\n{tables[key]}\n"
+    else:
+        text = text.replace("[firmware]", f"{key} = [1]\n[firmware]")
+    (folder / "PROGRAM.toml").write_text(text)
+    line = 1 + next(
+        n
+        for n, one in enumerate(text.splitlines())
+        if one in (f"[[{key}]]", f"[{key}]") or one.startswith(f"{key} =")
+    )
+    err = said("check", folder)[2]
+    assert f"{key} beside [[tile]]" in err and f"\n  at PROGRAM.toml:{line}\n" in err
 
 
 def test_what_is_no_text_is_no_program() -> None:

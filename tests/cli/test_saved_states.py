@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bhemu as package
@@ -141,6 +142,9 @@ def test_what_is_no_saved_state_or_places_something_is_refused(bhemu, tmp_path) 
     state.write_text("text")
     result = bhemu("step", state)
     assert result.exit_code == 2 and "not a saved state" in result.stderr
+    np.savez(state, other=np.zeros(3))
+    result = bhemu("why", state)
+    assert result.exit_code == 2 and "not a saved state: no array meta\n" in result.stderr
     assert bhemu("run", ELFS / "hang_cycle", "--save", state).exit_code == 3
     for flag, value in (("--set", "0x10=u32:1"), ("--core", f"brisc={ELFS}/add1/brisc.elf")):
         result = bhemu("run", state, flag, value)

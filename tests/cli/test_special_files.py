@@ -80,6 +80,7 @@ def test_a_pipe_in_the_folder_of_a_program(tmp_path: Path, name: str) -> None:
     os.mkfifo(folder / name)
     code, text = said(["check", str(folder)])
     assert (code, "Traceback" in text) == (2, False), text
+    assert "no such file" not in text and "is a pipe, no regular file" in text
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_a_temporary_folder_goes_with_its_process(tmp_path: Path, monkeypatch) -
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     source = (
         "import os, signal, sys; from bhemu.system.temporary import Temporary;"
+        " signal.signal(signal.SIGINT, signal.default_int_handler);"  # ignored in the background
         " made = Temporary('x-');"
         " (made.path / 'below').mkdir(); print(made.path, flush=True);"
         " os.kill(0 if sys.argv[1] == 'all' else os.getpid(), int(sys.argv[2]))"
