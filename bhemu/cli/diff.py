@@ -11,7 +11,7 @@ from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
-from bhemu.program.schema import REFERENCES
+from bhemu.program.options import REFERENCES
 
 if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library

@@ -13,15 +13,12 @@ from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, In
 from bhemu.program import files
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
+from bhemu.program.options import given_in
 
 if TYPE_CHECKING:
     from bhemu.machine.saved_tile import TileState
 
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
-_RUN_ONLY = (
-    *("seed", "ub", "poison", "reference", "stochastic", "l0", "limit", "timeout_s"),
-    "save",
-)
 
 
 @click.command("dump")
@@ -104,10 +101,10 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
         return _run({**values, "program": what, **dict.fromkeys(FLAGS, ())})
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
-    given = next((name for name in _RUN_ONLY if values[name] is not None), None)
-    if given is not None:
-        flag = f"--{given.removesuffix('_s')}"
-        raise click.UsageError(f"{flag} goes with a program", click.get_current_context())
+    flags = {name: option.flag or name for name, option in given_in("flag").items()}
+    for name, flag in {**flags, "save": "save"}.items():
+        if values[name] is not None:
+            raise click.UsageError(f"--{flag} goes with a program", click.get_current_context())
     return _saved(path, tile_of(values)), None, EXIT_OK
 
 

@@ -54,7 +54,7 @@ def command(**values: Any) -> int:
         chosen.check_save()
 
         def fresh() -> Launched:
-            return Launched(chosen.program, quantum=chosen.quantum, progress=progress)
+            return Launched(chosen.program, progress=progress)
 
         target = Target(chosen, progress)
     return _run(target, Finder(chosen.program, fresh), exact, values["tiles"], progress)

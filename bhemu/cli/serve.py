@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bhemu.cli import failure, output
+from bhemu.cli.options import flag
 from bhemu.cli.progress import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
 from bhemu.program import files
+from bhemu.program.options import given_in
 
 if TYPE_CHECKING:
     from bhemu.hosts.connection import Connection
@@ -26,54 +28,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 ADDRESS = "NNG_SOCKET_ADDR"
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_CHIP = ("seed", "ub", "poison", "reference", "engine", "l0")
 _FLAGS = ("remote", "verbose")
 _REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
 
 
-class _OneOf(click.types.StringParamType):
-    """One of the names in a tuple of the schema, whose import would let the host wait."""
-
-    name = "name"
-
-    def __init__(self, names: str) -> None:
-        self._names = names
-
-    def known(self) -> tuple[str, ...]:
-        """The names."""
-        from bhemu.program import schema
-
-        found: tuple[str, ...] = getattr(schema, self._names)
-        return found
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The names, for the help text."""
-        return f"[{'|'.join(self.known())}]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, when it is one of them."""
-        if value not in self.known():
-            self.fail(f"{value!r} is not one of {', '.join(self.known())}", param, ctx)
-        return str(value)
-
-
 def serve_options(command: F) -> F:
     """How the chip runs and what is told about it."""
-    for option in reversed(
+    for add in reversed(
         (
-            click.option(
-                "--seed", type=click.IntRange(0), metavar="N", help="seed of --poison random"
+            *(
+                flag(name, option, f" (default {_REFERENCE})" if name == "reference" else "")
+                for name, option in given_in("serve").items()
             ),
-            click.option("--ub", type=_OneOf("UB"), help="what undefined behaviour does"),
-            click.option("--poison", type=_OneOf("POISON"), help="what memory holds at power-up"),
-            click.option(
-                "--reference",
-                type=_OneOf("REFERENCES"),
-                help="whom to follow where ttsim, tt-llk and the ISA text disagree"
-                f" (default {_REFERENCE})",
-            ),
-            click.option("--engine", type=_OneOf("ENGINES"), help="what runs the RISC-V cores"),
-            click.option("--l0", type=_OneOf("L0"), help="data caches of the cores"),
             click.option(
                 "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
             ),
@@ -87,14 +53,14 @@ def serve_options(command: F) -> F:
             click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
         )
     ):
-        command = option(command)
+        command = add(command)
     return command
 
 
 def arguments(values: dict[str, Any]) -> list[str]:
     """The options as `bhemu serve` reads them; InputError for a file that cannot be written."""
     given = [f"--{name}" for name in _FLAGS if values[name]]
-    for name in _CHIP:
+    for name in given_in("serve"):
         given += [] if values[name] is None else [f"--{name}", str(values[name])]
     for folder in values["elfs"]:
         given += ["--elfs", str(Path(folder).resolve())]
@@ -170,9 +136,9 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
         from bhemu.hosts.naming import Names, folders
         from bhemu.hosts.umd import Device
         from bhemu.machine.machine import Chip
-        from bhemu.machine.options import silent
+        from bhemu.program.options import silent
 
-        known = {name: values[name] for name in _CHIP if values[name] is not None}
+        known = {name: values[name] for name in given_in("serve") if values[name] is not None}
         known.setdefault("reference", _REFERENCE)
         chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
     device = Device(chip)

@@ -20,12 +20,7 @@ class Target(Launched):
     def __init__(self, chosen: Settings, progress: Progress) -> None:
         self.chosen = chosen
         _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
-        super().__init__(
-            chosen.program,
-            chosen.tile,
-            quantum=chosen.quantum,
-            progress=progress,
-        )
+        super().__init__(chosen.program, chosen.tile, progress=progress)
 
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""

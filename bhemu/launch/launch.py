@@ -10,20 +10,18 @@ from bhemu.errors import InputError, NoProgress
 from bhemu.launch.placement import check_saved, l1_address, place, place_values, release
 from bhemu.llk import harness
 from bhemu.machine.elf_cache import Texts
-from bhemu.machine.options import ChipOptions, LaunchOptions, TileOptions, of_run
 from bhemu.machine.stop import End, Stop
 from bhemu.machine.tile import Tile
 from bhemu.program import coordinates, interleave, saved, schema
 from bhemu.program.coordinates import XY
+from bhemu.program.options import CHIP_ONLY, LaunchOptions
 from bhemu.program.outputs import check_saves
-from bhemu.program.specs import ChipSpec, TileSpec
+from bhemu.program.specs import TileSpec
 
 if TYPE_CHECKING:  # much code that most programs do not need
     from bhemu.machine.machine import Chip
     from bhemu.metal import host
     from bhemu.metal.firmware import Firmware
-
-_OF_CHIPS = frozenset(ChipOptions.__annotations__) - frozenset(TileOptions.__annotations__)
 
 Placed = list[tuple[Tile, TileSpec]]  # the tiles of a program, each with its part
 
@@ -109,24 +107,15 @@ def launch(
 def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
     """A machine as the program and the options say."""
     if program.is_alone:
-        for name in options.keys() & _OF_CHIPS:
+        for name in options.keys() & set(CHIP_ONLY):
             raise InputError(f"{name}: {program.name} is a program of one tile")
-        given: Any = {**of_run(program.run), **options}
+        given: Any = {**program.options, **options}
         return Tile(**given)
     if "xy" in options:
         raise InputError(f"xy: {program.name} is a program of a chip, which says where it is")
     from bhemu.machine.machine import Chip
 
-    about = program.chip or ChipSpec()
-    given = {
-        **of_run(program.run),
-        "harvest": about.harvest,
-        "dram_banks": about.dram_banks,
-        "delivery": about.delivery,
-        "threads": about.threads,
-        "l0": program.l0,
-        **options,
-    }
+    given = {**program.options, **options}
     return Chip(**given)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from bhemu.errors import InputError
-from bhemu.program import codecs, coordinates, interleave, limits, tensor
+from bhemu.program import codecs, coordinates, interleave, limits, options, tensor
 from bhemu.program.address import At, check_l1
+from bhemu.program.options import BANKS
 from bhemu.program.specs import XY, ChipSpec, Dram, Program
 from bhemu.program.table import REQUIRED, Table
 
-DELIVERIES = ("round", "late")
-L0 = ("off", "model")
-MOST_THREADS = 64
-BANKS = 8
 BANK_SIZE = 1 << 32
 _MOST_PAGES = 1 << 20
 HARVESTED_MOST = len(coordinates.COLUMNS) - 1
@@ -39,15 +36,9 @@ def chip_from(table: Table) -> ChipSpec:
         type(x) is not int or x not in coordinates.COLUMNS for x in harvest
     ):
         table.fail(f"harvest = {harvest} is no list of Tensix columns", hint="1-7 and 10-16")
-    spec = ChipSpec(
-        harvest=tuple(harvest),
-        dram_banks=table.integer("dram_banks", BANKS, lo=BANKS - 1, hi=BANKS),
-        delivery=table.text("delivery", DELIVERIES[0], choices=DELIVERIES),
-        threads=table.integer("threads", 1, lo=1, hi=MOST_THREADS),
-        l0=table.text("l0", L0[0], choices=L0),
-    )
+    given = options.read(table, "chip")
     table.finish()
-    return spec
+    return ChipSpec(tuple(harvest), given.pop("dram_banks", BANKS), given)
 
 
 def dram_from(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> Dram | None:

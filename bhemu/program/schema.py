@@ -11,12 +11,12 @@ from pathlib import Path
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import comparison, files, saved, tensor, toml
+from bhemu.program import comparison, files, options, saved, tensor, toml
 from bhemu.program.address import read_at
 from bhemu.program.codecs import DTYPES
 from bhemu.program.datafiles import encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
-from bhemu.program.places import L0 as L0
+from bhemu.program.options import ENGINES as ENGINES
 from bhemu.program.places import (
     check_extent,
     check_tensors,
@@ -25,7 +25,6 @@ from bhemu.program.places import (
     one_tile,
     tiles_at,
 )
-from bhemu.program.specs import LIVELOCK
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -53,11 +52,6 @@ LOCAL_OF_KIND: dict[str, Local] = {
 }
 BUFFERS, SEMAPHORES = 64, 16
 _OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
-UB = ("error", "warn", "silicon")
-POISON = ("off", "zero", "ff", "random")
-REFERENCES = ("ttsim", "llk", "isa")
-STOCHASTIC = ("off", "up", "down")  # or a seed
-ENGINES = ("unicorn", "compiled")
 
 
 def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
@@ -312,21 +306,10 @@ def _run(table: Table) -> RunSpec:
     if isinstance(until, str) and until != "idle":
         table.fail(f'until = "{until}"', hint='"idle", or [{ word = 0x100, equals = 0xD0E0 }]')
     conditions = [] if isinstance(until, str) else list(table.tables("until"))
-    spec = RunSpec(
-        until=tuple(until_from(condition) for condition in conditions),
-        limit=table.integer("limit", None, lo=1),
-        timeout_s=table.number("timeout_s", None),
-        livelock=table.integer("livelock", LIVELOCK),
-        seed=table.integer("seed", 0),
-        ub=table.text("ub", "error", choices=UB),
-        poison=table.text("poison", "off", choices=POISON),
-        reference=table.text("reference", "ttsim", choices=REFERENCES),
-        stochastic=table.word("stochastic", "off", STOCHASTIC, 0xFFFF_FFFF),
-        engine=table.text("engine", None, choices=ENGINES),
-        l0=table.text("l0", None, choices=L0),
-    )
+    spec = RunSpec(tuple(until_from(condition) for condition in conditions))
+    values = options.read(table, "run")
     table.finish()
-    return spec
+    return spec.given(values)
 
 
 def until_from(table: Table) -> Until:

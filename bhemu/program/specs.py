@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from bhemu.program import comparison, tensor
 from bhemu.program.address import At
 from bhemu.program.datafiles import read_array
 from bhemu.program.loader import Local
+from bhemu.program.options import BANKS, END_OPTIONS
 
 XY = tuple[int, int]
 Values = tuple[str, ...]
@@ -184,13 +186,11 @@ class FirmwareSpec:
 
 @dataclass(frozen=True)
 class ChipSpec:
-    """What the chip is like and how it runs (see Chip)."""
+    """What the chip is like; `options`: those of a run that [chip] gives."""
 
     harvest: tuple[int, ...] = ()
-    dram_banks: int = 8
-    delivery: str = "round"
-    threads: int = 1
-    l0: str = "off"
+    dram_banks: int = BANKS
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,30 +202,23 @@ class Until:
     tiles: tuple[XY, ...] = ()
 
 
-QUANTUM = 1000
-"""Instructions of a core's turn, unless said."""
-LIVELOCK = 2000
-"""Rounds without a Tensix word after which a run looks whether any core can go on, unless said."""
-
-
 @dataclass(frozen=True)
 class RunSpec:
-    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
+    """How to run. `until` empty: until idle; `limit` is in clock units.
 
-    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES; `l0` None: as [chip] says.
+    `options`: what [run] or a flag gives of those in program/options.py.
     """
 
     until: tuple[Until, ...] = ()
     limit: int | None = None
     timeout_s: float | None = None
-    livelock: int = LIVELOCK
-    seed: int = 0
-    ub: str = "error"
-    poison: str = "off"
-    reference: str = "ttsim"
-    stochastic: int | str = "off"
-    engine: str | None = None
-    l0: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self, values: Mapping[str, Any]) -> RunSpec:
+        """With these values of options, which go before its own."""
+        end = {name: value for name, value in values.items() if name in END_OPTIONS}
+        machine = {name: value for name, value in values.items() if name not in END_OPTIONS}
+        return replace(self, **end, options={**self.options, **machine})
 
 
 @dataclass(frozen=True)
@@ -265,9 +258,16 @@ class Program:
         return not (self.tiles or self.chip or any(dram))
 
     @property
+    def options(self) -> dict[str, Any]:
+        """What the program gives of the options of a tile or chip; [run] goes before [chip]."""
+        chip = self.chip or ChipSpec()
+        of_chip = {"harvest": chip.harvest, "dram_banks": chip.dram_banks, **chip.options}
+        return {**({} if self.is_alone else of_chip), **self.run.options}
+
+    @property
     def l0(self) -> str:
         """The data caches of the cores, "off" or "model"."""
-        return self.run.l0 or (self.chip or ChipSpec()).l0
+        return str(self.options.get("l0", "off"))
 
     def placed(self) -> tuple[TileSpec, ...]:
         """What stands on which tiles; a program of one tile is one entry at (1, 2)."""

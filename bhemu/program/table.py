@@ -96,11 +96,12 @@ class Table:
             self.fail(f"{key} = {value} is not within {lo}..{hi}")
         return value
 
-    def word(self, key: str, default: str, choices: Sequence[str], hi: int) -> int | str:
+    def word(self, key: str, default: Any, choices: Sequence[str], hi: int) -> int | str | None:
         """One of `choices`, or an integer of 0 to `hi`."""
         if isinstance(self.take(key, default, (str, int)), int):
             return self.integer(key, hi=hi)
-        return self.text(key, default, choices=choices)
+        found: str | None = self.text(key, default, choices=choices)
+        return found
 
     @overload
     def number(self, key: str, default: float) -> float: ...

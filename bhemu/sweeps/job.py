@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bhemu.program.flags import with_flags, with_options, without_expected
+from bhemu.program.options import given_in
 from bhemu.program.specs import Program
 
 Record = dict[str, Any]
@@ -36,7 +37,7 @@ class Job:
     ) -> Program:
         """The program as `bhemu run` takes it with these flags (or `flags`) and options."""
         base = program if self.compare else without_expected(program)
-        how = {**self.options, "timeout_s": self.options.get("timeout")}
+        how = {n: self.options.get(o.flag or n) for n, o in given_in("flag").items()}
         return with_options(with_flags(base, **(self.flags if flags is None else flags)), how)
 
 

@@ -19,7 +19,7 @@ from bhemu.errors import InputError
 from bhemu.program import files, limits
 from bhemu.program.schema import load_program
 from bhemu.sweeps.job import Base, Job
-from bhemu.sweeps.spec import OPTIONS, TEMPLATES, Part, Scalar, Sweep, filled
+from bhemu.sweeps.spec import TEMPLATES, Part, Scalar, Sweep, filled, options
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ class Plan:
             if texts and flag not in ("set", "until"):
                 texts = [self._rooted(flag, text, own) for text in texts]
             flags[TEMPLATES[flag]] = tuple(texts)
-        options = {name: value for name, value in values.items() if name in OPTIONS}
-        job = Job(number, base[0], flags, options, own, self.sweep.compare)
+        how = {name: value for name, value in values.items() if name in options()}
+        job = Job(number, base[0], flags, how, own, self.sweep.compare)
         held = [*own.values()]
-        known = [__version__, base[0], given, options, held, self.sweep.compare, values]
+        known = [__version__, base[0], given, how, held, self.sweep.compare, values]
         key = _digest(json.dumps(known).encode())
         return Run(key, part.program, values, job, self._command(part, base[1], job))
 

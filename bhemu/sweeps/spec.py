@@ -11,8 +11,7 @@ from typing import Any, Final
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program import files, toml
-from bhemu.program.places import DELIVERIES, MOST_THREADS
-from bhemu.program.schema import ENGINES, POISON, REFERENCES, STOCHASTIC, UB
+from bhemu.program.options import given_in
 from bhemu.program.table import Table, suggestion
 from bhemu.text import printable
 
@@ -41,40 +40,16 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-def _count(least: int, most: int = arguments.MOST) -> Callable[[str, Any], Any]:
-    return lambda name, value: arguments.integer(name, value, least, most)
-
-
-def _one_of(words: Sequence[str]) -> Callable[[str, Any], Any]:
-    return lambda name, value: arguments.choice(name, value, {word: word for word in words})
-
-
-def _stochastic(name: str, value: Any) -> Any:
-    return value if value in STOCHASTIC else arguments.integer(name, value, 0, 0xFFFF_FFFF)
-
-
 def _check_names(name: str, value: Any) -> Any:
     from bhemu.why import checks  # much code that a sweep without them does not need
 
     return checks.named(value) if isinstance(value, str) else arguments.choice(name, value, {})
 
 
-OPTIONS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
-    "seed": _count(0),
-    "quantum": _count(1),
-    "ub": _one_of(UB),
-    "poison": _one_of(POISON),
-    "reference": _one_of(REFERENCES),
-    "stochastic": _stochastic,
-    "engine": _one_of(ENGINES),
-    "limit": _count(1),
-    "timeout": arguments.seconds,
-    "livelock": _count(0),
-    "delivery": _one_of(DELIVERIES),
-    "threads": _count(1, MOST_THREADS),
-    "check": _check_names,
-}
-"""Parameters that mean something by themselves: the options of `bhemu run`, and their checks."""
+def options() -> dict[str, Callable[[str, Any], Any]]:
+    """Parameters that mean something by themselves, with their checks: options of `bhemu run`."""
+    flags = {o.flag or name: o.kind.check_written for name, o in given_in("flag").items()}
+    return {**flags, "check": _check_names}
 
 
 @dataclass(frozen=True)
@@ -186,18 +161,18 @@ def check(sweep: Sweep) -> None:
         raise InputError(f'{sweep.origin}: count goes with choose = "random", and with no other')
     for part in sweep.parts:
         used = {name for texts in part.templates.values() for t in texts for name in names_in(t)}
-        known = (*part.parameters, *OPTIONS)
+        known = (*part.parameters, *options())
         for name in used - part.parameters.keys():
             raise InputError(
                 f"{sweep.origin}: {{{name}}} stands for no parameter", hint=suggestion(name, known)
             )
         for name, values in part.parameters.items():
             _check_parameter(f"{sweep.origin}: {name}", name, values)
-            if name not in used and name not in OPTIONS:
+            if name not in used and name not in options():
                 raise InputError(
                     f"{sweep.origin}: parameter {name} is neither an option of bhemu run nor used"
                     f" as {{{name}}} with {part.program}",
-                    hint=suggestion(name, tuple(OPTIONS)),
+                    hint=suggestion(name, tuple(options())),
                 )
 
 
@@ -207,7 +182,7 @@ def _check_parameter(origin: str, name: str, values: Sequence[Scalar]) -> None:
         raise InputError(f"{origin} is {what}", hint="letters, digits and _, as in n_tiles")
     if not values:
         raise InputError(f"{origin} has no values")
-    if isinstance(values, range) and name not in OPTIONS:
+    if isinstance(values, range) and name not in options():
         return
     if isinstance(values, range):
         values = (values[0], values[-1])
@@ -217,8 +192,8 @@ def _check_parameter(origin: str, name: str, values: Sequence[Scalar]) -> None:
     if len(set(values)) < len(values):
         twice = next(value for value in values if list(values).count(value) > 1)
         raise InputError(f"{origin}: {twice!r} stands there twice")
-    for value in values if name in OPTIONS else ():
-        OPTIONS[name](origin, value)
+    for value in values if name in options() else ():
+        options()[name](origin, value)
 
 
 def names_in(template: str) -> list[str]:

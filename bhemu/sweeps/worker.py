@@ -132,8 +132,7 @@ class Worker:
         flags = {name: [_replaced(t, own) for t in texts] for name, texts in job.flags.items()}
         chosen = job.configured(program, flags)
         chosen = replace(chosen, outputs=tuple(replace(o, save=None) for o in chosen.outputs))
-        how = {"quantum": job.options["quantum"]} if "quantum" in job.options else {}
-        launched = Launched(chosen, texts=self._texts, **how)
+        launched = Launched(chosen, texts=self._texts)
         checks = job.options.get("check")
         if checks:
             launched.keep_history()

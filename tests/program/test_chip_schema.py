@@ -59,7 +59,7 @@ def test_a_program_of_many_tiles() -> None:
     assert two.semaphores == (7,)
     assert two.sets[0].values == ("tile:index",)
     assert program.inputs[0].dram == Dram(0x100080, 2048, tuple(range(8)))
-    assert program.chip == ChipSpec(threads=2)
+    assert program.chip == ChipSpec(options={"threads": 2})
     assert {path.name for path in program.files()} == {"PROGRAM.toml", "k.elf", "a.npy"}
 
 
