@@ -9,7 +9,7 @@ import click
 
 from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
 from bhemu.program.options import REFERENCES
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @outside_option
-def command(
+def diff_command(
     program: str | None,
     ttsim: str | None,
     unit: str | None,

@@ -161,7 +161,7 @@ _RUN = """
 @click.command("new")
 @click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
-def command(path: str, kind: str) -> int:
+def new_command(path: str, kind: str) -> int:
     """Write a commented PROGRAM.toml to start from.
 
     A folder that does not exist yet is made. An existing file is never overwritten.

@@ -126,9 +126,9 @@ def _naming_lines(command: F) -> F:
             return command(*args, **values)
         except InputError as problem:
             if problem.where is None and values.get("program") is not None:
-                from bhemu.program import mistakes
+                from bhemu.program import toml
 
-                problem.where = mistakes.place(Path(values["program"]), problem)
+                problem.where = toml.place(Path(values["program"]), problem)
             raise
 
     return cast(F, run)

@@ -1,8 +1,9 @@
-"""`bhemu serve`: what run.sh of a simulator folder starts; a chip for the host that listens."""
+"""Commands for hosts: `bhemu serve`, `bhemu simulator` and `bhemu llk`."""
 
 import functools
 import importlib.util
 import os
+import shlex
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bhemu.cli import failure, output
+from bhemu.cli import output
 from bhemu.cli.options import flag
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
 from bhemu.program import files
 from bhemu.program.options import given_in
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
     from bhemu.hosts.session import Session
     from bhemu.machine.machine import Chip
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,7 +85,7 @@ def check_packages() -> None:
 
 @click.command("serve")
 @serve_options
-def command(**values: Any) -> int:
+def serve_command(**values: Any) -> int:
     """Serve a chip to the host that listens at the address in NNG_SOCKET_ADDR.
 
     `bhemu simulator` writes the folder whose run.sh calls this; hosts start it themselves.
@@ -115,13 +117,13 @@ def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
     from bhemu.hosts.session import Session
 
     connection = connect()
-    session = Session(connection, functools.partial(failure.show, as_json=False))
+    session = Session(connection, functools.partial(output.show, as_json=False))
     connection.on_lost = functools.partial(_end_soon, connection)
     code = EXIT_OK
     try:
         code = _session(session, values)
     except Exception as problem:  # the host waits: whatever it is, it must hear of it
-        code = failure.show(problem, as_json=False)
+        code = output.show(problem, as_json=False)
         session.refuse()
     finally:
         connection.close()
@@ -173,7 +175,7 @@ def _lost(connect: "Callable[[], Connection]", how: str) -> int:
 
     hint = "not enough memory? The host sees failed reads from now on"
     error = Internal(f"{how} ended the emulator", hint=hint)
-    failure.show(error, as_json=False)
+    output.show(error, as_json=False)
     connection = connect()
     try:
         Session(connection, print).refuse()
@@ -191,4 +193,50 @@ def _end_soon(connection: "Connection") -> None:
 
 def _end(connection: "Connection") -> None:
     """A chip that is still being made when its host is gone must say so if nobody asked for it."""
-    os._exit(EXIT_OK if connection.asked else failure.show(connection.no_host(), as_json=False))
+    os._exit(EXIT_OK if connection.asked else output.show(connection.no_host(), as_json=False))
+
+
+# `bhemu simulator`: a folder that stock ttnn and tt-exalens take as their simulator.
+
+
+@click.command("simulator")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@serve_options
+def simulator_command(folder: Path, **values: Any) -> int:
+    """Write a simulator FOLDER for programs of Tenstorrent: run.sh and soc_descriptor.yaml.
+
+    The options are those that `bhemu serve` gets from run.sh.
+    """
+    check_packages()
+    from bhemu.hosts import simulator
+    from bhemu.jit.cache import root
+
+    simulator.write(folder, arguments(values), root())
+    at = shlex.quote(str(folder.resolve()))
+    output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
+    output.say(f"tt-exalens -s {at}")
+    return 0
+
+
+# `bhemu llk`: how to run tt-llk's own tests on the emulated tile.
+
+_STAND_IN = Path(__file__).parent.parent / "llk" / "stand_in"
+
+
+@click.command("llk")
+@click.option("--path", is_flag=True, help="print only the folder to put on PYTHONPATH")
+def llk_command(path: bool) -> None:
+    """Show how to run tt-llk's tests on an emulated tile.
+
+    The tests import tt-exalens to reach a device. With the printed folder first on PYTHONPATH they
+    import a stand-in of the same name, which runs an emulated tile.
+    """
+    if path:
+        click.echo(_STAND_IN)
+        return
+    click.echo(
+        "cd tt-llk/tests/python_tests\n"
+        "PYTHONPATH=$(bhemu llk --path) pytest test_matmul.py\n"
+        "options of the tile: BHEMU_LLK=reference=ttsim,ub=warn,quantum=100 (docs/llk.md)\n"
+        "a sample of all tests on all processors: scripts/llk_sweep.py of a checkout of bhemu"
+    )

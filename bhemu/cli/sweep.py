@@ -11,7 +11,7 @@ import click
 
 from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from bhemu.program import files
 
@@ -38,7 +38,7 @@ _SHOWN = 10  # groups of failures
 @click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
 @json_option
 @outside_option
-def command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
+def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
     """Run programs with many values of parameters.
 
     SWEEP.toml names programs, parameters, and flags of `bhemu run` that use them (docs/sweep.md).

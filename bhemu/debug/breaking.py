@@ -12,7 +12,7 @@ from bhemu.machine.stepping import Stepping
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.tensix.insn import REGISTRY
 
 _INFO = ("breakpoints", "locals", "registers", "source", "threads", "all")

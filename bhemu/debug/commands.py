@@ -9,7 +9,7 @@ from bhemu.machine.core import Core
 from bhemu.machine.resolve import LINE, core_name
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 
 
 class Commands:

@@ -9,7 +9,7 @@ from bhemu.errors import InputError
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import code_address
 from bhemu.machine.tile import Tile
-from bhemu.program import elf, files, lines
+from bhemu.program import elf, files, symbols
 from bhemu.program.schema import Program
 from bhemu.riscv.disasm import ABI_NAMES
 from bhemu.text import printable
@@ -120,7 +120,7 @@ def _folders(elf_file: Path, name: str) -> tuple[str, ...]:
     """The folders of the files of this name that an ELF is made from, as the compiler had them."""
     try:
         data = files.read_bytes(elf_file, "ELF_BYTES")
-        found = lines.files(data, elf.sections(data, elf_file.name))
+        found = symbols.files(data, elf.sections(data, elf_file.name))
     except (InputError, elf.DamagedError):
         return ()
     return tuple(sorted({one.folder for one in found if one.name == name}))

@@ -12,7 +12,7 @@ from bhemu.llk import harness
 from bhemu.machine.elf_cache import Texts
 from bhemu.machine.stop import End, Stop
 from bhemu.machine.tile import Tile
-from bhemu.program import coordinates, interleave, saved, schema
+from bhemu.program import coordinates, schema
 from bhemu.program.coordinates import XY
 from bhemu.program.options import CHIP_ONLY, LaunchOptions
 from bhemu.program.outputs import check_saves
@@ -88,7 +88,7 @@ def launch(
     for tile, _ in placed:
         if prepare is not None:
             prepare(tile)
-    if program.kind == saved.KIND:
+    if program.kind == schema.SAVED_STATE:
         end = _resume(machine, program)
     else:
         firmware = _place(machine, placed, program, texts, boot=boot)
@@ -170,7 +170,7 @@ def _feed(machine: Any, placed: Placed, program: schema.Program) -> None:
     for source in program.inputs:
         if source.dram is not None:
             data = source.data()
-            interleave.write(source.dram, data, lambda b, at, d: machine.dram[b].write(at, d))
+            source.dram.write(data, lambda b, at, d: machine.dram[b].write(at, d))
         elif not source.tiles:
             tile = machine.chosen(None) if program.is_alone else placed[0][0]
             at = l1_address(tile, source.origin, source.at, source.size)

@@ -11,7 +11,7 @@ from bhemu.errors import InputError
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.program import coordinates, loader
-from bhemu.program.address import At, check_l1
+from bhemu.program.coordinates import At, check_l1
 from bhemu.program.datafiles import encode_values, read_image
 from bhemu.program.specs import CoreSpec, Program, SetSpec, TileSpec
 

@@ -24,10 +24,9 @@ from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
-from bhemu.program import interleave
 from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
 from bhemu.program.specs import OutputSpec
-from bhemu.program.tensor_memory import Tensors
+from bhemu.program.tensor import Tensors
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
@@ -225,7 +224,7 @@ class Machine(ThreadBound, Controls):
         """The address of an output of a program, in L1 or in each bank, and its bytes."""
         if spec.dram is not None:
             place = spec.dram
-            data = interleave.read(place, spec.size, lambda b, at, n: self.dram[b].read(at, n))
+            data = place.read(spec.size, lambda b, at, n: self.dram[b].read(at, n))
             return place.address, data
         tile = self.chosen(spec.tile)
         address = tile.address(spec.at)

@@ -23,7 +23,7 @@ from bhemu.noc import saved as noc_saved
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
-from bhemu.program import arrays as archives
+from bhemu.program import datafiles as archives
 from bhemu.program import files
 from bhemu.tensix.state import DTYPE, MAPPED, MEMBERS
 

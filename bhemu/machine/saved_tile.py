@@ -14,7 +14,7 @@ from bhemu import __version__, errors
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import Member
 from bhemu.machine.stop import End
-from bhemu.program import arrays as archives
+from bhemu.program import datafiles as archives
 from bhemu.program import limits
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import polling

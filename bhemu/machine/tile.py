@@ -33,7 +33,7 @@ from bhemu.noc.network import Network
 from bhemu.program import loader
 from bhemu.program.options import ENGINES, TileOptions, filled
 from bhemu.program.specs import OutputSpec
-from bhemu.program.tensor_memory import Tensors
+from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix

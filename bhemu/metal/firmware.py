@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bhemu.errors import InputError
 from bhemu.metal.copies import Copy, Sized, copies, objects
 from bhemu.metal.record import place
-from bhemu.program import coordinates, types
+from bhemu.program import coordinates, dwarf
 from bhemu.program.coordinates import ROWS, XY
 from bhemu.program.loader import Image, read_elf
 from bhemu.program.specs import ChipSpec, FirmwareSpec
@@ -59,7 +59,7 @@ class Firmware:
     """Five checked ELFs of one build; `mailboxes` and `base` are L1 addresses."""
 
     images: Mapping[str, Image]
-    layout: types.Type
+    layout: dwarf.Type
     mailboxes: int
     base: int
     copied: Mapping[str, Sequence[Copy]] = field(repr=False)
@@ -140,7 +140,7 @@ def read_firmware(spec: FirmwareSpec) -> Firmware:
     """Read and check the five ELFs; InputError when they do not say what a host must know."""
     images = {name: read_elf(spec.elfs[name]) for name in PROCESSORS}
     brisc = images["brisc"]
-    layout = types.structure(brisc.path, "mailboxes_t")
+    layout = dwarf.structure(brisc.path, "mailboxes_t")
     if layout is None:
         raise InputError(f"{brisc.path}: no debug information of mailboxes_t", hint=_HINT)
     copied = {name: copies(image) for name, image in images.items()}
@@ -166,7 +166,7 @@ def _base(brisc: Image, copied: Sequence[Copy]) -> int:
     return copied[0].source
 
 
-def _mailboxes(brisc: Image, layout: types.Type) -> int:
+def _mailboxes(brisc: Image, layout: dwarf.Type) -> int:
     if MAILBOXES in brisc.symbols.names:
         return brisc.symbols.address(MAILBOXES)
     pointers = [name for name in brisc.symbols.names if _SYNC in name]

@@ -18,8 +18,7 @@ from bhemu.metal.record import Record, place
 from bhemu.program import coordinates
 from bhemu.program.coordinates import XY
 from bhemu.program.datafiles import encode_values
-from bhemu.program.loader import Image
-from bhemu.program.relocate import block
+from bhemu.program.loader import Image, block
 from bhemu.program.specs import BufferSpec, TileSpec
 
 _HOST_MODE = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bhemu.errors import InputError
-from bhemu.program.types import Type
+from bhemu.program.dwarf import Type
 
 
 class Record:

@@ -30,7 +30,7 @@ from bhemu.oracle.compare import EQUAL, Pair, describe
 from bhemu.oracle.emulated import failed
 from bhemu.oracle.libttsim import RESET_PCS, Library, Simulator
 from bhemu.oracle.programs import Verdict, first_difference
-from bhemu.program import coordinates, interleave
+from bhemu.program import coordinates
 from bhemu.program.coordinates import XY
 from bhemu.program.specs import Program, TileSpec
 
@@ -143,9 +143,7 @@ class _Job:
         else:
             self._boot(simulator, tiles)
         for place, data in self._inputs:
-            interleave.write(
-                place, data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0))
-            )
+            place.write(data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0)))
         begin = time.process_time()
         for xy, tile in tiles.items():
             if self._firmware is None:
@@ -178,10 +176,8 @@ class _Job:
         parts = []
         for spec in self._program.outputs:
             if spec.dram is not None:
-                data = interleave.read(
-                    spec.dram,
-                    spec.size,
-                    lambda b, at, n: simulator.read(at, n, coordinates.dram(b, 0)),
+                data = spec.dram.read(
+                    spec.size, lambda b, at, n: simulator.read(at, n, coordinates.dram(b, 0))
                 )
                 parts.append(data.ljust(_padded(spec.size), b"\0"))
         return b"".join([*parts, *(simulator.read(0, L1_SIZE, xy) for xy in self._tiles)])

@@ -16,7 +16,7 @@ from bhemu.oracle.case import Case
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
 from bhemu.oracle.emulated import outcome
 from bhemu.oracle.libttsim import Library
-from bhemu.program import arrays, files, tensor
+from bhemu.program import datafiles, files, tensor
 from bhemu.program.datafiles import read_image
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix.state import RESET
@@ -56,7 +56,7 @@ def read_case(path: Path) -> Case:
     """
     image = read_image(path).tobytes()
     try:
-        with arrays.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+        with datafiles.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
             text = str(archive.array("meta", _META_BYTES)) if "meta" in archive else "{}"
         regions = [
             (printable(str(n)), int(a), int(size))

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import options
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.program.loader import Local
 from bhemu.program.schema import (
     LOCAL_OF_KIND,
@@ -28,7 +28,7 @@ from bhemu.program.schema import (
     set_from,
     until_from,
 )
-from bhemu.program.table import Table, suggestion
+from bhemu.program.toml import Table, suggestion
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|0|[1-9][0-9]{0,31}")
 

@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
 from bhemu.program import comparison, tensor
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.program.datafiles import read_array
 from bhemu.program.loader import Local
 from bhemu.program.options import BANKS, END_OPTIONS
 
 XY = tuple[int, int]
+PAGE_ALIGNMENT = 64  # bytes, of a page in a bank
 Values = tuple[str, ...]
+
+
+class Piece(NamedTuple):
+    """`size` bytes at `offset` of the tensor lie at `address` of `bank`."""
+
+    bank: int
+    address: int
+    offset: int
+    size: int
 
 
 @dataclass(frozen=True)
 class Dram:
     """Pages of a tensor over DRAM banks: page i in bank banks[i mod n], at address + i div n pages.
 
-    Each page starts at a multiple of 64 bytes.
+    Each page starts at a multiple of PAGE_ALIGNMENT bytes: reads demand it of both ends.
     """
 
     address: int
     page: int
     banks: tuple[int, ...]
+
+    @property
+    def slot(self) -> int:
+        """Bytes between two pages of one bank."""
+        return -(-self.page // PAGE_ALIGNMENT) * PAGE_ALIGNMENT
+
+    def pieces(self, size: int) -> Iterator[Piece]:
+        """Where the `size` bytes of a tensor lie, page by page."""
+        for number, offset in enumerate(range(0, size, self.page)):
+            row, column = divmod(number, len(self.banks))
+            address = self.address + row * self.slot
+            yield Piece(self.banks[column], address, offset, min(self.page, size - offset))
+
+    def end(self, size: int) -> int:
+        """First address behind the tensor in the bank that holds most of it."""
+        pages = -(-size // self.page)
+        return self.address + -(-pages // len(self.banks)) * self.slot
+
+    def write(self, data: bytes, store: Callable[[int, int, bytes], None]) -> None:
+        """Hand every page to store(bank, address, bytes)."""
+        for piece in self.pieces(len(data)):
+            store(piece.bank, piece.address, data[piece.offset : piece.offset + piece.size])
+
+    def read(self, size: int, load: Callable[[int, int, int], bytes]) -> bytes:
+        """The tensor's bytes from load(bank, address, n)."""
+        return b"".join(load(p.bank, p.address, p.size) for p in self.pieces(size))
 
 
 @dataclass(frozen=True)

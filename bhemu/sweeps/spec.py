@@ -12,7 +12,7 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program import files, toml
 from bhemu.program.options import given_in
-from bhemu.program.table import Table, suggestion
+from bhemu.program.toml import Table, suggestion
 from bhemu.text import printable
 
 SCHEMA = 1

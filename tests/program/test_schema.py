@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.program.address import check_l1, resolve_at
+from bhemu.program.coordinates import check_l1, resolve_at
 from bhemu.program.schema import CoreSpec, RunSpec, Until, load_program
 from bhemu.program.tensor import encode
 

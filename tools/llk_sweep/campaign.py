@@ -68,7 +68,7 @@ class Campaign:
         known = sorted(path.name for path in self.tests.glob("test_*.py"))
         for file in files:
             if file not in known:
-                from bhemu.program.table import suggestion
+                from bhemu.program.toml import suggestion
 
                 raise InputError(f"no test file {file}", hint=suggestion(file, known))
         if not known:

@@ -11,7 +11,6 @@ from bhemu.devices import noc_map
 from bhemu.errors import Where
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.program import interleave
 from bhemu.program.specs import InputSpec
 from bhemu.why.check import Context
 from bhemu.why.classes import likely
@@ -46,7 +45,7 @@ def movers(context: Context, tensor: Tensor) -> Moves:
 def _moves(machine: Any, tensor: Tensor, sent: Iterable[tuple[Tile, Request, int]]) -> Moves:
     """The pages of a tensor that each line moves, in order; where it moves any."""
     assert tensor.dram is not None
-    pages = list(interleave.pieces(tensor.dram, tensor.size))
+    pages = list(tensor.dram.pieces(tensor.size))
     found: Moves = {}
     for tile, one, clock in sent:
         word = machine.network.endpoint(one.noc, one.box()[:2])
@@ -67,7 +66,7 @@ def _moves(machine: Any, tensor: Tensor, sent: Iterable[tuple[Tile, Request, int
 
 def _again(tensor: Tensor, moves: Moves) -> Iterator[Finding]:
     assert tensor.dram is not None
-    count = sum(1 for _ in interleave.pieces(tensor.dram, tensor.size))
+    count = sum(1 for _ in tensor.dram.pieces(tensor.size))
     missing = sorted(set(range(count)) - {n for moved in moves.values() for n, _, _ in moved})
     if not missing:
         return

@@ -9,7 +9,6 @@ from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
 from bhemu.tensix.recording import FIRST_CORE
@@ -35,7 +34,7 @@ def named(context: Context, result: OutputResult, found: Finding) -> Finding:
     if spec.dram is None or report is None or report.first is None:
         return found
     at = bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
-    pieces = interleave.pieces(spec.dram, spec.size)
+    pieces = spec.dram.pieces(spec.size)
     piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
     sent = _last(context, piece.bank, piece.address + at - piece.offset)
     if sent is None:

@@ -7,7 +7,6 @@ from bhemu.devices import noc_map
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
-from bhemu.program import interleave
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.tensix.recording import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.network.requests import Request, Requests
@@ -111,5 +110,5 @@ def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
     tensors: list[Tensor] = [*program.inputs, *program.outputs]
     for tensor in tensors:
         if tensor.dram is not None:
-            for piece in interleave.pieces(tensor.dram, tensor.size):
+            for piece in tensor.dram.pieces(tensor.size):
                 yield piece, tensor
