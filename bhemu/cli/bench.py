@@ -21,8 +21,7 @@ from bhemu.program import files
 from bhemu.program.schema import ENGINES
 
 if TYPE_CHECKING:
-    from bhemu.bench.measure import Row
-    from bhemu.bench.profile import Share
+    from bhemu.bench.measure import Row, Share
     from bhemu.tensix.insn import Instruction
 
 
@@ -106,8 +105,7 @@ def bench_command(
 
 
 def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:
-    from bhemu.bench.measure import select
-    from bhemu.bench.profile import shares
+    from bhemu.bench.measure import select, shares
 
     found = {each.name: list(shares(each, engine)) for each in select(elfs, names)}
     if as_json:

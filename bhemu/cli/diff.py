@@ -143,7 +143,7 @@ def _compare(library: "Library", reference: str, program: str, allow_outside: bo
         return programs.compare_case(Judge(library, reference), programs.read_case(path))
     loaded = load_program(path, allow_outside=allow_outside)
     if not loaded.is_alone:
-        from bhemu.oracle.chips import compare_chip
+        from bhemu.oracle.programs import compare_chip
 
         return compare_chip(library, loaded)
     return programs.compare_program(library, loaded)

@@ -213,7 +213,7 @@ def _perfetto(chosen: Settings, progress: Progress, path: Path, most: int | None
     files.check_writable(path, "trace", chosen.program.files())
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.pictures import perfetto
+        from bhemu.pictures import recording as perfetto
         from bhemu.pictures.recording import Recorder
 
         target = Target(chosen, progress)

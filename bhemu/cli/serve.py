@@ -19,9 +19,8 @@ from bhemu.program import files
 from bhemu.program.options import given_in
 
 if TYPE_CHECKING:
-    from bhemu.hosts.connection import Connection
     from bhemu.hosts.naming import Names
-    from bhemu.hosts.session import Session
+    from bhemu.hosts.session import Connection, Session
     from bhemu.machine.machine import Chip
 
 
@@ -97,18 +96,18 @@ def serve_command(**values: Any) -> int:
     try:
         check_packages()
     except InputError:
-        from bhemu.hosts.decline import decline
+        from bhemu.hosts.watchdog import decline
 
         decline(address)
         raise
-    from bhemu.hosts.guard import guarded
+    from bhemu.hosts.watchdog import guarded
 
     connect = functools.partial(_connect, address, values["remote"])
     return guarded(lambda: _serve(connect, values), lambda how: _lost(connect, how))
 
 
 def _connect(address: str, remote: bool) -> "Connection":
-    from bhemu.hosts.connection import Connection
+    from bhemu.hosts.session import Connection
 
     return Connection(address, remote=remote)
 

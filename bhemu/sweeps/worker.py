@@ -26,7 +26,7 @@ from bhemu.machine.elf_cache import Texts
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
-from bhemu.sweeps.job import Base, Chunk, Job, Record, Reply
+from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
 from bhemu.system.temporary import Temporary
 from bhemu.tensix.quirks import counted

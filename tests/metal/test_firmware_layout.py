@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.metal.firmware import PROCESSORS, Firmware, Grid, read_firmware
-from bhemu.metal.record import Record, place
+from bhemu.metal.firmware import PROCESSORS, Firmware, Grid, Record, place, read_firmware
 from bhemu.program import dwarf
 from bhemu.program.specs import ChipSpec, FirmwareSpec
 

@@ -1,6 +1,6 @@
 """A sample of tt-llk's tests on several workers, each one pytest that lives to the end.
 
-They are not processes of bhemu.sweeps.pool: the suite needs a Python of its own (`--python`), and
+They are not processes of bhemu.sweeps.engine: the suite needs a Python of its own (`--python`), and
 its tests exist only inside a pytest that has collected them.
 """
 
