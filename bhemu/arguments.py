@@ -72,15 +72,6 @@ def choice(what: str, value: Any, known: Mapping[Any, _T]) -> _T:
         raise InputError(f"{what} = {value!r} is not known", hint=hint) from None
 
 
-def stochastic(value: Any) -> tuple[str, int]:
-    """What `stochastic` says: "off", "up", "down", or "seed" with the seed; None is "off"."""
-    if value is None or value in ("off", "up", "down"):
-        return value or "off", 0
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"stochastic = {value!r} is not known", hint="a seed, 'up', 'down', 'off'")
-    return "seed", integer("stochastic", value, 0, 0xFFFF_FFFF)
-
-
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """ "did you mean X?" with the nearest of the known names, or nothing."""
     if not isinstance(name, str):

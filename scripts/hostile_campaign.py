@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from hostile_cache import damaged_caches
 from hostile_files import Kind, kinds, make_seeds
 
-from bhemu.sweeps.calls import Lost, calls
+from bhemu.sweeps.engine import Lost, calls
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = ROOT / "docs" / "reliability.md"

@@ -22,10 +22,10 @@ import numpy as np  # noqa: E402
 
 from bhemu.launch.launch import Program, waiter  # noqa: E402
 from bhemu.machine.machine import Chip  # noqa: E402
-from bhemu.metal import host  # noqa: E402
+from bhemu.metal import kernels  # noqa: E402
 from bhemu.metal.firmware import Grid, read_firmware  # noqa: E402
 from bhemu.noc.grid import TILES, XY, tile_at  # noqa: E402
-from bhemu.oracle import chips, libttsim  # noqa: E402
+from bhemu.oracle import libttsim, programs  # noqa: E402
 from bhemu.riscv.assembly import A0, A1, A2, T1, addi, bne, li, lw, sw  # noqa: E402
 
 TARGET = ROOT / "docs" / "benchmarks-chip.md"
@@ -192,9 +192,9 @@ def _booted(tiles: list[Any], chip: Chip | libttsim.Simulator) -> float:
     """Seconds of processor time until our firmware has booted on `tiles`."""
     program = Program.load(ROOT / "elfs" / "add1_chip")
     firmware = read_firmware(program.firmware)
-    wait = waiter(chip) if isinstance(chip, Chip) else chips.waiter(chip)
+    wait = waiter(chip) if isinstance(chip, Chip) else programs.waiter(chip)
     begin = time.process_time()
-    host.boot(tiles, firmware, Grid.of(program.chip), wait)
+    kernels.boot(tiles, firmware, Grid.of(program.chip), wait)
     return time.process_time() - begin
 
 
@@ -202,7 +202,7 @@ def _boot(library: libttsim.Library) -> tuple[float, float]:
     """Boot of 140 tiles on both."""
 
     def job(simulator: libttsim.Simulator) -> bytes:
-        simulated = [chips.SimulatedTile(simulator, xy) for xy in _tiles(TILES)]
+        simulated = [programs.SimulatedTile(simulator, xy) for xy in _tiles(TILES)]
         simulator.seconds = _booted(simulated, simulator)
         return b"\0" * 4
 
@@ -215,7 +215,7 @@ def _program(path: Path) -> Callable[[libttsim.Library], tuple[float, float]]:
     """A program on both, which must give the same bytes."""
 
     def compared(library: libttsim.Library) -> tuple[float, float]:
-        verdict = chips.compare_chip(library, Program.load(path))
+        verdict = programs.compare_chip(library, Program.load(path))
         assert verdict.verdict == "equal", verdict
         return verdict.pair.bhemu.seconds, verdict.pair.ttsim.seconds
 

@@ -22,7 +22,7 @@ def make(path: Path) -> None:
     """Write the file of the level that the environment names."""
     from bhemu.jit import host
     from bhemu.machine.manifest import entries
-    from bhemu.sweeps.calls import Lost, calls
+    from bhemu.sweeps.engine import Lost, calls
 
     count = len(list(entries()))
     images = {}

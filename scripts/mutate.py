@@ -27,7 +27,7 @@ from typing import Any
 
 from mutations import ROOT, Mutant, changed, draw, every, targets
 
-from bhemu.sweeps.calls import Lost, calls
+from bhemu.sweeps.engine import Lost, calls
 
 OUT = ROOT / "out" / "mutation"
 PAGE = ROOT / "docs" / "mutation.md"

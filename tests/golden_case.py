@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.oracle import case as oracle_case
+from bhemu.oracle import cases as oracle_case
 
 GOLDEN = Path(__file__).parent / "golden"
 DONE = list(oracle_case.DONE)

@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-GENERATORS = ["make_models.py", "golden_coverage.py", "make_coverage.py", "make_checks.py"]
+GENERATORS = ["make_models.py", "golden_coverage.py", "make_coverage.py"]
+GENERATORS += ["make_checks.py", "make_options.py"]
 
 
 @pytest.mark.parametrize("script", GENERATORS)

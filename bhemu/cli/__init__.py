@@ -1,4 +1,4 @@
-"""The command `bhemu`: finds the sub-commands, one file each, and turns errors into exit codes."""
+"""The command `bhemu`: finds the sub-commands and turns errors into exit codes."""
 
 import errno
 import importlib
@@ -10,27 +10,33 @@ from typing import Any
 import click
 
 from bhemu import __version__
-from bhemu.cli import failure
+from bhemu.cli import output
 from bhemu.errors import InputError
-from bhemu.riscv import unicorn_engine
+from bhemu.riscv import memory_check
 
-COMMANDS = (
-    *("run", "step", "dump", "trace", "numerics", "why", "report", "explain"),
-    *(
-        "disasm",
-        "isa",
-        "gdb",
-        "simulator",
-        "serve",
-        "check",
-        "new",
-        "warm",
-        "sweep",
-        "diff",
-        "bench",
-        "llk",
-    ),
-)
+COMMANDS = {
+    "run": "run",
+    "step": "step",
+    "dump": "dump",
+    "trace": "dump",
+    "numerics": "numerics",
+    "why": "why",
+    "report": "why",
+    "explain": "isa",
+    "disasm": "isa",
+    "isa": "isa",
+    "gdb": "step",
+    "simulator": "serve",
+    "serve": "serve",
+    "check": "run",
+    "new": "new",
+    "warm": "bench",
+    "sweep": "sweep",
+    "diff": "diff",
+    "bench": "bench",
+    "llk": "serve",
+}
+"""The module of each command, in the order of the help text; it is NAME_command there."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
@@ -44,10 +50,11 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, from `command` of its module."""
+        """The command, from its module."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"bhemu.cli.{cmd_name}").command
+        module = importlib.import_module(f"bhemu.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def resolve_command(
@@ -56,7 +63,7 @@ class Commands(click.Group):
         """As click's, with the nearest name for an unknown one."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from bhemu.program.table import suggestion
+            from bhemu.program.toml import suggestion
 
             ctx.fail(f"no command {name!r}; {suggestion(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
@@ -65,16 +72,16 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                unicorn_engine.check_start(unicorn_engine.ARRAYS)
+                memory_check.check_start(memory_check.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            failure.mute(sys.stdout)
+            output.mute(sys.stdout)
             return _BROKEN_PIPE
         except OSError as problem:
             if problem.filename is not None or problem.errno not in _FULL:
                 raise
-            failure.mute(sys.stdout)
+            output.mute(sys.stdout)
             raise InputError(f"the output cannot be written: {problem.strerror}") from problem
         return result
 
@@ -88,7 +95,7 @@ class Commands(click.Group):
         try:
             code = super().main(given, *more, **extra)
         except Exception as problem:  # everything ends as one line and an exit code
-            code = failure.show(problem, as_json="--json" in given)
+            code = output.show(problem, as_json="--json" in given)
         sys.exit(code or 0)
 
 

@@ -1,10 +1,10 @@
-"""`bhemu bench`: what a tile does per second on this machine."""
+"""`bhemu bench` measures what a tile does per second, `bhemu warm` compiles into the cache."""
 
 import datetime
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING
 import click
 
 from bhemu import __version__
+from bhemu.cli import output
+from bhemu.cli.isa import expands, named
 from bhemu.cli.options import json_option
+from bhemu.cli.output import Progress
+from bhemu.errors import EXIT_OK, InputError
 from bhemu.program import files
 from bhemu.program.schema import ENGINES
 
 if TYPE_CHECKING:
-    from bhemu.bench.measure import Row
-    from bhemu.bench.profile import Share
+    from bhemu.bench.measure import Row, Share
+    from bhemu.tensix.insn import Instruction
+
 
 _ALONE = (("median", 10), ("lowest", 10), ("highest", 10), ("ttsim", 10), ("ratio", 8))
 _BOTH = (
@@ -58,7 +63,7 @@ _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
     "--markdown", type=click.Path(path_type=Path), help="also write the table to this file"
 )
 @json_option
-def command(
+def bench_command(
     names: tuple[str, ...],
     elfs: Path,
     ttsim: str | None,
@@ -100,8 +105,7 @@ def command(
 
 
 def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:
-    from bhemu.bench.measure import select
-    from bhemu.bench.profile import shares
+    from bhemu.bench.measure import select, shares
 
     found = {each.name: list(shares(each, engine)) for each in select(elfs, names)}
     if as_json:
@@ -176,3 +180,84 @@ def _markdown(
     lines += ["", "| benchmark | what runs |", "|---|---|"]
     lines += [f"| {b.name} | {b.what} |" for b in select(elfs, tuple(r[0].name for r in rows))]
     return "\n".join([*lines, ""])
+
+
+# `bhemu warm`: compiles into the cache what programs will use, so that no run has to wait.
+
+_CORE = "the core"
+
+
+@click.command("warm")
+@click.argument("mnemonics", nargs=-1, metavar="[MNEMONIC]...")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
+def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
+    """Compile everything into the cache before it is needed.
+
+    Given names, it compiles the core and these instructions only, no device windows. What is in the
+    cache already is not compiled again. BHEMU_CACHE_DIR sets the cache folder.
+    """
+    progress = Progress(quiet or as_json)
+    with progress.starting():
+        from bhemu.devices.bus import entries
+        from bhemu.jit.build import load
+        from bhemu.jit.cache import root
+        from bhemu.jit.subset import JIT
+        from bhemu.machine import precompile
+        from bhemu.machine.backend import core_is_fresh
+        from bhemu.program.schema import ENGINES
+        from bhemu.tensix import compiled
+
+        if not JIT:
+            raise InputError("NUMBA_DISABLE_JIT is set: nothing is made", hint="unset it")
+        chosen = _chosen(mnemonics)
+        precompile.start(precompile.missing(cls.opcode for cls in reversed(chosen)))
+        devices = () if mnemonics else entries.performed()
+        fresh = [*map(core_is_fresh, ENGINES), *(load(part).seconds > 0 for part in devices)]
+        made = [_CORE] if any(fresh) else []
+    for number, cls in enumerate(chosen, start=1):
+        progress.status(f"{number} of {len(chosen)}  {cls.name}")
+        parts = [
+            compiled.entry(cls.opcode),
+            *(compiled.second_entry(i) for i in cls.second_entries),
+        ]
+        seconds = sum(load(part).seconds for part in parts)
+        if seconds:
+            made.append(cls.name)
+            progress(cls.name, seconds)
+    progress.status("")
+    seconds, count = progress.seconds, len(chosen) + 1
+    if as_json:
+        report = {"made": made, "cached": count - len(made), "seconds": seconds}
+        output.say(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
+    elif not quiet:
+        output.say(_summary(made, count, seconds))
+    return EXIT_OK
+
+
+def _summary(made: list[str], count: int, seconds: float) -> str:
+    """`count` parts are there now: the core and the entries."""
+    entries = f"the core and {count - 1} instruction{'' if count == 2 else 's'}"
+    if not made:
+        return f"everything is there: {entries}, loaded in {seconds:.1f} s"
+    rest = count - len(made)
+    there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
+    return f"{entries}: made {len(made)} in {seconds:.1f} s{there}"
+
+
+def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":
+    """The instructions with those names, or all that have a model."""
+    from bhemu.tensix import units
+    from bhemu.tensix.insn import REGISTRY
+
+    assert units.MODULES  # importing the package declares the instructions
+    known = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
+    if not (wanted := [named(known, mnemonic) for mnemonic in mnemonics]):
+        return [cls for cls in known if cls.execute is not None]
+    for cls in wanted:
+        if cls.execute is None:
+            reason = cls.refused or "it is not modelled yet"
+            if expands(cls):
+                reason = "the front end expands it, so it is part of the core"
+            raise InputError(f"{cls.name} has nothing to compile: {reason}")
+    return list(dict.fromkeys(wanted))

@@ -9,9 +9,9 @@ import click
 
 from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
-from bhemu.program.schema import REFERENCES
+from bhemu.program.options import REFERENCES
 
 if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @outside_option
-def command(
+def diff_command(
     program: str | None,
     ttsim: str | None,
     unit: str | None,
@@ -143,7 +143,7 @@ def _compare(library: "Library", reference: str, program: str, allow_outside: bo
         return programs.compare_case(Judge(library, reference), programs.read_case(path))
     loaded = load_program(path, allow_outside=allow_outside)
     if not loaded.is_alone:
-        from bhemu.oracle.chips import compare_chip
+        from bhemu.oracle.programs import compare_chip
 
         return compare_chip(library, loaded)
     return programs.compare_program(library, loaded)

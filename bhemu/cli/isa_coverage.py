@@ -42,7 +42,7 @@ def _program(path: Path, allow_outside: bool) -> "Program":
 
 def _case(path: Path) -> "Program":
     """A case: an image of L1 that TRISC0-2 run from fixed addresses until their words are set."""
-    from bhemu.oracle.case import DONE, TRISC_STARTS
+    from bhemu.oracle.cases import DONE, TRISC_STARTS
     from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
 
     return Program(

@@ -1,12 +1,14 @@
 """`bhemu new`: a PROGRAM.toml with every key explained, to be filled in."""
 
 import json
+import re
 from pathlib import Path
 
 import click
 
 from bhemu.cli import output
 from bhemu.errors import EXIT_OK, InputError
+from bhemu.program.options import Option, SeedOr, given_in
 from bhemu.program.schema import KINDS
 
 _CORES = {
@@ -153,23 +155,13 @@ expect = "c_expected.npy"       # compare with this; exit code 1 when it differs
 _RUN = """
 [run]
 {until}
-limit = 50_000_000              # clock units; exit code 7
-timeout_s = 60                  # seconds; exit code 7
-# livelock = 2000               # rounds without a Tensix word, then look for loops without end
-# seed = 0                      # of poison = "random"
-# ub = "error"                  # undefined behaviour: error warn silicon
-# poison = "off"                # what L1 holds at power-up: off zero ff random
-# reference = "ttsim"           # where references disagree: ttsim llk isa
-# stochastic = "off"            # stochastic rounding, not bit-exact: off (refused) SEED up down
-# engine = "unicorn"            # what runs the RISC-V cores: unicorn compiled
-# l0 = "off"                    # data caches of the cores: off model
-"""
+{keys}"""
 
 
 @click.command("new")
 @click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
-def command(path: str, kind: str) -> int:
+def new_command(path: str, kind: str) -> int:
     """Write a commented PROGRAM.toml to start from.
 
     A folder that does not exist yet is made. An existing file is never overwritten.
@@ -212,8 +204,19 @@ def template(target: Path, kind: str) -> str:
         kind=kind,
         cores=_CORES[kind],
         until=_ENDS.get(kind, _UNTIL),
+        keys="".join(_key(name, option) for name, option in given_in("run").items()),
         dtypes=" ".join(DTYPES),
     )
+
+
+def _key(name: str, option: Option) -> str:
+    """The line of an option in [run]: with an example, or its default behind a #."""
+    words = getattr(option.kind, "words", ())
+    value = json.dumps(words[0] if option.default is None and words else option.default)
+    line = f"{name} = {option.example}" if option.example else f"# {name} = {value}"
+    about = re.sub(r" \(default.*\)$", "", option.help).replace("--", "")
+    allowed = option.metavar.split("|") if isinstance(option.kind, SeedOr) else words
+    return f"{line:<31} # {about}{': ' if allowed else ''}{' '.join(allowed)}\n"
 
 
 def _printable(text: str) -> str:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure, output
+from bhemu.cli import output
 from bhemu.cli.options import program_options, run_options, settings
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 
 if TYPE_CHECKING:
-    from bhemu.cli.target import Target
+    from bhemu.cli.summary import Target
     from bhemu.debug.ulps import TileError
     from bhemu.debug.value_origin import Finder, Origin
     from bhemu.program.schema import OutputSpec, Program
@@ -34,7 +34,7 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
     "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
 )
 @run_options
-def command(**values: Any) -> int:
+def numerics_command(**values: Any) -> int:
     """Run a program and compare its outputs with exact values.
 
     Shows how far each tile is off. Distances are in units of the last place (ULP) of the output's
@@ -46,7 +46,7 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu.cli.target import Target
+        from bhemu.cli.summary import Target
         from bhemu.debug.value_origin import Finder
         from bhemu.launch.session import Launched
 
@@ -54,7 +54,7 @@ def command(**values: Any) -> int:
         chosen.check_save()
 
         def fresh() -> Launched:
-            return Launched(chosen.program, quantum=chosen.quantum, progress=progress)
+            return Launched(chosen.program, progress=progress)
 
         target = Target(chosen, progress)
     return _run(target, Finder(chosen.program, fresh), exact, values["tiles"], progress)
@@ -72,7 +72,7 @@ def _run(
         ended = target.finish()
     target.save()
     if ended.error is not None:
-        return failure.show(ended.error, as_json=chosen.as_json)
+        return output.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
         return EXIT_INTERRUPTED
     found = [_measure(target, finder, spec, exact) for spec in chosen.program.outputs]
@@ -95,7 +95,7 @@ class Exact:
 def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
     """What --against gives, else the expected files."""
     from bhemu.debug.ulps import read_exact
-    from bhemu.program.table import suggestion
+    from bhemu.program.toml import suggestion
 
     names = [spec.name for spec in program.outputs]
     if not names:

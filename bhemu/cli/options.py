@@ -5,25 +5,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from bhemu.arguments import MOST
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
-from bhemu.program.places import DELIVERIES, MOST_THREADS
-from bhemu.program.schema import (
-    ENGINES,
-    L0,
-    POISON,
-    REFERENCES,
-    STOCHASTIC,
-    UB,
-    Program,
-    load_program,
-)
-from bhemu.program.specs import QUANTUM
+from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
+
+if TYPE_CHECKING:
+    from bhemu.program.specs import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,8 +27,7 @@ FLAGS = ("cores", "inputs", "expects", "until", "sets")
 class Settings:
     """What the shared options say: the program, and how to run and report it."""
 
-    program: Program
-    quantum: int
+    program: "Program"
     save: Path | None
     as_json: bool
     quiet: bool
@@ -53,23 +45,26 @@ class Count(click.IntRange):
     """Type of an option that counts something."""
 
     def _describe_range(self) -> str:
-        """The help text says nothing of the upper end, which no count reaches."""
-        return f"x>={self.min}"
+        """The help text says nothing of an upper end that no count reaches."""
+        return f"x>={self.min}" if self.max == MOST else super()._describe_range()
 
 
-class Stochastic(click.ParamType):  # type: ignore[type-arg]
-    """Type of --stochastic: a word of STOCHASTIC or a seed."""
+class SeedOrWord(click.ParamType):  # type: ignore[type-arg]
+    """Type of an option that is a seed or one of some words."""
 
-    name = "SEED|up|down"
+    def __init__(self, kind: SeedOr) -> None:
+        self._kind = kind
+        self.name = "|".join(("SEED", *kind.words[1:]))
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """The word or the seed."""
-        if value in STOCHASTIC:
+        words = self._kind.words
+        if value in words:
             return str(value)
-        if not str(value).isdecimal() or int(value) > 0xFFFF_FFFF:
-            self.fail(f"{value!r} is neither a seed of 32 bits nor one of {STOCHASTIC}", param, ctx)
+        if not str(value).isdecimal() or int(value) > self._kind.most:
+            self.fail(f"{value!r} is neither a seed of 32 bits nor one of {words}", param, ctx)
         return int(value)
 
 
@@ -84,11 +79,6 @@ class Seconds(click.FloatRange):
         if not math.isfinite(seconds):
             self.fail(f"{value} is not a finite number; leave it out for no limit", param, ctx)
         return seconds
-
-
-def number(least: int) -> Count:
-    """A count of at least `least` that the state record can hold."""
-    return Count(least, (1 << 63) - 1)
 
 
 def program_options(command: F) -> F:
@@ -137,9 +127,9 @@ def _naming_lines(command: F) -> F:
             return command(*args, **values)
         except InputError as problem:
             if problem.where is None and values.get("program") is not None:
-                from bhemu.program import mistakes
+                from bhemu.program import toml
 
-                problem.where = mistakes.place(Path(values["program"]), problem)
+                problem.where = toml.place(Path(values["program"]), problem)
             raise
 
     return cast(F, run)
@@ -158,50 +148,9 @@ def run_options(command: F) -> F:
 
 def session_options(command: F) -> F:
     """As run_options, for a command that prints as it goes: there is no --json."""
-    for option in reversed(
+    for add in reversed(
         (
-            click.option("--seed", type=number(0), metavar="N", help="seed of --poison random"),
-            click.option(
-                "--quantum",
-                type=number(1),
-                default=QUANTUM,
-                show_default=True,
-                metavar="N",
-                help="instructions that a core runs per turn",
-            ),
-            click.option("--ub", type=click.Choice(UB), help="what undefined behaviour does"),
-            click.option("--poison", type=click.Choice(POISON), help="what L1 holds at power-up"),
-            click.option(
-                "--reference",
-                type=click.Choice(REFERENCES),
-                help="whom to follow where ttsim, tt-llk and the ISA text disagree",
-            ),
-            click.option(
-                "--stochastic",
-                type=Stochastic(),
-                metavar="SEED|up|down",
-                help="model stochastic rounding, not bit-exact (default: it is refused)",
-            ),
-            engine_option,
-            click.option(
-                "--l0",
-                type=click.Choice(L0),
-                help="data caches of the cores, which miss what others write to L1 (default: off)",
-            ),
-            click.option("--limit", type=number(1), metavar="N", help="stop after N clock units"),
-            click.option(
-                "--timeout",
-                "timeout_s",
-                type=Seconds(0, min_open=True),
-                metavar="SECONDS",
-                help="stop after this many seconds",
-            ),
-            click.option(
-                "--livelock",
-                type=number(0),
-                metavar="ROUNDS",
-                help="look for endless loops after so many rounds without a Tensix word; 0 = never",
-            ),
+            *(flag(name, option) for name, option in given_in("flag").items()),
             click.option(
                 "--save", metavar="STATE.npz", help="write the state after the run to this file"
             ),
@@ -209,42 +158,30 @@ def session_options(command: F) -> F:
             click.option("-v", "--verbose", is_flag=True, help="print more detail"),
         )
     ):
-        command = option(command)
-    return chip_options(command)
+        command = add(command)
+    return command
+
+
+def flag(name: str, option: Option, more: str = "") -> Callable[[F], F]:
+    """The flag of an option, with `more` behind its help."""
+    kind, metavar = option.kind, None if isinstance(option.kind, Words) else option.metavar
+    value: click.ParamType[Any]
+    if isinstance(kind, Words):
+        value = click.Choice(kind.words)
+    elif isinstance(kind, SeedOr):
+        value = SeedOrWord(kind)
+    elif isinstance(kind, Whole):
+        value = Count(kind.least, kind.written)
+    else:
+        value = Seconds(0, min_open=True)
+    words = f"--{option.flag or name}", name
+    return click.option(*words, type=value, metavar=metavar, help=option.help + more)
 
 
 def tile_option(command: F) -> F:
     """--tile."""
     return click.option(
         "--tile", metavar="X,Y", help="the tile of a chip that is shown (default: the first)"
-    )(command)
-
-
-def chip_options(command: F) -> F:
-    """How a chip runs: --delivery, --threads."""
-    for option in (
-        click.option(
-            "--threads",
-            type=click.IntRange(1, MOST_THREADS),
-            metavar="N",
-            help="spread the tiles of a chip over N threads",
-        ),
-        click.option(
-            "--delivery",
-            type=click.Choice(DELIVERIES),
-            help="when NoC transfers of a chip arrive (late: in any order, from --seed)",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def engine_option(command: F) -> F:
-    """--engine."""
-    return click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        help="what runs the RISC-V cores (default: BHEMU_ENGINE, else unicorn)",
     )(command)
 
 
@@ -262,7 +199,7 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="print one JSON object")(command)
 
 
-def program_of(values: dict[str, Any]) -> Program:
+def program_of(values: dict[str, Any]) -> "Program":
     """What PROGRAM and the flags of its parts say; InputError for what cannot be read."""
     from bhemu.program.flags import with_flags, without_expected
 
@@ -271,6 +208,8 @@ def program_of(values: dict[str, Any]) -> Program:
         flags["cores"], path = _on_a_core(path, flags["cores"]), None
     if path is None and not flags["cores"]:
         raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
+    from bhemu.program.schema import load_program
+
     program = (
         load_program(path, allow_outside=values["allow_outside"]) if path is not None else None
     )
@@ -300,7 +239,6 @@ def settings(values: dict[str, Any]) -> Settings:
 
     return Settings(
         program=with_options(program_of(values), values),
-        quantum=values["quantum"],
         save=None if values["save"] is None else Path(values["save"]),
         as_json=values["as_json"],
         quiet=values["quiet"],

@@ -1,10 +1,323 @@
-"""What the commands write: nothing in it acts on the terminal."""
+"""What commands write on the terminal: lines, errors, progress, and the prompt of `bhemu step`."""
+
+import atexit
+import contextlib
+import errno
+import functools
+import gc
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bhemu.text import printable_lines
+from bhemu.errors import (
+    EXIT_INPUT,
+    EXIT_INTERRUPTED,
+    BhemuError,
+    InputError,
+    Internal,
+    Limit,
+    NoProgress,
+)
+from bhemu.system import interrupts, memory_check
+from bhemu.text import printable, printable_lines
+
+if TYPE_CHECKING:
+    from bhemu.cli.summary import Target
+    from bhemu.debug.stepper import Stepper
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """`text` and a line feed on stdout or stderr; characters that do not print are escaped."""
     click.echo(printable_lines(str(text)), err=err, nl=nl)
+
+
+# What a user sees of an error: one line, its place, a hint; as JSON on request; the exit code.
+
+TRACEBACK = "BHEMU_TRACEBACK"
+_muted: list[TextIO] = []
+_MEMORY = "a tile takes about 500 MB of address space: ulimit -v"
+_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
+
+def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None = None) -> int:
+    """Report `problem` on stderr, or as one JSON object on stdout with `more`; its exit code."""
+    if isinstance(problem, click.Abort):
+        _tell("interrupted")
+        return EXIT_INTERRUPTED
+    if isinstance(problem, click.ClickException):
+        return _usage(problem, as_json)
+    error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
+    if as_json and _wrote(json.dumps({**(more or {}), **error.as_dict()}, indent=2)):
+        return error.exit_code
+    _tell("\n".join(lines(error)))
+    return error.exit_code
+
+
+def lines(error: BhemuError) -> list[str]:
+    """The error in words, then who waits for whom, the place and the hint."""
+    rule = f"[{error.rule}] " if error.rule else ""
+    text = [f"{_red('error:')} {rule}{error.message}"]
+    if isinstance(error, NoProgress):
+        text += [printable(line) for line in error.waits]
+    if error.where is not None and str(error.where):
+        place = str(error.where)
+        if error.where.core is None and place.startswith("("):  # a line of a file
+            place = place.removeprefix("(").removesuffix(")")
+        text.append(f"  at {printable(place)}")
+    if error.hint:
+        text.append(f"  hint: {error.hint}")
+    return text
+
+
+def _usage(problem: click.ClickException, as_json: bool) -> int:
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        _tell(problem.format_message())
+        return EXIT_INPUT
+    message = " ".join(problem.format_message().split())
+    context = getattr(problem, "ctx", None)
+    hint = "" if context is None else f"{context.command_path} --help"
+    if as_json:
+        report = {"error": "InputError", "category": "InputError", "rule": "", "message": message}
+        more = {"where": {}, "hint": hint, "exit_code": EXIT_INPUT}
+        if _wrote(json.dumps({**report, **more}, indent=2)):
+            return EXIT_INPUT
+    _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
+    return EXIT_INPUT
+
+
+def _unexpected(problem: Exception) -> BhemuError:
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(problem, file=sys.stderr)
+    if _is_memory(problem):
+        return Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
+    if isinstance(problem, OSError) and problem.filename is not None:
+        return InputError(f"{problem.filename}: {problem.strerror}", hint="is that file meant?")
+    return Internal(
+        f"{type(problem).__name__}: {problem}",
+        hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",
+    )
+
+
+def _is_memory(problem: BaseException | None) -> bool:
+    """Whether memory ran out: said by Python, by the system, or by the loader of a library."""
+    while problem is not None:
+        text = str(problem)
+        if isinstance(problem, MemoryError) or getattr(problem, "errno", None) == errno.ENOMEM:
+            return True
+        if isinstance(problem, ImportError | OSError) and any(part in text for part in _LOADER):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
+def _wrote(text: str) -> bool:
+    """Write to stdout; False where that cannot be written."""
+    if sys.stdout in _muted:
+        return False
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except OSError:
+        mute(sys.stdout)
+        return False
+    return True
+
+
+def _tell(text: str) -> None:
+    """Write to stderr; where that cannot be written, the exit code alone remains."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        mute(sys.stderr)
+
+
+def mute(stream: TextIO) -> None:
+    """Let everything that is still to be written to a stream of the process vanish."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    _muted.append(stream)
+
+
+def _red(text: str) -> str:
+    if os.environ.get("NO_COLOR") or not sys.stderr.isatty():
+        return text
+    return click.style(text, fg="red", bold=True)
+
+
+# What is said while a user waits: on a terminal one status line, otherwise now and then a line.
+
+_PERIOD = 0.25  # seconds between two status lines
+_SILENT = 2.0  # after so many seconds of compiling a line is said where there is no terminal
+
+
+class Progress:
+    """Lines on stderr; `quiet` silences them. Call the object as Tile's `progress`."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._check = ""
+        self._begin = self._said = time.monotonic()
+        self._status = not quiet and sys.stderr.isatty()
+
+    def __call__(self, name: str, seconds: float) -> None:
+        """Something was compiled for the first time."""
+        self.say(f"compiled {name} in {seconds:.1f} s (kept for next time)")
+
+    def say(self, text: str) -> None:
+        """One line, unless quiet."""
+        if not self._quiet:
+            self._clear()
+            say(text, err=True)
+            self._said = time.monotonic()
+
+    def status(self, text: str) -> None:
+        """On a terminal, one line that the next one replaces; "" clears it."""
+        if self._status:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    @property
+    def seconds(self) -> float:
+        """Since the object was made."""
+        return time.monotonic() - self._begin
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Around imports and launch; says so when the core itself must be compiled."""
+        if "numba" not in sys.modules:
+            memory_check.check_start(memory_check.EMULATOR)
+        # What is imported and loaded now stays: collecting it costs a tenth of the start.
+        gc.disable()
+        try:
+            with self._told(lambda: "starting"):
+                begin = time.monotonic()
+                from bhemu.jit import build
+
+                said: list[str] = []
+                told = functools.partial(self._compiling, said)
+                build.before_compiling.append(told)
+                try:
+                    yield
+                finally:
+                    build.before_compiling.remove(told)
+        finally:
+            gc.enable()
+        interrupts.check()
+        if said:
+            self("the core", time.monotonic() - begin)
+
+    def _compiling(self, said: list[str], name: str) -> None:
+        interrupts.check()  # the compiler swallows a Ctrl-C
+        if not said:
+            gc.enable()
+            self.say("compiling what the program uses, once for this version (up to a minute)")
+        said.append(name)
+
+    @contextmanager
+    def running(self, target: "Target") -> Iterator[None]:
+        """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
+        with self._told(lambda: f"running  clock {target.clock}"):
+            yield
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """On a terminal, show how long the present check has taken; `checking` says which it is."""
+        with self._told(lambda: self._check):
+            yield
+
+    def checking(self, text: str) -> None:
+        """A check begins; `text` names it."""
+        self._check = text
+        self.say(f"{text}, after {self.seconds:.1f} s")
+
+    @contextmanager
+    def _told(self, doing: Callable[[], str]) -> Iterator[None]:
+        """While it lasts, what is compiled, else what is done, is shown."""
+        if self._quiet:
+            yield
+            return
+        over = threading.Event()
+        line = threading.Thread(target=self._show, args=(doing, over), daemon=True)
+        line.start()
+        try:
+            yield
+        finally:
+            over.set()
+            line.join()
+            self._clear()
+
+    def _show(self, doing: Callable[[], str], over: threading.Event) -> None:
+        while not over.wait(_PERIOD):
+            compiled = self._compiled()
+            text = compiled or doing()
+            if self._status and text and (compiled or self.seconds > _PERIOD * 2):
+                self.status(f"{text}  {self.seconds:.1f} s")
+            elif compiled and time.monotonic() - self._said > _SILENT:
+                self.say(f"{compiled}, after {self.seconds:.0f} s")
+
+    def _compiled(self) -> str:
+        """What is being compiled and how much of it is done; "" where nothing is."""
+        outlook = getattr(sys.modules.get("bhemu.jit.build"), "outlook", None)  # or it is imported
+        name, done, known = ("", 0, 0) if outlook is None else outlook()
+        return f"compiling {name}: {done} of {known} parts are done" if name else ""
+
+    def _clear(self) -> None:
+        if self._status:
+            sys.stderr.write("\r\x1b[K")
+
+
+# The prompt of `bhemu step`: line editing, Tab, and a history that outlives the session.
+
+_KEPT = 2000  # lines of history
+
+
+def history_file() -> Path:
+    """Where commands are kept: $BHEMU_HISTORY ("" for nowhere), else the user's state folder."""
+    given = os.environ.get("BHEMU_HISTORY")
+    if given is not None:
+        return Path(given)
+    state = os.environ.get("XDG_STATE_HOME")
+    home = Path(state) if state else Path.home() / ".local" / "state"
+    return home / "bhemu" / "step_history"
+
+
+def reader(stepper: "Stepper") -> Callable[[str], str]:
+    """input(), with line editing, completion and history where the system has them."""
+    try:
+        import readline
+    except ImportError:
+        return input
+    found: list[str] = []
+
+    def complete(text: str, n: int) -> str | None:
+        if n == 0:
+            found[:] = stepper.completions(readline.get_line_buffer(), text)
+        return found[n] if n < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t")
+    readline.parse_and_bind("tab: complete")
+    _keep(readline, history_file())
+    return input
+
+
+def _keep(readline: Any, path: Path) -> None:
+    """Read the history, and write it when the process ends."""
+    with contextlib.suppress(OSError):
+        readline.read_history_file(path)
+
+    def write() -> None:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(_KEPT)
+            readline.write_history_file(path)
+
+    atexit.register(write)

@@ -1,4 +1,4 @@
-"""`bhemu run`: a program from its cores' reset to its end condition, and its outputs compared."""
+"""`bhemu run` runs a program and compares its outputs; `bhemu check` only reads it."""
 
 import json
 from collections.abc import Callable
@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure, output
-from bhemu.cli.options import Settings, program_options, run_options, settings
-from bhemu.cli.progress import Progress
+from bhemu.cli import output
+from bhemu.cli.options import (
+    Settings,
+    json_option,
+    program_of,
+    program_options,
+    run_options,
+    settings,
+)
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
-from bhemu.program import saved
+from bhemu.program import coordinates, schema
 
 if TYPE_CHECKING:
-    from bhemu.cli.target import Target
+    from bhemu.cli.summary import Target
     from bhemu.launch.session import RunResult
     from bhemu.machine.stop import Stop
     from bhemu.program.outputs import OutputResult
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     metavar="NAME,...|all",
     help="then look for what else is wrong, by more runs (docs/why.md lists the checks)",
 )
-def command(**values: Any) -> int:
+def run_command(**values: Any) -> int:
     """Run a program and compare its outputs.
 
     PROGRAM.toml says what to load, set, feed, run and compare; the flags add to it or stand alone.
@@ -40,7 +47,7 @@ def command(**values: Any) -> int:
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu.cli.target import Target
+        from bhemu.cli.summary import Target
 
         chosen.check_save()
         checks = None
@@ -48,7 +55,7 @@ def command(**values: Any) -> int:
             from bhemu.why import checks as known
 
             checks = known.named(values["checks"])
-            if chosen.program.kind == saved.KIND:
+            if chosen.program.kind == schema.SAVED_STATE:
                 raise InputError("--check: checks begin at a launch, and a saved state has none")
         target = Target(chosen, progress)
         if checks is not None and target.program.is_alone:
@@ -124,7 +131,7 @@ def _json_report(
         report["findings"] = [one.as_dict() for one in found]
         code = code or (EXIT_DIFFERS if found else EXIT_OK)
     if error is not None:
-        return failure.show(error, as_json=True, more=report)
+        return output.show(error, as_json=True, more=report)
     output.say(json.dumps({**report, "exit_code": code}, indent=2))
     return code
 
@@ -152,5 +159,54 @@ def _text_report(
     if found == [] and not chosen.quiet:
         output.say("the checks found nothing")
     if error is not None:
-        return failure.show(error, as_json=False)
+        return output.show(error, as_json=False)
     return _code(stop, results) or (EXIT_DIFFERS if found else EXIT_OK)
+
+
+# `bhemu check`: everything about a program that can be found out without running it.
+
+
+@click.command("check")
+@program_options
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")
+def check_command(as_json: bool, quiet: bool, **flags: Any) -> int:
+    """Check a program without running it.
+
+    Shows where everything would be placed, and checks the file itself, the ELFs, their placement
+    and overlaps, the symbols and values of [[set]], that inputs convert exactly, the expected
+    files, the address ranges of outputs, and the end condition. The first mistake ends the check
+    with exit code 2. What is allowed but probably unintended is a warning.
+    """
+    program = program_of(flags)
+    with Progress(quiet or as_json).starting():
+        from bhemu.debug import plan
+        from bhemu.launch.session import Launched
+
+        plan.check_expected(program)
+        launched = Launched(program, boot=False)
+        report = {**plan.report(launched), "exit_code": EXIT_OK}
+    if as_json:
+        output.say(json.dumps(report, indent=2))
+        return EXIT_OK
+    if not quiet:
+        parts = [part.line(with_tiles=bool(program.tiles)) for part in plan.parts(launched)]
+        _show(report, parts, firmware=program.firmware is not None)
+    for text in report["warnings"]:
+        output.say(f"warning: {text}", err=True)
+    return EXIT_OK
+
+
+def _show(report: dict[str, Any], parts: list[str], *, firmware: bool) -> None:
+    lines = [f"{report['program']}: kind {report['kind']}, nothing wrong", *parts]
+    for tiles in report["tiles"]:
+        on = "" if len(report["tiles"]) == 1 else f"{coordinates.text(tiles['at'])} "
+        for name, core in tiles["cores"].items():
+            if firmware:
+                lines.append(f"{on}{name:<7} started by the firmware")
+                continue
+            released = "released by bhemu" if core["release"] else "released by another core"
+            at = core["start"]
+            where = "where that one says" if at is None else f"at 0x{at:08X}"
+            lines.append(f"{on}{name:<7} {released}, starts {where}")
+    output.say("\n".join([*lines, report["end"]]))

@@ -1,8 +1,9 @@
-"""`bhemu serve`: what run.sh of a simulator folder starts; a chip for the host that listens."""
+"""Commands for hosts: `bhemu serve`, `bhemu simulator` and `bhemu llk`."""
 
 import functools
 import importlib.util
 import os
+import shlex
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,70 +11,36 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bhemu.cli import failure, output
-from bhemu.cli.progress import Progress
+from bhemu.cli import output
+from bhemu.cli.options import flag
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
 from bhemu.program import files
+from bhemu.program.options import given_in
 
 if TYPE_CHECKING:
-    from bhemu.hosts.connection import Connection
     from bhemu.hosts.naming import Names
-    from bhemu.hosts.session import Session
+    from bhemu.hosts.session import Connection, Session
     from bhemu.machine.machine import Chip
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 ADDRESS = "NNG_SOCKET_ADDR"
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_CHIP = ("seed", "ub", "poison", "reference", "engine", "l0")
 _FLAGS = ("remote", "verbose")
 _REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
 
 
-class _OneOf(click.types.StringParamType):
-    """One of the names in a tuple of the schema, whose import would let the host wait."""
-
-    name = "name"
-
-    def __init__(self, names: str) -> None:
-        self._names = names
-
-    def known(self) -> tuple[str, ...]:
-        """The names."""
-        from bhemu.program import schema
-
-        found: tuple[str, ...] = getattr(schema, self._names)
-        return found
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The names, for the help text."""
-        return f"[{'|'.join(self.known())}]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, when it is one of them."""
-        if value not in self.known():
-            self.fail(f"{value!r} is not one of {', '.join(self.known())}", param, ctx)
-        return str(value)
-
-
 def serve_options(command: F) -> F:
     """How the chip runs and what is told about it."""
-    for option in reversed(
+    for add in reversed(
         (
-            click.option(
-                "--seed", type=click.IntRange(0), metavar="N", help="seed of --poison random"
+            *(
+                flag(name, option, f" (default {_REFERENCE})" if name == "reference" else "")
+                for name, option in given_in("serve").items()
             ),
-            click.option("--ub", type=_OneOf("UB"), help="what undefined behaviour does"),
-            click.option("--poison", type=_OneOf("POISON"), help="what memory holds at power-up"),
-            click.option(
-                "--reference",
-                type=_OneOf("REFERENCES"),
-                help="whom to follow where ttsim, tt-llk and the ISA text disagree"
-                f" (default {_REFERENCE})",
-            ),
-            click.option("--engine", type=_OneOf("ENGINES"), help="what runs the RISC-V cores"),
-            click.option("--l0", type=_OneOf("L0"), help="data caches of the cores"),
             click.option(
                 "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
             ),
@@ -87,14 +54,14 @@ def serve_options(command: F) -> F:
             click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
         )
     ):
-        command = option(command)
+        command = add(command)
     return command
 
 
 def arguments(values: dict[str, Any]) -> list[str]:
     """The options as `bhemu serve` reads them; InputError for a file that cannot be written."""
     given = [f"--{name}" for name in _FLAGS if values[name]]
-    for name in _CHIP:
+    for name in given_in("serve"):
         given += [] if values[name] is None else [f"--{name}", str(values[name])]
     for folder in values["elfs"]:
         given += ["--elfs", str(Path(folder).resolve())]
@@ -117,7 +84,7 @@ def check_packages() -> None:
 
 @click.command("serve")
 @serve_options
-def command(**values: Any) -> int:
+def serve_command(**values: Any) -> int:
     """Serve a chip to the host that listens at the address in NNG_SOCKET_ADDR.
 
     `bhemu simulator` writes the folder whose run.sh calls this; hosts start it themselves.
@@ -129,18 +96,18 @@ def command(**values: Any) -> int:
     try:
         check_packages()
     except InputError:
-        from bhemu.hosts.decline import decline
+        from bhemu.hosts.watchdog import decline
 
         decline(address)
         raise
-    from bhemu.hosts.guard import guarded
+    from bhemu.hosts.watchdog import guarded
 
     connect = functools.partial(_connect, address, values["remote"])
     return guarded(lambda: _serve(connect, values), lambda how: _lost(connect, how))
 
 
 def _connect(address: str, remote: bool) -> "Connection":
-    from bhemu.hosts.connection import Connection
+    from bhemu.hosts.session import Connection
 
     return Connection(address, remote=remote)
 
@@ -149,13 +116,13 @@ def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
     from bhemu.hosts.session import Session
 
     connection = connect()
-    session = Session(connection, functools.partial(failure.show, as_json=False))
+    session = Session(connection, functools.partial(output.show, as_json=False))
     connection.on_lost = functools.partial(_end_soon, connection)
     code = EXIT_OK
     try:
         code = _session(session, values)
     except Exception as problem:  # the host waits: whatever it is, it must hear of it
-        code = failure.show(problem, as_json=False)
+        code = output.show(problem, as_json=False)
         session.refuse()
     finally:
         connection.close()
@@ -170,9 +137,9 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
         from bhemu.hosts.naming import Names, folders
         from bhemu.hosts.umd import Device
         from bhemu.machine.machine import Chip
-        from bhemu.machine.options import silent
+        from bhemu.program.options import silent
 
-        known = {name: values[name] for name in _CHIP if values[name] is not None}
+        known = {name: values[name] for name in given_in("serve") if values[name] is not None}
         known.setdefault("reference", _REFERENCE)
         chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
     device = Device(chip)
@@ -207,7 +174,7 @@ def _lost(connect: "Callable[[], Connection]", how: str) -> int:
 
     hint = "not enough memory? The host sees failed reads from now on"
     error = Internal(f"{how} ended the emulator", hint=hint)
-    failure.show(error, as_json=False)
+    output.show(error, as_json=False)
     connection = connect()
     try:
         Session(connection, print).refuse()
@@ -225,4 +192,50 @@ def _end_soon(connection: "Connection") -> None:
 
 def _end(connection: "Connection") -> None:
     """A chip that is still being made when its host is gone must say so if nobody asked for it."""
-    os._exit(EXIT_OK if connection.asked else failure.show(connection.no_host(), as_json=False))
+    os._exit(EXIT_OK if connection.asked else output.show(connection.no_host(), as_json=False))
+
+
+# `bhemu simulator`: a folder that stock ttnn and tt-exalens take as their simulator.
+
+
+@click.command("simulator")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@serve_options
+def simulator_command(folder: Path, **values: Any) -> int:
+    """Write a simulator FOLDER for programs of Tenstorrent: run.sh and soc_descriptor.yaml.
+
+    The options are those that `bhemu serve` gets from run.sh.
+    """
+    check_packages()
+    from bhemu.hosts import simulator
+    from bhemu.jit.cache import root
+
+    simulator.write(folder, arguments(values), root())
+    at = shlex.quote(str(folder.resolve()))
+    output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
+    output.say(f"tt-exalens -s {at}")
+    return 0
+
+
+# `bhemu llk`: how to run tt-llk's own tests on the emulated tile.
+
+_STAND_IN = Path(__file__).parent.parent / "llk" / "stand_in"
+
+
+@click.command("llk")
+@click.option("--path", is_flag=True, help="print only the folder to put on PYTHONPATH")
+def llk_command(path: bool) -> None:
+    """Show how to run tt-llk's tests on an emulated tile.
+
+    The tests import tt-exalens to reach a device. With the printed folder first on PYTHONPATH they
+    import a stand-in of the same name, which runs an emulated tile.
+    """
+    if path:
+        click.echo(_STAND_IN)
+        return
+    click.echo(
+        "cd tt-llk/tests/python_tests\n"
+        "PYTHONPATH=$(bhemu llk --path) pytest test_matmul.py\n"
+        "options of the tile: BHEMU_LLK=reference=ttsim,ub=warn,quantum=100 (docs/llk.md)\n"
+        "a sample of all tests on all processors: scripts/llk_sweep.py of a checkout of bhemu"
+    )

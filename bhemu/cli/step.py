@@ -1,5 +1,6 @@
-"""`bhemu step`: a program one instruction at a time, at a prompt or from a script."""
+"""`bhemu step` steps through a program at a prompt or from a script, `bhemu gdb` under gdb."""
 
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure, output
-from bhemu.cli.options import Settings, program_options, session_options, settings
-from bhemu.cli.progress import Progress
-from bhemu.cli.prompt import reader
+from bhemu.cli import output
+from bhemu.cli.options import Settings, program_options, run_options, session_options, settings
+from bhemu.cli.output import Progress, reader
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
+from bhemu.program import files
 from bhemu.system import interrupts
 
 if TYPE_CHECKING:
-    from bhemu.cli.target import Target
+    from bhemu.cli.summary import Target
     from bhemu.debug.stepper import Stepper
+
 
 _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-step", "rs", "rn")
 
@@ -34,7 +36,7 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-st
 @click.option(
     "--source", multiple=True, metavar="FOLDER", help="look for source files here (may be repeated)"
 )
-def command(**values: Any) -> int:
+def step_command(**values: Any) -> int:
     """Step through a program, at a prompt or from a script.
 
     At the prompt, help lists the commands. With -x, or with input from a pipe, commands run without
@@ -57,7 +59,7 @@ def command(**values: Any) -> int:
 def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper]":
     progress = Progress(chosen.quiet)
     with progress.starting():
-        from bhemu.cli.target import Target
+        from bhemu.cli.summary import Target
         from bhemu.debug.breakpoints import StateFiles
         from bhemu.debug.places import Sources
         from bhemu.debug.stepper import Stepper
@@ -81,7 +83,7 @@ def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:
         except InputError:
             raise
         except BhemuError as error:
-            code = failure.show(error, as_json=False)
+            code = output.show(error, as_json=False)
         else:
             code = _stop_code(stepper, code)
     return code
@@ -111,7 +113,68 @@ def _interactive(stepper: "Stepper") -> int:
             output.say()
             continue
         except BhemuError as error:
-            failure.show(error, as_json=False)
+            output.show(error, as_json=False)
             continue
         if not going:
             return EXIT_OK
+
+
+# `bhemu gdb`: a program under gdb, which attaches over the remote protocol.
+
+_HOST, _PORT = "127.0.0.1", 3333
+
+
+@click.command("gdb")
+@program_options
+@run_options
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_PORT,
+    show_default=True,
+    metavar="N",
+    help="TCP port; 0 chooses a free one",
+)
+@click.option("--host", default=_HOST, show_default=True, help="the address to listen on")
+@click.option(
+    "--allow-save",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="let monitor save and load touch FILE.npz there; otherwise they are refused",
+)
+@click.option("--once", is_flag=True, help="end when the first debugger leaves")
+def gdb_command(**values: Any) -> int:
+    """Launch a program and wait for gdb, its five cores as threads.
+
+    Nothing has been executed yet when gdb attaches. It reads the ELFs' symbols by itself. monitor
+    takes every command of `bhemu step`, save and load only with --allow-save; reverse-step and
+    reverse-continue go back. Of a chip it shows the tile of --tile, which the others run along
+    with. The server ends when gdb kills the program, or with Ctrl-C.
+    """
+    chosen, folder = settings(values), values["allow_save"]
+    if folder is not None and not files.is_folder(folder):
+        raise InputError(f"--allow-save: {folder} is no folder", hint="make it first")
+    with _listener(values["host"], values["port"]) as listener:
+        progress = Progress(chosen.quiet)
+        with progress.starting():
+            from bhemu.cli.summary import Target as Launched
+            from bhemu.hosts.gdb.server import serve
+            from bhemu.hosts.gdb.target import Target
+
+            launched = Launched(chosen, progress)
+            target = Target(launched, folder)
+        port = listener.getsockname()[1]
+        output.say(f"waiting for gdb: gdb-multiarch -ex 'target remote {values['host']}:{port}'")
+        serve(target, listener, values["once"])
+    launched.save()
+    return EXIT_OK
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except (OSError, UnicodeError) as problem:
+        text = getattr(problem, "strerror", None) or str(problem)
+        raise InputError(
+            f"cannot listen on {host}:{port}: {text}", hint="--port 0 chooses a free port"
+        ) from problem

@@ -11,14 +11,14 @@ import click
 
 from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.sweeps.api import Progress as Step
     from bhemu.sweeps.api import Results
-    from bhemu.sweeps.plan import Plan
+    from bhemu.sweeps.spec import Plan
 
 _SHOWN = 10  # groups of failures
 
@@ -38,7 +38,7 @@ _SHOWN = 10  # groups of failures
 @click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
 @json_option
 @outside_option
-def command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
+def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
     """Run programs with many values of parameters.
 
     SWEEP.toml names programs, parameters, and flags of `bhemu run` that use them (docs/sweep.md).
@@ -48,16 +48,15 @@ def command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
     """
     progress = Progress(quiet or as_json)
     with progress.starting():
-        from bhemu.sweeps import api, page
-        from bhemu.sweeps.plan import Plan
+        from bhemu.sweeps import api, results
         from bhemu.sweeps.results import Journal, folder_of
-        from bhemu.sweeps.spec import load_sweep
+        from bhemu.sweeps.spec import Plan, load_sweep
 
         if values["resume"] and values["replace"]:
             raise click.UsageError("--resume keeps what --replace forgets: give one")
         chosen = load_sweep(sweep, allow_outside=values["allow_outside"])
         plan = Plan(chosen)
-        view = page.view(plan, values["heat"], values["value"])
+        view = results.view(plan, values["heat"], values["value"])
         report = None if values["report"] is None else Path(values["report"])
         if report is not None:
             files.check_writable(report, "--report", plan.files.values())
@@ -73,7 +72,7 @@ def command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
             progress=step,
         )
     if report is not None:
-        files.write_whole(report, lambda file: file.write(page.page(found, view)), "--report")
+        files.write_whole(report, lambda file: file.write(results.page(found, view)), "--report")
     return _report(found, folder, quiet, as_json)
 
 

@@ -1,4 +1,4 @@
-"""`bhemu why`: what is wrong with a run, and what made a place what it is, back to its causes."""
+"""`bhemu why` says what is wrong with a run, `bhemu report` draws it on one HTML page."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure, output
+from bhemu.cli import output
 from bhemu.cli.options import program_options, run_options, settings
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK, InputError
+from bhemu.program import files
 
 if TYPE_CHECKING:
-    from bhemu.cli.target import Target
+    from bhemu.cli.summary import Target
     from bhemu.launch.session import RunResult
     from bhemu.why.check import Context
     from bhemu.why.findings import Finding
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("place", required=False)
 @click.option("--local", default="brisc", metavar="CORE", help="whose local memory PLACE lies in")
 @run_options
-def command(**values: Any) -> int:
+def why_command(**values: Any) -> int:
     """Run a program and tell what is wrong, or what made PLACE what it is at the end.
 
     PLACE is an element of an output (y[3,5]), an address or symbol with a length (0x20000:4), a
@@ -47,14 +48,14 @@ def command(**values: Any) -> int:
         ended = target.finish()
     if values["place"] is not None:
         return _place(target, values["local"], values["place"])
-    from bhemu.program import saved
+    from bhemu.program import schema
     from bhemu.why import saved_state
 
     try:
         found = findings(target, progress, ended)
     except InputError as problem:  # an output that is not to be compared with what is expected
         return _refused(values["program"], problem, as_json=values["as_json"])
-    if target.chosen.program.kind != saved.KIND:
+    if target.chosen.program.kind != schema.SAVED_STATE:
         return show(found, values["as_json"])
     return show(found, values["as_json"], saved_state.told(target, found))
 
@@ -63,7 +64,7 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
-        from bhemu.cli.target import Target
+        from bhemu.cli.summary import Target
 
         target = Target(chosen, progress)
         if target.program.is_alone or values["place"] is not None:
@@ -73,14 +74,14 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
 
 def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
     """Show a program that cannot be launched, as an error and with the line that is wrong."""
-    from bhemu.program import mistakes
+    from bhemu.program import toml
 
-    problem.where = None if path is None else mistakes.place(Path(path), problem)
+    problem.where = None if path is None else toml.place(Path(path), problem)
     if problem.where is None or not as_json:
         raise problem
     from bhemu.why.failures.refused import refusal
 
-    return failure.show(
+    return output.show(
         problem, as_json=True, more={"findings": [refusal(problem, problem.where).as_dict()]}
     )
 
@@ -139,3 +140,46 @@ def tell_skipped(asked: "Context") -> None:
         names = ",".join(asked.skipped)
         text = f"not asked, all that checks may do is done: bhemu run --check {names}"
         click.echo(text, err=True)
+
+
+# `bhemu report`: a run in one HTML file, with what is wrong with it.
+
+
+@click.command("report")
+@program_options
+@click.option(
+    "-o", "--output", "path", required=True, metavar="FILE.html", type=click.Path(path_type=Path)
+)
+@run_options
+def report_command(**values: Any) -> int:
+    """Run a program and write a report of it, one HTML file that needs no server and no network.
+
+    It holds what bhemu why finds, with source excerpts, who waits for whom, what cores, threads and
+    the NoC did over time, the tiles, and where outputs differ. The program runs twice: once for
+    the findings, once to be looked at on the way. Exit code 0 when nothing is wrong, else 1.
+    """
+    chosen = settings({**values, "as_json": False})
+    files.check_writable(values["path"], "report", chosen.program.files())
+    progress = Progress(chosen.quiet)
+    with progress.starting():
+        from bhemu.cli.summary import Target
+
+        target = Target(chosen, progress)
+        if target.program.is_alone:
+            target.keep_history()
+    with progress.running(target):
+        ended = target.finish()
+    found = findings(target, progress, ended)
+    from bhemu.pictures.page import page
+    from bhemu.pictures.recording import Recorder
+
+    seen = Target(chosen, progress)
+    recording = Recorder(seen).run()
+    data = page(chosen.program.name, seen, recording, ended.error, found)
+    files.write_whole(values["path"], lambda file: file.write(data), "report")
+    output.say(f"{values['path']}: {_counted(len(found))}")
+    return EXIT_DIFFERS if found else EXIT_OK
+
+
+def _counted(n: int) -> str:
+    return "nothing is wrong" if not n else f"{n} finding{'' if n == 1 else 's'}"

@@ -19,7 +19,7 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.tensix.insn import REGISTRY
 
 # The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info.

@@ -8,8 +8,18 @@ from dataclasses import dataclass
 
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, UnknownName
-from bhemu.program.values import CType, as_text, readable, slice_of
-from bhemu.program.variables import Frame, Gone, Location, find, locate, type_of
+from bhemu.program.variables import (
+    CType,
+    Frame,
+    Gone,
+    Location,
+    as_text,
+    find,
+    locate,
+    readable,
+    slice_of,
+    type_of,
+)
 
 Read = Callable[[int, int], bytes]
 _LONGEST = 1000  # characters of a number or name

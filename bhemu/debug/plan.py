@@ -14,7 +14,7 @@ from bhemu.launch.session import Launched
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.program import coordinates, interleave, loader
+from bhemu.program import coordinates, loader
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
 from bhemu.program.specs import InputSpec, TileSpec
@@ -153,7 +153,7 @@ def _tensor(
 ) -> Part:
     what = printable(what)
     if spec.dram is not None:
-        low, high = spec.dram.address, interleave.end(spec.dram, spec.size)
+        low, high = spec.dram.address, spec.dram.end(spec.size)
         return Part("dram", low, high, kind, what, banks=tuple(spec.dram.banks))
     tiles = tiles or launched.program.placed()[0].at
     low = resolve(launched.at(tiles[0]), spec.at)

@@ -1,14 +1,147 @@
-"""One session of a host: every message answered in order, until the host ends it or is gone."""
+"""One session of a host: the connection, and every message answered in order."""
 
+import os
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
+from urllib.parse import urlsplit
+
+import pynng
 
 from bhemu.errors import BhemuError, InputError
-from bhemu.hosts import wire
-from bhemu.hosts.umd import Device, name
-from bhemu.hosts.wire import Command, MalformedMessage, Message
+from bhemu.hosts import umd
+from bhemu.hosts.umd import Command, Device, MalformedMessage, Message, name
+from bhemu.program import limits
+
+# The connection to a host that listens: dialled, greeted, watched until either side ends.
+
+_PATIENCE = 10.0  # seconds until a host that started us must listen
+_RETRY = 0.02
+_LOOK = 250  # milliseconds between two looks whether the host is still there
+_SILENCE = 8  # such looks in a row without a message
+_QUEUE = 4096  # messages that are received ahead
+_MORE = 1 << 16  # bytes of a message beside its data
+
+
+class Connection:
+    """An NNG pair socket, connected to the host at `address` and greeted.
+
+    InputError when nobody listens there, or when it is another machine and `remote` is not set.
+    `on_lost` is called, in another thread, when the host is gone; `on_silence` within `receive`,
+    once after each message that none has followed for a while.
+    """
+
+    def __init__(self, address: str, *, remote: bool = False) -> None:
+        check_address(address, remote=remote)
+        self._address, self._lost = address, False
+        self.asked = False  # whether the host sent a message, or it was said that it did not
+        self.on_lost: Callable[[], object] = lambda: None
+        self.on_silence: Callable[[], object] = lambda: None
+        self._socket = pynng.Pair1(recv_timeout=_LOOK, send_timeout=int(_PATIENCE * 1000))
+        self._socket.recv_max_size = limits.limit("MESSAGE_BYTES") + _MORE
+        self._socket.recv_buffer_size = _QUEUE
+        self._socket.add_post_pipe_remove_cb(self._on_lost)
+        try:
+            self._dial()
+            self._send(umd.GREETING)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _dial(self) -> None:
+        parent, end = os.getppid(), time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._socket.dial(self._address, block=True)
+                return
+            except pynng.ConnectionRefused:
+                if time.monotonic() > end or os.getppid() != parent:
+                    hint = "the host that starts the simulator listens there"
+                    raise InputError(f"nobody listens at {self._address}", hint=hint) from None
+            except pynng.NNGException:
+                raise self.no_host() from None
+            time.sleep(_RETRY)
+
+    def _on_lost(self, pipe: object) -> None:
+        self._lost = True
+        self.on_lost()
+
+    def receive(self) -> bytes | None:
+        """The next message; None when the host is gone and everything it sent was received.
+
+        InputError when it is gone without a message.
+        """
+        looks = 0
+        while True:
+            try:
+                message = bytes(self._socket.recv())
+            except RuntimeError:  # how pynng receives a message of no bytes
+                message = b""
+            except pynng.Timeout:
+                if not self._lost:
+                    looks += 1
+                    if looks == _SILENCE:
+                        self.on_silence()
+                    continue
+                if self.asked:
+                    return None
+                self.asked = True  # said once
+                raise self.no_host() from None
+            self.asked = True
+            return message
+
+    def no_host(self) -> InputError:
+        """What to say of a host that took the connection and asked nothing."""
+        hint = "is it the address of another program, or has it a simulator already?"
+        return InputError(f"{self._address} took no simulator", hint=hint)
+
+    def send(self, message: Message) -> None:
+        """Send; nothing happens when the host is gone."""
+        self._send(umd.write(message))
+
+    def _send(self, buffer: bytes) -> None:
+        if self._lost:
+            return
+        try:
+            self._socket.send(buffer)
+        except (pynng.Timeout, pynng.Closed):
+            self._lost = True
+
+    def close(self) -> None:
+        """End the connection."""
+        self.on_lost = lambda: None
+        self._socket.close()
+
+
+def check_address(address: str, *, remote: bool) -> None:
+    """InputError unless `address` is tcp://HOST:PORT of this machine, or ipc://PATH."""
+    try:
+        parts = urlsplit(address)
+        place = (parts.hostname or "", parts.port or 0)
+    except ValueError:
+        place, parts = ("", 0), urlsplit("")
+    if parts.scheme == "ipc" and parts.path:
+        return
+    if parts.scheme != "tcp" or not all(place):
+        raise InputError(f"{address!r} is no address", hint="as in tcp://localhost:50000")
+    if not remote and not _is_here(place[0]):
+        hint = "--remote allows it"
+        raise InputError(f"{address} is not on this machine", hint=hint)
+
+
+def _is_here(host: str) -> bool:
+    """Whether every address of `host` can be bound, as only those of this machine can."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, at in found:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.bind(at)
+    except OSError:
+        return False
+    return True
+
 
 _REPORTED = 10  # errors that are shown; the others are counted
 _ANSWERED = (Command.READ, Command.SMN_READ)
@@ -49,7 +182,7 @@ class Session:
         self._line.on_silence = device.silent
         while (buffer := receive()) is not None:
             try:
-                message = wire.read(buffer)
+                message = umd.read(buffer)
             except MalformedMessage as problem:
                 self._note(InputError(f"a message that cannot be read: {problem}"))
                 continue
@@ -73,7 +206,7 @@ class Session:
         self._line.send(Message(Command.READ))
         while (buffer := self._line.receive()) is not None:
             try:
-                message = wire.read(buffer)
+                message = umd.read(buffer)
             except MalformedMessage:
                 continue
             if message.command == Command.EXIT:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import BhemuError, Limit, NoProgress
 from bhemu.launch.launch import launch, word_name
-from bhemu.program import saved
+from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import FirmwareSpec, Program
@@ -83,7 +83,7 @@ class Launched:
     def keep_history(self) -> None:
         """The tile that is looked at can be stepped, forwards and back; before it runs."""
         self.tile.keep_history()
-        if self.program.kind == saved.KIND:
+        if self.program.kind == schema.SAVED_STATE:
             self.tile.history.hint = _NO_PAST
 
     def check(self) -> list[OutputResult]:

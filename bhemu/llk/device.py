@@ -17,13 +17,13 @@ from bhemu.errors import BhemuError, GuestFault, InputError
 from bhemu.llk import harness
 from bhemu.machine.tile import Tile
 from bhemu.program import loader
+from bhemu.program.options import Options, SeedOr, Whole, declared
 
 OPTIONS: Final = "BHEMU_LLK"  # name=value,...: as Tile takes them
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC
 BUDGET: Final = 5_000_000  # clock units a read waits for what it reads to change
 _FOR_HOST: Final = (".device_print_strings", ".device_print_strings_info", ".profiler_meta")
 _DEFAULTS: Final = {"reference": "llk"}
-_NUMBERS: Final = ("quantum", "seed", "livelock")
 _NCRISC: Final = "ncrisc"
 _QUIET: Final = ("parked", "reset", "assert")
 _STARTS: Final = (*(f"TRISC{i}_RESET_PC" for i in range(3)), "TRISC_RESET_PC_OVERRIDE")
@@ -32,23 +32,17 @@ _STARTS: Final = (*(f"TRISC{i}_RESET_PC" for i in range(3)), "TRISC_RESET_PC_OVE
 def options(text: str | None = None) -> dict[str, Any]:
     """Keyword arguments of Tile from $BHEMU_LLK; InputError for what is not name=value."""
     chosen: dict[str, Any] = dict(_DEFAULTS)
+    kinds = {n: option.kind for n, option in declared(Options).items() if "flag" in option.where}
     for part in filter(None, (os.environ.get(OPTIONS, "") if text is None else text).split(",")):
         name, equals, value = part.partition("=")
-        if not equals or name not in (
-            "reference",
-            "ub",
-            "poison",
-            "engine",
-            "l0",
-            "stochastic",
-            *_NUMBERS,
-        ):
+        kind = kinds.get(name) if equals else None
+        if kind is None:
             hint = "for example BHEMU_LLK=reference=ttsim,stochastic=1,quantum=100"
             raise InputError(f"{OPTIONS}: {part!r} is not an option", hint=hint)
-        if name in _NUMBERS and not value.isdecimal():
+        if isinstance(kind, Whole) and not value.isdecimal():
             raise InputError(f"{OPTIONS}: {part!r}: {name} is a number")
-        seed = name == "stochastic" and value.isdecimal()
-        chosen[name] = int(value) if name in _NUMBERS or seed else value
+        number = isinstance(kind, Whole | SeedOr) and value.isdecimal()
+        chosen[name] = int(value) if number else value
     return chosen
 
 

@@ -14,7 +14,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError
 from bhemu.machine.resolve import LINE, code_address, line_address
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import THREADS, WORD_BREAKPOINTS, State
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bhemu.machine import precompile
-from bhemu.program.loader import Image, read_elf
+from bhemu.program.loader import Image, block, read_elf, relocated
 
 
 class Texts:
@@ -28,8 +28,6 @@ class Texts:
 
     def moved(self, image: Image, offset: int) -> bytes:
         """What goes to L1 of an ELF that lies `offset` bytes from where it was linked."""
-        from bhemu.program.relocate import block, relocated  # kernels of tt-metal alone are moved
-
         key = (image.path, offset)
         if key not in self._moved:
             self._moved[key] = block(relocated(image, offset))[1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +15,18 @@ from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.machine import saved
 from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.error_text import HostAccess
-from bhemu.machine.options import L0, POISON, Progress, coordinate, engine_name, silent
+from bhemu.machine.options import coordinate, engine_name, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import Snapshot
 from bhemu.machine.tile import Tile
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
-from bhemu.noc.grid import BANKS, TILES, XY, Grid, tile_at
+from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
-from bhemu.program import interleave
-from bhemu.program.places import DELIVERIES
-from bhemu.program.specs import LIVELOCK, QUANTUM, OutputSpec
-from bhemu.program.tensor_memory import Tensors
+from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
+from bhemu.program.specs import OutputSpec
+from bhemu.program.tensor import Tensors
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
@@ -40,67 +39,33 @@ _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a requ
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
 
 
+@takes(ChipOptions)
 class Machine(ThreadBound, Controls):
     """Tiles that run together on the NoCs of one Blackhole chip; those of `tiles` exist at once.
 
-    Cores are in reset. harvest: physical columns of Tensix tiles that are fused off; dram_banks: 7
-    or 8; delivery: "round" delivers what the tiles sent at the end of each round, "late" holds
-    requests back by up to 8 rounds in any order that hardware allows, as `seed` decides; threads:
-    of the host that share the tiles; the other arguments are Tile's, `engine` None being what
-    BHEMU_ENGINE says, else "compiled".
-    Coordinates are the translated ones; (x, y) of a Tensix tile is that of its NOC_ID_LOGICAL. A
-    machine belongs to the thread that made it.
+    Cores are in reset. Coordinates are the translated ones; (x, y) of a Tensix tile is that of its
+    NOC_ID_LOGICAL. A machine belongs to the thread that made it. With `delivery` "late" requests
+    are held back by up to 8 rounds, in any order that hardware allows. Options (docs/options.md has
+    their values):
     """
 
     NOUN, INTERNAL = "machine", _INTERNAL
 
-    def __init__(
-        self,
-        *,
-        tiles: Iterable[XY] = (),
-        harvest: Sequence[int] = (),
-        dram_banks: int = BANKS,
-        seed: int = 0,
-        quantum: int = QUANTUM,
-        ub: str = "error",
-        poison: str | None = None,
-        reference: str = "ttsim",
-        stochastic: int | str | None = None,
-        engine: str | None = None,
-        delivery: str = "round",
-        threads: int = 1,
-        l0: str = "off",
-        livelock: int = LIVELOCK,
-        progress: Progress = silent,
-    ) -> None:
+    def __init__(self, *, tiles: Iterable[XY] = (), **options: Unpack[ChipOptions]) -> None:
         super().__init__()
-        seed = arguments.integer("seed", seed)
-        arguments.choice("poison", poison, POISON)
-        arguments.choice("l0", l0, L0)
-        self.engine = engine_name(engine, "compiled")
-        self._options: dict[str, Any] = {
-            "seed": seed,
-            "quantum": quantum,
-            "ub": ub,
-            "poison": poison,
-            "reference": reference,
-            "stochastic": stochastic,
-            "engine": self.engine,
-            "l0": l0,
-            "livelock": 0,
-            "progress": progress,
-        }
-        self.threads = arguments.integer("threads", threads, 1, 64)
-        quiet = arguments.integer("livelock", livelock, 0, arguments.MOST)
-        banks = arguments.integer("dram_banks", dram_banks, BANKS - 1, BANKS)
-        self.network = Network(Grid(_columns(harvest), banks), poison, seed)
-        self.network.state.late[0] = arguments.choice("delivery", delivery, _DELIVERY)
+        chosen = filled(ChipOptions, options, type(self).__name__)
+        self.engine, self.threads = engine_name(chosen["engine"], "compiled"), chosen["threads"]
+        of_tiles = {name: chosen[name] for name in SHARED}
+        self._options: dict[str, Any] = {**of_tiles, "engine": self.engine, "livelock": 0}
+        seed, grid = chosen["seed"], Grid(_columns(chosen["harvest"]), chosen["dram_banks"])
+        self.network = Network(grid, chosen["poison"], seed)
+        self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
         self.network.state.late_pc[0] = -1
         self.network.state.seed[0] = seed & arguments.MOST
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()
-        self._rounds = RoundsOnNetwork(self, self.network, quiet, self.threads)
+        self._rounds = RoundsOnNetwork(self, self.network, chosen["livelock"], self.threads)
         self._loop = RunLoop(self._rounds)
         for xy in tiles:
             self.tile_at_index(self.number_of(xy))
@@ -259,7 +224,7 @@ class Machine(ThreadBound, Controls):
         """The address of an output of a program, in L1 or in each bank, and its bytes."""
         if spec.dram is not None:
             place = spec.dram
-            data = interleave.read(place, spec.size, lambda b, at, n: self.dram[b].read(at, n))
+            data = place.read(spec.size, lambda b, at, n: self.dram[b].read(at, n))
             return place.address, data
         tile = self.chosen(spec.tile)
         address = tile.address(spec.at)

@@ -1,14 +1,13 @@
-"""What a tile and a chip are made with: the options, checked."""
+"""Options of a tile and a chip as their records hold them, and the call that takes them."""
 
+import inspect
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.program import schema
-from bhemu.program.schema import ENGINES
-from bhemu.program.specs import RunSpec
+from bhemu.program.options import ENGINES, REFERENCES, declared
 from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
 from bhemu.tensix.rules import (
     REFERENCE_ISA,
@@ -19,75 +18,49 @@ from bhemu.tensix.rules import (
     UB_WARN,
 )
 
-UB = dict(zip(schema.UB, (UB_ERROR, UB_WARN, UB_SILICON), strict=True))
-_REFERENCES = (REFERENCE_TTSIM, REFERENCE_LLK, REFERENCE_ISA)
-REFERENCE = dict(zip(schema.REFERENCES, _REFERENCES, strict=True))
+UB = {"error": UB_ERROR, "warn": UB_WARN, "silicon": UB_SILICON}
+REFERENCE = dict(zip(REFERENCES, (REFERENCE_TTSIM, REFERENCE_LLK, REFERENCE_ISA), strict=True))
 STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
-L0 = {name: number for number, name in enumerate(schema.L0)}
+L0 = {"off": 0, "model": 1}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
-Progress = Callable[[str, float], None]
 _NOC_SIDE = 63  # largest coordinate
+_T = TypeVar("_T")
 
 
-def silent(name: str, seconds: float) -> None:
-    """Default of `progress`: say nothing."""
+def takes(table: Any) -> Callable[[type[_T]], type[_T]]:
+    """For a class whose constructor takes the options of `table`: its signature and help say so."""
+
+    def described(cls: type[_T]) -> type[_T]:
+        init: Any = cls.__init__
+        first = [
+            each
+            for each in inspect.signature(init).parameters.values()
+            if each.kind is not each.VAR_KEYWORD
+        ]
+        known = declared(table)
+        own = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=option.default,
+                annotation=table.__annotations__[name].__origin__,
+            )
+            for name, option in known.items()
+        ]
+        init.__signature__ = inspect.Signature([*first, *own])
+        lines = [f"    {name}: {option.help.replace('--', '')}" for name, option in known.items()]
+        cls.__doc__ = "\n".join([(cls.__doc__ or "").rstrip(), "", *lines, "    "])
+        return cls
+
+    return described
 
 
-class Options(TypedDict, total=False):
-    """The keyword arguments that Tile and Chip share."""
-
-    seed: int
-    quantum: int
-    ub: str
-    poison: str | None
-    reference: str
-    stochastic: int | str | None
-    engine: str | None
-    l0: str
-    livelock: int
-    progress: Callable[[str, float], None]
-
-
-class TileOptions(Options, total=False):
-    """The keyword arguments of Tile."""
-
-    xy: tuple[int, int]
-
-
-class ChipOptions(Options, total=False):
-    """The keyword arguments of Chip."""
-
-    harvest: Sequence[int]
-    dram_banks: int
-    delivery: str
-    threads: int
-
-
-class LaunchOptions(TileOptions, ChipOptions, total=False):
-    """The keyword arguments of Tile and of Chip."""
-
-
-def of_run(run: RunSpec) -> Options:
-    """What the [run] table of a program says of its tile or chip."""
-    return {
-        "seed": run.seed,
-        "ub": run.ub,
-        "poison": run.poison,
-        "reference": run.reference,
-        "stochastic": run.stochastic,
-        "engine": run.engine,
-        "l0": run.l0 or "off",
-        "livelock": run.livelock,
-    }
-
-
-def engine_name(name: str | None, otherwise: str) -> str:
-    """The engine's name: as given, else what BHEMU_ENGINE says, else `otherwise`."""
-    chosen = os.environ.get("BHEMU_ENGINE") or otherwise if name is None else name
-    arguments.choice(
-        "engine" if name is not None else "BHEMU_ENGINE", chosen, dict.fromkeys(ENGINES, 0)
-    )
-    return chosen
+def engine_name(name: str | None, default: str) -> str:
+    """The engine's name: as given, else what BHEMU_ENGINE says, else `default`."""
+    if name is not None:
+        return name
+    chosen = os.environ.get("BHEMU_ENGINE") or default
+    return arguments.choice("BHEMU_ENGINE", chosen, {engine: engine for engine in ENGINES})
 
 
 def coordinate(xy: Any) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import INERT, REGISTERS
 from bhemu.errors import InputError, UnknownName
-from bhemu.program.address import At, resolve_at
+from bhemu.program.coordinates import At, resolve_at
 
 if TYPE_CHECKING:
     from bhemu.machine.core import Core

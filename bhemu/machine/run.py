@@ -23,8 +23,6 @@ from bhemu.tensix.state import ASSERTED, RUNNING
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
 
-LONGEST_TURN = 10_000_000  # instructions
-
 
 class Observer(Protocol):
     """What is told that a run begins, pauses and ends (history.py)."""

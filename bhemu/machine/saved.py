@@ -22,7 +22,7 @@ from bhemu.noc import record as noc_saved
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
-from bhemu.program import arrays as archives
+from bhemu.program import datafiles as archives
 from bhemu.program import files, limits
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import turn

@@ -23,7 +23,7 @@ from bhemu.machine.stop import Stop, Until, now, stop
 from bhemu.machine.watchpoints import ACCESS, Reading, Watchpoint, Watchpoints, dram_place, spans
 from bhemu.machine.word_text import Entry, Places, TracedWord
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.riscv.assembly import RET
 from bhemu.tensix import observe
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING

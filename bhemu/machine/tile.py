@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +23,17 @@ from bhemu.machine.options import (
     UB,
     coordinate,
     engine_name,
-    silent,
+    takes,
 )
 from bhemu.machine.rounds import RoundsOfOneTile
-from bhemu.machine.run import LONGEST_TURN, RunLoop
+from bhemu.machine.run import RunLoop
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
 from bhemu.noc.network import Network
 from bhemu.program import loader
-from bhemu.program.schema import ENGINES, OutputSpec
-from bhemu.program.specs import LIVELOCK, QUANTUM
-from bhemu.program.tensor_memory import Tensors
+from bhemu.program.options import ENGINES, TileOptions, filled
+from bhemu.program.specs import OutputSpec
+from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
@@ -51,59 +51,35 @@ _INTERNAL = frozenset(
 """What the packages own and no user needs; left out of dir(tile)."""
 
 
+@takes(TileOptions)
 class Tile(ThreadBound, Controls, Tensors):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
-    xy: NoC coordinate; quantum: instructions per core turn; ub: "error", "warn" or "silicon";
-    reference: "ttsim", "llk" or "isa", whom to follow where ttsim, tt-llk's golden tests and the
-    ISA text disagree; stochastic: how the matrix unit and the packer round by chance,
-    which no source describes bit by bit: None or "off" (refused), the seed of a model, "up" or
-    "down"; engine: what runs the cores, "unicorn" or "compiled", with the
-    same results (None: what BHEMU_ENGINE says, else "unicorn"); l0: "model" gives the cores their
-    L0 data caches, whose lines do not see what others write to L1, "off" none;
-    livelock: rounds without a Tensix word after which a run looks whether any core can still leave
-    its loop (0 = never);
-    poison: None, "zero", "ff" or "random" (fill of L1, with `seed`);
-    progress: called with (name, seconds) after something was compiled for the first time.
     Addresses are integers or names of registers and symbols, as in "main+4". A tile belongs to the
-    thread that made it.
+    thread that made it. Options (docs/options.md has their values):
     """
 
     NOUN, INTERNAL = "tile", _INTERNAL
 
-    def __init__(
-        self,
-        *,
-        xy: tuple[int, int] = (1, 2),
-        seed: int = 0,
-        quantum: int = QUANTUM,
-        ub: str = "error",
-        poison: str | None = None,
-        reference: str = "ttsim",
-        stochastic: int | str | None = None,
-        engine: str | None = None,
-        l0: str = "off",
-        livelock: int = LIVELOCK,
-        progress: Callable[[str, float], None] = silent,
-    ) -> None:
+    def __init__(self, **options: Unpack[TileOptions]) -> None:
         super().__init__()
-        self.xy, self.seed = coordinate(xy), arguments.integer("seed", seed)
+        chosen = filled(TileOptions, options, "Tile")
+        self.xy, self.seed = coordinate(chosen["xy"]), chosen["seed"]
+        self.engine, self.poison = engine_name(chosen["engine"], ENGINES[0]), chosen["poison"]
         self.state = State()
-        self.state.quantum[0] = arguments.integer("quantum", quantum, 1, LONGEST_TURN)
-        self.state.ub_mode[0] = arguments.choice("ub", ub, UB)
-        self.state.reference[0] = arguments.choice("reference", reference, REFERENCE)
-        model, self.state.stochastic_seed[0] = arguments.stochastic(stochastic)
-        self.state.stochastic[0] = STOCHASTIC[model]
-        self.engine = engine_name(engine, ENGINES[0])
-        self.state.l0[0] = arguments.choice("l0", l0, L0)
-        arguments.choice("poison", poison, POISON)
-        self.state.livelock[0] = arguments.integer("livelock", livelock, 0, arguments.MOST)
-        if not callable(progress):
-            raise InputError(f"progress = {progress!r} must be callable")
-        self.backend = Backend(self.state, progress, self.engine)
+        self.state.quantum[0] = chosen["quantum"]
+        self.state.ub_mode[0] = UB[chosen["ub"]]
+        self.state.reference[0] = REFERENCE[chosen["reference"]]
+        model = chosen["stochastic"]
+        self.state.stochastic[0] = STOCHASTIC["seed" if isinstance(model, int) else model]
+        self.state.stochastic_seed[0] = model if isinstance(model, int) else 0
+        self.state.l0[0] = L0[chosen["l0"]]
+        self.state.livelock[0] = chosen["livelock"]
+        if not callable(chosen["progress"]):
+            raise InputError(f"progress = {chosen['progress']!r} must be callable")
+        self.backend = Backend(self.state, chosen["progress"], self.engine)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
-        self.poison = poison
         self._shared_l1 = False
         self.number = 0
         self.network: Network | None = None

@@ -13,13 +13,116 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bhemu.errors import InputError
-from bhemu.metal.copies import Copy, Sized, copies, objects
-from bhemu.metal.record import place
-from bhemu.program import coordinates, types
+from bhemu.program import coordinates, dwarf, elf, files
 from bhemu.program.coordinates import ROWS, XY
+from bhemu.program.dwarf import Type
 from bhemu.program.loader import Image, read_elf
 from bhemu.program.specs import ChipSpec, FirmwareSpec
-from bhemu.riscv.assembly import jal
+from bhemu.riscv.assembly import A0, A1, GP, jal
+from bhemu.riscv.formats import Jump, Upper
+from bhemu.riscv.insn import Instruction
+from bhemu.riscv.isa import decode
+from bhemu.riscv.semantics import COMPUTING
+
+# Bytes of a structure in memory, filled member by member after its layout.
+
+
+class Record:
+    """A zeroed structure; set(value, "member", index, ...) fills one number of it."""
+
+    def __init__(self, layout: Type) -> None:
+        self.layout, self.data = layout, bytearray(layout.size)
+
+    def set(self, value: int, *path: str | int) -> None:
+        """Store a number into the member that `path` leads to; InputError where it does not fit."""
+        offset, size = place(self.layout, *path)
+        if not 0 <= value < 1 << 8 * size:
+            name = ".".join(map(str, path))
+            raise InputError(f"{value:#x} does not fit into the {size} bytes of {name}")
+        self.data[offset : offset + size] = value.to_bytes(size, "little")
+
+    def set_if_there(self, value: int, name: str, *path: str | int) -> None:
+        """As set, where this build of the firmware has the member."""
+        if name in self.layout:
+            self.set(value, name, *path)
+
+
+def place(layout: Type, *path: str | int) -> tuple[int, int]:
+    """(offset, bytes) of the member that `path` of names and array indices leads to."""
+    offset, here = 0, layout
+    for step in path:
+        if isinstance(step, int):
+            if not 0 <= step < here.count:
+                raise InputError(f"element {step} of {here.count}")
+            offset += step * here.stride
+            here = Type(here.stride, 1, here.members)
+        else:
+            member = here[step]
+            offset, here = offset + member.offset, member.type
+    return offset, here.size
+
+
+# What firmware copies from L1 to its core's local RAM at its start, read from its code.
+#
+# A host cannot write local RAM. It writes initial data and tables to L1, and the firmware's start
+# code copies them, by calls of one function with constant arguments: (to, from, words). The calls
+# are found by following constants through the code in the order in which it lies.
+
+FUNCTION = "l1_to_local_mem_copy"
+
+
+class Copy(NamedTuple):
+    """The firmware copies to `local`, an address of its local RAM, from `source` in L1."""
+
+    local: int
+    source: int
+
+
+def copies(image: Image) -> list[Copy]:
+    """Every copy of constant addresses in the code of `image`, in the order of the calls."""
+    names = {name for name in image.symbols.names if FUNCTION in name}
+    targets = {image.symbols.address(name) for name in names}
+    found = []
+    for segment in image.segments:
+        if segment.executable:
+            whole = len(segment.data) // 4
+            words = struct.unpack(f"<{whole}I", segment.data[: 4 * whole])
+            found += list(_calls(image, segment.vaddr, words, targets))
+    return found
+
+
+def _calls(image: Image, base: int, words: tuple[int, ...], targets: set[int]) -> Iterator[Copy]:
+    registers: list[int | None] = [0, *[None] * 31]
+    if "__global_pointer$" in image.symbols.names:
+        registers[GP] = image.symbols.address("__global_pointer$")
+    for number, word in enumerate(words):
+        pc = base + 4 * number
+        cls, rd = decode(word), Instruction.rd.get(word)
+        if cls is None:
+            continue
+        if issubclass(cls, Jump):
+            local, source = registers[A0], registers[A1]
+            called = cls.compute(word, pc, 0, 0) in targets
+            if called and local is not None and source is not None:
+                yield Copy(local, source)
+        elif issubclass(cls, (*COMPUTING, Upper)) and rd:
+            registers[rd] = cls.computed(word, pc, registers)
+
+
+class Sized(NamedTuple):
+    """A symbol of local RAM: its address and how many bytes it has."""
+
+    address: int
+    size: int
+
+
+def objects(image: Image) -> dict[str, Sized]:
+    """The named objects of an ELF, with their sizes."""
+    data = files.read_bytes(image.path, "ELF_BYTES")
+    table = elf.sections(data, str(image.path))
+    found = elf.symbols(data, table, str(image.path))
+    return {s.name: Sized(s.value, s.size) for s in found if s.kind in ("STT_OBJECT", "STT_NOTYPE")}
+
 
 PROCESSORS = ("brisc", "ncrisc", "trisc0", "trisc1", "trisc2")
 """The cores in the order of launch messages."""
@@ -59,7 +162,7 @@ class Firmware:
     """Five checked ELFs of one build; `mailboxes` and `base` are L1 addresses."""
 
     images: Mapping[str, Image]
-    layout: types.Type
+    layout: dwarf.Type
     mailboxes: int
     base: int
     copied: Mapping[str, Sequence[Copy]] = field(repr=False)
@@ -140,7 +243,7 @@ def read_firmware(spec: FirmwareSpec) -> Firmware:
     """Read and check the five ELFs; InputError when they do not say what a host must know."""
     images = {name: read_elf(spec.elfs[name]) for name in PROCESSORS}
     brisc = images["brisc"]
-    layout = types.structure(brisc.path, "mailboxes_t")
+    layout = dwarf.structure(brisc.path, "mailboxes_t")
     if layout is None:
         raise InputError(f"{brisc.path}: no debug information of mailboxes_t", hint=_HINT)
     copied = {name: copies(image) for name, image in images.items()}
@@ -166,7 +269,7 @@ def _base(brisc: Image, copied: Sequence[Copy]) -> int:
     return copied[0].source
 
 
-def _mailboxes(brisc: Image, layout: types.Type) -> int:
+def _mailboxes(brisc: Image, layout: dwarf.Type) -> int:
     if MAILBOXES in brisc.symbols.names:
         return brisc.symbols.address(MAILBOXES)
     pointers = [name for name in brisc.symbols.names if _SYNC in name]

@@ -1,4 +1,4 @@
-"""The kernels of one tile as a host places them: arguments, semaphores, circular buffers, texts.
+"""Kernels on tiles: placed and launched as a host does, or without firmware.
 
 Everything lies behind kernel_config_base in one image, as tt-metal lays it out: runtime arguments
 of each core, common arguments, semaphores 16 bytes apart, the table of circular buffers, the texts.
@@ -7,20 +7,38 @@ of each core, common arguments, semaphores 16 bytes apart, the table of circular
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from bhemu.errors import InputError
+from bhemu import memmap
+from bhemu import memmap as mm
+from bhemu.devices.bus.address_map import REGISTERS
+from bhemu.errors import InputError, Limit, NoProgress
 from bhemu.machine.elf_cache import Texts
+from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.metal.firmware import PROCESSORS, Firmware, Write
-from bhemu.metal.record import Record, place
+from bhemu.metal.firmware import (
+    PROCESSORS,
+    SIGNAL_GO,
+    TABLES,
+    Firmware,
+    Grid,
+    Record,
+    Sized,
+    Write,
+    noc_word,
+    objects,
+    place,
+)
 from bhemu.program import coordinates
 from bhemu.program.coordinates import XY
 from bhemu.program.datafiles import encode_values
-from bhemu.program.loader import Image
-from bhemu.program.relocate import block
+from bhemu.program.loader import LOCAL_SIZE, Image, block
 from bhemu.program.specs import BufferSpec, TileSpec
+from bhemu.riscv.assembly import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
 
 _HOST_MODE = 1
 _ALIGNMENT = 16
@@ -137,3 +155,224 @@ def launch_message(firmware: Firmware, made: Kernels) -> Write:
     record.set(sum(1 << PROCESSORS.index(name) for name in made.texts), "enables")
     offset = place(firmware.layout, "launch", 0)[0]
     return Write(firmware.mailboxes + offset, bytes(record.data), "launch message")
+
+
+# Booting tiles with firmware and launching kernels on them, as a host does in slow dispatch.
+
+BOOT_LIMIT = 10_000_000  # clock units; firmware needs some ten thousand
+AFTER_DONE = 7_500  # clock units in which brisc tells trisc0 to clear the stream counters
+_BRISC_ONLY = memmap.SOFT_RESET_ALL & ~(1 << memmap.SOFT_RESET_BITS[0])
+
+Wait = Callable[[Sequence[tuple[Tile, int, int]], int], Stop]
+"""Run until every (tile, address, word) holds (without any: until idle), or a clock limit.
+
+It goes on after a NoProgress: what firmware waits for is its host.
+"""
+
+
+def write(tile: Tile, writes: Iterable[Write]) -> None:
+    """Into the tile's L1, as its host."""
+    for each in writes:
+        tile.write(each.address, each.data)
+
+
+def go(tile: Tile, firmware: Firmware) -> None:
+    """Tell the firmware of a tile to run its kernels."""
+    write(tile, [firmware.signal(SIGNAL_GO)])
+
+
+def load_firmware(tile: Tile, firmware: Firmware, grid: Grid) -> None:
+    """Everything that a tile needs before brisc is released; all cores are in reset."""
+    writes = list(firmware.boot_writes(grid, tile.xy))
+    _check_apart([w for w in writes if w.data])
+    write(tile, writes)
+    for name, image in firmware.images.items():
+        core = tile.core[name]
+        core.images.append(image.symbols)
+        for segment in image.segments:
+            if segment.executable:
+                low = segment.paddr
+                tile.ranges.append((low, low + segment.memsz, str(image.path)))
+    tile.write32(REGISTERS["SOFT_RESET_0"], memmap.SOFT_RESET_ALL)
+
+
+def _check_apart(writes: Sequence[Write]) -> None:
+    """Two parts of a build that claim the same bytes belong to different builds."""
+    ordered = sorted(writes, key=lambda each: each.address)
+    for low, high in pairwise(ordered):
+        if high.address < low.address + len(low.data):
+            raise InputError(
+                f"[firmware] {low.name} and {high.name} overlap at {high.address:#x}",
+                hint="are all five ELFs of one build?",
+            )
+
+
+def release(tile: Tile) -> None:
+    """Let brisc start; it releases the others."""
+    tile.write32(REGISTERS["SOFT_RESET_0"], _BRISC_ONLY)
+
+
+def boot(tiles: Sequence[Tile], firmware: Firmware, grid: Grid, wait: Wait) -> None:
+    """Load and start the firmware of all `tiles` and wait until each says DONE.
+
+    Limit (rule METAL-BOOT) when one never does.
+    """
+    for tile in tiles:
+        load_firmware(tile, firmware, grid)
+    for tile in tiles:
+        release(tile)
+    _await(tiles, firmware.go, "go message", wait)
+    # trisc0 clears the stream counters after DONE: values that a host writes there must last.
+    with suppress(NoProgress):  # it has, and all wait for the host
+        wait([], AFTER_DONE)
+    _await(tiles, firmware.address("subordinate_sync"), "sync bytes", wait)
+
+
+def _await(tiles: Sequence[Tile], address: int, name: str, wait: Wait) -> None:
+    """Until the word at `address` of every tile is 0."""
+    stop = wait([(tile, address, 0) for tile in tiles], BOOT_LIMIT)
+    if stop.reason == "interrupt":
+        raise KeyboardInterrupt
+    if stop.reason == "until":
+        return
+    late = next(tile for tile in tiles if tile.read32(address))
+    raise Limit(
+        f"the firmware of tile ({late.xy[0]},{late.xy[1]}) did not boot within {BOOT_LIMIT}"
+        f" clock units: its {name} at {address:#x} is {late.read32(address):#x}, not 0",
+        rule="METAL-BOOT",
+        where=late.core["brisc"].where(),
+        hint="are these the ELFs of one build for this chip?",
+    )
+
+
+def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, texts: Texts) -> Kernels:
+    """Kernels, arguments, buffers, launch message: all but the go message."""
+    made = arrange(part, tile.xy, firmware.base, texts)
+    write(tile, [made.write(), launch_message(firmware, made)])
+    name_kernels(tile, made)
+    return made
+
+
+def name_kernels(tile: Tile, made: Kernels) -> None:
+    """Let the tile know whose code lies where."""
+    for name, placed in made.texts.items():
+        tile.core[name].images.insert(0, placed.image.symbols.moved(placed.moved))  # found first
+        for segment in placed.image.segments:
+            if segment.executable:
+                low = segment.paddr + placed.moved
+                tile.ranges.append((low, low + segment.memsz, str(placed.image.path)))
+
+
+# Kernels without firmware: a stub per core gives them what firmware would have prepared.
+#
+# The stub sets gp and sp, calls the kernel and parks. Before that the words of local RAM that a
+# kernel expects are written at the places that its own ELF names: runtime arguments, semaphores,
+# circular buffers, coordinates and bank tables. The NIUs are set as firmware leaves them.
+
+BASE = 0x8000
+"""Where arguments and kernels go."""
+
+_GLOBAL_POINTER, _STACK_TOP = "__global_pointer$", "__stack_top"
+_READ_CTRL = 0x2090  # non-posted read on static channel 1, as firmware presets initiator 1
+_ATOMIC_RESULT = 4  # L1 address that old values go to
+_CB_BYTES = 32  # of a circular buffer in local RAM
+_GP_OFFSET = 0x7F0  # of gp in local RAM, where an ELF has no symbol for it
+
+
+def place_bare(tile: Tile, part: TileSpec, grid: Grid, texts: Texts) -> Kernels:
+    """Kernels, stubs, local RAM and NIUs of a tile; cores are in reset."""
+    made = arrange(part, tile.xy, BASE, texts)
+    starts = {}
+    for name, placed in made.texts.items():
+        symbols = placed.image.symbols
+        gp = mm.LOCAL_BASE + _GP_OFFSET
+        if _GLOBAL_POINTER in symbols.names:
+            gp = symbols.address(_GLOBAL_POINTER)
+        sp = mm.LOCAL_BASE + LOCAL_SIZE[name] - 16
+        if _STACK_TOP in symbols.names:
+            sp = symbols.address(_STACK_TOP) - 16
+        enter = [*li(GP, gp), *li(SP, sp), *li(T0, placed.entry), jalr(RA, T0)]
+        starts[name] = BASE + made.add(code(enter, PARK))
+    write(tile, [made.write()])
+    name_kernels(tile, made)
+    _preset_nius(tile)
+    for name, start in starts.items():
+        _local_words(tile, name, made, part, grid)
+        if name == "brisc":
+            write(tile, [Write(0, jal(ZERO, start).to_bytes(4, "little"), "start of brisc")])
+        else:
+            tile.core[name].set_reset_pc(start)
+    return made
+
+
+def _preset_nius(tile: Tile) -> None:
+    """Initiators as firmware leaves them: own coordinate, reads by 1, old values by 3."""
+    own = noc_word(tile.xy)
+    presets = {
+        (0, mm.NOC_TARG_ADDR_LO + 8): own,
+        (2, mm.NOC_TARG_ADDR_LO + 8): own,
+        (1, mm.NOC_CTRL): _READ_CTRL,
+        (1, mm.NOC_RET_ADDR_LO + 8): own,
+        (3, mm.NOC_RET_ADDR_LO): _ATOMIC_RESULT,
+        (3, mm.NOC_RET_ADDR_LO + 8): own,
+    }
+    for noc in (mm.NOC0_BASE, mm.NOC0_BASE + mm.NOC_SIZE):
+        for (initiator, register), value in presets.items():
+            tile.write32(noc + mm.NOC_CMD_BUF_OFFSET * initiator + register, value)
+
+
+def _local_words(tile: Tile, name: str, made: Kernels, part: TileSpec, grid: Grid) -> None:
+    """What firmware leaves in the core's local RAM, where the kernel's ELF has a symbol for it."""
+    known = objects(made.texts[name].image)
+    own, common = made.args[name]
+    _check_known(part, name, known)
+    words = {
+        "rta_l1_base": struct.pack("<I", made.base + own),
+        "crta_l1_base": struct.pack("<I", made.base + common),
+        "sem_l1_base": struct.pack("<I", made.base + made.semaphores),
+        "my_x": bytes((tile.xy[0],) * 2),
+        "my_y": bytes((tile.xy[1],) * 2),
+    }
+    for symbol, data in words.items():
+        if symbol in known:
+            _put(tile, name, known[symbol].address, data)
+    for symbol, table in TABLES.items():
+        if symbol in known and known[symbol].size:
+            _put(tile, name, known[symbol].address, table(grid, known[symbol].size))
+    if "cb_interface" in known and name != "trisc1":
+        for index, data in interfaces(part.buffers, name):
+            _put(tile, name, known["cb_interface"].address + _CB_BYTES * index, data)
+
+
+def _check_known(part: TileSpec, name: str, known: Mapping[str, Sized]) -> None:
+    """InputError when what the program gives the kernel has no place that its ELF names."""
+    core = part.cores[name]
+    wanted = {
+        "rta_l1_base": (bool(core.args), "args"),
+        "crta_l1_base": (bool(core.common), "common"),
+        "cb_interface": (bool(part.buffers) and name != "trisc1", "[[buffer]]"),
+    }
+    for symbol, (needed, key) in wanted.items():
+        if needed and symbol not in known:
+            raise InputError(
+                f"{part.origin}: {name} has {key}, but {core.elf} has no symbol {symbol}",
+                hint="link the kernel with the firmware's symbols (-Wl,--just-symbols=FIRMWARE)",
+            )
+
+
+def interfaces(buffers: tuple[BufferSpec, ...], name: str) -> Iterator[tuple[int, bytes]]:
+    """(index, local interface) of each circular buffer; compute cores count units of 16 bytes."""
+    shift = 4 if name.startswith("trisc") else 0
+    for b in buffers:
+        size, at = b.size >> shift, b.at >> shift
+        yield b.index, struct.pack("<8I", size, at + size, b.page >> shift, b.pages, at, at, 0, 0)
+
+
+def _put(tile: Tile, name: str, address: int, data: bytes) -> None:
+    """Bytes into local RAM, which the core writes in words."""
+    core = tile.core[name]
+    low, high = address & ~3, (address + len(data) + 3) & ~3
+    old = b"".join(core.read32(at).to_bytes(4, "little") for at in range(low, high, 4))
+    new = old[: address - low] + data + old[address - low + len(data) :]
+    for at in range(low, high, 4):
+        core.write32(at, int.from_bytes(new[at - low : at - low + 4], "little"))

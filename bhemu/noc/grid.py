@@ -31,7 +31,7 @@ from bhemu.devices.noc_map import (
     on_noc,
     tile_number,
 )
-from bhemu.program.places import BANKS as BANKS
+from bhemu.program.options import BANKS as BANKS
 
 XY = tuple[int, int]
 

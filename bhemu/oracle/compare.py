@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.oracle.case import Case, Outcome
-from bhemu.oracle.emulated import Emulator
+from bhemu.oracle.cases import Case, Emulator, Outcome
 from bhemu.oracle.libttsim import Library
 
 EQUAL, BOTH_REFUSE, ALONE, DIFFERENT = "equal", "both refuse", "no second opinion", "different"

@@ -25,7 +25,7 @@ from bhemu.memmap import (
     SOFT_RESET_ALL,
     SOFT_RESET_BITS,
 )
-from bhemu.oracle.case import SECONDS, Case, Outcome
+from bhemu.oracle.cases import SECONDS, Case, Outcome
 
 ENVIRONMENT = "BHEMU_TTSIM"
 POLL = 500  # clocks between two looks at the end condition

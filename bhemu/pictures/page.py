@@ -1,16 +1,288 @@
 """The report of a run: findings with source, waits, timeline, tiles, outputs; one HTML file."""
 
+import base64
 import itertools
+import math
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch.session import Launched
 from bhemu.noc.grid import XY
-from bhemu.pictures import heat, html, timeline, waits
+from bhemu.pictures import html
 from bhemu.pictures.recording import LANES, Recording
+from bhemu.program.specs import OutputSpec
+from bhemu.program.tensor import EDGE
 from bhemu.why.findings import Finding, in_words
+
+# Where outputs differ: an image with a point per element, and a grid of their tiles.
+
+_MOST_POINTS = 512  # points of the image on either side
+_MOST_CELLS = 4096  # cells of the grid
+_SIDE = 384  # of the image on the page, in pixels, at least
+_EQUAL, _DIFFERS = np.array([222, 235, 222]), np.array([198, 40, 40])
+
+_Share = npt.NDArray[np.float64]
+
+
+def section(spec: OutputSpec, data: bytes) -> str:
+    """What the page shows of one output: in words, the image, the grid."""
+    shape = " x ".join(str(n) for n in spec.shape)
+    head = f"<h3>{html.text(spec.name)}</h3><p>{shape} {html.text(spec.dtype)}"
+    bad = spec.differing(data)
+    if bad is None:
+        return f"{head}, not compared</p>"
+    head += f", compared by {html.text(spec.compare)}: {int(bad.sum())} of {bad.size} differ</p>"
+    flat = bad.reshape(-1, bad.shape[-1])
+    grid = _grid(spec, bad)
+    if bad.any():
+        head += '<p class="quiet">a point per element, red where it differs'
+        head += f"{'; beside it its tiles, the redder the more do' if grid else ''}</p>"
+    return f'{head}<div class="heat">{_image(spec.name, _shares(flat, _MOST_POINTS))}{grid}</div>'
+
+
+def _shares(bad: npt.NDArray[np.bool_], most: int) -> _Share:
+    """The share of elements that differ, in at most `most` x `most` rectangles."""
+    shares = bad.astype(np.float64)
+    for axis in (0, 1):
+        block = -(-shares.shape[axis] // most)
+        if block > 1:
+            edges = np.arange(0, shares.shape[axis], block)
+            count = np.diff(np.append(edges, shares.shape[axis]))
+            shares = np.add.reduceat(shares, edges, axis=axis)
+            shares = shares / (count[:, None] if axis == 0 else count)
+    return shares
+
+
+def _image(name: str, shares: _Share) -> str:
+    rows, columns = shares.shape
+    scale = max(_SIDE // max(rows, columns), 1)
+    address = base64.b64encode(png(_colours(shares))).decode()
+    size = f'width="{columns * scale}" height="{rows * scale}"'
+    title = f"{name}: a point per element, red where it differs"
+    return f'<img {size} alt="{html.text(title)}" src="data:image/png;base64,{address}">'
+
+
+def _colours(shares: _Share) -> npt.NDArray[np.uint8]:
+    """Red for what differs; a rectangle with a single one is seen too."""
+    weight = np.where(shares > 0, 0.35 + 0.65 * shares, 0.0)[..., None]
+    colours: npt.NDArray[np.uint8] = (_EQUAL + (_DIFFERS - _EQUAL) * weight).astype(np.uint8)
+    return colours
+
+
+def png(colours: npt.NDArray[np.uint8]) -> bytes:
+    """A PNG file of red, green, blue (rows, columns, 3)."""
+    height, width, _ = colours.shape
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), colours.reshape(height, -1)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+
+
+def _grid(spec: OutputSpec, bad: npt.NDArray[np.bool_]) -> str:
+    """The tiles of an output, each with how many of its elements differ."""
+    edge = EDGE.get(spec.layout)
+    if edge is None or bad.ndim < 2:
+        return ""
+    flat = bad.reshape(-1, bad.shape[-1])
+    rows, columns = flat.shape[0] // edge, flat.shape[1] // edge
+    if rows * columns > _MOST_CELLS or not rows * columns:
+        return ""
+    counts = flat.reshape(rows, edge, columns, edge).sum(axis=(1, 3))
+    side = max(min(_SIDE // max(rows, columns), 32), 6)
+    colours = _colours(counts / edge**2)
+    cells = "".join(
+        f'<rect x="{c * side}" y="{r * side}" width="{side - 1}" height="{side - 1}"'
+        f' fill="rgb({",".join(map(str, colours[r, c]))})">'
+        f"<title>tile ({r}, {c}): {int(counts[r, c])} of {edge * edge} differ</title></rect>"
+        for r in range(rows)
+        for c in range(columns)
+    )
+    size = f'width="{columns * side}" height="{rows * side}"'
+    return f'<svg class="tiles" {size} role="img" aria-label="tiles">{cells}</svg>'
+
+
+# What cores, threads and NoC interfaces did over the time of a run, as a picture.
+
+_TIMELINE_WIDTH, _LEFT, _ROW, _TOP = 1200, 70, 18, 20
+_TICKS = 8
+_EMPTY = ("idle", "reset")
+_COLOURS = {
+    "works": "#2e7d32",
+    "turn": "#a5d6a7",
+    "polls": "#f9a825",
+    "waits": "#ef6c00",
+    "parked": "#90a4ae",
+    "stopped": "#c62828",
+}
+_MEANS = {
+    "works": "executes", "turn": "could go on; others had their turn",
+    "polls": "goes round in a loop without effect", "waits": "is blocked", "parked": "has ended",
+    "stopped": "assert, or held",
+}  # fmt: skip
+
+
+def legend() -> str:
+    """The colours in words."""
+    return "".join(
+        f'<span class="key"><i style="background:{_COLOURS[kind]}"></i>{kind}: {said}</span> '
+        for kind, said in _MEANS.items()
+    )
+
+
+def timeline_picture(recording: Recording, xy: XY) -> str:
+    """SVG of one tile; lanes on which nothing ever was are left out."""
+    begin, end = recording.clocks[0], max(recording.clocks[-1], recording.clocks[0] + 1)
+    scale = (_TIMELINE_WIDTH - _LEFT) / (end - begin)
+    parts, row = [], 0
+    for lane in LANES:
+        segments = [one for one in recording.lane(xy, lane) if one.kind not in _EMPTY]
+        if not segments:
+            continue
+        y = _TOP + row * _ROW
+        parts.append(f'<text x="0" y="{y + 12}">{lane}</text>')
+        row += 1
+        for one in segments:
+            text = " ".join(filter(None, (lane, one.kind, one.text)))
+            text += f", clock {one.begin} to {one.end}"
+            x, width = _LEFT + (one.begin - begin) * scale, (one.end - one.begin) * scale
+            parts.append(
+                f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0.5):.2f}" height="{_ROW - 4}"'
+                f' fill="{_COLOURS[one.kind]}"><title>{html.text(text)}</title></rect>'
+            )
+    height = _TOP + row * _ROW
+    for tick in range(_TICKS + 1):
+        clock = begin + (end - begin) * tick // _TICKS
+        x = _LEFT + (clock - begin) * scale
+        anchor = "end" if tick == _TICKS else "middle" if tick else "start"
+        parts.append(
+            f'<path class="tick" d="M{x:.1f} {_TOP - 4}V{height}"/>'
+            f'<text x="{x:.1f}" y="12" text-anchor="{anchor}">{clock}</text>'
+        )
+    view = f'viewBox="0 0 {_TIMELINE_WIDTH} {height}" width="{_TIMELINE_WIDTH}" height="{height}"'
+    label = f"tile ({xy[0]},{xy[1]}) over the clock"
+    return f'<svg class="time" {view} role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+# The wait-for graph of a hang as a picture: who waits, for what, and who could give it.
+
+_WAITS_WIDTH, _HEIGHT = 250, 58  # of a box
+_MARGIN = 30
+_MOST_WAITERS = 24  # boxes
+_LETTERS = 38
+
+
+class _Edge(NamedTuple):
+    """`waiter` waits for `reason`, which `giver` can give; of the ring or not."""
+
+    waiter: str
+    giver: str
+    reason: str
+    ring: bool
+
+
+def waits_picture(graph: dict[str, Any]) -> str:
+    """SVG of a graph as `WaitGraph.as_dict` gives it; "" without waiters."""
+    waiters = graph.get("waiters", [])
+    ring = [str(name) for name in graph.get("cycle", [])]
+    turns = set(zip(ring, ring[1:] + ring[:1], strict=True))
+    edges = [
+        _Edge(one["who"], other["who"], one["reason"], (one["who"], other["who"]) in turns)
+        for one in waiters
+        for other in one["releasers"]
+        if other["who"] != one["who"]
+    ]
+    states = {one["who"]: f"waits for {one['reason']}" for one in waiters}
+    for one in waiters:
+        for other in one["releasers"]:
+            states.setdefault(other["who"], str(other.get("state", "")))
+    names = [*dict.fromkeys([*ring, *states])][:_MOST_WAITERS]
+    if not names:
+        return ""
+    shown = [e for e in edges if {e.waiter, e.giver} <= {*names}]
+    lines = {one["who"]: _line(one.get("where") or {}) for one in waiters}
+    return _drawn({name: (states[name], lines.get(name, "")) for name in names}, shown, ring)
+
+
+def _line(where: dict[str, Any]) -> str:
+    """The line of source where it waits: that of the code which called what was inlined."""
+    at = where["inlined"][-1] if where.get("inlined") else where
+    return f"{at['file']}:{at['line']}" if at.get("file") else ""
+
+
+def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str]) -> str:
+    """`names`: of each box its state and line of source."""
+    n = len(names)
+    radius = 0.0 if n == 1 else max(1.5 * _WAITS_WIDTH * n / (2 * math.pi), 150.0)
+    width, height = 2 * (radius + _MARGIN) + _WAITS_WIDTH, 2 * (0.7 * radius + _MARGIN) + _HEIGHT
+    turn = 2 * math.pi / n
+    middle = {
+        name: (
+            width / 2 + radius * math.sin(i * turn),
+            height / 2 - 0.7 * radius * math.cos(i * turn),
+        )
+        for i, name in enumerate(names)
+    }
+    parts = [_edge(edge, middle[edge.waiter], middle[edge.giver]) for edge in edges]
+    parts += [_box(name, said, middle[name], name in ring) for name, said in names.items()]
+    view = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+    return (
+        f'<svg id="waits" class="waits" {view} role="img" aria-label="who waits for whom"><defs>'
+        '<marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8"'
+        ' orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+
+
+def _box(name: str, said: tuple[str, str], at: tuple[float, float], ring: bool) -> str:
+    (state, line), rows = said, (18, 34, 50)
+    x, y = at[0] - _WAITS_WIDTH / 2, at[1] - _HEIGHT / 2
+    lines = "".join(
+        f'<text x="{at[0]:.1f}" y="{y + dy:.1f}" class="{kind}">{html.text(_short(text))}</text>'
+        for dy, kind, text in zip(rows, ("name", "state", "line"), (name, state, line), strict=True)
+        if text
+    )
+    title = html.text(f"{name} {state} {line}".strip())
+    return (
+        f'<g class="{"box ring" if ring else "box"}"><title>{title}</title>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{_WAITS_WIDTH}" height="{_HEIGHT}" rx="6"/>'
+        f"{lines}</g>"
+    )
+
+
+def _edge(edge: _Edge, start: tuple[float, float], end: tuple[float, float]) -> str:
+    (x0, y0), (x1, y1) = _border(start, end), _border(end, start)
+    # Bent to the left, so that two that wait for each other are two arrows.
+    bent = (x0 + x1) / 2 + (y1 - y0) / 8, (y0 + y1) / 2 - (x1 - x0) / 8
+    title = f"{edge.waiter} waits for {edge.reason}, which {edge.giver} can give"
+    return (
+        f'<path class="{"wait ring" if edge.ring else "wait"}" marker-end="url(#tip)"'
+        f' d="M{x0:.1f} {y0:.1f}Q{bent[0]:.1f} {bent[1]:.1f} {x1:.1f} {y1:.1f}">'
+        f"<title>{html.text(title)}</title></path>"
+    )
+
+
+def _border(inside: tuple[float, float], to: tuple[float, float]) -> tuple[float, float]:
+    """Where the line between the middles of two boxes leaves the first one."""
+    dx, dy = to[0] - inside[0], to[1] - inside[1]
+    part = min(
+        _WAITS_WIDTH / 2 / abs(dx) if dx else math.inf, _HEIGHT / 2 / abs(dy) if dy else math.inf
+    )
+    return inside[0] + part * dx, inside[1] + part * dy
+
 
 _TILES = 16  # timelines
 _NAMED = 4  # tiles that share one
@@ -50,7 +322,7 @@ def page(
     body = [_summary(launched, recording, error, shown[:_TILES])]
     if isinstance(error, NoProgress):
         graph = error.as_dict()["graph"]
-        drawn = waits.picture(graph) if isinstance(graph, dict) else ""
+        drawn = waits_picture(graph) if isinstance(graph, dict) else ""
         if drawn:
             told = "an arrow goes to who could end the wait; a ring is red"
             body.append(f'<h2>Who waits for whom</h2><p class="quiet">{told}</p>')
@@ -158,7 +430,7 @@ def _timelines(recording: Recording, shown: Sequence[XY]) -> Iterator[str]:
     steps = [b - a for a, b in itertools.pairwise(recording.clocks) if b > a] or [1]
     step = sorted(steps)[len(steps) // 2]
     yield f'<p class="quiet">left to right the clock of the tile; a sample every {step}</p>'
-    yield f"<p>{timeline.legend()}</p>"
+    yield f"<p>{legend()}</p>"
     alike: dict[Any, list[XY]] = {}
     for xy in (xy for xy in shown if xy in recording.seen):
         lanes = tuple(tuple(recording.lane(xy, lane)) for lane in LANES)
@@ -167,7 +439,7 @@ def _timelines(recording: Recording, shown: Sequence[XY]) -> Iterator[str]:
     for tiles in groups[:_TILES]:
         names = ", ".join(f"({x},{y})" for x, y in tiles[:_NAMED])
         names += f" and {len(tiles) - _NAMED} more that did the same" if tiles[_NAMED:] else ""
-        drawn = timeline.picture(recording, tiles[0])
+        drawn = timeline_picture(recording, tiles[0])
         yield f'<h3>tile {names}</h3><div class="over">{drawn}</div>'
     if groups[_TILES:]:
         yield f"<p>and {sum(map(len, groups[_TILES:]))} tiles more</p>"
@@ -198,6 +470,6 @@ def _chip(recording: Recording) -> str:
 
 def _outputs(launched: Launched) -> Iterator[str]:
     for spec in launched.program.outputs:
-        yield heat.section(spec, launched.machine.output(spec)[1])
+        yield section(spec, launched.machine.output(spec)[1])
     if not launched.program.outputs:
         yield "<p>The program names no output.</p>"

@@ -9,45 +9,21 @@ them. Trees are walked here too: an entry's next sibling lies behind it, whateve
 from __future__ import annotations
 
 import inspect
-import io
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from bhemu.errors import InputError
-from bhemu.program import elf, limits, lines
+from bhemu.program import elf, limits, symbols
 from bhemu.program.dwarf import Gone
-from bhemu.program.elf import LONGEST_NAME, DamagedError, Section
+from bhemu.program.elf import LONGEST_NAME, WORD, CountedBytes, DamagedError, Section
 from bhemu.text import printable
 
-_WORD = 16  # bytes of one read that cost a step more
 _LEAST, _PER_BYTE = 100_000, 8  # steps of the smallest file; compilers' files take 1.5 a byte
 _SIBLINGS = ("DW_FORM_ref1", "DW_FORM_ref2", "DW_FORM_ref4", "DW_FORM_ref8", "DW_FORM_ref_udata")
 _STRINGS, _LINE_STRINGS = "debug_str_sec", "debug_line_str_sec"
-
-
-class _Counted(io.BytesIO):
-    """A section of which every access is a step."""
-
-    def __init__(self, data: bytes, take: Callable[[int], None]) -> None:
-        super().__init__(data)
-        self._take = take
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        self._take(1 + len(found) // _WORD)
-        return found
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        self._take(1)
-        return super().seek(offset, whence)
-
-    def tell(self) -> int:
-        self._take(1)
-        return super().tell()
 
 
 class Info(DWARFInfo):
@@ -67,7 +43,7 @@ class Info(DWARFInfo):
         self._strings: dict[tuple[str, int], bytes] = {}
         self._ends: dict[int, int] = {}  # where the entry behind one with children begins
         found = {
-            name: DebugSectionDescriptor(_Counted(one, self._take), name, 0, len(one), address)
+            name: DebugSectionDescriptor(CountedBytes(one, self._take), name, 0, len(one), address)
             if one
             else None
             for name, (one, address) in held.items()
@@ -75,7 +51,7 @@ class Info(DWARFInfo):
         super().__init__(DwarfConfig(True, "RISC-V", 4), **found)
         self.present = self.debug_info_sec is not None
         try:
-            self._files = lines.names(data, table)
+            self._files = symbols.names(data, table)
         except (InputError, DamagedError):  # told where line numbers are read
             self._files = {}
 
@@ -121,7 +97,7 @@ class Info(DWARFInfo):
                 raise DamagedError(f"a name at {offset:#x} of {len(texts):#x} bytes of names")
             end = texts.find(b"\0", offset, offset + LONGEST_NAME)
             known = texts[offset : end if end >= 0 else offset + LONGEST_NAME]
-            self._take(len(known) // _WORD)
+            self._take(len(known) // WORD)
             self._strings[name, offset] = known
         return known
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -22,11 +23,39 @@ SHN_UNDEF, SHN_RESERVED, SHN_ABS = 0, 0xFF00, 0xFFF1
 _RESERVED = {"SHN_UNDEF": SHN_UNDEF, "SHN_ABS": SHN_ABS}  # any other name: SHN_RESERVED
 DYNAMIC = ("PT_DYNAMIC", "PT_INTERP", "PT_TLS")
 LONGEST_NAME = 4096
+WORD = 16  # bytes of one read that cost a step more
 _ELFCOMPRESS_ZLIB = 1
 
 
 class DamagedError(ValueError):
     """The file contradicts itself."""
+
+
+class CountedBytes(io.BytesIO):
+    """A section as pyelftools reads it: every access is a step, told to `take`."""
+
+    def __init__(self, data: bytes, take: Callable[[int], None]) -> None:
+        super().__init__(data)
+        self.take, self._single = take, 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As of a file; DamagedError in a number of thousands of bytes."""
+        found = super().read(size)
+        self.take(1 + len(found) // WORD)
+        self._single = self._single + 1 if size == 1 and found >= b"\x80" else 0
+        if self._single > LONGEST_NAME:
+            raise DamagedError("a LEB128 number without end")
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """As of a file."""
+        self.take(1)
+        return super().seek(offset, whence)
+
+    def tell(self) -> int:
+        """As of a file."""
+        self.take(1)
+        return super().tell()
 
 
 class Section(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.address import At
+from bhemu.program import options
+from bhemu.program.coordinates import At
 from bhemu.program.loader import Local
 from bhemu.program.schema import (
     LOCAL_OF_KIND,
-    ChipSpec,
     CoreSpec,
     InputSpec,
     OutputSpec,
@@ -28,13 +28,8 @@ from bhemu.program.schema import (
     set_from,
     until_from,
 )
-from bhemu.program.table import Table, suggestion
+from bhemu.program.toml import Table, suggestion
 
-OF_RUN = (
-    *("seed", "ub", "poison", "reference", "stochastic", "engine", "l0"),
-    *("limit", "timeout_s", "livelock"),
-)
-OF_CHIP = ("delivery", "threads")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|0|[1-9][0-9]{0,31}")
 
 
@@ -115,15 +110,12 @@ def with_flags(
 
 
 def with_options(program: Program, values: Mapping[str, Any]) -> Program:
-    """`program`, run as those of OF_RUN and OF_CHIP say that are in `values` and not None."""
-    how = {name: values[name] for name in OF_RUN if values.get(name) is not None}
-    on_chip = {name: values[name] for name in OF_CHIP if values.get(name) is not None}
-    program = replace(program, run=replace(program.run, **how))
-    if not on_chip:
-        return program
-    if program.is_alone:
-        raise InputError(f"--{next(iter(on_chip))} goes with a program of a chip")
-    return replace(program, chip=replace(program.chip or ChipSpec(), **on_chip))
+    """`program`, run as those options say that are in `values` and not None."""
+    given = {n: values[n] for n in options.given_in("flag") if values.get(n) is not None}
+    on_chip = [name for name in given if name in options.CHIP_ONLY]
+    if on_chip and program.is_alone:
+        raise InputError(f"--{on_chip[0]} goes with a program of a chip")
+    return replace(program, run=program.run.given(given))
 
 
 def without_expected(program: Program) -> Program:

@@ -30,7 +30,7 @@ LIMITS = {
     "ELF_SYMBOLS": Limit(100_000, "symbols of an ELF"),
     "ELF_NAMES": Limit(16 << 20, "bytes of all symbol names of an ELF"),
     "LINE_BYTES": Limit(16 << 20, "size of a DWARF section with line numbers, unpacked"),
-    "LINE_STEPS": Limit(400_000, "files and steps of all DWARF line programs of an ELF"),
+    "LINE_STEPS": Limit(400_000, "steps through .debug_line of an ELF"),
     "DWARF_BYTES": Limit(64 << 20, "size of all debug sections of an ELF, unpacked"),
     "DWARF_ENTRIES": Limit(400_000, "entries of .debug_info of an ELF"),
     "DWARF_STEPS": Limit(8_000_000, "steps through .debug_info of an ELF"),

@@ -6,26 +6,21 @@ paths are relative to the file, and everything that can be checked without runni
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import comparison, files, saved, tensor, toml
-from bhemu.program.address import read_at
+from bhemu.program import codecs, comparison, coordinates, files, limits, options, tensor, toml
 from bhemu.program.codecs import DTYPES
-from bhemu.program.datafiles import encode_values, read_array, read_image
+from bhemu.program.coordinates import At, check_l1, read_at
+from bhemu.program.datafiles import Archive, UnreadableError, encode_values, read_array, read_image
 from bhemu.program.loader import LOCAL_MODES, Local
-from bhemu.program.places import L0 as L0
-from bhemu.program.places import (
-    check_extent,
-    check_tensors,
-    chip_from,
-    dram_from,
-    one_tile,
-    tiles_at,
-)
-from bhemu.program.specs import LIVELOCK
+from bhemu.program.options import BANKS
+from bhemu.program.options import ENGINES as ENGINES
+from bhemu.program.specs import PAGE_ALIGNMENT
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -39,8 +34,162 @@ from bhemu.program.specs import RunSpec as RunSpec
 from bhemu.program.specs import SetSpec as SetSpec
 from bhemu.program.specs import TileSpec as TileSpec
 from bhemu.program.specs import Until as Until
-from bhemu.program.table import REQUIRED, Table
+from bhemu.program.toml import REQUIRED, Table
 from bhemu.text import printable
+
+BANK_SIZE = 1 << 32
+_MOST_PAGES = 1 << 20
+HARVESTED_MOST = len(coordinates.COLUMNS) - 1
+_DRAM_HINT = "for example dram = { address = 0x100080, page = 2048 }"
+
+
+def tiles_at(table: Table, key: str) -> tuple[XY, ...]:
+    """The tiles that a table names: "1,2", "1-4,2-5", or an array of those."""
+    value = table.take(key, REQUIRED, (str, list))
+    return coordinates.parse([value] if isinstance(value, str) else value, table.origin)
+
+
+def one_tile(table: Table) -> XY:
+    """The one tile that a table names."""
+    found = tiles_at(table, "tile")
+    if len(found) > 1:
+        table.fail(f"tile stands for {len(found)} tiles, an output is read from one")
+    return found[0]
+
+
+def chip_from(table: Table) -> ChipSpec:
+    """[chip]: harvested columns, number of banks, when transfers are delivered, threads, caches."""
+    harvest = table.take("harvest", [], (list,))
+    if len(harvest) > HARVESTED_MOST or any(
+        type(x) is not int or x not in coordinates.COLUMNS for x in harvest
+    ):
+        table.fail(f"harvest = {harvest} is no list of Tensix columns", hint="1-7 and 10-16")
+    given = options.read(table, "chip")
+    table.finish()
+    return ChipSpec(tuple(harvest), given.pop("dram_banks", BANKS), given)
+
+
+def dram_from(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> Dram | None:
+    """`dram` of a tensor, None without; a page is a tile or a row unless the table says it."""
+    if "dram" not in table:
+        return None
+    for key in ("at", "tile"):
+        if key in table:
+            table.fail(f"{key} beside dram: a tensor lies in L1 or in DRAM", hint=_DRAM_HINT)
+    own = table.table("dram")
+    place = Dram(
+        address=own.integer("address", hi=BANK_SIZE - 1),
+        page=own.integer("page", _page(own, dtype, layout, shape), lo=1, hi=BANK_SIZE),
+        banks=_banks(own),
+    )
+    own.finish()
+    if place.address % PAGE_ALIGNMENT:
+        own.fail(f"address = {place.address:#x} is not a multiple of {PAGE_ALIGNMENT}")
+    return place
+
+
+def _page(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> int:
+    """Bytes of one tile (tile32), face (faces16) or row (rows); raw bytes have no such unit."""
+    edge = tensor.EDGE.get(layout)
+    row = shape if edge is None else (edge, edge)
+    if "page" in table:
+        return 0
+    if layout == "raw" or (edge is None and codecs.FORMATS[dtype].kind == "bfp"):
+        table.fail("missing key page", hint="bytes that lie together in one bank")
+    return tensor.encoded_size(row[-1:] if edge is None else row, dtype, layout)
+
+
+def _banks(table: Table) -> tuple[int, ...]:
+    """All banks, the first n of them, or those that are listed."""
+    value = table.take("banks", BANKS, (int, list))
+    banks = list(range(value)) if type(value) is int and 0 <= value <= BANKS else value
+    if (
+        not isinstance(banks, list)
+        or not banks
+        or any(type(n) is not int or not 0 <= n < BANKS for n in banks)
+        or len(set(banks)) != len(banks)
+    ):
+        table.fail(f"banks = {value} is neither a number of banks nor a list of banks 0-7")
+    return tuple(banks)
+
+
+def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> None:
+    """InputError when `size` bytes at `at`, or over banks, do not fit into memory."""
+    if dram is not None:
+        limits.check("ARRAY_BYTES", size, f"{table.origin}: bytes of the tensor")
+        if size > _MOST_PAGES * dram.page:
+            table.fail(f"{size} bytes in pages of {dram.page} are more than {_MOST_PAGES} pages")
+        last = dram.end(size)
+        if last > BANK_SIZE:
+            table.fail(f"{size} bytes at {dram.address:#x} end behind the bank ({last:#x})")
+    elif isinstance(at, int):
+        check_l1(table.origin, at, size)
+
+
+def check_tensors(program: Program) -> None:
+    """InputError for tensors that share bytes, or lie where the program has no bank and no tile."""
+    dram = [(spec.origin, spec.dram, spec.size) for spec in program.inputs if spec.dram]
+    _check_apart(dram)
+    banks = (program.chip or ChipSpec()).dram_banks
+    places = [*dram, *((spec.origin, spec.dram, 0) for spec in program.outputs if spec.dram)]
+    for origin, place, _ in places:
+        if max(place.banks) >= banks:
+            raise InputError(
+                f"{origin}: bank {max(place.banks)} of a chip with {banks} banks",
+                hint="name the banks: dram = { address = ..., banks = 7 }",
+            )
+    if program.tiles:
+        for source in program.inputs:
+            if not source.tiles and source.dram is None:
+                _missing_tile(source.origin)
+        for output in program.outputs:
+            if output.tile is None and output.dram is None:
+                _missing_tile(output.origin)
+
+
+def _check_apart(tensors: list[tuple[str, Dram, int]]) -> None:
+    """InputError when two tensors, as (name, place, size), share bytes of a bank."""
+    for number, (name, place, size) in enumerate(tensors):
+        for other, its, its_size in tensors[:number]:
+            both = sorted(set(place.banks) & set(its.banks))
+            low = max(place.address, its.address)
+            if both and low < min(place.end(size), its.end(its_size)):
+                raise InputError(f"{name} and {other} overlap in DRAM bank {both[0]} at {low:#x}")
+
+
+def _missing_tile(origin: str) -> None:
+    raise InputError(
+        f"{origin}: in L1 of which tile?", hint='tile = "1,2", or dram = { address = ... }'
+    )
+
+
+# A saved state as a program: what a run, a step or a question begins from.
+
+SAVED_STATE = "state"
+_META_BYTES = 16 << 20
+_HINT = "written by bhemu run --save, bhemu simulator --keep, or snapshot().save()"
+
+
+def saved_program(path: Path) -> Program:
+    """What begins at the state in `path`, of a tile or of a chip; InputError for no such file."""
+    if files.is_missing(path):
+        raise InputError(f"{path}: no such file", hint=_HINT)
+    try:
+        with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+            about = json.loads(str(archive.array("meta", _META_BYTES)))
+        return _of(path, about)
+    except (UnreadableError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
+
+
+def _of(path: Path, about: dict[str, Any]) -> Program:
+    if "tiles" not in about:
+        return Program(path.stem, SAVED_STATE, {}, path=path, image=path)
+    placed = [tuple(int(n) for n in tile["tile"]) for tile in about["tiles"].values()]
+    tiles = tuple(TileSpec(((x, y),), {}) for x, y in sorted(placed))
+    chip = ChipSpec(tuple(about["harvested"]), int(about["banks"]))
+    return Program(path.stem, SAVED_STATE, {}, path=path, image=path, tiles=tiles, chip=chip)
+
 
 SCHEMA = 1
 KINDS = ("elf", "image", "llk", "tt-metal")
@@ -53,11 +202,6 @@ LOCAL_OF_KIND: dict[str, Local] = {
 }
 BUFFERS, SEMAPHORES = 64, 16
 _OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
-UB = ("error", "warn", "silicon")
-POISON = ("off", "zero", "ff", "random")
-REFERENCES = ("ttsim", "llk", "isa")
-STOCHASTIC = ("off", "up", "down")  # or a seed
-ENGINES = ("unicorn", "compiled")
 
 
 def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
@@ -71,7 +215,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     """
     path = arguments.path(path)
     if path.suffix == ".npz":
-        return saved.program(path)
+        return saved_program(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"
     data = toml.read(path, "bhemu new writes one")
@@ -222,7 +366,7 @@ def check_cores(program: Program, origin: str) -> None:
     """InputError when nothing would ever run, or no ELF is named where the kind needs one."""
     placed = program.placed()
     cores = [core for part in placed for core in part.cores.values()]
-    if program.kind != saved.KIND and not any(core.release for core in cores):
+    if program.kind != SAVED_STATE and not any(core.release for core in cores):
         hint = 'for example [cores] trisc0 = { elf = "kernel.elf" }'
         raise InputError(f"{origin}: no core is released, so nothing would run", hint=hint)
     if program.kind == "elf" and not any(core.elf for core in cores):
@@ -312,21 +456,10 @@ def _run(table: Table) -> RunSpec:
     if isinstance(until, str) and until != "idle":
         table.fail(f'until = "{until}"', hint='"idle", or [{ word = 0x100, equals = 0xD0E0 }]')
     conditions = [] if isinstance(until, str) else list(table.tables("until"))
-    spec = RunSpec(
-        until=tuple(until_from(condition) for condition in conditions),
-        limit=table.integer("limit", None, lo=1),
-        timeout_s=table.number("timeout_s", None),
-        livelock=table.integer("livelock", LIVELOCK),
-        seed=table.integer("seed", 0),
-        ub=table.text("ub", "error", choices=UB),
-        poison=table.text("poison", "off", choices=POISON),
-        reference=table.text("reference", "ttsim", choices=REFERENCES),
-        stochastic=table.word("stochastic", "off", STOCHASTIC, 0xFFFF_FFFF),
-        engine=table.text("engine", None, choices=ENGINES),
-        l0=table.text("l0", None, choices=L0),
-    )
+    spec = RunSpec(tuple(until_from(condition) for condition in conditions))
+    values = options.read(table, "run")
     table.finish()
-    return spec
+    return spec.given(values)
 
 
 def until_from(table: Table) -> Until:

@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
 from bhemu.program import comparison, tensor
-from bhemu.program.address import At
+from bhemu.program.coordinates import At
 from bhemu.program.datafiles import read_array
 from bhemu.program.loader import Local
+from bhemu.program.options import BANKS, END_OPTIONS
 
 XY = tuple[int, int]
+PAGE_ALIGNMENT = 64  # bytes, of a page in a bank
 Values = tuple[str, ...]
+
+
+class Piece(NamedTuple):
+    """`size` bytes at `offset` of the tensor lie at `address` of `bank`."""
+
+    bank: int
+    address: int
+    offset: int
+    size: int
 
 
 @dataclass(frozen=True)
 class Dram:
     """Pages of a tensor over DRAM banks: page i in bank banks[i mod n], at address + i div n pages.
 
-    Each page starts at a multiple of 64 bytes.
+    Each page starts at a multiple of PAGE_ALIGNMENT bytes: reads demand it of both ends.
     """
 
     address: int
     page: int
     banks: tuple[int, ...]
+
+    @property
+    def slot(self) -> int:
+        """Bytes between two pages of one bank."""
+        return -(-self.page // PAGE_ALIGNMENT) * PAGE_ALIGNMENT
+
+    def pieces(self, size: int) -> Iterator[Piece]:
+        """Where the `size` bytes of a tensor lie, page by page."""
+        for number, offset in enumerate(range(0, size, self.page)):
+            row, column = divmod(number, len(self.banks))
+            address = self.address + row * self.slot
+            yield Piece(self.banks[column], address, offset, min(self.page, size - offset))
+
+    def end(self, size: int) -> int:
+        """First address behind the tensor in the bank that holds most of it."""
+        pages = -(-size // self.page)
+        return self.address + -(-pages // len(self.banks)) * self.slot
+
+    def write(self, data: bytes, store: Callable[[int, int, bytes], None]) -> None:
+        """Hand every page to store(bank, address, bytes)."""
+        for piece in self.pieces(len(data)):
+            store(piece.bank, piece.address, data[piece.offset : piece.offset + piece.size])
+
+    def read(self, size: int, load: Callable[[int, int, int], bytes]) -> bytes:
+        """The tensor's bytes from load(bank, address, n)."""
+        return b"".join(load(p.bank, p.address, p.size) for p in self.pieces(size))
 
 
 @dataclass(frozen=True)
@@ -184,13 +222,11 @@ class FirmwareSpec:
 
 @dataclass(frozen=True)
 class ChipSpec:
-    """What the chip is like and how it runs (see Chip)."""
+    """What the chip is like; `options`: those of a run that [chip] gives."""
 
     harvest: tuple[int, ...] = ()
-    dram_banks: int = 8
-    delivery: str = "round"
-    threads: int = 1
-    l0: str = "off"
+    dram_banks: int = BANKS
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,30 +238,23 @@ class Until:
     tiles: tuple[XY, ...] = ()
 
 
-QUANTUM = 1000
-"""Instructions of a core's turn, unless said."""
-LIVELOCK = 2000
-"""Rounds without a Tensix word after which a run looks whether any core can go on, unless said."""
-
-
 @dataclass(frozen=True)
 class RunSpec:
-    """How to run. `until` empty: until idle; `limit` is in clock units, `livelock` in rounds.
+    """How to run. `until` empty: until idle; `limit` is in clock units.
 
-    `engine` None: what BHEMU_ENGINE says, else the first of ENGINES; `l0` None: as [chip] says.
+    `options`: what [run] or a flag gives of those in program/options.py.
     """
 
     until: tuple[Until, ...] = ()
     limit: int | None = None
     timeout_s: float | None = None
-    livelock: int = LIVELOCK
-    seed: int = 0
-    ub: str = "error"
-    poison: str = "off"
-    reference: str = "ttsim"
-    stochastic: int | str = "off"
-    engine: str | None = None
-    l0: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self, values: Mapping[str, Any]) -> RunSpec:
+        """With these values of options, which go before its own."""
+        end = {name: value for name, value in values.items() if name in END_OPTIONS}
+        machine = {name: value for name, value in values.items() if name not in END_OPTIONS}
+        return replace(self, **end, options={**self.options, **machine})
 
 
 @dataclass(frozen=True)
@@ -265,9 +294,16 @@ class Program:
         return not (self.tiles or self.chip or any(dram))
 
     @property
+    def options(self) -> dict[str, Any]:
+        """What the program gives of the options of a tile or chip; [run] goes before [chip]."""
+        chip = self.chip or ChipSpec()
+        of_chip = {"harvest": chip.harvest, "dram_banks": chip.dram_banks, **chip.options}
+        return {**({} if self.is_alone else of_chip), **self.run.options}
+
+    @property
     def l0(self) -> str:
         """The data caches of the cores, "off" or "model"."""
-        return self.run.l0 or (self.chip or ChipSpec()).l0
+        return str(self.options.get("l0", "off"))
 
     def placed(self) -> tuple[TileSpec, ...]:
         """What stands on which tiles; a program of one tile is one entry at (1, 2)."""

@@ -1,4 +1,4 @@
-"""Tensors as they lie in L1: tile layouts, encoding, decoding.
+"""Layouts of tensors in L1 and files, and tensors in the memory of a tile or chip.
 
 Layouts: "raw" and "rows" are the elements in row-major order as they are; "faces16" is 16x16 faces,
 "tile32" 32x32 tiles, both row-major over the matrix of the last two axes; a tile is its four 16x16
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program import codecs
 from bhemu.program.codecs import FORMATS, Format, Words
@@ -217,3 +218,37 @@ def one_of(what: str, name: str, allowed: tuple[str, ...]) -> str:
     if name not in allowed:
         raise InputError(f"no {what} {name!r}", hint=f"one of: {' '.join(allowed)}")
     return name
+
+
+# A memory that tensors are read from and written to.
+
+
+class Tensors:
+    """A memory that holds tensors."""
+
+    def read(self, at: Any, n: int) -> bytes:
+        """`n` bytes."""
+        raise NotImplementedError
+
+    def write(self, at: Any, data: bytes | bytearray | memoryview) -> None:
+        """Store bytes."""
+        raise NotImplementedError
+
+    def tensor(
+        self, at: int | str, shape: Sequence[int], dtype: str, layout: str = "tile32"
+    ) -> NDArray[Any]:
+        """The tensor at an address, decoded (float32, or int32 for integer formats)."""
+        shape = arguments.shape_of(shape)
+        size = encoded_size(shape, dtype, layout)
+        return decode(self.read(at, size), shape, dtype, layout)
+
+    def put_tensor(
+        self,
+        at: int | str,
+        array: ArrayLike,
+        dtype: str,
+        layout: str = "tile32",
+        convert: str = "exact",
+    ) -> None:
+        """Encode an array into the memory."""
+        self.write(at, encode(array, dtype, layout, convert))

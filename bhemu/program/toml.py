@@ -1,15 +1,201 @@
-"""A user's TOML files: read under limits, and of a schema version that is known."""
+"""TOML files: read within limits and key by key; each mistake is named with its place and line."""
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn, overload
 
-from bhemu.errors import InputError
+from bhemu.errors import InputError, Where
 from bhemu.program import files, limits
-from bhemu.program.table import Table
+from bhemu.program.files import read_bytes
+
+# A table of named values read key by key, so that every mistake is named with its place.
+
+REQUIRED: Final = object()
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F_]{1,32}|0|[1-9][0-9_]{0,31}")
+_MOST_BITS = 64  # of any integer that means something
+_MOST_AXES, _LONGEST_AXIS = 32, 1 << 32
+_OUTSIDE = "--allow-outside lets the program read and write anywhere"
+_KIND_NAMES = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "a table",
+}
+
+
+class Table:
+    """The keys of one TOML table, or of one command line flag.
+
+    `origin` names the place in messages, `folder` is what relative paths start from; with `inside`
+    no path may leave it. `finish` refuses the keys nobody asked for.
+    """
+
+    def __init__(
+        self, data: Mapping[str, Any], origin: str, folder: Path, inside: bool = False
+    ) -> None:
+        self._data = data
+        self._asked: list[str] = []
+        self.origin = origin
+        self.folder, self.inside = folder, inside
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def fail(self, problem: str, hint: str = "") -> NoReturn:
+        """Raise InputError at this place."""
+        raise InputError(f"{self.origin}: {problem}", hint=hint)
+
+    def take(self, key: str, default: Any, kinds: Sequence[type]) -> Any:
+        """The value of `key`, of one of `kinds`; without a default it must be there."""
+        self._asked.append(key)
+        if key not in self._data:
+            if default is REQUIRED:
+                self.fail(f"missing key {key}")
+            return default
+        value = self._data[key]
+        # type(), not isinstance: in Python true is an integer, in a program file it is a mistake.
+        if type(value) not in kinds:
+            wanted = " or ".join(_KIND_NAMES[kind] for kind in kinds)
+            got = _KIND_NAMES.get(type(value), f"a {type(value).__name__}")
+            self.fail(f"{key} must be {wanted}, not {got}", hint=_unquoted(key, value, kinds))
+        if type(value) is int and value.bit_length() > _MOST_BITS:
+            self.fail(f"{key} is an integer of {value.bit_length()} bits")
+        return value
+
+    @overload
+    def text(self, key: str, default: str, choices: Sequence[str] = ()) -> str: ...
+    @overload
+    def text(self, key: str, default: None, choices: Sequence[str] = ()) -> str | None: ...
+    @overload
+    def text(self, key: str, *, choices: Sequence[str] = ()) -> str: ...
+    def text(self, key: str, default: Any = REQUIRED, choices: Sequence[str] = ()) -> Any:
+        """A string, one of `choices` when there are any."""
+        value = self.take(key, default, (str,))
+        if choices and value is not None and value not in choices:
+            self.fail(f'{key} = "{value}"', hint=suggestion(value, choices))
+        return value
+
+    @overload
+    def integer(self, key: str, default: int, *, lo: int = ..., hi: int = ...) -> int: ...
+    @overload
+    def integer(self, key: str, default: None, *, lo: int = ..., hi: int = ...) -> int | None: ...
+    @overload
+    def integer(self, key: str, *, lo: int = ..., hi: int = ...) -> int: ...
+    def integer(
+        self, key: str, default: Any = REQUIRED, *, lo: int = 0, hi: int = (1 << 63) - 1
+    ) -> Any:
+        """An integer of `lo` to `hi`, both included."""
+        value = self.take(key, default, (int,))
+        if value is not None and not lo <= value <= hi:
+            self.fail(f"{key} = {value} is not within {lo}..{hi}")
+        return value
+
+    def word(self, key: str, default: Any, choices: Sequence[str], hi: int) -> int | str | None:
+        """One of `choices`, or an integer of 0 to `hi`."""
+        if isinstance(self.take(key, default, (str, int)), int):
+            return self.integer(key, hi=hi)
+        found: str | None = self.text(key, default, choices=choices)
+        return found
+
+    @overload
+    def number(self, key: str, default: float) -> float: ...
+    @overload
+    def number(self, key: str, default: None) -> float | None: ...
+    def number(self, key: str, default: float | None) -> float | None:
+        """A finite number, integer or not, of 0 or more."""
+        value = self.take(key, default, (int, float))
+        if value is not None and not 0 <= value < float("inf"):
+            self.fail(f"{key} = {value} is not a finite number of 0 or more")
+        return None if value is None else float(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """true or false."""
+        return bool(self.take(key, default, (bool,)))
+
+    def shape(self, key: str) -> tuple[int, ...] | None:
+        """A shape: an array of positive integers."""
+        value = self.take(key, None, (list,))
+        if value is None:
+            return None
+        few = len(value) <= _MOST_AXES and all(
+            type(n) in (int, float) and abs(n) < _LONGEST_AXIS for n in value
+        )
+        if not value or not few or any(type(n) is not int or n < 1 for n in value):
+            shown = value if few else f"an array of {len(value)} values"
+            self.fail(f"{key} = {shown} is not a shape", hint="for example [64, 96]")
+        return tuple(value)
+
+    def file(self, key: str) -> Path | None:
+        """The path of a file that exists, None when the key is absent."""
+        path = self.new_file(key)
+        if path is not None and files.is_folder(path):
+            self.fail(f"{key}: {path} is a folder, not a file")
+        if path is not None and not files.is_file(path):
+            self.fail(f"{key}: no such file: {path}")
+        return path
+
+    def new_file(self, key: str) -> Path | None:
+        """The path of a file that can be written: its folder exists; None when absent."""
+        name = self.text(key, None)
+        if name is None:
+            return None
+        if not name or "\0" in name:
+            self.fail(f"{key}: no file has the name {name!r}")
+        path = self.folder / name
+        if not files.is_folder(path.parent):
+            self.fail(f"{key}: no such folder: {path.parent}")
+        if self.inside and not files.is_inside(path, self.folder):
+            self.fail(f"{key}: {path} leaves the folder of the program", hint=_OUTSIDE)
+        return path
+
+    def table(self, key: str) -> Table:
+        """The table under `key`, empty when absent."""
+        value = self.take(key, {}, (dict,))
+        return Table(value, f"{self.origin}: [{key}]", self.folder, self.inside)
+
+    def tables(self, key: str) -> Iterator[Table]:
+        """The tables of an array of tables, numbered from 1 in messages."""
+        for number, value in enumerate(self.take(key, [], (list,)), start=1):
+            if type(value) is not dict:
+                self.fail(f"{key} must be an array of tables", hint=f"write [[{key}]]")
+            origin = f"{self.origin}: [[{key}]] {number}"
+            yield Table(value, origin, self.folder, self.inside)
+
+    def finish(self) -> None:
+        """Refuse the first key that was never asked for."""
+        for key in self._data:
+            if key not in self._asked:
+                self.fail(f"unknown key {key}", hint=suggestion(key, [*dict.fromkeys(self._asked)]))
+
+
+def _unquoted(key: str, value: object, kinds: Sequence[type]) -> str:
+    """What to write instead of a number in quotes; "" for anything else."""
+    if type(value) is not str or int not in kinds or not is_number(value):
+        return ""
+    return f"drop the quotes: {key} = {value.strip()}"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as TOML and the command line write it."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def suggestion(name: str, allowed: Sequence[str]) -> str:
+    """The nearest of the allowed names, and all of them."""
+    near = difflib.get_close_matches(name, allowed, n=1)
+    listed = f"allowed: {', '.join(allowed)}"
+    return f"did you mean {near[0]}? {listed}" if near else listed
+
 
 ELF = b"\x7fELF"
 _TOKEN = re.compile(
@@ -67,3 +253,174 @@ def check_depth(text: str, what: str) -> None:
             parts = 0
         if depth > most or parts > most:
             limits.check("PROGRAM_DEPTH", max(depth, parts), f"{what}: nesting")
+
+
+# The line of a PROGRAM.toml that an error is about.
+
+_GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
+_HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(r"\s*([\w-]+)\s*=")
+_SAYS_LINE = re.compile(r"\(at line (\d+)")
+_SEGMENT = " segment "  # of an ELF
+_FILE = re.compile(r"[\w./+-]+\.(?:elf|npy|bin)\b")
+_SAID = re.compile(r"'([^']*)'|\"([^\"]*)\"|([\w.:/-]+)")
+_MISSING = re.compile(r"missing key ([\w-]+)")
+_NO_TABLE = re.compile(r"(?:unknown key )?([\w-]+)(?: must be an array, not a table)?$")
+_ORDER = (
+    "bhemu", "name", "kind", "brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "index", "tile", "at",
+    "pages", "page", "core", "values", "file", "dtype", "layout", "shape", "dram", "convert",
+    "expect", "compare", "until", "limit", "timeout_s",
+)  # fmt: skip
+"""Keys as they usually follow each other in a table."""
+
+
+def place(path: Path, error: InputError) -> Where | None:
+    """The file and line that an error about a program names; None where it names nothing of it."""
+    path = path / "PROGRAM.toml" if path.is_dir() else path
+    about = error.message.startswith((f"{path}: ", "["))
+    if not about and path.suffix != ".toml":
+        return None
+    try:
+        lines = read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
+    except (InputError, UnicodeDecodeError):
+        return None  # what is no readable file, as the error itself may say
+    if not lines:
+        return None
+    said = error.message.removeprefix(f"{path}: ")
+    line = line_of(lines, said) if about else _of_output(lines, said)
+    line = line_of_file(lines, said) if line is None else line
+    return None if line is None else Where(file=path.name, line=line)
+
+
+def _of_output(lines: list[str], said: str) -> int | None:
+    """The format of the output that a message begins with: what is expected does not fit it."""
+    name = said.partition(": ")[0]
+    named = [
+        n for n, text in enumerate(lines) if re.match(rf'\s*name\s*=\s*"{re.escape(name)}"', text)
+    ]
+    headers = [n for n in range(named[0] if named else 0) if _is_header(lines[n])]
+    if not headers or not _is_header_of(lines[headers[-1]], "output"):
+        return None
+    low = headers[-1]
+    high = next((n for n in range(low + 1, len(lines)) if _is_header(lines[n])), len(lines))
+    found = _key_lines(lines, low, high, "dtype")
+    return None if found is None else found[0] + 1
+
+
+def line_of(lines: list[str], said: str) -> int:
+    """The line, from 1, that a message of a file is about: its tables by number, then its words."""
+    if (at := _SAYS_LINE.search(said)) is not None:
+        return int(at[1])
+    low, high, prefix = 0, len(lines), ""
+    while (group := _GROUP.match(said)) is not None:
+        said = said[group.end() :]
+        number = int(group[2] or 1)
+        found = _table_lines(lines, low, high, prefix + group[1], number) or _key_lines(
+            lines, low, high, group[1]
+        )
+        if found is not None:
+            low, high = found
+            prefix += f"{group[1]}."
+    if (missing := _MISSING.match(said)) is not None:
+        return _place_for(lines, low, high if prefix else _first_table(lines), missing[1])
+    if (table := _NO_TABLE.match(said)) is not None:
+        headers = [n for n in range(low, high) if _is_header_of(lines[n], table[1])]
+        if headers:
+            return headers[0] + 1
+    file = line_of_file(lines[low:high], said) if _SEGMENT in said else None
+    if file is not None:
+        return low + file
+    return _named(lines, low, high if prefix else _first_table(lines), said)
+
+
+def line_of_file(lines: list[str], said: str) -> int | None:
+    """The line that names a file which a message is about; of an ELF that several cores have, of
+    the core that it is not called after.
+    """
+    names = {Path(found).name for found in _FILE.findall(said)}
+    found = [
+        (n, Path(name).stem, key[1] if (key := _KEY.match(text)) else "")
+        for n, text in enumerate(lines, 1)
+        for name in _FILE.findall(text.partition("#")[0])
+        if Path(name).name in names
+    ]
+    odd = [n for n, stem, key in found if not stem.endswith(key)]
+    called = [n for n, stem, key in found if stem.endswith(key)]
+    if odd and called:
+        return odd[0]
+    return found[0][0] if found else None
+
+
+def _place_for(lines: list[str], low: int, high: int, key: str) -> int:
+    """Where a key that is missing would stand: the line of one like it, or of those before it."""
+    below = (n for n in range(low + 1, high) if _is_header(lines[n]))
+    own = range(low, next(below, high))
+    keys = [(n, found[1]) for n in own if (found := _KEY.match(lines[n])) is not None]
+    like = [n for n, one in keys if one.startswith(key)]
+    before = _ORDER[: _ORDER.index(key)] if key in _ORDER else ()
+    earlier = [n for n, one in keys if one in before]
+    first = [n for n, _ in keys[:1]] if not _is_header(lines[low]) else [low]
+    return (like or earlier[-1:] or first or [low])[0] + 1
+
+
+def _is_header_of(text: str, name: str) -> bool:
+    found = _HEADER.match(text)
+    return found is not None and found[1].rpartition(".")[2] == name
+
+
+def _table_lines(
+    lines: list[str], low: int, high: int, name: str, number: int
+) -> tuple[int, int] | None:
+    """Lines of the `number`-th table of a name and of the tables below it."""
+    headers = [
+        (n, found[1]) for n in range(low, high) if (found := _HEADER.match(lines[n])) is not None
+    ]
+    starts = [n for n, one in headers if one == name]
+    if len(starts) < number:
+        return None
+    start = starts[number - 1]
+    ends = [n for n, one in headers if n > start and not one.startswith(f"{name}.")]
+    return start, ends[0] if ends else high
+
+
+def _key_lines(lines: list[str], low: int, high: int, name: str) -> tuple[int, int] | None:
+    """Lines of a key and its value."""
+    starts = [n for n in range(low, high) if _starts(lines[n], name)]
+    if not starts:
+        return None
+    ends = (n for n in range(starts[0] + 1, high) if _KEY.match(lines[n]) or _is_header(lines[n]))
+    return starts[0], next(ends, high)
+
+
+def _starts(text: str, name: str) -> bool:
+    found = _KEY.match(text)
+    return found is not None and found[1] == name
+
+
+def _is_header(text: str) -> bool:
+    return _HEADER.match(text) is not None
+
+
+def _first_table(lines: list[str]) -> int:
+    return next((n for n, text in enumerate(lines) if _is_header(text)), len(lines))
+
+
+def _named(lines: list[str], low: int, high: int, said: str) -> int:
+    """Of some lines the one that has what a message names: a key, a value, a number, a file."""
+    words = ["".join(found).rstrip(":") for found in _SAID.findall(said)]
+    if words[:1] == ["two"]:  # of the same: the last of them
+        values = [n for n in range(low, high) if f"{words[-2]} = {words[-1]}" in lines[n]]
+        return (values or [low])[-1] + 1
+    for exact in (f'"{found[0] or found[1]}"' for found in _SAID.findall(said) if not found[2]):
+        for n in range(low, high):
+            if exact in lines[n].partition("#")[0] and (exact != '""' or len(words) > 1):
+                return n + 1
+    for word in words:
+        if (found := _key_lines(lines, low, high, word)) is not None:
+            return found[0] + 1
+    for word in (part for one in words for part in (one, one.rpartition("/")[2])):
+        for n in range(low, high):
+            code = lines[n].partition("#")[0].lower()
+            if len(word) > 1 and word.lower() in code and not _is_header(lines[n]):
+                return n + 1
+    return low + 1

@@ -11,13 +11,14 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program import files
 from bhemu.sweeps import results
-from bhemu.sweeps.job import Job, Record
-from bhemu.sweeps.plan import Plan
 from bhemu.sweeps.results import Failure, Journal
 from bhemu.sweeps.spec import (
     CHOICES,
     TEMPLATES,
+    Job,
     Part,
+    Plan,
+    Record,
     Scalar,
     Sweep,
     check,
@@ -194,8 +195,7 @@ def perform(
     progress: Progress | None = None,
 ) -> Results:
     """Run what the journal has not; the results of all, or at Ctrl-C of what is done."""
-    from bhemu.sweeps.engine import execute
-    from bhemu.sweeps.pool import Cluster, Processes
+    from bhemu.sweeps.engine import Cluster, Processes, execute
 
     kept, began = _Kept(plan, journal, progress), time.monotonic()
     before, jobs = kept.rows(), kept.missing()

@@ -13,7 +13,7 @@ from bhemu.errors import Internal
 from bhemu.oracle import generators
 from bhemu.oracle.compare import Judge
 from bhemu.oracle.libttsim import Library
-from bhemu.sweeps.calls import Lost, calls
+from bhemu.sweeps.engine import Lost, calls
 
 _CHUNK = 8  # programs that a process compares before it answers
 _judges = threading.local()  # a process opens its library once

@@ -26,7 +26,7 @@ from bhemu.machine.elf_cache import Texts
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
-from bhemu.sweeps.job import Base, Chunk, Job, Record, Reply
+from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
 from bhemu.system.temporary import Temporary
 from bhemu.tensix.rules import RULES, counted
@@ -131,8 +131,7 @@ class Worker:
         flags = {name: [_replaced(t, own) for t in texts] for name, texts in job.flags.items()}
         chosen = job.configured(program, flags)
         chosen = replace(chosen, outputs=tuple(replace(o, save=None) for o in chosen.outputs))
-        how = {"quantum": job.options["quantum"]} if "quantum" in job.options else {}
-        launched = Launched(chosen, texts=self._texts, **how)
+        launched = Launched(chosen, texts=self._texts)
         checks = job.options.get("check")
         if checks:
             launched.keep_history()

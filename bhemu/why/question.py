@@ -8,7 +8,7 @@ from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import no_progress
 from bhemu.machine.tile import Tile
-from bhemu.program import saved
+from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.why import checks, saved_state
@@ -71,7 +71,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
             symptom += _of_output(asked, seen, wrong)
         found += requests.left_out(asked)
         cures += readings.otherwise(asked)
-    if asked.program.kind == saved.KIND:  # which has no past that a check could look at
+    if asked.program.kind == schema.SAVED_STATE:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
         found = checks.findings(asked, checks.fitting(asked), found, cures)

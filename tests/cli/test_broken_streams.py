@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.machine.run import LONGEST_TURN
 from bhemu.machine.tile import Tile
+from bhemu.program.options import LONGEST_TURN
 from bhemu.riscv.assembly import EBREAK, PARK, addi, jal
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 from elf_builder import Elf, Seg
 
 from bhemu.program.schema import KINDS, load_program
-from bhemu.program.table import Table
+from bhemu.program.toml import Table
 
 
 def fill(folder: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from script_module import ROOT
 
-from bhemu.cli import progress as module
-from bhemu.cli.progress import Progress
+from bhemu.cli import output as module
+from bhemu.cli.output import Progress
 from bhemu.jit import build, cache
 from bhemu.jit.build import Outlook
 from bhemu.tensix import compiled

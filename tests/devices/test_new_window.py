@@ -41,7 +41,7 @@ import pytest
 
 from bhemu.devices.bus.address_map import INERT, REGISTERS, block_name
 from bhemu.errors import InputError
-from bhemu.machine.hang import device_access
+from bhemu.machine.hang import explore
 from bhemu.machine.tile import Tile
 
 BASE = {BASE:#x}
@@ -69,13 +69,13 @@ for access, why in (
     with pytest.raises(InputError, match=why):
         access()
 
-assert device_access.is_clock(BASE + 0x10) and not device_access.is_clock(BASE + 0x20)
-assert device_access.load(tile, 2, BASE + 0x10, 4) is None
+assert explore.is_clock(BASE + 0x10) and not device_access.is_clock(BASE + 0x20)
+assert explore.load(tile, 2, BASE + 0x10, 4) is None
 accesses = tile.state.inert_count.copy()
-assert device_access.load(tile, 2, BASE + 0x30, 4) == 0x34
+assert explore.load(tile, 2, BASE + 0x30, 4) == 0x34
 assert (tile.state.inert_count == accesses).all()
-with pytest.raises(device_access.Escape):
-    device_access.load(tile, 0, BASE + 0x20, 4)
+with pytest.raises(explore.Escape):
+    explore.load(tile, 0, BASE + 0x20, 4)
 """
 
 

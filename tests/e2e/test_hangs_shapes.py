@@ -20,7 +20,7 @@ from test_hangs import (
     waiter,
 )
 
-from bhemu.cli import failure
+from bhemu.cli import output
 from bhemu.errors import NoProgress
 from bhemu.machine.hang.graph import WaitGraph, advice
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, beq, code, li, lw, sw, tt
@@ -238,8 +238,8 @@ def test_brisc_waits_for_a_trisc_that_waits_for_brisc() -> None:
 
 def test_a_hang_on_the_command_line_ends_with_what_to_do() -> None:
     error = NoProgress("deadlock: none moves", rule="DEADLOCK", hint="look there")
-    assert failure.lines(error)[-1] == "  hint: look there"
+    assert output.lines(error)[-1] == "  hint: look there"
     with pytest.raises(NoProgress) as caught:
         tile_with(trisc0=code(above_zero(1), post(2), PARK)).run(timeout_s=60)
-    last = failure.lines(caught.value)[-1]
+    last = output.lines(caught.value)[-1]
     assert last == "  hint: no SEMINIT has given semaphore 1 a maximum"

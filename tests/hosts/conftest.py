@@ -12,8 +12,8 @@ import pynng
 import pytest
 
 import bhemu
-from bhemu.hosts import wire
-from bhemu.hosts.wire import Command, Message
+from bhemu.hosts import umd
+from bhemu.hosts.umd import Command, Message
 
 TESTS = Path(__file__).parent.parent
 FAKE = (str(TESTS / "hosts" / "serve_fake.py"), "serve")
@@ -50,14 +50,14 @@ class Host:
         return process
 
     def greeted(self) -> Message:
-        return wire.read(self.socket.recv())
+        return umd.read(self.socket.recv())
 
     def ask(self, message: Message) -> Message:
         self.tell(message)
-        return wire.read(self.socket.recv())
+        return umd.read(self.socket.recv())
 
     def tell(self, message: Message | bytes) -> None:
-        self.socket.send(wire.write(message) if isinstance(message, Message) else message)
+        self.socket.send(umd.write(message) if isinstance(message, Message) else message)
 
     def read(self, address: int, size: int = 4, core: tuple[int, int] = (1, 2)) -> bytes:
         return self.ask(Message(Command.READ, core, address, size, bytes(4))).data

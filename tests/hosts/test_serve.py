@@ -16,7 +16,7 @@ from hosts.conftest import Host, children, is_alive, soon
 from hosts.fake_chip import BROKEN, HOST_MEMORY, FakeChip
 
 from bhemu.cli import serve
-from bhemu.hosts.wire import Command, Message
+from bhemu.hosts.umd import Command, Message
 
 SLEEP = 0x51EE9000  # serve_fake.py
 

@@ -7,9 +7,9 @@ from hosts.fake_chip import BROKEN, FakeChip, device
 from hosts.test_wire import MESSAGES, mutated
 
 from bhemu.errors import BhemuError
-from bhemu.hosts import wire
+from bhemu.hosts import umd
 from bhemu.hosts.session import Session
-from bhemu.hosts.wire import Command, MalformedMessage, Message
+from bhemu.hosts.umd import Command, MalformedMessage, Message
 
 CORE = (1, 2)
 
@@ -23,7 +23,7 @@ class Script:
 
     def receive(self) -> bytes | None:
         message = next(self._waiting, None)
-        return wire.write(message) if isinstance(message, Message) else message
+        return umd.write(message) if isinstance(message, Message) else message
 
     def send(self, message: Message) -> None:
         self.replies.append(message)
@@ -109,7 +109,7 @@ def test_mutated_messages_neither_stop_nor_mislead_a_session() -> None:
     for _ in range(100_000):
         buffer = mutated(rng)
         try:
-            command = wire.read(buffer).command
+            command = umd.read(buffer).command
         except MalformedMessage:
             command = Command.WRITE
         if command != Command.EXIT:

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from hosts.conftest import Host, soon
 
 from bhemu.cli import main
-from bhemu.hosts.descriptor import soc_descriptor
-from bhemu.hosts.wire import Command, Message
+from bhemu.hosts.simulator import soc_descriptor
+from bhemu.hosts.umd import Command, Message
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import TILES, tile_at
 from bhemu.riscv import assembly

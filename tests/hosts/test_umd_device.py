@@ -5,8 +5,7 @@ import pytest
 from hosts.fake_chip import BROKEN, DEBUG_PORT, EBREAK, HOST_MEMORY, REFUSED, FakeChip, device
 
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
-from bhemu.hosts.umd import Device
-from bhemu.hosts.wire import Command, Message
+from bhemu.hosts.umd import Command, Device, Message
 from bhemu.machine.machine import Chip
 
 CORE = (1, 2)

@@ -8,8 +8,8 @@ import pytest
 from flatbuffers import number_types as kinds
 from flatbuffers.table import Table
 
-from bhemu.hosts import wire
-from bhemu.hosts.wire import Command, MalformedMessage, Message
+from bhemu.hosts import umd
+from bhemu.hosts.umd import Command, MalformedMessage, Message
 
 MESSAGES = (
     Message(Command.WRITE, (1, 2), 0x100, 8, b"12345678"),
@@ -54,12 +54,12 @@ def by_package(message: Message, order: tuple[int, ...] = (0, 1, 2, 3, 4)) -> by
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: f"{m.command}-{m.size}")
 def test_what_the_package_writes_is_read(message: Message) -> None:
     for order in ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (1, 3, 0, 4, 2)):
-        assert wire.read(by_package(message, order)) == message
+        assert umd.read(by_package(message, order)) == message
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: f"{m.command}-{m.size}")
 def test_what_is_written_the_package_reads(message: Message) -> None:
-    buffer = wire.write(message)
+    buffer = umd.write(message)
     table = Table(buffer, struct.unpack_from("<I", buffer)[0])
 
     def number(slot: int, kind: object) -> int:
@@ -75,30 +75,30 @@ def test_what_is_written_the_package_reads(message: Message) -> None:
         number(4, kinds.Uint32Flags),
         buffer[start : start + 4 * length],
     )
-    assert wire.read(buffer) == message
+    assert umd.read(buffer) == message
 
 
 def test_the_greeting_is_exit() -> None:
-    assert wire.write(Message(Command.EXIT)) == wire.GREETING
-    assert wire.read(wire.GREETING).command == Command.EXIT
+    assert umd.write(Message(Command.EXIT)) == umd.GREETING
+    assert umd.read(umd.GREETING).command == Command.EXIT
 
 
 def test_a_message_as_other_simulators_lay_it_out() -> None:
     head = struct.pack("<I7Hxx", 20, 14, 44, 4, 8, 12, 28, 36)
     table = struct.pack("<ib3xIQQQI4x", 16, 1, 36, 10, 11, 0x1000, 4)
-    assert wire.read(head + table + struct.pack("<II", 1, 0x2A)) == Message(
+    assert umd.read(head + table + struct.pack("<II", 1, 0x2A)) == Message(
         Command.READ, (10, 11), 0x1000, 4, b"\x2a\0\0\0"
     )
 
 
 def test_absent_fields_are_defaults() -> None:
-    assert wire.read(struct.pack("<IHHi", 8, 4, 4, 4)) == Message(Command.WRITE)
+    assert umd.read(struct.pack("<IHHi", 8, 4, 4, 4)) == Message(Command.WRITE)
     only_command = struct.pack("<IHHHxxib", 12, 6, 5, 4, 8, 5)
-    assert wire.read(only_command) == Message(Command.EXIT)
+    assert umd.read(only_command) == Message(Command.EXIT)
 
 
 def test_data_are_padded_to_words() -> None:
-    assert wire.read(wire.write(Message(Command.READ, data=b"abcde"))).data == b"abcde\0\0\0"
+    assert umd.read(umd.write(Message(Command.READ, data=b"abcde"))).data == b"abcde\0\0\0"
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: f"{m.command}-{m.size}")
@@ -108,11 +108,11 @@ def test_a_part_of_a_message_is_no_message(message: Message) -> None:
     for end in (*range(min(len(buffer), 80)), *shorter[-20:]):
         if message.data or end < len(buffer) - 8:  # a table may end in padding
             try:
-                assert wire.read(buffer[:end]) != message
+                assert umd.read(buffer[:end]) != message
             except MalformedMessage:
                 continue
     with pytest.raises(MalformedMessage):
-        wire.read(buffer[:20])
+        umd.read(buffer[:20])
 
 
 def mutated(rng: random.Random) -> bytes:
@@ -137,7 +137,7 @@ def test_a_mutated_message_is_a_message_or_malformed() -> None:
     for _ in range(100_000):
         buffer = mutated(rng)
         try:
-            message = wire.read(buffer)
+            message = umd.read(buffer)
         except MalformedMessage:
             outcomes["malformed"] += 1
             continue
@@ -151,7 +151,7 @@ def test_garbage_is_malformed() -> None:
     taken = 0
     for _ in range(20_000):
         try:
-            wire.read(rng.randbytes(rng.randrange(100)))
+            umd.read(rng.randbytes(rng.randrange(100)))
             taken += 1
         except MalformedMessage:
             pass

@@ -9,8 +9,7 @@ from elf_builder import Elf, Seg
 from test_firmware import toolchain
 
 from bhemu.errors import InputError
-from bhemu.program.loader import Image, read_elf
-from bhemu.program.relocate import block, relocated
+from bhemu.program.loader import Image, block, read_elf, relocated
 
 SOURCE = """
 static const unsigned table[4] = {1, 2, 3, 5};

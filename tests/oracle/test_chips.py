@@ -9,7 +9,7 @@ import pytest
 
 from bhemu.errors import InputError
 from bhemu.launch.launch import launch
-from bhemu.oracle import chips
+from bhemu.oracle import programs
 from bhemu.oracle.libttsim import ENVIRONMENT, Library, find
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw
@@ -25,7 +25,7 @@ def library() -> Library:
 
 @pytest.mark.parametrize("name", ["copy_dram", "add1_chip", "matmul_mcast", "all_gather"])
 def test_dram_and_l1_of_every_tile_are_equal(library: Library, name: str) -> None:
-    verdict = chips.compare_chip(library, load_program(ROOT / "elfs" / name))
+    verdict = programs.compare_chip(library, load_program(ROOT / "elfs" / name))
     assert (verdict.verdict, verdict.lines) == ("equal", ())
 
 
@@ -44,12 +44,12 @@ def image(folder: Path, until: str) -> Path:
 
 def test_programs_without_firmware(library: Library, tmp_path: Path) -> None:
     path = image(tmp_path, '[{ tile = "3-4,5", word = 0x100, equals = 0xD0E0 }]')
-    assert chips.compare_chip(library, load_program(path)).verdict == "equal"
+    assert programs.compare_chip(library, load_program(path)).verdict == "equal"
 
 
 def test_an_end_that_nothing_shows_is_refused(library: Library, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ends when everything is idle"):
-        chips.compare_chip(library, load_program(image(tmp_path, '"idle"')))
+        programs.compare_chip(library, load_program(image(tmp_path, '"idle"')))
 
 
 def test_a_difference_names_output_and_tile(
@@ -66,8 +66,8 @@ def test_a_difference_names_output_and_tile(
         np.save(tmp_path / "p" / "in.npy", x)  # read again for ttsim
         return chip
 
-    monkeypatch.setattr(chips, "launch", changed)
-    verdict = chips.compare_chip(library, program)
+    monkeypatch.setattr(programs, "launch", changed)
+    verdict = programs.compare_chip(library, program)
     assert verdict.verdict == "different"
     assert (
         "y: 1 of 16384 elements differ; first at tile_row 3 tile_column 2 face 0 row 1"

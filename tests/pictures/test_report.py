@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import bhemu as package
 from bhemu.cli import main
 from bhemu.launch.session import Launched
-from bhemu.pictures import heat, waits
+from bhemu.pictures import page as pictures
 from bhemu.pictures.page import _named_first
 from bhemu.pictures.recording import MOST, Recorder
 from bhemu.program.schema import load_program
@@ -85,7 +85,7 @@ def test_a_wrong_output_with_its_culprit_its_source_and_where_it_differs(tmp_pat
     launched.run()
     bad = spec.differing(launched.machine.output(spec)[1])
     assert bad is not None
-    assert ((points == heat._DIFFERS).all(axis=2) == bad).all()
+    assert ((points == pictures._DIFFERS).all(axis=2) == bad).all()
 
 
 def pixels(data: bytes) -> np.ndarray:
@@ -254,10 +254,10 @@ def test_many_waiters_are_drawn_within_the_picture() -> None:
         }
         for i, name in enumerate(names)
     ]
-    drawn = waits.picture({"waiters": waiters, "cycle": names[::-1]})
+    drawn = pictures.waits_picture({"waiters": waiters, "cycle": names[::-1]})
     width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', drawn).groups())
     for x, y, w, h in re.findall(r'<rect x="(\S+)" y="(\S+)" width="(\S+)" height="(\S+)"', drawn):
         assert 0 <= float(x) <= width - float(w)
         assert 0 <= float(y) <= height - float(h)
     assert drawn.count('class="wait ring"') == 9
-    assert waits.picture({}) == ""
+    assert pictures.waits_picture({}) == ""

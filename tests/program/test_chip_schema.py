@@ -9,8 +9,7 @@ from elf_builder import Elf, Seg
 from bhemu.errors import InputError
 from bhemu.program import coordinates
 from bhemu.program.coordinates import TILE_VALUES, parse, values_of
-from bhemu.program.interleave import end, pieces, read, write
-from bhemu.program.schema import BufferSpec, ChipSpec, Dram, load_program
+from bhemu.program.schema import BufferSpec, ChipSpec, Dram, end, load_program, pieces, read, write
 
 HEAD = 'bhemu = 1\nkind = "tt-metal"\n'
 TILE = '[[tile]]\nat = "1-2,2"\n[tile.cores]\nbrisc = { elf = "k.elf" }\n'
@@ -59,7 +58,7 @@ def test_a_program_of_many_tiles() -> None:
     assert two.semaphores == (7,)
     assert two.sets[0].values == ("tile:index",)
     assert program.inputs[0].dram == Dram(0x100080, 2048, tuple(range(8)))
-    assert program.chip == ChipSpec(threads=2)
+    assert program.chip == ChipSpec(options={"threads": 2})
     assert {path.name for path in program.files()} == {"PROGRAM.toml", "k.elf", "a.npy"}
 
 

@@ -10,7 +10,8 @@ import pytest
 from elf_builder import Elf, Raw, Seg
 from elftools.elf.elffile import ELFFile
 
-from bhemu.program import elf, lines
+from bhemu.program import elf
+from bhemu.program import symbols as lines
 from bhemu.program.symbols import Symbols
 
 ROOT = Path(__file__).resolve().parents[2]

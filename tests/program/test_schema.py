@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.program.address import check_l1, resolve_at
+from bhemu.program.coordinates import check_l1, resolve_at
 from bhemu.program.schema import CoreSpec, RunSpec, Until, load_program
 from bhemu.program.tensor import encode
 
@@ -106,13 +106,15 @@ def test_every_key_of_the_schema():
         until=(Until(0x100, 0xD0E0), Until("done", 1)),
         limit=50_000_000,
         timeout_s=60.0,
-        livelock=100,
-        seed=3,
-        ub="silicon",
-        poison="random",
-        reference="llk",
-        stochastic=7,
-        l0="model",
+        options={
+            "livelock": 100,
+            "seed": 3,
+            "ub": "silicon",
+            "poison": "random",
+            "reference": "llk",
+            "stochastic": 7,
+            "l0": "model",
+        },
     )
 
 

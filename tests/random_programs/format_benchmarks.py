@@ -7,8 +7,8 @@ are pushed, and ends with what it computed in L1, so that the golden model's byt
 from collections.abc import Iterator
 from functools import partial
 
-from bhemu.bench.rows import Benchmark
-from bhemu.oracle.case import Case
+from bhemu.bench.measure import Benchmark
+from bhemu.oracle.cases import Case
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import assemble

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.oracle.case import Case, Outcome
+from bhemu.oracle.cases import Case, Outcome
 from bhemu.oracle.compare import DIFFERENT, Pair
 from random_programs.plan import Blocks, Plan, step
 from random_programs.reduction import first, study

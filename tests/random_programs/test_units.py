@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
+from bhemu.oracle.cases import Emulator
 from bhemu.oracle.compare import BOTH_REFUSE, DIFFERENT, EQUAL, Pair
-from bhemu.oracle.emulated import Emulator
 from random_programs import operands
 from random_programs.dice import Dice
 from random_programs.units import UNITS, generate

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.oracle.case import Outcome
+from bhemu.oracle.cases import Emulator, Outcome
 from bhemu.oracle.compare import DIFFERENT, Pair
-from bhemu.oracle.emulated import Emulator
 from random_programs import vectors
 from random_programs.divergences import match
 from random_programs.units import UNITS, generate

@@ -41,9 +41,8 @@ def test_the_environment_chooses_where_the_caller_does_not(monkeypatch: pytest.M
 def test_a_program_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BHEMU_ENGINE", "unicorn")
     program = Program.load(ADD1)
-    assert (
-        replace(program, run=replace(program.run, engine="compiled")).launch().engine == "compiled"
-    )
+    run = program.run.given({"engine": "compiled"})
+    assert replace(program, run=run).launch().engine == "compiled"
 
 
 def test_another_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

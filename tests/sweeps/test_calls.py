@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import InputError, Internal
-from bhemu.sweeps.calls import Lost, calls
+from bhemu.sweeps.engine import Lost, calls
 
 
 def square(number: int) -> int:

@@ -18,8 +18,8 @@ import pytest
 
 import bhemu
 from bhemu.errors import InputError
-from bhemu.sweeps.job import Record
-from bhemu.sweeps.pool import Cluster
+from bhemu.sweeps.engine import Cluster
+from bhemu.sweeps.spec import Record
 
 distributed = pytest.importorskip("distributed", reason="no dask: pip install 'bhemu[sweep]'")
 parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'bhemu[sweep]'")
@@ -136,7 +136,7 @@ def test_a_client_without_its_scheduler_is_given_up_in_the_end(
 ) -> None:
     cluster, now = Cluster("tcp://127.0.0.1:9"), iter([0.0, 119.0, 200.0, 300.0, 321.0])
     clock = SimpleNamespace(monotonic=lambda: next(now))
-    monkeypatch.setattr("bhemu.sweeps.pool.time", clock)
+    monkeypatch.setattr("bhemu.sweeps.engine.time", clock)
     cluster._client = SimpleNamespace(status="connecting")
     assert [cluster.silent(), cluster.silent()] == [False, False]
     cluster._client.status = "running"

@@ -21,9 +21,7 @@ import pytest
 import bhemu
 from bhemu.errors import InputError, Internal
 from bhemu.sweeps.engine import execute
-from bhemu.sweeps.job import Chunk, Record
-from bhemu.sweeps.plan import Plan
-from bhemu.sweeps.spec import load_sweep
+from bhemu.sweeps.spec import Chunk, Plan, Record, load_sweep
 
 
 def timeless(rows: list[Record]) -> list[Record]:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.sweeps.plan import Plan
-from bhemu.sweeps.spec import load_sweep
+from bhemu.sweeps.spec import Plan, load_sweep
 
 GRID = """sweep = 1
 program = "add1"

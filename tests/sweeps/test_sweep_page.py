@@ -8,9 +8,8 @@ from browser import needs_browser, title_after
 
 import bhemu
 from bhemu.errors import InputError
-from bhemu.sweeps.page import page, view
-from bhemu.sweeps.plan import Plan
-from bhemu.sweeps.spec import load_sweep
+from bhemu.sweeps.results import page, view
+from bhemu.sweeps.spec import Plan, load_sweep
 
 ACTS = """
 const act = (id, name, value) => {

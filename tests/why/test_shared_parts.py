@@ -10,7 +10,7 @@ from corpus import Line, check_bug, folder, store
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.errors import Where
 from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
-from bhemu.program.lines import Row, _words_of_assembler
+from bhemu.program.symbols import Row, _words_of_assembler
 from bhemu.riscv.assembly import T0, T1, ZERO, li, lw, sw, tt
 from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
 from bhemu.why.checks.buffers import _Look

@@ -1,6 +1,6 @@
 """A sample of tt-llk's tests on several workers, each one pytest that lives to the end.
 
-They are not processes of bhemu.sweeps.pool: the suite needs a Python of its own (`--python`), and
+They are not processes of bhemu.sweeps.engine: the suite needs a Python of its own (`--python`), and
 its tests exist only inside a pytest that has collected them.
 """
 
@@ -68,7 +68,7 @@ class Campaign:
         known = sorted(path.name for path in self.tests.glob("test_*.py"))
         for file in files:
             if file not in known:
-                from bhemu.program.table import suggestion
+                from bhemu.program.toml import suggestion
 
                 raise InputError(f"no test file {file}", hint=suggestion(file, known))
         if not known:

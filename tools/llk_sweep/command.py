@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import failure, output
+from bhemu.cli import output
 from bhemu.cli.options import json_option
-from bhemu.cli.progress import Progress
+from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class _Command(click.Command):
         try:
             code = super().main(given, *more, **{**extra, "standalone_mode": False})
         except Exception as problem:  # everything ends as one line and an exit code
-            code = failure.show(problem, as_json="--json" in given)
+            code = output.show(problem, as_json="--json" in given)
         sys.exit(code or 0)
 
 

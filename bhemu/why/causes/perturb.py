@@ -15,7 +15,7 @@ from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE
-from bhemu.metal.host import AFTER_DONE
+from bhemu.metal.kernels import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.riscv.formats import Store

@@ -8,7 +8,7 @@ from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span, spans
 from bhemu.program.schema import Program
-from bhemu.program.table import suggestion
+from bhemu.program.toml import suggestion
 
 _ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)
 

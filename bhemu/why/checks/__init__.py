@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from bhemu.errors import InputError
-from bhemu.program.table import suggestion
+from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place_of
 

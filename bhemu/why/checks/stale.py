@@ -26,7 +26,7 @@ def run(context: Context) -> list[Finding]:
     """The loads of stale bytes in a run that ends otherwise than without caches."""
     plain = context.again(l0="off")
     if context.program.l0 == "model":  # then every stale load is the user's business
-        seed = context.program.run.seed
+        seed = context.program.options.get("seed", 0)
         found = _found(context, context.again(l0="model", seed=seed), seed)
         return found or list(_unfenced(context))[:_SEEN]
     if plain.error is not None:

@@ -14,7 +14,6 @@ from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry
 from bhemu.noc.grid import XY
-from bhemu.program import interleave
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.program.tensor import bit_offset
@@ -190,7 +189,7 @@ def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
     tensors: list[Tensor] = [*program.inputs, *program.outputs]
     for tensor in tensors:
         if tensor.dram is not None:
-            for piece in interleave.pieces(tensor.dram, tensor.size):
+            for piece in tensor.dram.pieces(tensor.size):
                 yield piece, tensor
 
 
@@ -213,7 +212,7 @@ def named(context: Context, result: OutputResult, found: Finding) -> Finding:
     if spec.dram is None or report is None or report.first is None:
         return found
     at = bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
-    pieces = interleave.pieces(spec.dram, spec.size)
+    pieces = spec.dram.pieces(spec.size)
     piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
     sent = _last(context, piece.bank, piece.address + at - piece.offset)
     if sent is None:
@@ -305,7 +304,7 @@ def movers(context: Context, tensor: Tensor) -> Moves:
 def _moves(machine: Any, tensor: Tensor, sent: Iterable[tuple[Tile, Request, int]]) -> Moves:
     """The pages of a tensor that each line moves, in order; where it moves any."""
     assert tensor.dram is not None
-    pages = list(interleave.pieces(tensor.dram, tensor.size))
+    pages = list(tensor.dram.pieces(tensor.size))
     found: Moves = {}
     for tile, one, clock in sent:
         word = machine.network.endpoint(one.noc, one.box()[:2])
@@ -326,7 +325,7 @@ def _moves(machine: Any, tensor: Tensor, sent: Iterable[tuple[Tile, Request, int
 
 def _again(tensor: Tensor, moves: Moves) -> Iterator[Finding]:
     assert tensor.dram is not None
-    count = sum(1 for _ in interleave.pieces(tensor.dram, tensor.size))
+    count = sum(1 for _ in tensor.dram.pieces(tensor.size))
     missing = sorted(set(range(count)) - {n for moved in moves.values() for n, _, _ in moved})
     if not missing:
         return

@@ -15,7 +15,7 @@ import numpy as np
 from bhemu.debug.places import Sources
 from bhemu.errors import Where
 from bhemu.machine.tile import Tile
-from bhemu.program import interleave, tensor
+from bhemu.program import tensor
 from bhemu.program.specs import InputSpec
 from bhemu.why.check import Context
 from bhemu.why.checks.formats import Operands
@@ -83,7 +83,7 @@ def _is_right(trials: Trials, spec: InputSpec, data: bytes) -> bool:
 
     def change(_: Tile) -> None:
         assert spec.dram is not None
-        interleave.write(spec.dram, data, lambda b, at, page: banks[b].write(at, page))
+        spec.dram.write(data, lambda b, at, page: banks[b].write(at, page))
 
     return trials.is_right(change)
 

@@ -19,7 +19,8 @@ from bhemu.memmap import (
     TENSIX_CFG_BASE,
     TENSIX_CFG_END,
 )
-from bhemu.program.specs import QUANTUM, Program
+from bhemu.program.options import QUANTUM
+from bhemu.program.specs import Program
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.observe import WORDS_AND_STORES
 from bhemu.why.findings import outside_headers, outside_helpers

@@ -11,8 +11,7 @@ import numpy as np
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.program.address import At
-from bhemu.program.coordinates import TILE_VALUES, values_of
+from bhemu.program.coordinates import TILE_VALUES, At, values_of
 from bhemu.program.datafiles import encode_values
 from bhemu.program.schema import Program
 from bhemu.program.specs import CoreSpec, TileSpec

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine.resolve import resolve as address_of
 from bhemu.machine.tile import Tile
-from bhemu.program.specs import QUANTUM, OutputSpec, Program
+from bhemu.program.options import QUANTUM
+from bhemu.program.specs import OutputSpec, Program
 from bhemu.why.repair.bench import bench_of
 from bhemu.why.repair.looks import Looks
 from bhemu.why.work import Work, executed

@@ -1,0 +1,329 @@
+"""The options of a run: each is declared once, here.
+
+An entry of the tables below is a keyword argument of Tile, Chip and launch, and by its `where` also
+a key of [run] or [chip] in PROGRAM.toml, a flag of the commands, a parameter of a sweep and a row
+of docs/options.md. Only the code that obeys an option stands elsewhere.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypedDict
+
+from bhemu import arguments
+from bhemu.errors import InputError
+
+ENGINES: Final = ("unicorn", "compiled")
+REFERENCES: Final = ("ttsim", "llk", "isa")
+DELIVERIES: Final = ("round", "late")
+BANKS: Final = 8  # of DRAM
+QUANTUM: Final = 1000  # instructions
+LONGEST_TURN: Final = 10_000_000  # instructions
+
+
+def silent(name: str, seconds: float) -> None:
+    """Default of `progress`: say nothing."""
+
+
+class Kind:
+    """What values an option takes; `values` says it on a page."""
+
+    values = ""
+
+    def check(self, name: str, value: Any) -> Any:
+        """The value that a Python program gives; InputError where it is none of these."""
+        return value
+
+    def check_written(self, name: str, value: Any) -> Any:
+        """As check(), of a sweep's parameter."""
+        return self.check(name, value)
+
+    def read(self, table: Any, name: str) -> Any:
+        """The value in a table of PROGRAM.toml, None without."""
+        table.fail(f"{name} is given in Python")
+
+
+class Whole(Kind):
+    """An integer of `least` to `most`; files and flags take up to `written`."""
+
+    def __init__(self, least: int, most: int | None = None, written: int | None = None) -> None:
+        self.least, self.most = least, most
+        self.written = written or (arguments.MOST if most is None else most)
+        bounded = most is not None and most < arguments.MOST
+        self.values = f"{least} to {most}" if bounded else f"{least} or more"
+
+    def check(self, name: str, value: Any) -> int:
+        """The value that a Python program gives."""
+        return arguments.integer(name, value, self.least, self.most)
+
+    def check_written(self, name: str, value: Any) -> int:
+        """The value of a sweep's parameter."""
+        return arguments.integer(name, value, self.least, self.written)
+
+    def read(self, table: Any, name: str) -> Any:
+        """The value in a table of PROGRAM.toml, None without."""
+        return table.integer(name, None, lo=self.least, hi=self.written)
+
+
+class Words(Kind):
+    """One of `words`; with `none` a Python program may give None instead."""
+
+    def __init__(self, *words: str, none: bool = False) -> None:
+        self.words, self._none = words, none
+        self.values = ", ".join(f'`"{word}"`' for word in words)
+
+    def check(self, name: str, value: Any) -> str | None:
+        """The value that a Python program gives."""
+        if value is None and self._none:
+            return None
+        return arguments.choice(name, value, {word: word for word in self.words})
+
+    def read(self, table: Any, name: str) -> Any:
+        """The value in a table of PROGRAM.toml, None without."""
+        return table.text(name, None, choices=self.words)
+
+
+class SeedOr(Kind):
+    """A seed of 32 bits, or one of `words`; None is the first of these."""
+
+    def __init__(self, *words: str) -> None:
+        self.words, self.most = words, 0xFFFF_FFFF
+        self.values = f"a seed of 32 bits, {Words(*words).values}"
+
+    def check(self, name: str, value: Any) -> int | str:
+        """The value that a Python program gives."""
+        if value is None or value in self.words:
+            return str(value or self.words[0])
+        if isinstance(value, bool) or not isinstance(value, int):
+            words = ", ".join(repr(word) for word in (*self.words[1:], self.words[0]))
+            raise InputError(f"{name} = {value!r} is not known", hint=f"a seed, {words}")
+        return arguments.integer(name, value, 0, self.most)
+
+    def read(self, table: Any, name: str) -> Any:
+        """The value in a table of PROGRAM.toml, None without."""
+        return table.word(name, None, self.words, self.most)
+
+
+class Seconds(Kind):
+    """A finite number of seconds, 0 or more."""
+
+    values = "seconds"
+
+    def check(self, name: str, value: Any) -> float:
+        """The value that a Python program gives."""
+        return arguments.seconds(name, value)
+
+    def read(self, table: Any, name: str) -> Any:
+        """The value in a table of PROGRAM.toml, None without."""
+        return table.number(name, None)
+
+
+class Own(Kind):
+    """A value that the machine checks itself, and only a Python program gives."""
+
+    def __init__(self, values: str) -> None:
+        self.values = values
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option: the kind of its values, its default in Python, where else it is given, its help.
+
+    `where`: any of "run" and "chip" (tables of PROGRAM.toml), "flag" (commands that run a program,
+    parameters of a sweep) and "serve" (`bhemu serve`). `flag`: the name of the flag, if another;
+    `metavar`: what help calls a value; `example`: a value that `bhemu new` writes.
+    """
+
+    kind: Kind
+    default: Any
+    where: tuple[str, ...]
+    help: str
+    flag: str = ""
+    metavar: str = "N"
+    example: Any = None
+
+
+_MACHINE = ("run", "flag", "serve")
+
+
+class EndOptions(TypedDict, total=False):
+    """When a program ends at the latest."""
+
+    limit: Annotated[
+        int,
+        Option(Whole(1), None, ("run", "flag"), "stop after N clock units", example="50_000_000"),
+    ]
+    timeout_s: Annotated[
+        float,
+        Option(
+            Seconds(),
+            None,
+            ("run", "flag"),
+            "stop after this many seconds",
+            flag="timeout",
+            metavar="SECONDS",
+            example="60",
+        ),
+    ]
+
+
+class Options(TypedDict, total=False):
+    """The keyword arguments that Tile and Chip share."""
+
+    livelock: Annotated[
+        int,
+        Option(
+            Whole(0, arguments.MOST),
+            2000,
+            ("run", "flag"),
+            "look for endless loops after so many rounds without a Tensix word; 0 = never",
+            metavar="ROUNDS",
+        ),
+    ]
+    seed: Annotated[int, Option(Whole(0), 0, _MACHINE, "seed of --poison random")]
+    quantum: Annotated[
+        int,
+        Option(
+            Whole(1, LONGEST_TURN, arguments.MOST),
+            QUANTUM,
+            ("flag",),
+            f"instructions that a core runs per turn (default: {QUANTUM})",
+        ),
+    ]
+    ub: Annotated[
+        str,
+        Option(
+            Words("error", "warn", "silicon"), "error", _MACHINE, "what undefined behaviour does"
+        ),
+    ]
+    poison: Annotated[
+        str | None,
+        Option(
+            Words("off", "zero", "ff", "random", none=True),
+            None,
+            _MACHINE,
+            "what L1 holds at power-up",
+        ),
+    ]
+    reference: Annotated[
+        str,
+        Option(
+            Words(*REFERENCES),
+            "ttsim",
+            _MACHINE,
+            "whom to follow where ttsim, tt-llk and the ISA text disagree",
+        ),
+    ]
+    stochastic: Annotated[
+        int | str | None,
+        Option(
+            SeedOr("off", "up", "down"),
+            None,
+            ("run", "flag"),
+            "model stochastic rounding, not bit-exact (default: it is refused)",
+            metavar="SEED|up|down",
+        ),
+    ]
+    engine: Annotated[
+        str | None,
+        Option(
+            Words(*ENGINES, none=True),
+            None,
+            _MACHINE,
+            "what runs the RISC-V cores (default: BHEMU_ENGINE, else unicorn, of a chip compiled)",
+        ),
+    ]
+    l0: Annotated[
+        str,
+        Option(
+            Words("off", "model"),
+            "off",
+            ("chip", *_MACHINE),
+            "data caches of the cores, which miss what others write to L1 (default: off)",
+        ),
+    ]
+    progress: Annotated[
+        Callable[[str, float], None],
+        Option(
+            Own("a callable"),
+            silent,
+            (),
+            "called with (name, seconds) after something was compiled for the first time",
+        ),
+    ]
+
+
+class TileOptions(Options, total=False):
+    """The keyword arguments of Tile."""
+
+    xy: Annotated[
+        tuple[int, int], Option(Own("two integers"), (1, 2), (), "coordinate on the NoCs")
+    ]
+
+
+class ChipOptions(Options, total=False):
+    """The keyword arguments of Chip."""
+
+    harvest: Annotated[
+        Sequence[int],
+        Option(Own("columns"), (), (), "columns of Tensix tiles that are fused off"),
+    ]
+    dram_banks: Annotated[
+        int, Option(Whole(BANKS - 1, BANKS), BANKS, ("chip",), "banks of DRAM that work")
+    ]
+    delivery: Annotated[
+        str,
+        Option(
+            Words(*DELIVERIES),
+            "round",
+            ("chip", "flag"),
+            "when NoC transfers of a chip arrive (late: in any order, from --seed)",
+        ),
+    ]
+    threads: Annotated[
+        int,
+        Option(Whole(1, 64), 1, ("chip", "flag"), "spread the tiles of a chip over N threads"),
+    ]
+
+
+class LaunchOptions(TileOptions, ChipOptions, total=False):
+    """The keyword arguments of Tile and of Chip."""
+
+
+def declared(*tables: Any) -> dict[str, Option]:
+    """The options of some tables by name."""
+    return {
+        name: note.__metadata__[0]
+        for table in tables
+        for name, note in table.__annotations__.items()
+    }
+
+
+SHARED: Final = tuple(Options.__annotations__)
+END_OPTIONS: Final = tuple(EndOptions.__annotations__)
+CHIP_ONLY: Final = tuple(name for name in ChipOptions.__annotations__ if name not in SHARED)
+_EVERY = declared(LaunchOptions, EndOptions)
+OPTIONS: Final = {name: _EVERY[name] for name in (*CHIP_ONLY, *END_OPTIONS, *SHARED, "xy")}
+"""Every option by name."""
+
+
+def given_in(where: str) -> dict[str, Option]:
+    """The options that can be given there: "run", "chip", "flag" or "serve"."""
+    return {name: option for name, option in OPTIONS.items() if where in option.where}
+
+
+def read(table: Any, where: str) -> dict[str, Any]:
+    """Those of the options of `where` that a table of PROGRAM.toml has."""
+    found = {name: option.kind.read(table, name) for name, option in given_in(where).items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def filled(table: Any, given: Mapping[str, Any], call: str) -> dict[str, Any]:
+    """Every option of `table`, checked: as given to `call`, else its default."""
+    known = declared(table)
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+    return {
+        name: option.kind.check(name, given.get(name, option.default))
+        for name, option in known.items()
+    }
