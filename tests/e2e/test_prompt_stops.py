@@ -19,6 +19,11 @@ COUNT = tt("ADDDMAREG", op_b_is_const=1, op_b_reg_index=1, op_a_reg_index=9, res
 TARGET = 0x8000
 
 
+@pytest.fixture(autouse=True)
+def _engines(both_engines: None) -> None:
+    """Each engine has its own way to end a run."""
+
+
 def amplified(name: str, quantum: int) -> Tile:
     """A tile that runs the amplifier, with everything compiled that it needs."""
     tile = Tile(quantum=quantum, ub="warn", livelock=0)
