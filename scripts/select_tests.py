@@ -10,7 +10,7 @@ out/selection: a run that was stopped goes on.  What the committed selection kno
 files stays.
 
 Of each module those tests are chosen that execute each of its statements three times, in three test
-functions if there are as many, the cheapest first (greedy cover).
+functions if there are as many, the cheapest first (greedy cover), and then twelve others.
 """
 
 import argparse
@@ -43,7 +43,8 @@ APART = (
     "arch_tests",
     "riscv_tests",
 )
-TIMES = 3  # tests of a statement
+TIMES = 3  # tests of a statement from different test functions
+MORE = 12  # further ones
 LEAST = 0.01  # seconds that any test costs
 MOST = 10.0  # seconds of a test that is chosen
 BOTH = "tests/riscv/"  # here tests of every engine are chosen, elsewhere those of the first
@@ -132,7 +133,10 @@ def choose() -> dict[str, Any]:
     found: dict[str, dict[str, list[str]]] = {}
     for module in sorted(modules):
         own: dict[str, list[str]] = {}
-        for number, places in cover(modules[module], costs, group, TIMES):
+        chosen = cover(modules[module], costs, group, TIMES)
+        first = {number for number, _ in chosen}
+        others = {n: places for n, places in modules[module].items() if n not in first}
+        for number, places in [*chosen, *cover(others, costs, [*tests], MORE)]:
             for function in {place.partition(":")[2].rpartition("+")[0] for place in places}:
                 own.setdefault(function, []).append(tests[number])
         found[module] = own

@@ -12,6 +12,7 @@ import lzma
 import re
 import subprocess
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -129,23 +130,19 @@ class Selection:
     ) -> Iterator[int]:
         """Numbers of tests, the nearest to the differences first."""
         near: list[dict[str, list[int]]] = []
-        touched: list[int] = []
+        touched: list[list[int]] = []
         for name in modules:
             defined = functions(ROOT / name)
             own = self._known.get(former(name.removeprefix("bhemu/"), self._known, {*defined}), {})
             near.append(own)
             for function, (first, last) in defined.items():
                 if any(first <= high and low <= last for low, high in changed[name]):
-                    touched += own.get(function, [])
-        yield from touched
-        for own in near:
-            for numbers in own.values():
-                yield from numbers
+                    touched.append(own.get(function, []))
+        yield from _in_turn(touched)
+        yield from _in_turn([numbers for own in near for numbers in own.values()])
         rooms = {Path(name).parent.as_posix().removeprefix("bhemu") for name in modules}
-        for other, own in self._known.items():
-            if "/" + Path(other).parent.as_posix() in rooms:
-                for numbers in own.values():
-                    yield from numbers
+        beside = [n for n in self._known if "/" + Path(n).parent.as_posix() in rooms]
+        yield from _in_turn([numbers for n in beside for numbers in self._known[n].values()])
 
     def __str__(self) -> str:
         """For the report."""
@@ -153,6 +150,12 @@ class Selection:
         text += f" for {self.about or 'the whole package'}"
         text += f", {len(self.files)} test files that differ" if self.files else ""
         return text + (f"; {self.left} more with make test-ci" if self.left else "")
+
+
+def _in_turn(lists: list[list[int]]) -> Iterator[int]:
+    """The first of each list, then the second of each: the best of every function comes early."""
+    for row in zip_longest(*lists):
+        yield from (number for number in row if number is not None)
 
 
 class Selected:
