@@ -146,8 +146,8 @@ def choose() -> dict[str, Any]:
         if spent + costs[number] <= SECONDS:
             spent += costs[number]
             default.append(tests[number])
-    files = sorted({test.partition("::")[0] for test in cost})
-    return {"modules": found, "default": default, "test_files": files, "seconds": cost}
+    files = {test.partition("::")[0] for test in cost}
+    return {"modules": found, "default": default, "measured": files, "seconds": cost}
 
 
 def _other(test: str) -> bool:
@@ -156,8 +156,7 @@ def _other(test: str) -> bool:
 
 def merged(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     """The new selection, with what the old one knows of test files that were not measured."""
-    measured = {*new["test_files"]}
-    names, seconds = old["tests"], dict(new["seconds"])
+    measured, names, seconds = new["measured"], old["tests"], dict(new["seconds"])
 
     def kept(numbers: Iterable[int]) -> list[str]:
         chosen = [n for n in numbers if names[n].partition("::")[0] not in measured]
@@ -169,13 +168,8 @@ def merged(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
         for function, numbers in functions.items():
             if left := kept(numbers):
                 modules.setdefault(module, {}).setdefault(function, []).extend(left)
-    left_files = [file for file in old["test_files"] if file not in measured]
-    return {
-        "modules": modules,
-        "default": new["default"] + kept(old["default"]),
-        "test_files": sorted({*measured, *(f for f in left_files if (ROOT / f).exists())}),
-        "seconds": seconds,
-    }
+    default = new["default"] + kept(old["default"])
+    return {**new, "modules": modules, "default": default, "seconds": seconds}
 
 
 def write(found: dict[str, Any]) -> None:
@@ -191,12 +185,14 @@ def write(found: dict[str, Any]) -> None:
             for module, own in found["modules"].items()
         },
         "default": [number[test] for test in found["default"]],
-        "test_files": found["test_files"],
+        "test_files": test_files([ROOT / "tests"]),
     }
     text = json.dumps(store, separators=(",", ":"), sort_keys=True)
     STORE.write_bytes(lzma.compress(text.encode(), preset=9))
     chosen = sum(store["seconds"][i] for i in store["default"])
     print(f"{len(names)} tests for {len(store['modules'])} modules, {STORE.stat().st_size} bytes")
+    if left := len({*store["test_files"]} - found["measured"]):
+        print(f"{left} test files were not measured here")
     print(f"for the whole package {len(store['default'])} tests of {chosen:.0f} s")
 
 

@@ -95,6 +95,7 @@ class Measure:
         self.cover = coverage.Coverage(
             data_file=None, config_file=False, include=[f"{PACKAGE}/*"], messages=False
         )
+        self.running = False
         self.failed: set[str] = set()
         self.seconds: dict[str, float] = {}
 
@@ -193,12 +194,18 @@ class Measure:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         if self.interpreted:
-            signal.signal(signal.SIGPROF, _end)
+            signal.signal(signal.SIGPROF, self._end)
             signal.setitimer(signal.ITIMER_PROF, WATCHED, 1.0)
+        self.running = True
         try:
             yield
         finally:
+            self.running = False
             signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        if self.running:  # not what pytest does after it
+            raise TimeoutError(f"watched for {WATCHED} s")
 
     def _places(self) -> dict[str, set[str]]:
         data = self.cover.get_data()
@@ -229,10 +236,6 @@ class Measure:
         path = record(self.folder, name, self.interpreted)
         path.with_suffix(".part").write_text(json.dumps(entry))
         path.with_suffix(".part").replace(path)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    raise TimeoutError(f"watched for {WATCHED} s")
 
 
 def rows(folder: Path, interpreted: bool) -> Iterator[tuple[str, float, list[str]]]:
