@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-all test-pythons test-hosts reliability lint format bench docs notebooks firmware vectors vectors-check coverage \
+.PHONY: setup run test test-ci test-all select test-pythons test-hosts reliability lint format bench docs notebooks firmware vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
@@ -24,8 +24,17 @@ $(ALL): $(RUNTIME)
 run: $(RUNTIME)
 	$(BIN)/bhemu run elfs/add1/PROGRAM.toml
 
+# The tests of what differs from main, at most four minutes (docs/tests.md)
 test: setup
+	$(BIN)/pytest -n 2 --selected
+
+# What .ci/run runs
+test-ci: setup
 	$(BIN)/pytest -n 2
+
+# Measures which test executes what and chooses those of `make test`; ROOMS="tests/cli tests/noc": of these
+select: setup
+	nice $(BIN)/python scripts/select_tests.py $(ROOMS)
 
 test-all: setup
 	BHEMU_LONG=1 $(BIN)/pytest -n 2
@@ -76,7 +85,7 @@ coverage: setup
 	$(BIN)/python scripts/make_coverage.py
 
 mutate: setup
-	nice $(BIN)/python scripts/mutate.py
+	nice $(BIN)/python scripts/mutate.py --write
 
 # The wheel carries the machine code of every entry (docs/internals.md); the checkout does not.
 # LEVEL=x86-64-v3: for that processor level only

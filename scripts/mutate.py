@@ -1,7 +1,8 @@
 """Changes one token of the instruction units at a time and asks whether a test notices.
 
-python scripts/mutate.py                    200 changes drawn with seed 1, docs/mutation.md written
+python scripts/mutate.py --write            200 changes, docs/mutation.md written
 python scripts/mutate.py --count 60 --seed 2 --group shared
+python scripts/mutate.py --subset --group package --only cli/,noc/ --count 60
 
 A change is an operator, a comparison, a constant one off, or a name taken for another of the same
 function.  The unit tests that execute its statement run first, interpreted, in a fork of a warm
@@ -14,6 +15,7 @@ import argparse
 import datetime
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -25,12 +27,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import select_tests
 from mutations import ROOT, Mutant, changed, draw, every, targets
 
 from bhemu.sweeps.engine import Lost, calls
 
+sys.path.append(str(ROOT / "tests"))
+from selected import Selection
+
 OUT = ROOT / "out" / "mutation"
 PAGE = ROOT / "docs" / "mutation.md"
+TESTS = ROOT / "docs" / "tests.md"  # ends with the table of measurements of the selection
 NOTES = ROOT / "scripts" / "mutation_notes.toml"
 STAGE_SECONDS = 900
 GOLDEN = ["tests/test_golden.py"]
@@ -52,34 +59,52 @@ _CLASS = re.compile(r"^class (\w+)\([^)]*\bopcode=", re.MULTILINE)  # instructio
 APART = {"test_cache", "test_coverage", "test_lean", "test_vector_literal_golden"}
 
 
-def unit_tests(chosen: list[Mutant], only: str) -> list[str]:
-    """The test files of the warm process; of chosen modules, those of their units."""
-    if only:
-        return sorted({test for mutant in chosen for test in _own(mutant)})
-    found = (ROOT / "tests" / "tensix").glob("test_*.py")
-    return [str(path.relative_to(ROOT)) for path in sorted(found) if path.stem not in APART]
-
-
 def _rows(path: Path) -> dict[str, dict[str, Any]]:
     """Results by place; the last of a place counts."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return {row["key"]: row for row in map(json.loads, text.splitlines())}
 
 
-def warm(chosen: list[Mutant], results: Path, only: str) -> None:
-    """Have the fast stage decide what is not decided yet."""
+def warm(chosen: list[Mutant], results: Path, first: dict[str, list[str]]) -> None:
+    """Have the fast stage decide what is not decided yet, compiled code in a process without it."""
     known = _rows(results)
-    left = [asdict(mutant) for mutant in chosen if mutant.place not in known]
-    if not left:
-        return
-    job = results.with_suffix(".job.json")
-    job.write_text(json.dumps(left))
-    script = ROOT / "scripts" / "mutation_tests.py"
-    cover = results.parent / "cover.json"
-    command = [sys.executable, str(script), str(job), str(results), str(cover)]
-    command += unit_tests(chosen, only)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    for interpreted in (True, False):
+        left = [
+            {"mutant": asdict(mutant), "first": first.get(mutant.place, [])}
+            for mutant in chosen
+            if mutant.interpreted == interpreted and mutant.place not in known
+        ]
+        if left:
+            job = results.with_suffix(".job.json")
+            job.write_text(json.dumps(left))
+            script = ROOT / "scripts" / "mutation_tests.py"
+            environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(interpreted))}
+            command = [sys.executable, str(script), str(job), str(results), str(select_tests.OUT)]
+            subprocess.run(command, cwd=ROOT, env=environment, check=True)
+
+
+def subset(chosen: list[Mutant], results: Path, seed: int, write: bool) -> float:
+    """The share of what all tests notice that `make test` would notice after the same edit."""
+    first = {
+        mutant.place: sorted(Selection({mutant.path: [(mutant.line, mutant.line)]}).tests)
+        for mutant in chosen
+    }
+    warm(chosen, results, first)
+    rows = {m: row for m in chosen if not (row := _rows(results)[m.place])["broken"]}
+    missed = [m for m, row in rows.items() if row["killed_by"] and not row["by_first"]]
+    whole = sum(bool(row["killed_by"]) for row in rows.values())
+    for mutant in missed:
+        print(f"missed: {mutant.place} ({rows[mutant]['killed_by']})")
+    rooms = Counter(Path(mutant.path).parent.as_posix().removeprefix("bhemu/") for mutant in rows)
+    share = 1 - len(missed) / whole
+    text = f"| {datetime.date.today()} | {_commit()} | {seed} | {len(rows)}"
+    text += f" in {', '.join(f'{room} {n}' for room, n in sorted(rooms.items()))}"
+    text += f" | {whole} | {whole - len(missed)} | {100 * share:.1f} % |"
+    print(text)
+    if write:
+        rest = TESTS.read_text(encoding="utf-8").rstrip("\n")
+        TESTS.write_text(f"{rest}\n{text}\n", encoding="utf-8")
+    return share
 
 
 def cold(chosen: list[Mutant], results: Path, workers: int) -> None:
@@ -226,35 +251,43 @@ def summary(chosen: list[Mutant], results: Path) -> float:
 
 def _paths(arguments: argparse.Namespace) -> list[Path]:
     """The modules that are changed."""
-    found = targets(arguments.group)
-    return [path for path in found if arguments.only in str(path.relative_to(ROOT))]
+    wanted = arguments.only.split(",")
+    names = {path: path.relative_to(ROOT).as_posix() for path in targets(arguments.group)}
+    return [path for path, name in names.items() if any(only in name for only in wanted)]
 
 
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--group", choices=["units", "shared"], default="units")
-    parser.add_argument("--only", default="", help="modules whose path contains this text")
+    parser.add_argument("--seed", type=int, help="another one each time where none is given")
+    parser.add_argument("--group", choices=["units", "shared", "package"], default="units")
+    parser.add_argument("--only", default="", help="modules whose path contains TEXT[,TEXT...]")
+    parser.add_argument("--subset", action="store_true", help="what the tests of make test notice")
     parser.add_argument("--warm-only", action="store_true", help="leave the slow stages out")
     parser.add_argument("--write", action="store_true", help="put it into docs/mutation.md")
     parser.add_argument("--workers", type=int, default=1, help="of the slow stages")
     parser.add_argument("--again", action="store_true", help="try the survivors again")
     arguments = parser.parse_args()
+    if arguments.seed is None:
+        arguments.seed = random.SystemRandom().randrange(1_000_000)
+    print(f"seed {arguments.seed}", flush=True)
     OUT.mkdir(parents=True, exist_ok=True)
     chosen = draw(_paths(arguments), arguments.count, arguments.seed)
     name = f"{arguments.group}{arguments.only}-{arguments.seed}".replace("/", "_")
+    if arguments.subset:
+        results = OUT / f"subset-{name}.jsonl"
+        return int(subset(chosen, results, arguments.seed, arguments.write) < 0.95)
+    select_tests.measure(select_tests.test_files([ROOT / "tests"]), "interpreted")
     results = OUT / f"{name}.jsonl"
     if arguments.again:
         rows = [row for row in _rows(results).values() if row["killed_by"]]
         results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    warm(chosen, results, arguments.only)
+    warm(chosen, results, {})
     if not arguments.warm_only:
         cold(chosen, results, arguments.workers)
     share = summary(chosen, results)
-    drawn = (arguments.group, arguments.only, arguments.count, arguments.seed)
-    if arguments.write or drawn == ("units", "", 200, 1):
+    if arguments.write:
         write(arguments, chosen, results)
     return int(share < 0.95)
 

@@ -1,18 +1,17 @@
-"""Runs the tests that execute a changed line, interpreted, in a fork of one warm process.
+"""Runs the tests that execute a changed line in a fork of one warm process.
 
-python scripts/mutation_tests.py JOB RESULTS COVER TEST...
+python scripts/mutation_tests.py JOB RESULTS FOLDER
 
-JOB is a list of changes, RESULTS gets a line of JSON for each as it is decided, COVER keeps which
-test executes which line.  The tests are collected once; for a change a fork replaces the code of
-the function and runs the tests of the line, quickest first, up to the first that fails.
+JOB is a list of changes, each with the tests to be tried first, RESULTS gets a line of JSON for
+each as it is decided, FOLDER is what test_cover.py has measured: interpreted where this
+process is (NUMBA_DISABLE_JIT=1).  The tests are collected once; for a change a fork replaces the
+code of the function and runs the tests of the line, quickest first, up to the first that fails.
 
 This is no work for the processes of bhemu.sweeps: they are made from one that has compiled code
 and no collected tests, where a fork of this one has both the interpreted functions and the tests.
 """
 
-import ast
 import gc
-import hashlib
 import json
 import os
 import signal
@@ -20,170 +19,52 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
-from typing import Any
+from types import CodeType, FunctionType
 
 import pytest
-from mutations import ROOT, TENSIX, Mutant, changed
+import test_cover
+from mutations import PACKAGE, ROOT, Mutant, changed
 
-IDLE = 400  # lines of a function without a new one after which a test is not watched there
-SAMPLE = 6  # sets of parameters of a long test that are measured, at least if it has as many
-QUICK = 0.4  # seconds up to which a test is measured with all its sets of parameters, one by one
-WATCHED = 5.0  # seconds after which a test is ended while its lines are noted
 PATIENCE = 10.0  # seconds beyond ten times what a test took before it counts as endless
 ENOUGH = 30.0  # seconds of tests of a statement, and again of a function
 KILLED, ALIVE, BROKEN = 10, 11, 12  # exit codes of a fork
 
 
 class Cover:
-    """Which test executes which line of the model, and how long it takes.
+    """Which tests execute the statements of the changes, and how long they take (test_cover.py)."""
 
-    Lines are known by their text, so that an edit elsewhere in a module loses nothing; a test file
-    is measured again when its text changes.
-    """
+    def __init__(self, folder: Path, interpreted: bool, chosen: list[Mutant]) -> None:
+        wanted = {_function(mutant) for mutant in chosen} - {""}
+        self.known: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for test, seconds, places in test_cover.rows(folder, interpreted):
+            for place in places:
+                if place.rpartition("+")[0] in wanted:
+                    self.known[place].append((seconds, test))
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.files: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-        self.ended = False  # whether the last test was ended, so that it failed
-        self._seen: set[tuple[str, int]] = set()
-        self._left: dict[CodeType, set[int]] = {}
-        self._idle: dict[CodeType, int] = {}
-        self._by_place: dict[str, list[Any]] = {}
-
-    def missing(self, test_file: Path) -> bool:
-        """True when a test file was not measured as it is now."""
-        return self.files.get(_name(test_file), {}).get("text") != _digest(test_file)
-
-    def measure(self, test_file: Path, items: list[pytest.Item]) -> None:
-        """Note the lines of a file's tests.
-
-        Of the parameters of a long test a few are run; the others count as taking the same time
-        and executing what those execute together.
-        """
-        groups: dict[str, list[pytest.Item]] = defaultdict(list)
-        for item in items:
-            groups[item.nodeid.partition("[")[0]].append(item)
-        measured = []
-        for group in groups.values():
-            chosen = group[:: max(1, len(group) // SAMPLE)]
-            begin, places = time.process_time(), [self._executed(item) for item in chosen]
-            spent = (time.process_time() - begin) / len(chosen)
-            if spent <= QUICK:
-                for item in group:
-                    known = places[chosen.index(item)] if item in chosen else self._executed(item)
-                    measured.append(_measured([item], spent, known))
-            else:
-                measured.append(_measured(group, spent, set().union(*places)))
-        lines = sorted(set().union(*(group["places"] for group in measured)))
-        number = {line: i for i, line in enumerate(lines)}
-        for group in measured:
-            group["places"] = sorted(number[line] for line in group["places"])
-        entry = {"text": _digest(test_file), "lines": lines, "groups": measured}
-        self.files[_name(test_file)] = entry
-        self.path.write_text(json.dumps(self.files))
-
-    def _executed(self, item: pytest.Item) -> set[str]:
-        self._seen.clear()
-        self._left.clear()
-        self.ended = False
-        signal.signal(signal.SIGPROF, self._end)
-        signal.setitimer(signal.ITIMER_PROF, WATCHED)
-        sys.settrace(self._call)
-        try:
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-        finally:
-            sys.settrace(None)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        return {_place(name, _text(name, line)) for name, line in self._seen}
-
-    def _end(self, number: int, frame: FrameType | None) -> None:
-        self.ended = True
-        raise TimeoutError(f"watched for {WATCHED} s")
-
-    def _call(self, frame: FrameType, event: str, _: object) -> Any:
-        code = frame.f_code
-        if not code.co_filename.startswith(str(TENSIX)):
-            return None
-        if code not in self._left:
-            self._left[code] = {line for _, _, line in code.co_lines() if line is not None}
-            self._idle[code] = 0
-        return self._line if self._left[code] and self._idle[code] < IDLE else None
-
-    def _line(self, frame: FrameType, event: str, _: object) -> Any:
-        code, left = frame.f_code, self._left[frame.f_code]
-        if frame.f_lineno in left:
-            left.discard(frame.f_lineno)
-            self._idle[code] = 0
-            self._seen.add((code.co_filename, frame.f_lineno))
-        self._idle[code] += 1
-        return self._line if left and self._idle[code] < IDLE else None
+    def all_tests(self) -> set[str]:
+        """Of all changes."""
+        return {test for rows in self.known.values() for _, test in rows}
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
         """Tests of the changed statement, then those of its function, with their seconds.
 
-        The latter because a line behind a long loop is not watched.  None has what runs when the
-        module is imported: a fresh process must decide that.
+        None has what runs when the module is imported: a fresh process must decide that.
         """
-        path, groups = ROOT / mutant.path, self._groups()
+        own = test_cover.place(ROOT / mutant.path, mutant.line)
+        function = own.rpartition("+")[0]
+        others = [place for place in self.known if place.rpartition("+")[0] == function]
         found: dict[str, float] = {}
-        for kind in (ast.stmt, ast.FunctionDef):
-            lines = _around(path, mutant, kind)
-            places = {_place(str(path), _text(str(path), line)) for line in lines}
-            chosen = [group for place in places for group in groups.get(place, [])]
+        for places in ([own], others):
             total = 0.0
-            for group in sorted(chosen, key=lambda group: group["seconds"]):
-                for test in group["tests"]:
-                    if test not in found and total < ENOUGH:
-                        found[test] = group["seconds"]
-                        total += found[test]
+            for seconds, test in sorted({row for at in places for row in self.known.get(at, [])}):
+                if test not in found and total < ENOUGH:
+                    found[test] = seconds
+                    total += seconds
         return found
 
-    def _groups(self) -> dict[str, list[Any]]:
-        """Groups of tests by place."""
-        if not self._by_place:
-            for entry in self.files.values():
-                for group in entry["groups"]:
-                    for i in group["places"]:
-                        self._by_place.setdefault(entry["lines"][i], []).append(group)
-        return self._by_place
 
-
-def _measured(items: list[pytest.Item], seconds: float, places: set[str]) -> dict[str, Any]:
-    return {"tests": [item.nodeid for item in items], "seconds": seconds, "places": places}
-
-
-_SOURCES: dict[str, list[str]] = {}
-
-
-def _text(name: str, line: int) -> str:
-    if name not in _SOURCES:
-        _SOURCES[name] = Path(name).read_text(encoding="utf-8").splitlines()
-    return _SOURCES[name][line - 1].strip()
-
-
-def _place(name: str, text: str) -> str:
-    return f"{Path(name).relative_to(ROOT)}: {text}"
-
-
-def _name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _around(path: Path, mutant: Mutant, kind: type[ast.stmt]) -> range:
-    """Lines of the innermost statement or function around the change; of a loop, its head."""
-    best = range(mutant.line, mutant.line + 1)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, kind) and node.lineno <= mutant.line <= (node.end_lineno or 0):
-            body = getattr(node, "body", None) if kind is ast.stmt else None
-            last = body[0].lineno - 1 if body else node.end_lineno or 0
-            if mutant.line <= last:
-                best = range(node.lineno, last + 1)
-    return best
+def _function(mutant: Mutant) -> str:
+    return test_cover.place(ROOT / mutant.path, mutant.line).rpartition("+")[0]
 
 
 def replace(mutant: Mutant, living: list[FunctionType]) -> bool:
@@ -209,7 +90,7 @@ def living_functions() -> dict[str, list[FunctionType]]:
     """Every function of the model that exists, by the file it is from."""
     found: dict[str, list[FunctionType]] = defaultdict(list)
     for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(str(TENSIX)):
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(str(PACKAGE)):
             found[thing.__code__.co_filename].append(thing)
     return found
 
@@ -217,9 +98,10 @@ def living_functions() -> dict[str, list[FunctionType]]:
 class Forks:
     """The run loop: measure what is not known, then decide one change after the other."""
 
-    def __init__(self, chosen: list[Mutant], results: Path, cover: Cover) -> None:
-        self._chosen, self._results, self._cover = chosen, results, cover
+    def __init__(self, chosen: list[Mutant], first: dict[str, list[str]], results: Path) -> None:
+        self.chosen, self._first, self._results = chosen, first, results
         self._failed = ""
+        self.cover: Cover
 
     def pytest_configure(self) -> None:
         """Let hypothesis draw the same examples each time, and stop at the first that fails."""
@@ -231,24 +113,15 @@ class Forks:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember a failure."""
-        if report.failed and not self._cover.ended:
+        if report.failed:
             self._failed = report.nodeid
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """In place of pytest's own loop."""
-        files: dict[Path, list[pytest.Item]] = defaultdict(list)
-        for item in session.items:
-            files[item.path].append(item)
-        for path, items in files.items():
-            if self._cover.missing(path):
-                self._cover.measure(path, items)
-                print(f"\nmeasured {path.name}", flush=True)
-                assert not self._failed, f"{self._failed} fails without a change"
-        session.testsfailed = 0  # those that were ended
         self._items = {item.nodeid: item for item in session.items}
         self._living = living_functions()
         gc.freeze()  # what exists is not looked through again in every fork
-        for mutant in self._chosen:
+        for mutant in self.chosen:
             begin = time.monotonic()
             decided = self.decide(mutant)
             row = {"key": mutant.place, **decided, "seconds": round(time.monotonic() - begin, 1)}
@@ -258,8 +131,10 @@ class Forks:
 
     def decide(self, mutant: Mutant) -> dict[str, object]:
         """Whether a test of the line fails, and which."""
-        chosen = self._cover.tests(mutant)
-        spent = {test: seconds for test, seconds in chosen.items() if test in self._items}
+        known = self.cover.tests(mutant)
+        spent = {test: seconds for test, seconds in known.items() if test in self._items}
+        first = set(self._first.get(mutant.place, []))
+        spent = dict(sorted(spent.items(), key=lambda row: row[0] not in first))
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
@@ -268,11 +143,13 @@ class Forks:
         os.close(writer)
         _, status = os.waitpid(child, 0)
         with os.fdopen(reader, encoding="utf-8") as file:
-            name = file.read()
+            tried = file.read().splitlines()
         code = os.waitstatus_to_exitcode(status)
+        found = {"tests": len(spent), "first": len(first & {*spent}), "broken": code == BROKEN}
         if code in (ALIVE, BROKEN):
-            return {"killed_by": "", "tests": len(spent)}
-        return {"killed_by": name or "no end", "tests": len(spent)}
+            return {"killed_by": "", **found}
+        last = tried[-1] if tried else "no end"
+        return {"killed_by": last, "by_first": last in first, **found}
 
     def _child(self, mutant: Mutant, spent: dict[str, float], writer: int) -> None:
         code = BROKEN
@@ -280,16 +157,15 @@ class Forks:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             os.dup2(null, 2)
-            self._cover.ended = False
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
             if replace(mutant, self._living[str(ROOT / mutant.path)]):
                 code = ALIVE
                 for test in spent:
                     signal.setitimer(signal.ITIMER_PROF, PATIENCE + 10 * spent[test])
+                    os.write(writer, f"{test}\n".encode())
                     item = self._items[test]
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                     if self._failed:
-                        os.write(writer, test.encode())
                         code = KILLED
                         break
         finally:
@@ -298,10 +174,14 @@ class Forks:
 
 def main() -> int:
     """Command line."""
-    job, results, cover, *tests = sys.argv[1:]
-    chosen = [Mutant(**row) for row in json.loads(Path(job).read_text())]
-    forks = Forks(chosen, Path(results), Cover(Path(cover)))
-    options = ["-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
+    job, results, folder = sys.argv[1:]
+    rows = json.loads(Path(job).read_text())
+    first = {Mutant(**row["mutant"]).place: row["first"] for row in rows}
+    forks = Forks([Mutant(**row["mutant"]) for row in rows], first, Path(results))
+    interpreted = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+    forks.cover = Cover(Path(folder), interpreted, forks.chosen)
+    tests = sorted({test.partition("::")[0] for test in forks.cover.all_tests()})
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(ROOT)]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # bhemu is imported already
     return int(pytest.main([*options, *tests], plugins=[forks]))
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from bhemu.tensix.state import MEMBERS
 
 ROOT = Path(__file__).resolve().parent.parent
-TENSIX = ROOT / "bhemu" / "tensix"
+PACKAGE = ROOT / "bhemu"
+TENSIX = PACKAGE / "tensix"
+COMPILED = ("tensix", "devices", "noc", "riscv")  # rooms of compiled code, tried interpreted
 UNITS = TENSIX / "units"
 SHARED = ("gate", "banks", "rwc", "frontend", "semaphores", "streams", "dest", "lanes", "staging")
 
@@ -64,13 +66,20 @@ class Mutant:
         return f"{self.path}:{self.line}:{self.column}: {self.old} -> {self.new}"
 
     @property
+    def interpreted(self) -> bool:
+        """Whether the code is compiled, so that tests notice a change only without the compiler."""
+        return self.path.split("/")[1] in COMPILED
+
+    @property
     def key(self) -> str:
         """Names the change without its line number, for the notes."""
         return f"{self.path}: {self.before} -> {self.after}"
 
 
 def targets(group: str = "units") -> list[Path]:
-    """The modules that are changed: instruction units and formats, or what all units share."""
+    """The modules that are changed: units and formats, what all units share, or all there are."""
+    if group == "package":
+        return sorted(PACKAGE.rglob("*.py"))
     if group == "shared":
         return [TENSIX / f"{name}.py" for name in SHARED]
     return [*sorted(UNITS.rglob("*.py")), TENSIX / "formats.py", TENSIX / "fma.py"]

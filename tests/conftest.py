@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 from hypothesis import settings
+from selected import Selected
 
 from bhemu.jit import cache, host
 from bhemu.program.schema import ENGINES
@@ -25,14 +26,29 @@ settings.register_profile(
 )
 settings.load_profile("bhemu")
 
-_SECONDS = 900  # for one test, on a busy machine with nothing compiled
+_SECONDS = 600  # for one test, on a busy machine with nothing compiled
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make test` says."""
+    parser.addoption("--selected", action="store_true", help="tests of what differs from main")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """See selected.py."""
+    if config.getoption("--selected"):
+        config.pluginmanager.register(Selected(config))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that hangs fails and shows where; campaigns (BHEMU_LONG=1) take their time."""
+    """A test that hangs is named and shows where; campaigns (BHEMU_LONG=1) take their time.
+
+    A thread watches: compiled code that does not end never comes to a signal's handler. It ends
+    the process; pytest -n names the test and goes on with another process.
+    """
     if not os.environ.get("BHEMU_LONG"):
         for item in items:
-            item.add_marker(pytest.mark.timeout(_SECONDS))
+            item.add_marker(pytest.mark.timeout(_SECONDS, method="thread"))
 
 
 @pytest.fixture(params=(*ENGINES, "translated"))

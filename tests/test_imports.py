@@ -1,6 +1,7 @@
 """The direction of dependencies, read from the import statements (docs/architecture.md)."""
 
 import ast
+import functools
 from pathlib import Path
 
 import bhemu
@@ -28,6 +29,7 @@ LAYERS = (
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):

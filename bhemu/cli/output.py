@@ -27,7 +27,8 @@ from bhemu.errors import (
     Limit,
     NoProgress,
 )
-from bhemu.system import interrupts, memory_check
+from bhemu.riscv import memory_check
+from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
 
 if TYPE_CHECKING:

@@ -199,7 +199,7 @@ def _field_lines(kind: str, name: str, field: config_fields.Field) -> Iterator[s
         beside = [n for n in thread_fields_at(field.word) if n != name]
     if beside:
         yield f"in the same word: {', '.join(beside)}"
-    yield from _used_by(rf"\b{name}\b", re.sub(r"SEC1|UNP1", "SEC0", name))
+    yield from _used_by(name, re.sub(r"SEC1|UNP1", "SEC0", name))
 
 
 def _register(name: str) -> Iterator[Explanation]:
@@ -224,7 +224,7 @@ def _rule(name: str) -> Iterator[Explanation]:
             names = dict.fromkeys(re.findall(r"<\w+>", lines[0]))
             lines += [f"{', '.join(names)}: numbers of the run that breaks it"] if names else []
             lines += [f"hint: {rule.hint}"] if rule.hint else []
-            lines += _used_by(re.escape(f'"{rule.rule}"'), "", "declared in")
+            lines += _used_by(f'"{rule.rule}"', "", "declared in")
             yield Explanation("a rule", rule.rule, tuple(lines))
 
 
@@ -286,10 +286,11 @@ def _sources() -> Mapping[str, tuple[ModuleType, str]]:
     return found
 
 
-def _used_by(pattern: str, otherwise: str = "", verb: str = "used by") -> Iterator[str]:
-    """The modules whose code holds a pattern, with the chapters they name."""
-    for wanted in (pattern, rf"\b{otherwise}\b" if otherwise else ""):
-        users = [m for m, text in _sources().values() if wanted and re.search(wanted, text)]
+def _used_by(name: str, otherwise: str = "", verb: str = "used by") -> Iterator[str]:
+    """The modules whose code holds a word, with the chapters they name."""
+    for wanted in filter(None, (name, otherwise)):
+        word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+        users = [m for m, text in _sources().values() if wanted in text and word.search(text)]
         for module in users[:_MOST_USERS]:
             lines = list(_documented(module))
             yield f"{verb} {lines[0]}"

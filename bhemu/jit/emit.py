@@ -153,7 +153,7 @@ def called(function: Compiled, *arguments: Any) -> Any:
 
 # Compiling: numba and LLVM make one function of C from a function of the subset.
 
-_LEAN = ("0.68.0", "0.68.1")  # versions of numba whose internals lean.py was tested with
+_LEAN = ("0.68.0", "0.68.1")  # versions of numba whose internals numba_patches.py was tested with
 
 
 def _faster() -> AbstractContextManager[None]:

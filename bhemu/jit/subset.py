@@ -85,7 +85,7 @@ class External(NamedTuple):
 
 
 class ByName:
-    """A function that takes keywords of any name, and what stores their values (keywords.py)."""
+    """A function that takes keywords of any name, and what stores their values (emit.py)."""
 
     def __init__(self, function: Callable[..., Any], store: Callable[..., None]) -> None:
         functools.update_wrapper(self, function)

@@ -1,7 +1,7 @@
 """The compiled loop of a chip: rounds of all tiles that are awake, then delivery.
 
 A tile falls asleep when it is idle or cannot go on, and wakes when something is delivered to it.
-One that only polls is left out (skipped_rounds.py). A tile that stops in the middle of its round
+One that only polls is left out (record.py). A tile that stops in the middle of its round
 is resumed before the round goes on.
 
 A tile with until conditions stops at the store, or Tensix word, that makes its own hold

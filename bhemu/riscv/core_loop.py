@@ -49,7 +49,7 @@ from bhemu.tensix.stops import LOOK
 # The compiled engine is this loop; the Unicorn engine executes in it what is not worth translating
 # yet (`run_slice`).
 #
-# `step` (core_step.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with
+# `step` (semantics.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with
 # the
 # pc and the fuel of the core put into the record before.
 

@@ -19,7 +19,7 @@ from bhemu.tensix.state import L0_LINE, L0_LINES
 _DISABLED, _NO_PERIODIC_FLUSH = 1 << 3, 1 << 24  # of cfg0: DisLowCash, DisLowCachePeriodicFlush
 _HITS = 128  # a hit drops all lines with a probability of one in so many: about 0.8 %
 _ADDRESS, _USED = 0, 1  # places in l0_line; the address is one more than that, 0 = no line
-_PMACFG = 0  # place of pmacfg0 in s.csr (csr_file.py); pmacfg1 is the next
+_PMACFG = 0  # place of pmacfg0 in s.csr (csr.py); pmacfg1 is the next
 
 
 def power_up(s: Any, seed: int, xy: tuple[int, int]) -> None:

@@ -15,8 +15,7 @@ from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
-from bhemu.riscv import core_loop, hooks
-from bhemu.riscv import memory_check
+from bhemu.riscv import core_loop, hooks, memory_check
 from bhemu.tensix.state import CORES, DTYPE, STEP, State
 
 machine_code.libraries.append(hooks.LIBRARY)  # compiled code finds uc_* by name
@@ -143,7 +142,7 @@ class UnicornEngine:
             self.flush(core)
         self._s.code_page[:] = 0
 
-    # Interpreted twins of primitives.py
+    # Interpreted twins of hooks.py
 
     def reg_read(self, core: int, register: int) -> int:
         """Any register by the engine's number."""

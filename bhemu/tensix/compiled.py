@@ -104,7 +104,7 @@ LOOP = {  # scheduler, all threads, one thread
 
 
 def second_entry(slot: int) -> Entry:
-    """The second entry of a slot of second_entries.py."""
+    """The second entry of a slot of insn.py."""
     execute, layout = insn.ENTRIES[slot]
     text = _text(layout, execute.__name__, execute, layout)
     return generated(ENTRY, execute.__name__, execute.__module__, text)

@@ -166,9 +166,9 @@ class Instruction(Word):
     ("src", "dst", "sfpu", "unpack" or "pack"); `by_chance`: Config fields that make it round by
     chance; `dst_rows`: how many rows of Dst it reads or fills, the ones around that of its field;
     `stores`: "L1" or "atomic" when it changes L1 where its registers or Config say;
-    `second_entries`: slots of second_entries.py; `facts`: what its own unit must know of it.
+    `second_entries`: slots of insn.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
-    doubt (lane_doubt.py).
+    doubt (unspecified.py).
     `arguments`: those of its C macros, from high bits to low, as tt-llk's ckernel_ops.h has them:
     its fields, but for the bits of `macro`, which tt-llk gives an argument where no field is
     declared, or one for several.
@@ -387,7 +387,7 @@ UNKNOWN = number("nothing says what it is")
 #
 # An instruction with many modes keeps the common ones in its own entry and hands the word to
 # second
-# entries for the others.  `s.second` is the pointer table; compile.py fills it like that of the
+# entries for the others.  `s.second` is the pointer table; compiled.py fills it like that of the
 # opcodes.
 
 # Slots; their numbers are part of compiled code.

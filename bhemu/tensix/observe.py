@@ -99,7 +99,7 @@ def record_store(s: Any, c: Any, address: Any, value: Any) -> None:
 # number,
 # access) and its mask; `s.watched` holds what was last seen there. Who reads a row says so in
 # `s.watch_read` before the comparison: a core's load here, Python for the rest
-# (machine/reading.py).
+# (machine/watchpoints.py).
 # Nothing is compared while none is set.
 
 AT, LENGTH, NUMBER, ACCESS = range(4)  # columns of a watchpoint

@@ -27,7 +27,7 @@ THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD, HALTED = range(7)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
-SECOND_SLOTS = 8  # second entries of instructions, see second_entries.py
+SECOND_SLOTS = 8  # second entries of instructions, see insn.py
 WATCHPOINTS, WATCH_BYTES = 16, 128  # how many, and how much one of them watches
 WORD_BREAKPOINTS = 16  # breakpoints on Tensix words
 WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
@@ -131,7 +131,7 @@ MEMBERS = (
     Member("pack_datum", _i64, (1,), "datums packed so far in this tile"),
     Member("pack_row", _i64, (1,), "row within the tile, for edge masks"),
     Member("pack_plane", _i64, (1,), "row within the xy plane (8 bits, kept from tile to tile)"),
-    Member("pack_sum", _i64, (5,), "what fp16_sums.py notes of the sums in L1"),
+    Member("pack_sum", _i64, (5,), "what conversion.py notes of the sums in L1"),
     Member("pack_histogram", _u8, (32,), "exponents of packed datums, saturating counts"),
     Member("pack_exponent", _i64, (3,), "largest exponent packed; PACRs without it, as int8"),
     Member("pack_tmp", _u32, (64,), "scratch datums of one PACR (never architectural)"),
@@ -190,8 +190,8 @@ MEMBERS = (
     Member("status_core", _i64, (1,), "core that stopped, -1 = none"),
     Member("detail", _i64, (6,), "words for the sentence of the status"),
     Member("ub_mode", _i64, (1,), "undefined behaviour: 0 error, 1 warn, 2 silicon"),
-    Member("reference", _i64, (1,), "whom to follow: 0 ttsim, 1 llk, 2 isa (see quirks.py)"),
-    Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see stochastic.py"),
+    Member("reference", _i64, (1,), "whom to follow: 0 ttsim, 1 llk, 2 isa (see rules.py)"),
+    Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see prng.py"),
     Member("stochastic_seed", _u32, (1,), "what its generators start from"),
     Member("stochastic_state", _u32, (4,), "generators of matrix unit and packer, 1 = started"),
     Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),
@@ -352,7 +352,7 @@ MEMBERS = (
     # pointers of compiled code
     Member("host", _u64, (1,), "address of this record"),
     Member("table", _u64, (256,), "entry of each opcode, 0 = not compiled yet"),
-    Member("second", _u64, (SECOND_SLOTS,), "entries of parts, see second_entries.py"),
+    Member("second", _u64, (SECOND_SLOTS,), "entries of parts, see insn.py"),
     Member("noc_map", _u64, (1,), "the chip's table of coordinates, 0 = no chip (noc/record.py)"),
     Member("run_rounds", _u64, (1,), "entry that runs rounds of this tile"),
     Member("run_core", _u64, (1,), "entry that runs a core for a slice"),

@@ -108,7 +108,7 @@ NAMED = (
     Named("local", "core-local data memory", ("local",), bulky=True),
     Named("l1", "L1 memory", ("l1",), bulky=True),
 )
-"""The state a user can ask for by name; `regs` is no member of the record (snapshot.py)."""
+"""The state a user can ask for by name; `regs` is no member of the record (saved.py)."""
 
 
 class Tensix:

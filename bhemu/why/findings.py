@@ -110,7 +110,7 @@ class Finding:
     victim: dict[str, Any]
     evidence: tuple[str, ...]
     advice: str
-    likelihood: int = LIKELY["other"]  # within its class (classes.py)
+    likelihood: int = LIKELY["other"]  # within its class (findings.py)
 
     @property
     def check(self) -> str:

@@ -31,17 +31,17 @@ def test_faces16_is_faces_row_major_and_rows_is_as_it_is():
     assert encode(matrix, "int32", "rows") == encode(matrix, "int32", "raw") == matrix.tobytes()
 
 
-@pytest.mark.parametrize("layout", ["raw", "rows", "faces16", "tile32"])
 @pytest.mark.parametrize("shape", [(64, 96), (3, 32, 64), (2, 2, 32, 32)])
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_every_layout_and_format_gives_back_what_was_stored(dtype, shape, layout):
-    rng = np.random.default_rng(1)
-    values = rng.integers(0, 2, shape) * (
-        1.0 if dtype.startswith("u") else 1.0 - 2 * (rng.random(shape) < 0.5)
-    )
-    data = encode(values, dtype, layout)
-    assert len(data) == encoded_size(shape, dtype, layout)
-    assert np.array_equal(decode(data, shape, dtype, layout), values)
+def test_every_layout_and_format_gives_back_what_was_stored(dtype, shape):
+    for layout in ("raw", "rows", "faces16", "tile32"):
+        rng = np.random.default_rng(1)
+        values = rng.integers(0, 2, shape) * (
+            1.0 if dtype.startswith("u") else 1.0 - 2 * (rng.random(shape) < 0.5)
+        )
+        data = encode(values, dtype, layout)
+        assert len(data) == encoded_size(shape, dtype, layout)
+        assert np.array_equal(decode(data, shape, dtype, layout), values)
 
 
 def test_leading_axes_count_slowest():

@@ -1,4 +1,4 @@
-"""Packs and unpacks of whole rows stay in the entries of their instructions (second_entries.py).
+"""Packs and unpacks of whole rows stay in the entries of their instructions (insn.py).
 
 Anything else would cost every program the compilation of the other modes.
 """

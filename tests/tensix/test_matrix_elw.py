@@ -36,35 +36,35 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2, 3])
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("fmts", PAIRS)
 @pytest.mark.parametrize("name", ["ELWADD", "ELWSUB"])
-def test_sums(name: str, fmts: tuple[int, int], wide: bool, mode: int) -> None:
+def test_sums(name: str, fmts: tuple[int, int], wide: bool) -> None:
     """Every broadcast, with and without the old Dst, four classes of operands."""
-    for add_dst in (0, 1):
-        s = filled(mode + 4 * add_dst, fmts[A], wide)
-        s.src_fmt[B] = fmts[B]
-        s.rwc[0] = (8, 40, 16, 0)
-        model = Model(s)
-        model.elw(name, 48, (8, 40), fmts, mode, add_dst=bool(add_dst), wide=wide)
-        fields = {"instr_mod19": mode, "dest_accum_en": add_dst}
-        assert run(s, name, dst=32, **fields) == rules.DONE
-        model.check(s)
+    for mode in (0, 1, 2, 3):
+        for add_dst in (0, 1):
+            s = filled(mode + 4 * add_dst, fmts[A], wide)
+            s.src_fmt[B] = fmts[B]
+            s.rwc[0] = (8, 40, 16, 0)
+            model = Model(s)
+            model.elw(name, 48, (8, 40), fmts, mode, add_dst=bool(add_dst), wide=wide)
+            fields = {"instr_mod19": mode, "dest_accum_en": add_dst}
+            assert run(s, name, dst=32, **fields) == rules.DONE
+            model.check(s)
 
 
-@pytest.mark.parametrize("phase", [0, 1, 2, 3])
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("fmts", PAIRS)
-def test_products(fmts: tuple[int, int], wide: bool, phase: int) -> None:
-    for mode in range(4):
-        s = filled(mode, fmts[A], wide)
-        s.src_fmt[B] = fmts[B]
-        s.rwc[0] = (16, 56, 0, phase)
-        model = Model(s)
-        model.elw("ELWMUL", 8, (16, 56), fmts, mode, phase, wide=wide)
-        assert run(s, "ELWMUL", dst=8, instr_mod19=mode) == rules.DONE
-        model.check(s)
+def test_products(fmts: tuple[int, int], wide: bool) -> None:
+    for phase in (0, 1, 2, 3):
+        for mode in range(4):
+            s = filled(mode, fmts[A], wide)
+            s.src_fmt[B] = fmts[B]
+            s.rwc[0] = (16, 56, 0, phase)
+            model = Model(s)
+            model.elw("ELWMUL", 8, (16, 56), fmts, mode, phase, wide=wide)
+            assert run(s, "ELWMUL", dst=8, instr_mod19=mode) == rules.DONE
+            model.check(s)
 
 
 @pytest.mark.parametrize("phase", [0, 1, 2, 3])

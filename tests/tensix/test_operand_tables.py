@@ -38,13 +38,15 @@ def case(one: tuple[type[Instruction], Bits]) -> str:
     return f"{one[0].name} {one[1].name}"
 
 
-@pytest.mark.parametrize("one", FIELDS, ids=case)
-def test_every_field_says_what_its_values_are(one: tuple[type[Instruction], Bits]) -> None:
-    cls, field = one
-    if cls.refused:
-        return  # nothing says what it does
-    assert field.operand is not None
-    assert field.operand.about or [*field.operand.rows()]
+def test_every_field_says_what_its_values_are() -> None:
+    """But those of instructions that are refused: nothing says what they do."""
+    silent = [
+        case((cls, field))
+        for cls, field in FIELDS
+        if not cls.refused
+        if field.operand is None or not (field.operand.about or [*field.operand.rows()])
+    ]
+    assert silent == []
 
 
 MEASURED = [

@@ -22,57 +22,57 @@ def test_products_below_the_smallest_number_are_zero_in_all_lanes() -> None:
     assert not s.lreg[3].any()
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
-def test_multiply_add(mode: int, mask: str) -> None:
-    for seed in SEEDS:
-        regs = {"lreg_src_a": seed, "lreg_src_b": 5, "lreg_src_c": 6}
-        same(fresh(seed, mask), "SFPMAD", instr_mod1=mode, lreg_dest=6 - seed, **regs)
+def test_multiply_add(mode: int) -> None:
+    for mask in MASKS:
+        for seed in SEEDS:
+            regs = {"lreg_src_a": seed, "lreg_src_b": 5, "lreg_src_c": 6}
+            same(fresh(seed, mask), "SFPMAD", instr_mod1=mode, lreg_dest=6 - seed, **regs)
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("mode", range(4, 16))
-def test_mad_through_lreg_7(mode: int, mask: str) -> None:
+def test_mad_through_lreg_7(mode: int) -> None:
     """Each lane names its own factor or destination; constants are not written (ISA text)."""
-    for seed in SEEDS:
-        s = fresh(seed, mask)
-        s.lreg[7] = [(5 * i + 3 * seed) % 16 + 16 * i for i in range(32)]
-        regs = {"lreg_src_a": seed, "lreg_src_b": 5, "lreg_src_c": 6}
-        same(s, "SFPMAD", instr_mod1=mode, lreg_dest=6 - seed, **regs)
+    for mask in MASKS:
+        for seed in SEEDS:
+            s = fresh(seed, mask)
+            s.lreg[7] = [(5 * i + 3 * seed) % 16 + 16 * i for i in range(32)]
+            regs = {"lreg_src_a": seed, "lreg_src_b": 5, "lreg_src_c": 6}
+            same(s, "SFPMAD", instr_mod1=mode, lreg_dest=6 - seed, **regs)
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 @pytest.mark.parametrize(("a", "b"), [(10, 4), (4, 10), (10, 10)])
-def test_add(a: int, b: int, mode: int, mask: str) -> None:
-    regs = {"lreg_src_a": a, "lreg_src_b": b, "lreg_src_c": 6}
-    same(fresh(7, mask), "SFPADD", instr_mod1=mode, lreg_dest=4, **regs)
+def test_add(a: int, b: int, mode: int) -> None:
+    for mask in MASKS:
+        regs = {"lreg_src_a": a, "lreg_src_b": b, "lreg_src_c": 6}
+        same(fresh(7, mask), "SFPADD", instr_mod1=mode, lreg_dest=4, **regs)
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("mode", [0, 1])
-def test_multiply(mode: int, mask: str) -> None:
-    regs = {"lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 9}
-    same(fresh(7, mask), "SFPMUL", instr_mod1=mode, lreg_dest=1, **regs)
+def test_multiply(mode: int) -> None:
+    for mask in MASKS:
+        regs = {"lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 9}
+        same(fresh(7, mask), "SFPMUL", instr_mod1=mode, lreg_dest=1, **regs)
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("imm", [0, 0x3F80, 0xBF00, 0x8000, 0x0001, 0x7F80, 0x7FC0, 0x4049, 0x0080])
 @pytest.mark.parametrize("name", ["SFPADDI", "SFPMULI"])
-def test_immediates(name: str, imm: int, mask: str) -> None:
-    s = fresh(7, mask)
-    s.lreg[3] = EDGES[:32]
-    same(s, name, lreg_dest=2, imm16_math=imm)
-    same(s, name, lreg_dest=3, imm16_math=imm)
+def test_immediates(name: str, imm: int) -> None:
+    for mask in MASKS:
+        s = fresh(7, mask)
+        s.lreg[3] = EDGES[:32]
+        same(s, name, lreg_dest=2, imm16_math=imm)
+        same(s, name, lreg_dest=3, imm16_math=imm)
 
 
-@pytest.mark.parametrize("mask", MASKS)
-def test_reciprocal(mask: str) -> None:
-    for seed in SEEDS:
-        s = fresh(seed, mask)
-        s.lreg[5] = (EDGES * 2)[seed : seed + 32]
-        same(s, "SFPARECIP", lreg_dest=1, lreg_c=5)
-        same(s, "SFPARECIP", lreg_dest=2, lreg_c=2)
+def test_reciprocal() -> None:
+    for mask in MASKS:
+        for seed in SEEDS:
+            s = fresh(seed, mask)
+            s.lreg[5] = (EDGES * 2)[seed : seed + 32]
+            same(s, "SFPARECIP", lreg_dest=1, lreg_c=5)
+            same(s, "SFPARECIP", lreg_dest=2, lreg_c=2)
 
 
 def test_reciprocal_of_every_leading_mantissa() -> None:

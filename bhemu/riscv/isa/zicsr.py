@@ -1,6 +1,6 @@
 """Zicsr: access to control and status registers (RISC-V unprivileged ISA, chapter "Zicsr").
 
-What the registers hold is csr_file.py's.
+What the registers hold is csr.py's.
 """
 
 from typing import Any

@@ -269,7 +269,7 @@ class Operands:
         by: Where | None,
         sort: str = "format",
     ) -> None:
-        """by: who set what is wrong; sort: see classes.py."""
+        """by: who set what is wrong; sort: see findings.py."""
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)

@@ -91,7 +91,7 @@ def _issued(entry: tuple[int, Clock]) -> int:
 class Order:
     """The clocks of all agents of a tile in a run that is walked.
 
-    width: of a clock, where agents of other tiles are known too (network_order.py).
+    width: of a clock, where agents of other tiles are known too (conflicts.py).
     """
 
     def __init__(self, units: bool, width: int = AGENTS) -> None:

@@ -251,7 +251,7 @@ def add_terms(s: Any, wide: Any, five_bit: Any, first: Any, add_dst: Any) -> Non
         _add_terms_16(s, FP16 if five_bit else BF16, first, add_dst)
 
 
-# Accumulate, normalise, round stochastically: accumulate.py for the modes of stochastic.py.
+# Accumulate, normalise, round stochastically: arithmetic.py for the modes of prng.py.
 #
 # Only the last rounding, that of the sum, goes by chance.  A second entry, because few programs
 # use
@@ -376,7 +376,7 @@ def add_terms_stochastic(
         add_terms(s, wide, five_bit, first, add_dst)
 
 
-# Sums of products of SrcB rows and SrcA columns, on prepared banks (see prepare.py).
+# Sums of products of SrcB rows and SrcA columns, on prepared banks (see operands.py).
 #
 # A sum runs over eight products.  Its exponent is the largest of theirs; every product is shifted
 # to

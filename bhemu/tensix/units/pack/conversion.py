@@ -116,7 +116,7 @@ def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
 
 @njit
 def _unshuffle_by_chance(s: Any, cells: Any, kind: Any, values: Any) -> None:
-    """As `_unshuffle` of rows in scratch, but rounded stochastically (stochastic.py)."""
+    """As `_unshuffle` of rows in scratch, but rounded stochastically (prng.py)."""
     upper, lower = cells
     p = _READING[kind]
     limit, cap, floor, down, back, least = p[5], p[6], p[7], p[9], p[10], p[11]
@@ -338,7 +338,7 @@ def assemble(bits: Any, values: Any, data: Any) -> Any:
 
 @njit
 def assemble_by_chance(s: Any, bits: Any, values: Any, data: Any) -> Any:
-    """As `assemble`, but magnitudes are rounded to 7 bits stochastically (stochastic.py)."""
+    """As `assemble`, but magnitudes are rounded to 7 bits stochastically (prng.py)."""
     shared = _shared(values)
     for j in range(16):
         v = np.int64(values[j])

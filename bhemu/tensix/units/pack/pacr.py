@@ -290,7 +290,7 @@ def pack_whole_rows(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
 
 # PACR: from Dst to L1.
 #
-# Its own entry packs four whole rows (whole_rows.py).  All other modes are in stages.py, which is
+# Its own entry packs four whole rows (pacr.py).  All other modes are in pacr.py, which is
 # compiled when a program first needs it.
 
 _ANY = (PackWord.last, PackWord.concat, PackWord.read_intf_sel, PackWord.addr_mode)

@@ -366,7 +366,7 @@ def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 @njit
 def _by_datum(s: Any, m: Any, f: Any) -> Any:
-    # Modes whose code is in datum_stream.py: row search, upsampling, compressed tiles.
+    # Modes whose code is in unpacr.py: row search, upsampling, compressed tiles.
     upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     return f.row_search or upsampled or uncompressed(s, m) == 0
 
@@ -521,7 +521,7 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
 
 # UNPACR: from L1 to SrcA, SrcB and Dst.
 #
-# Its own entry unpacks whole rows (whole_rows.py).  All other modes are in stages.py, which is
+# Its own entry unpacks whole rows (unpacr.py).  All other modes are in unpacr.py, which is
 # compiled when a program first needs it.
 
 _PER_CONTEXT = UnpackWord.last.mask | UnpackWord.ovrd_thread_id.mask
