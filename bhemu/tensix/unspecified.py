@@ -132,7 +132,7 @@ def refused(s: Any, row: Any, at: Any, mask: Any) -> Any:
     return 0
 
 
-# Lanes of the vector unit whose value no source fixes (unspecified.py): marks, who sets and moves them.
+# Lanes of the vector unit whose value no source fixes: marks, and what sets and moves them.
 #
 # A doubtful Dst datum may be loaded into an LReg; from there its doubt goes wherever a lane goes:
 # to other registers, to condition codes, to Dst.  Each of the cells below has one mark per lane

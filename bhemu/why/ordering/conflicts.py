@@ -1,6 +1,6 @@
 """Two accesses to one place, one of them a write, that nothing orders: found in a run step by step.
 
-Every step of a walk is told to two orders (vector_clocks.py): without and with units that work on after
+Two orders see every step of a walk: without and with units that work on after
 their words have left the wait gate.
 """
 
