@@ -40,7 +40,7 @@ class Image(NamedTuple):
     """`content` is loaded at a multiple of 64 bytes; `entry` is where it is called.
 
     With an `object_of` it is an object file that defines the function of this name and refers to
-    the symbols of `fixes`: LLVM loads it where machine_code.py does not know the processor's objects.
+    the symbols of `fixes`: LLVM loads it where machine_code.py does not know these objects.
     """
 
     entry: int

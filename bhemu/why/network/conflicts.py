@@ -22,7 +22,7 @@ from bhemu.why.walk import Access, Instruction, Step, Word
 
 # What is ordered in a run of several tiles: vector clocks that go from tile to tile with requests.
 #
-# The clock of a tile's agents is wider here (vector_clocks.py): after its own agents stand cores and
+# The clock of agents of a tile is wider here (vector_clocks.py): after its agents stand cores and
 # threads of all tiles, and then channels. A channel is an agent that makes requests arrive one
 # behind
 # the other: those of one kind from one tile to one place, on one NoC and static virtual channel. A
