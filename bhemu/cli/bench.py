@@ -224,12 +224,9 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
             progress(cls.name, seconds)
     progress.status("")
     seconds, count = progress.seconds, len(chosen) + 1
-    if as_json:
-        report = {"compiled": compiled, "cached": count - len(compiled), "seconds": seconds}
-        output.say(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
-    elif not quiet:
-        output.say(_summary(compiled, count, seconds))
-    return EXIT_OK
+    found = {"compiled": compiled, "cached": count - len(compiled), "seconds": seconds}
+    lines = [] if quiet else [_summary(compiled, count, seconds)]
+    return output.report({**found, "folder": str(root())}, EXIT_OK, lines, as_json=as_json)
 
 
 def _summary(compiled: list[str], count: int, seconds: float) -> str:
