@@ -227,12 +227,9 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
             progress(cls.name, seconds)
     progress.status("")
     seconds, count = progress.seconds, len(chosen) + 1
-    if as_json:
-        report = {"made": made, "cached": count - len(made), "seconds": seconds}
-        output.say(json.dumps({**report, "folder": str(root()), "exit_code": EXIT_OK}, indent=2))
-    elif not quiet:
-        output.say(_summary(made, count, seconds))
-    return EXIT_OK
+    found = {"compiled": made, "cached": count - len(made), "seconds": seconds}
+    lines = [] if quiet else [_summary(made, count, seconds)]
+    return output.report({**found, "folder": str(root())}, EXIT_OK, lines, as_json=as_json)
 
 
 def _summary(made: list[str], count: int, seconds: float) -> str:
@@ -242,7 +239,7 @@ def _summary(made: list[str], count: int, seconds: float) -> str:
         return f"everything is there: {entries}, loaded in {seconds:.1f} s"
     rest = count - len(made)
     there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
-    return f"{entries}: made {len(made)} in {seconds:.1f} s{there}"
+    return f"{entries}: compiled {len(made)} in {seconds:.1f} s{there}"
 
 
 def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":

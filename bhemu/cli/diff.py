@@ -1,6 +1,5 @@
 """`bhemu diff`: the same program on bhemu and on a user's own libttsim.so."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -85,7 +84,9 @@ def diff_command(
         assert program is not None
         return _report(_compare(library, reference, program, allow_outside), as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
-    return _report_tally(_campaign(library, asked, most, workers, progress), as_json)
+    tally = _campaign(library, asked, most, workers, progress)
+    code = EXIT_DIFFERS if tally.differences else EXIT_OK
+    return output.report(tally.as_dict(), code, tally.lines(), as_json=as_json)
 
 
 def _campaign(
@@ -123,16 +124,6 @@ class Tally(Protocol):
         """The counts and the differences in words."""
 
 
-def _report_tally(tally: Tally, as_json: bool) -> int:
-    code = EXIT_DIFFERS if tally.differences else EXIT_OK
-    if as_json:
-        output.say(json.dumps({**tally.as_dict(), "exit_code": code}, indent=2))
-    else:
-        for line in tally.lines():
-            output.say(line)
-    return code
-
-
 def _compare(library: "Library", reference: str, program: str, allow_outside: bool) -> "Verdict":
     from bhemu.oracle import programs
     from bhemu.oracle.compare import Judge
@@ -153,10 +144,5 @@ def _report(verdict: "Verdict", as_json: bool) -> int:
     from bhemu.oracle.compare import DIFFERENT
 
     code = EXIT_DIFFERS if verdict.verdict == DIFFERENT else EXIT_OK
-    if as_json:
-        output.say(json.dumps({**verdict.as_dict(), "exit_code": code}, indent=2))
-        return code
-    output.say(f"{verdict.name}: {verdict.verdict}")
-    for line in verdict.lines:
-        output.say(f"  {line}")
-    return code
+    lines = [f"{verdict.name}: {verdict.verdict}", *(f"  {line}" for line in verdict.lines)]
+    return output.report(verdict.as_dict(), code, lines, as_json=as_json)

@@ -79,7 +79,7 @@ def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int
         lines, report = [], {"state": dump.as_dict(state, chosen, view)}
     else:
         lines, report = list(dump.text(state, chosen, view)), {}
-    return _show(values["as_json"], lines, report, error, code)
+    return output.report(report, code, lines, as_json=values["as_json"], error=error)
 
 
 def _list() -> None:
@@ -87,23 +87,6 @@ def _list() -> None:
 
     for named in NAMED:
         output.say(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")
-
-
-def _show(
-    as_json: bool,
-    lines: list[str],
-    report: dict[str, object],
-    error: BhemuError | None,
-    code: int,
-) -> int:
-    if not as_json:
-        for line in lines:
-            output.say(line)
-        return code if error is None else output.show(error, as_json=False)
-    if error is not None:
-        return output.show(error, as_json=True, more=report)
-    output.say(json.dumps({**report, "exit_code": code}, indent=2))
-    return code
 
 
 def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":

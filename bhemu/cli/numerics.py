@@ -1,6 +1,5 @@
 """`bhemu numerics`: how exact a program's outputs are, and where NaN and infinity come from."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,10 +77,9 @@ def _run(
     found = [_measure(target, finder, spec, exact) for spec in chosen.program.outputs]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
-        output.say(json.dumps({"outputs": outputs, "exit_code": EXIT_OK}, indent=2))
-    else:
-        for result in found:
-            _show(result, rows)
+        return output.report({"outputs": outputs}, EXIT_OK, as_json=True)
+    for result in found:
+        _show(result, rows)
     return EXIT_OK
 
 

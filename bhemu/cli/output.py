@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -39,6 +39,25 @@ if TYPE_CHECKING:
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """`text` and a line feed on stdout or stderr; characters that do not print are escaped."""
     click.echo(printable_lines(str(text)), err=err, nl=nl)
+
+
+def report(
+    found: Mapping[str, object],
+    code: int,
+    lines: Iterable[object] = (),
+    *,
+    as_json: bool,
+    error: BhemuError | None = None,
+) -> int:
+    """Print what a command found: its `lines`, or one JSON object with the exit code.
+
+    An `error` that ended the run is told too. Returns the exit code, which is then the error's.
+    """
+    if error is not None and as_json:
+        return show(error, as_json=True, more=found)
+    for line in (json.dumps({**found, "exit_code": code}, indent=2),) if as_json else lines:
+        say(line)
+    return code if error is None else show(error, as_json=False)
 
 
 # What a user sees of an error: one line, its place, a hint; as JSON on request; the exit code.

@@ -130,10 +130,7 @@ def _json_report(
     if found is not None:
         report["findings"] = [one.as_dict() for one in found]
         code = code or (EXIT_DIFFERS if found else EXIT_OK)
-    if error is not None:
-        return output.show(error, as_json=True, more=report)
-    output.say(json.dumps({**report, "exit_code": code}, indent=2))
-    return code
+    return output.report(report, code, as_json=True, error=error)
 
 
 def _text_report(

@@ -1,6 +1,5 @@
 """`bhemu sweep`: many runs of programs, on all processors or on a cluster."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,8 +109,7 @@ def _report(found: "Results", folder: Path, quiet: bool, as_json: bool) -> int:
     if not found.complete:
         code = EXIT_INTERRUPTED
     if as_json:
-        output.say(json.dumps({**_as_dict(found, folder), "exit_code": code}, indent=2))
-        return code
+        return output.report(_as_dict(found, folder), code, as_json=True)
     for one in found.failures[:_SHOWN]:
         output.say(f"{one}\n  {one.command}")
     if len(found.failures) > _SHOWN:

@@ -65,7 +65,7 @@ def test_production_kernels_follow_llk_unless_told_otherwise(
         return made[-1]
 
     monkeypatch.setattr("bhemu.machine.machine.Chip", chip)
-    values = serve.command.make_context("serve", list(given)).params
+    values = serve.serve_command.make_context("serve", list(given)).params
     served = SimpleNamespace(serve=lambda device: None)
     assert serve._session(served, values) == 0  # type: ignore[arg-type]
     assert [c.options["reference"] for c in made] == [used]

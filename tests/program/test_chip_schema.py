@@ -9,7 +9,7 @@ from elf_builder import Elf, Seg
 from bhemu.errors import InputError
 from bhemu.program import coordinates
 from bhemu.program.coordinates import TILE_VALUES, parse, values_of
-from bhemu.program.schema import BufferSpec, ChipSpec, Dram, end, load_program, pieces, read, write
+from bhemu.program.schema import BufferSpec, ChipSpec, Dram, load_program
 
 HEAD = 'bhemu = 1\nkind = "tt-metal"\n'
 TILE = '[[tile]]\nat = "1-2,2"\n[tile.cores]\nbrisc = { elf = "k.elf" }\n'
@@ -221,14 +221,14 @@ def test_circular_buffers_and_firmware_belong_to_kernels() -> None:
 
 def test_pages_go_round_the_banks() -> None:
     place = Dram(0x1000, 100, (5, 1, 2))
-    found = list(pieces(place, 450))
+    found = list(place.pieces(450))
     assert [piece.bank for piece in found] == [5, 1, 2, 5, 1]
     assert [piece.address for piece in found] == [0x1000] * 3 + [0x1080] * 2
     assert [(piece.offset, piece.size) for piece in found] == [
         *((100 * i, 100) for i in range(4)),
         (400, 50),
     ]
-    assert end(place, 450) == 0x1100
+    assert place.end(450) == 0x1100
 
 
 def test_what_is_written_over_banks_is_read_again() -> None:
@@ -238,8 +238,8 @@ def test_what_is_written_over_banks_is_read_again() -> None:
     def store(bank: int, address: int, part: bytes) -> None:
         banks[bank][address : address + len(part)] = part
 
-    write(place, data, store)
-    assert read(place, len(data), lambda b, at, n: bytes(banks[b][at : at + n])) == data
+    place.write(data, store)
+    assert place.read(len(data), lambda b, at, n: bytes(banks[b][at : at + n])) == data
 
 
 @pytest.mark.parametrize(
