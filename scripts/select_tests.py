@@ -45,6 +45,7 @@ APART = (
 )
 TIMES = 3  # tests of a statement from different test functions
 MORE = 12  # further ones
+UNKNOWN = 5.0  # seconds of a test file that was never measured
 LEAST = 0.01  # seconds that any test costs
 MOST = 10.0  # seconds of a test that is chosen
 BOTH = "tests/riscv/"  # here tests of every engine are chosen, elsewhere those of the first
@@ -146,7 +147,9 @@ def choose() -> dict[str, Any]:
         if spent + costs[number] <= SECONDS:
             spent += costs[number]
             default.append(tests[number])
-    files = {test.partition("::")[0] for test in cost}
+    files: dict[str, float] = defaultdict(float)
+    for test, seconds in cost.items():
+        files[test.partition("::")[0]] += seconds
     return {"modules": found, "default": default, "measured": files, "seconds": cost}
 
 
@@ -169,7 +172,8 @@ def merged(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
             if left := kept(numbers):
                 modules.setdefault(module, {}).setdefault(function, []).extend(left)
     default = new["default"] + kept(old["default"])
-    return {**new, "modules": modules, "default": default, "seconds": seconds}
+    files = {**old["test_files"], **measured}
+    return {"modules": modules, "default": default, "measured": files, "seconds": seconds}
 
 
 def write(found: dict[str, Any]) -> None:
@@ -185,14 +189,17 @@ def write(found: dict[str, Any]) -> None:
             for module, own in found["modules"].items()
         },
         "default": [number[test] for test in found["default"]],
-        "test_files": test_files([ROOT / "tests"]),
+        "test_files": {
+            name: round(found["measured"].get(name, UNKNOWN), 1)
+            for name in test_files([ROOT / "tests"])
+        },
     }
     text = json.dumps(store, separators=(",", ":"), sort_keys=True)
     STORE.write_bytes(lzma.compress(text.encode(), preset=9))
     chosen = sum(store["seconds"][i] for i in store["default"])
     print(f"{len(names)} tests for {len(store['modules'])} modules, {STORE.stat().st_size} bytes")
-    if left := len({*store["test_files"]} - found["measured"]):
-        print(f"{left} test files were not measured here")
+    if left := len(store["test_files"].keys() - found["measured"].keys()):
+        print(f"{left} test files were never measured")
     print(f"for the whole package {len(store['default'])} tests of {chosen:.0f} s")
 
 

@@ -4,6 +4,7 @@ Hypothesis tries the same examples in every run, new ones with BHEMU_LONG=1; how
 is, no example is too late. A single test has a bound of its own all the same.
 """
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,7 +19,20 @@ from bhemu.program.schema import ENGINES
 
 # Functions that tests call from Python (njit(cache=True)): numba keeps them, and does not notice
 # edits of what they call.
-_KEPT = f"tests-{host.fingerprint() or os.getpid()}"
+_APART = "bench cli debug hosts launch llk metal oracle pictures program sweeps why".split()
+
+
+def _compiled() -> str:
+    """Hash of all modules but those of rooms that compiled code cannot import (test_imports.py)."""
+    digest = hashlib.sha256()
+    for path in sorted(host.PACKAGE.rglob("*.py")):
+        name = path.relative_to(host.PACKAGE)
+        if name.parts[0] not in _APART:
+            digest.update(f"{name}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+_KEPT = f"tests-{_compiled() if host.fingerprint() else os.getpid()}"
 os.environ["NUMBA_CACHE_DIR"] = str(cache.root() / _KEPT)
 
 settings.register_profile(

@@ -3,7 +3,8 @@
 tests/selection.json.xz (scripts/select_tests.py) holds, for every function of the package, a few
 quick tests that execute its statements.  Chosen are those of the functions, modules and folders
 that differ from main, in this order until the seconds are spent; without a difference, a choice for
-the whole package.  Some tests always run, and so do test files that differ or are new.
+the whole package.  Test files that differ or are new run whole, in at most half of the seconds, and
+some tests always run.
 """
 
 import ast
@@ -35,6 +36,7 @@ ALWAYS = (
     "tests/test_selected.py",
 )
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_NEW = 5.0  # seconds of a test file that was not measured, for want of better
 _MANY = 0.1  # share of unknown tests from which the selection is too old
 
 
@@ -103,25 +105,31 @@ class Selection:
         store = json.loads(lzma.decompress(STORE.read_bytes()))
         self.ids, self.costs, self._known = store["tests"], store["seconds"], store["modules"]
         present = {p.relative_to(ROOT).as_posix() for p in (ROOT / "tests").rglob("test_*.py")}
+        known: dict[str, float] = store["test_files"]
         modules = [n for n in changed if n.startswith("bhemu/") and n.endswith(".py")]
-        self.files = {n for n in present if n in changed or n not in store["test_files"]}
+        moved = {Path(n).name: n for n in sorted(present - known.keys())}
+        self.ids = [_there(test, present, moved) for test in self.ids]
+        new = present - known.keys() - {test.partition("::")[0] for test in self.ids}
+        whole = {name: known.get(name, _NEW) for name in present if name in changed or name in new}
         self.tests: set[str] = set()
-        self.spent, self.left = 0.0, 0
+        self.files: set[str] = set()
+        self.spent, left = 0.0, set()
+        for name in sorted(whole, key=lambda name: (whole[name], name)):
+            if self.spent + whole[name] <= seconds / 2:
+                self.spent += whole[name]
+                self.files.add(name)
+            else:
+                left.add(name)
         for number in self._wanted(changed, modules) if modules else store["default"]:
-            if self.ids[number] in self.tests:
+            test, cost = self.ids[number], self.costs[number]
+            if test in self.tests or test.partition("::")[0] in self.files:
                 continue
-            if self.spent + self.costs[number] > seconds:
-                self.left += 1
-                continue
-            self.spent += self.costs[number]
-            self.tests.add(self.ids[number])
-        moved = {Path(n).name: n for n in sorted(present) if n not in store["test_files"]}
-        split = [test.partition("::") for test in self.tests]
-        self.tests = {
-            (file if file in present else moved.get(Path(file).name, file)) + "::" + test
-            for file, _, test in split
-        }
-        self.files -= set(moved.values()) & {test.partition("::")[0] for test in self.tests}
+            if self.spent + cost <= seconds:
+                self.spent += cost
+                self.tests.add(test)
+            else:
+                left.add(test)
+        self.left = len(left)
         self.of_files = {test.partition("::")[0] for test in self.tests} | self.files
         self.about = ", ".join(sorted(modules)[:3]) + (", ..." if len(modules) > 3 else "")
 
@@ -146,10 +154,16 @@ class Selection:
 
     def __str__(self) -> str:
         """For the report."""
-        text = f"selected: {len(self.tests)} tests of {self.spent:.0f} s"
-        text += f" for {self.about or 'the whole package'}"
+        text = f"selected: {len(self.tests)} tests for {self.about or 'the whole package'}"
         text += f", {len(self.files)} test files that differ" if self.files else ""
+        text += f", {self.spent:.0f} s"
         return text + (f"; {self.left} more with make test-ci" if self.left else "")
+
+
+def _there(test: str, present: set[str], moved: dict[str, str]) -> str:
+    """A test's id where its file is now."""
+    file, _, name = test.partition("::")
+    return test if file in present else f"{moved.get(Path(file).name, file)}::{name}"
 
 
 def _in_turn(lists: list[list[int]]) -> Iterator[int]:

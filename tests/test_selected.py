@@ -54,7 +54,7 @@ STORE: dict[str, Any] = {
         "far/other.py": {"h": [8]},
     },
     "default": [8, 12],
-    "test_files": [f"tests/test_{file}.py" for file in "abcd"],
+    "test_files": {f"tests/test_{file}.py": 4.0 for file in "abcd"},
 }
 A, B, C, D = (f"tests/test_{file}.py::test_it" for file in "abcd")
 
@@ -135,6 +135,8 @@ def test_test_files_that_differ_or_are_new_run_whole(house: Path) -> None:
     (house / "tests" / "test_new.py").write_text(TESTS)
     chosen = Selection(selected.differences())
     assert chosen.files == {"tests/test_b.py", "tests/test_new.py"}
+    assert chosen.tests == {C + "[0]", D + "[0]"}
+    assert Selection(selected.differences(), 9.0).files == {"tests/test_b.py"}
 
 
 def run(house: Path, *options: str) -> str:
@@ -148,7 +150,7 @@ def run(house: Path, *options: str) -> str:
 def test_the_chosen_tests_run(house: Path, options: tuple[str, ...]) -> None:
     edit(house, "bhemu/room/m.py", "return 1", "return 11")
     shown = run(house, *options)
-    assert "selected: 4 tests of 4 s for bhemu/room/m.py" in shown
+    assert "selected: 4 tests for bhemu/room/m.py, 4 s" in shown
     assert "4 passed" in shown and "do not exist" not in shown
 
 

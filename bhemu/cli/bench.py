@@ -209,7 +209,7 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.tensix import compiled
 
         if not JIT:
-            raise InputError("NUMBA_DISABLE_JIT is set: nothing is made", hint="unset it")
+            raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
         chosen = _chosen(mnemonics)
         precompile.start(precompile.missing(cls.opcode for cls in reversed(chosen)))
         devices = () if mnemonics else entries.performed()
