@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest, unspecified
-from bhemu.tensix import lanes as staging
+from bhemu.tensix import lanes as vector_lanes
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.units.vector.sfpu import VA, VD
 from bhemu.tensix.unspecified import FLAGS, RANDOM, STACK
@@ -29,7 +29,7 @@ def of(s: Any, reg: Any) -> Any:
 @njit(inline="always")
 def is_template(s: Any, dest: Any) -> Any:
     """True when the destination says that the word is stored instead of executed."""
-    return staging.BONUS != staging.target(s, dest) >= staging.TEMPLATES
+    return vector_lanes.BONUS != vector_lanes.target(s, dest) >= vector_lanes.TEMPLATES
 
 
 @njit
@@ -49,7 +49,7 @@ def _written(s: Any, old: Any, new: Any) -> Any:
 @njit
 def to(s: Any, reg: Any, marks: Any) -> Any:
     """Something with `marks` is written to LReg[reg] in the enabled lanes; constants stay."""
-    if reg < staging.WRITABLE or reg == staging.BONUS:
+    if reg < vector_lanes.WRITABLE or reg == vector_lanes.BONUS:
         where = unspecified.enabled(s) | unspecified.spread(unspecified.of_flags(s))
         old = unspecified.of(s, unspecified.of_lreg(reg))
         unspecified.write(s, reg, where, _written(s, old, marks))
@@ -59,7 +59,7 @@ def to(s: Any, reg: Any, marks: Any) -> Any:
 @njit
 def result(s: Any, dest: Any, marks: Any) -> Any:
     """A result with `marks` goes where the destination field `dest` says, unless it is stored."""
-    return template(s) if is_template(s, dest) else to(s, staging.target(s, dest), marks)
+    return template(s) if is_template(s, dest) else to(s, vector_lanes.target(s, dest), marks)
 
 
 @njit
@@ -84,7 +84,7 @@ def result_and_flags(s: Any, dest: Any, marks: Any, sets: Any, complements: Any)
     if is_template(s, dest):
         return template(s)
     result(s, dest, marks)
-    if sets and staging.target(s, dest) != staging.BONUS:
+    if sets and vector_lanes.target(s, dest) != vector_lanes.BONUS:
         return flags(s, unspecified.of(s, FLAGS) if complements else marks)
     return np.int64(DONE)
 
@@ -110,14 +110,14 @@ def named(s: Any) -> Any:
 @njit
 def indirect(s: Any, mod: Any, dest: Any, marks: Any) -> Any:
     """As `result`; with mode bit VD the destination is what LReg[7] names lane by lane."""
-    if not mod & VD or is_template(s, dest) or staging.target(s, dest) == staging.BONUS:
+    if not mod & VD or is_template(s, dest) or vector_lanes.target(s, dest) == vector_lanes.BONUS:
         return result(s, dest, marks)
     on, causes, index = unspecified.enabled(s), unspecified.of_flags(s), of(s, 7)
     unsure = unspecified.spread(causes)
     anywhere = unspecified.spread(index) & (on | unsure)
     if s.stage_latency[0] and anywhere:
         return unspecified.lane_doubt_refused(s, np.int64(7), anywhere)
-    for reg in range(staging.WRITABLE):
+    for reg in range(vector_lanes.WRITABLE):
         here = _lanes_named(s, reg) & ~anywhere
         may, does, old = anywhere | (here & unsure), here & on & ~unsure, unspecified.of(s, reg)
         new = (marks & does) | ((old | marks | index | causes) & may)
@@ -178,14 +178,14 @@ def swap(s: Any, mod: Any, d: Any, c: Any) -> Any:
     unsure = unspecified.spread(flagged)
     unsure |= unspecified.spread(compared) & on
     swaps, causes = (
-        unspecified.both(unspecified.lanes_of(s.lane_tmp[staging.FLAG])),
+        unspecified.both(unspecified.lanes_of(s.lane_tmp[vector_lanes.FLAG])),
         compared | flagged,
     )
-    if s.lane_config[0] & np.uint32(staging.ENABLE_DEST_INDEX):
+    if s.lane_config[0] & np.uint32(vector_lanes.ENABLE_DEST_INDEX):
         _exchanged(s, (d, c, 4), swaps, unsure, causes)
-        _exchanged(s, (4 + (d & 3), 4 + (c & 3), staging.WRITABLE), swaps, unsure, causes)
+        _exchanged(s, (4 + (d & 3), 4 + (c & 3), vector_lanes.WRITABLE), swaps, unsure, causes)
     else:
-        _exchanged(s, (d, c, staging.WRITABLE), swaps, unsure, causes)
+        _exchanged(s, (d, c, vector_lanes.WRITABLE), swaps, unsure, causes)
     return np.int64(DONE)
 
 
@@ -280,7 +280,7 @@ def _validity_open(s: Any, at: Any, below: Any, lanes: Any) -> Any:
     """True when a store decides by open `lanes` whether row `at` is valid, and written `below`."""
     settled = s.dst_valid[at] & _VALID == 1
     settled = settled and s.dst_valid[at + below] & _VALID <= 1
-    return not settled and unspecified.is_open(s, staging)
+    return not settled and unspecified.is_open(s, lanes)
 
 
 @njit
