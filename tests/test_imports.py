@@ -9,7 +9,7 @@ import bhemu
 ROOT = Path(bhemu.__file__).parent
 # Rooms from the ground up; a module may import its own room and those of the rows before it.
 LAYERS = (
-    ("text", "system", "operand"),
+    ("text", "system"),
     ("errors", "bits"),
     ("arguments", "memmap", "jit"),
     ("tensix", "program"),

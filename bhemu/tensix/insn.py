@@ -7,10 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits
+from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, njit
-from bhemu.operand import choice, flags, number
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.state import SECOND_SLOTS
 

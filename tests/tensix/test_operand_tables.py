@@ -13,11 +13,10 @@ import pytest
 
 import bhemu as package
 import bhemu.tensix.units
-from bhemu.bits import Bits
+from bhemu.bits import Bits, Flags, Number, choice, flags, number, parts
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import meaning
-from bhemu.operand import Flags, Number, choice, flags, number, parts
 from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction, assemble
 from bhemu.tensix.units.vector import cc, sfpu

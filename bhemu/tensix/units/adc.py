@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, flags, number
 from bhemu.tensix import insn
 from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.insn import NO_TEXT, Effect, Instruction, Kind, Values, Word, bits, of_mask

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number
 from bhemu.tensix import config, insn, mmio, thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import GPRS, OWN, Instruction, Resources, Values, Word, bits

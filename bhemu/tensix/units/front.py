@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bhemu.operand import choice, number
+from bhemu.bits import choice, number
 from bhemu.tensix import frontend, insn
 from bhemu.tensix.insn import EVERYTHING, NOTHING, WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.rules import DONE

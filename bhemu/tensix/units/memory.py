@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.operand import choice, number
 from bhemu.tensix import banks, config, insn, mmio, state, thread
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import BETWEEN_GPRS, Argument, Instruction, Word, bits

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.operand import choice
 from bhemu.tensix import config, state
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import GPRS, OWN, Instruction, Resources, bits

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.operand import choice, number
 from bhemu.tensix import config, insn, mmio
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (

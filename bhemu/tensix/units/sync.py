@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number
 from bhemu.tensix import config, insn, semaphores, thread
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Effect, Instruction, Kind, Values, bits, of_mask

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice
 from bhemu.jit.subset import njit
-from bhemu.operand import choice
 from bhemu.tensix import banks, formats, insn, prng, rwc, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32

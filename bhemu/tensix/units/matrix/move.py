@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number
 from bhemu.tensix import banks, config, dest, insn, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf

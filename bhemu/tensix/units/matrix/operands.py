@@ -4,10 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits
+from bhemu.bits import Word, bits, choice, flags
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, flags
 from bhemu.tensix import banks, config, dest, formats, insn, prng, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB, STALE

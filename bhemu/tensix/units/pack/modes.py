@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits
+from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, flags, number
 from bhemu.tensix import config, formats, insn, prng
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field

@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits
+from bhemu.bits import Word, bits, choice, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number
 from bhemu.tensix import config, formats, insn
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.operand import choice
 from bhemu.tensix import banks, config, insn, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import OWN, TDMA, Effect, Instruction, Kind, Resources, Values, bits

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, flags, number
 from bhemu.tensix import lanes
 from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Argument, Instruction, bits

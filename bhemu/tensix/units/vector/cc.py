@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import flags, number
 from bhemu.jit.subset import njit
-from bhemu.operand import flags, number
 from bhemu.tensix import lanes, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, UB, error, refuse

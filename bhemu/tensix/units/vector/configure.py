@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number, parts
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number, parts
 from bhemu.tensix import lanes, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, violated

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number
 from bhemu.tensix import lanes, prng
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import choice, number
 from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, number
 from bhemu.tensix import config, dest, formats, lanes, rules, rwc, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf

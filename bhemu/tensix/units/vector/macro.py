@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.bits import number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import njit
-from bhemu.operand import number
 from bhemu.tensix import insn, lanes
 from bhemu.tensix.insn import WAKES, Instruction, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits
+from bhemu.bits import Word, bits, choice, flags, number, parts
 from bhemu.jit.subset import njit
-from bhemu.operand import choice, flags, number, parts
 from bhemu.tensix import insn, lanes
 from bhemu.tensix.insn import Argument
 from bhemu.tensix.rules import DONE, refuse
