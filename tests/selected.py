@@ -33,7 +33,6 @@ ALWAYS = (
     "tests/test_docs.py::test_generated_files_are_up_to_date[make_",
     "tests/test_docs.py::test_no_",
     "tests/test_docs.py::test_the_",
-    "tests/test_selected.py",
 )
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _NEW = 5.0  # seconds of a test file that was not measured, for want of better

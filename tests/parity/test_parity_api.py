@@ -1,5 +1,6 @@
 """A tile is a machine of one tile: each call of the API does the same on a Tile and on a Chip."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import twins
 from bhemu import BhemuError, InputError, Program, Snapshot
 from bhemu.program.schema import ENGINES
 
+LONG = bool(os.environ.get("BHEMU_LONG"))
 XY = (1, 2)
 DONE = [(0x100, 0xD0E0)]
 
@@ -263,6 +265,7 @@ def test_names_of_registers(pair) -> None:
     assert chip.read32(*XY, "SOFT_RESET_0") == tile.read32("SOFT_RESET_0")
 
 
+@pytest.mark.parametrize("pair", ENGINES if LONG else ENGINES[:1], indirect=True)
 @pytest.mark.parametrize("name", ["hang_flag", "hang_cycle"])
 def test_why(pair, name: str) -> None:
     def findings(machine: Any) -> list[tuple[str, str]]:
