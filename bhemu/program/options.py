@@ -229,7 +229,7 @@ class Options(TypedDict, total=False):
             Words(*ENGINES, none=True),
             None,
             _MACHINE,
-            "what runs the RISC-V cores (default: BHEMU_ENGINE, else unicorn, of a chip compiled)",
+            "what runs the RISC-V cores (default: BHEMU_ENGINE, else unicorn, for a chip compiled)",
         ),
     ]
     l0: Annotated[
