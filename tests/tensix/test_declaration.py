@@ -64,7 +64,8 @@ MOSTLY: dict[str, dict[str, Sequence[int]]] = {
     "UNPACR_NOP": {"unpack_pop": (1, 1, 3), "clr_to1_fmt_ctrl": (0,), "stall_clr_cntrl": (1,)},
     "ZEROSRC": {"bank_mask": (0,), "write_mode": (1,), "zero_val": (0,)},
 }
-SELDOM = ("APOOL3S1", "APOOL3S2", "MFCONV3S1", "MPOOL3S1", "MPOOL3S2", "PACR")
+# Refused but for contents of banks that are rare; that both states give the same status remains.
+SELDOM = ("APOOL3S1", "APOOL3S2", "MFCONV3S1", "MPOOL3S1", "MPOOL3S2")
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -276,4 +277,4 @@ def test_nothing_undeclared_is_read_or_written(tried: Tried, cls: type[Instructi
     for i in range(WORDS):
         found += tried.run(cls, start + i)
     assert not found, "\n".join(found[:5])
-    assert tried.done.get(cls.name, 0) >= (1 if cls.name in SELDOM else 5)
+    assert cls.name in SELDOM or tried.done.get(cls.name, 0) >= 5
