@@ -15,17 +15,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 INSTRUCTION = '''
 
-class SFPTWICE(OneSource, Instruction, opcode=0x9A, unit="vector", facts=sfpu.READS_VC):
+class SFPTWICE(OneSource, Instruction, opcode=0x9A, unit="vector", facts=sfpu.NOTICES_VC):
     """Twice the source as an integer, and a post of semaphore 3 (no hardware has this)."""
+
+    reads = lreg("lreg_c")
+    writes = lreg("lreg_dest") | sem("8", Kind.POSTS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         for lane in range(32):
             s.lreg[f.lreg_dest & 7, lane] = s.lreg[f.lreg_c & 7, lane] * np.uint32(2)
         return DONE
-
-    @staticmethod
-    def effects(values: Any) -> Any:
-        return (Effect(Kind.POSTS, 3),)
 '''
 REGISTER = """        inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
 """
@@ -92,7 +91,7 @@ def project(tmp_path: Path) -> Path:
     vector = tmp_path / "bhemu" / "tensix" / "units" / "vector" / "cc.py"
     imports = (
         "import numpy as np\n"
-        "from bhemu.tensix.insn import Effect, Kind\n"
+        "from bhemu.tensix.spaces import Kind, lreg, sem\n"
         "from bhemu.tensix.units.vector import sfpu\n"
     )
     vector.write_text(vector.read_text() + "\n\n" + imports + INSTRUCTION)

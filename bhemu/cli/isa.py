@@ -130,6 +130,8 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
         "fields": [f.as_dict() for f in cls.fields],
         "arguments": [one.name for one in cls.arguments],
         "stall": cls.stall,
+        "reads": [str(term) for term in cls.reads],
+        "writes": [str(term) for term in cls.writes],
         "status": status(cls),
         "modes": modes(cls),
         "summary": cls.summary(),

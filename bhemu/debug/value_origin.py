@@ -17,8 +17,8 @@ from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import compiled, observe
 from bhemu.tensix.insn import REGISTRY, decode
+from bhemu.tensix.spaces import LREG
 from bhemu.tensix.state import LOG_SIZE, State
-from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
 
 # Which inputs decide what one word makes: it is executed again with some of them set to zero.
 
@@ -182,12 +182,8 @@ def _field(word: TracedWord, name: str) -> int:
 def _may_write(word: TracedWord, number: int) -> bool:
     """False when the fields of the word exclude that it writes the LReg."""
     cls = REGISTRY[word.word >> 24]
-    facts: Sfpu = cls.facts
-    if facts.writes in (Writes.NONE, Writes.SEVERAL):
-        return facts.writes == Writes.SEVERAL
-    fields = cls.operands(word.word)
-    named = [fields[name] for name in ("lreg_dest", "lreg_ind", "config_dest") if name in fields]
-    return bool(word.word & facts.indirect_dest) or number in named
+    places = cls.writes.places(LREG, cls.operands(word.word))
+    return places is None or number in places
 
 
 # Which executed word made a datum of an output what it is: found by running the program again.

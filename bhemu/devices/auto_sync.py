@@ -6,7 +6,6 @@ wait gate.  The other two orders (a push behind a load or store) hold because an
 at once.  Source: Auto TTSync, Blackhole ISA.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.frontend import MOP, RESOURCEDECL
-from bhemu.tensix.insn import GPRS, OTHERS, OWN, OWN_REST, REGISTRY, TDMA, Resources
+from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.rules import DONE, UNIMPLEMENTED, condition
+from bhemu.tensix.spaces import CFG, GPR, TDMA_STATE, Clause
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.cfg import SETC16
@@ -35,8 +35,10 @@ DECLARED = access_error(
     "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions",
 )
 
-# Parts of Config[0], and of Config[1] above them; what else is tracked: tensix/insn.py.
+# Resources, as bits: parts of Config[0], and of Config[1] above them; the thread's GPRs; the state
+# of TDMA-RISC; Config of the bank that the thread uses, all of it or no unpacker's part.
 UNPACKER0, UNPACKER1, REST = 1, 2, 4
+GPRS, TDMA, OWN, OWN_REST = 64, 128, 1 << 8, 1 << 9
 _BANK = 3  # bits per bank
 _ALL_PARTS, _BOTH_BANKS = 7, 63
 _REST_OF_BOTH = REST | REST << _BANK
@@ -67,15 +69,45 @@ _SETC16, _UNPACR, _UNPACR_NOP = SETC16.opcode, UNPACR.opcode, UNPACR_NOP.opcode
 _UNPACKER = UNPACR.unpack_block_selection.lo  # as in UNPACR_NOP
 
 
-def _by_opcode(uses: Callable[[Resources], int]) -> tuple[int, ...]:
-    """What the words of every opcode use, as its class declares it."""
-    declared = (REGISTRY[i].resources if i in REGISTRY else OTHERS for i in range(256))
-    return tuple(uses(resources) for resources in declared)
+# Where the page counts more or less than what the words touch: resources read and written.
+_EVERYTHING, _COPIES = (GPRS | TDMA | OWN, GPRS | TDMA | OWN), (GPRS | OWN, GPRS | OWN)
+_COUNTED = {
+    **dict.fromkeys(("MOP", "REPLAY"), _EVERYTHING),
+    **dict.fromkeys(("MOP_CFG", "NOP", "RESOURCEDECL"), (0, 0)),
+    **dict.fromkeys((f"RMWCIB{i}" for i in range(4)), (OWN_REST, 0)),
+    **dict.fromkeys(("ATCAS", "ATSWAP"), (GPRS, GPRS)),
+    "XMOV": _COPIES,
+    "STREAMWRCFG": (OWN, OWN),
+    "REG2FLOP": (GPRS | TDMA, GPRS | TDMA),
+}
+
+
+def _registers(clause: Clause) -> int:
+    return (GPRS if clause.may(GPR) else 0) | (TDMA if clause.may(TDMA_STATE) else 0)
+
+
+def _config_read(clause: Clause) -> int:
+    """OWN_REST for Config by name without an unpacker's part, OWN for any other that is read."""
+    read = [term for term in clause if term.space == CFG]
+    named = {bit // 32 for term in read if term.fields for bit in term.places({}) or ()}
+    if any(PARTS[word] & ~REST for word in named) or any(not term.fields for term in read):
+        return OWN
+    return OWN_REST if read else 0
+
+
+def _used_by(cls: type[Instruction]) -> tuple[int, int]:
+    """Resources that the words of a class read and write."""
+    if cls.name in _COUNTED:
+        return _COUNTED[cls.name]
+    keeps = any(term.space == GPR and term.keeps for term in cls.writes)
+    reads = _registers(cls.reads) | _config_read(cls.reads) | (GPRS if keeps else 0)
+    writes = _registers(cls.writes) | (OWN if cls.writes.may(CFG) else 0)
+    return reads or (0 if writes else OWN_REST), writes
 
 
 assert MODULES  # importing the units declares the instructions
-READS = _by_opcode(lambda resources: resources.reads)
-WRITES = _by_opcode(lambda resources: resources.writes)
+_USED = [_used_by(REGISTRY[i]) if i in REGISTRY else (OWN_REST, 0) for i in range(256)]
+READS, WRITES = (tuple(used) for used in zip(*_USED, strict=True))
 
 
 @njit

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import dest, prng, state
+from bhemu.tensix import dest, prng, spaces, state
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import (
     STATE_RESET_EN,
@@ -33,6 +33,12 @@ _STATE_RESET = STATE_RESET_EN.word
 _PRNG_SEED = PRNG_SEED_Seed_Val.word
 _DST_ORDER = DEST_ACCESS_CFG_remap_addrs.word
 _DST_ORDER_BITS = 1 << DEST_ACCESS_CFG_remap_addrs.shift | 1 << DEST_ACCESS_CFG_swizzle_32b.shift
+# What changes besides with a word of Config.
+EFFECTS = {
+    _STATE_RESET: spaces.CONFIG,
+    _PRNG_SEED: spaces.RANDOM | spaces.STOCHASTIC,
+    _DST_ORDER: spaces.ALL_DST,
+}
 assert DEST_ACCESS_CFG_swizzle_32b.word == _DST_ORDER
 _UNPACK_MISC = tf.UNPACK_MISC_CFG_CfgContextCntReset_0.word
 

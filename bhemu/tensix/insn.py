@@ -1,8 +1,7 @@
 """The instruction base class: one class declares opcode, fields, resources, effects and meaning."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum, auto
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,70 +9,11 @@ import numpy as np
 from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, njit
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix import spaces
 from bhemu.tensix.config_fields import Field
+from bhemu.tensix.spaces import Clause, Effect, Values
 from bhemu.tensix.state import SECOND_SLOTS
-
-# Resources that an instruction reads and writes, as Auto TTSync tells them apart.
-#
-# Source: Auto TTSync, Blackhole ISA.
-
-GPRS, TDMA = 64, 128  # the thread's GPRs; state of TDMA-RISC
-OWN, OWN_REST = 1 << 8, 1 << 9  # Config of the bank the thread uses: all of it; no unpacker's part
-
-
-class Resources(NamedTuple):
-    """Sets of resources, as bits."""
-
-    reads: int = 0
-    writes: int = 0
-
-
-OTHERS = Resources(OWN_REST)  # of every instruction that declares nothing
-NOTHING = Resources()
-EVERYTHING = Resources(GPRS | TDMA | OWN, GPRS | TDMA | OWN)
-BETWEEN_GPRS = Resources(GPRS, GPRS)
-
-
-# What an executed word may end the wait of: the hang analysis asks every word that somebody holds.
-#
-# A class says it in `effects(values)`, with the values of its fields by name.
-
-Values = Mapping[str, int]
-
-
-class Kind(Enum):
-    """What happens to the target."""
-
-    POSTS = auto()  # semaphore: incremented
-    TAKES = auto()  # semaphore: decremented
-    SETS_ABOVE_ZERO = auto()  # semaphore
-    SETS_BELOW_MAXIMUM = auto()  # semaphore
-    RELEASES = auto()  # mutex
-    HANDS_OVER = auto()  # Src bank: to the matrix unit
-    FREES = auto()  # Src bank: to the unpacker
-    STORES = auto()  # address of a register
-
-
-class Effect(NamedTuple):
-    """One thing that a word does; `target`: number of the semaphore, mutex or Src, or address."""
-
-    kind: Kind
-    target: int
-
-
-# Fields by which instructions of several units give Src banks back: bit 0 SrcA, bit 1 SrcB.
-_GIVES_BACK = ("clear_dvalid", "clear_ab_vld", "cleardvalid")
-
-
-def of_mask(kind: Kind, mask: int) -> Iterator[Effect]:
-    """The effect on each target whose bit is set."""
-    return (Effect(kind, i) for i in range(mask.bit_length()) if mask >> i & 1)
-
-
-def gives_back(values: Values) -> Iterable[Effect]:
-    """Src banks that the word returns to the unpackers."""
-    return [e for name in _GIVES_BACK for e in of_mask(Kind.FREES, values.get(name, 0))]
-
 
 # The Tensix instruction base class: one class declares opcode, fields, stall class and meaning.
 
@@ -105,28 +45,32 @@ WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2
 
 
 class Unit(NamedTuple):
-    """An execution unit: what its instructions have in common unless one says another.
-
-    `inputs`: members of the state that its words compute from.
-    """
+    """An execution unit: what its instructions have in common unless one says another."""
 
     stall: str
-    inputs: tuple[str, ...] = ()
     wakes: int = WAKES
 
 
 UNITS = {
     "front": Unit("never"),
-    "adc": Unit("B0", ("adc", "adc_cr", "gpr")),
-    "sync": Unit("B1", ("sem", "sem_max", "mutex")),
-    "pack": Unit("B0,B2", ("dst", "l1"), WAKES_BY_BANK),
-    "unpack": Unit("B0,B3", ("l1",), WAKES_BY_BANK),
-    "mover": Unit("B0,B4", ("l1", "cfg")),
-    "scalar": Unit("B0,B5", ("gpr", "l1", "cfg")),
-    "matrix": Unit("B6", ("src", "dst"), WAKES_BY_BANK),
-    "cfg": Unit("B7", ("gpr", "cfg", "thread_cfg")),
-    "vector": Unit("B8", ("lreg", "dst"), WAKES_NOBODY),
+    "adc": Unit("B0"),
+    "sync": Unit("B1"),
+    "pack": Unit("B0,B2", WAKES_BY_BANK),
+    "unpack": Unit("B0,B3", WAKES_BY_BANK),
+    "mover": Unit("B0,B4"),
+    "scalar": Unit("B0,B5"),
+    "matrix": Unit("B6", WAKES_BY_BANK),
+    "cfg": Unit("B7"),
+    "vector": Unit("B8", WAKES_NOBODY),
 }
+
+# Spaces whose contents words compute from, in the order of questions; the units in between take
+# Config and counters as settings.
+_CONTENTS = (
+    *(spaces.GPR, spaces.LREG, spaces.SRC, spaces.DST, spaces.L1),
+    *(spaces.CFG, spaces.THREAD_CFG, spaces.ADC, spaces.SEM, spaces.MUTEX),
+)
+_CONFIGURED = ("pack", "unpack", "matrix", "vector")
 
 
 class Argument(NamedTuple):
@@ -161,10 +105,9 @@ class Instruction(Word):
     `unread`: bits that belong to no field and that kernels proven on silicon set all the same.
     `refused`: the reason why an instruction without `execute` stays so; `oracle`: a golden
     simulator can execute it.
-    `resources`: what Auto TTSync counts it as using; `formats`: which formats are in force for it
+    `reads`, `writes`: clauses of spaces.py; `formats`: which formats are in force for it
     ("src", "dst", "sfpu", "unpack" or "pack"); `by_chance`: Config fields that make it round by
-    chance; `dst_rows`: how many rows of Dst it reads or fills, the ones around that of its field;
-    `stores`: "L1" or "atomic" when it changes L1 where its registers or Config say;
+    chance;
     `second_entries`: slots of insn.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
     doubt (unspecified.py).
@@ -180,17 +123,15 @@ class Instruction(Word):
     unit: ClassVar[str]
     stall: ClassVar[str]
     stall_mask: ClassVar[int]
+    reads: ClassVar[Clause] = spaces.NOTHING
+    writes: ClassVar[Clause] = spaces.NOTHING
     reserved: ClassVar[int]
     unread: ClassVar[int]
     oracle: ClassVar[bool]
     refused: ClassVar[str]
     wakes: ClassVar[int]
-    resources: ClassVar[Resources]
     formats: ClassVar[str]
     by_chance: ClassVar[tuple[Field, ...]]
-    dst_rows: ClassVar[int]
-    stores: ClassVar[str]
-    inputs: ClassVar[tuple[str, ...]]
     second_entries: ClassVar[tuple[int, ...]]
     facts: ClassVar[Any]
     arguments: ClassVar[tuple[Argument, ...]]
@@ -198,35 +139,75 @@ class Instruction(Word):
     doubts: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
 
-    @staticmethod
-    def looks_at(s: Any, t: int, word: int) -> int | None:
+    @classmethod
+    def looks_at(cls, s: Any, t: int, word: int) -> int | None:
         """L1 address on whose word a blocked `word` of thread `t` waits, if there is one."""
-        return None
+        return next((at for at, _ in cls._l1(s, t, word, awaited=True)), None)
+
+    @classmethod
+    def loads_from(cls, s: Any, t: int, word: int) -> list[tuple[int, int]]:
+        """Ranges of L1 that `word` of thread `t` would load to GPRs and does not store to."""
+        if not cls.writes.may(spaces.GPR) or cls.writes.may(spaces.L1):
+            return []
+        found = cls._l1(s, t, word, awaited=False)
+        return [(at, at + size) for at, size in found if at + size <= L1_SIZE]
+
+    @classmethod
+    def _l1(cls, s: Any, t: int, word: int, awaited: bool) -> Iterator[tuple[int, int]]:
+        """Addresses and sizes of the L1 that a word reads, as far as its registers say them."""
+        gprs, halves = s.gpr[t], s.gpr[t].view(np.uint16)
+        functions = {"gpr": lambda n: int(gprs[n]), "half": lambda n: int(halves[n])}
+        for term in cls.reads.of(values := cls.operands(word)):
+            if term.space == spaces.L1 and term.place and term.awaited == awaited:
+                at = spaces.value(term.place, values, **functions) & 0xFFFFFFFF
+                yield at, spaces.value(term.length, values)
+
+    @classmethod
+    def inputs(cls) -> tuple[str, ...]:
+        """Members of the state whose contents its words compute from, settings left out."""
+        kept = (one for one in cls.writes if one.keeps or one.space == spaces.LREG)
+        used = {one.space for one in (*cls.reads, *kept)}
+        if cls.unit in _CONFIGURED:
+            used -= {spaces.CFG, spaces.ADC}
+        if cls.unit != "cfg":
+            used.discard(spaces.THREAD_CFG)
+        return tuple(m for one in _CONTENTS if one in used for m in one.contents)
 
     @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
         """Numbers of state record `s` that a blocked `word` of thread `t` waits on, or ""."""
         return ""
 
-    @staticmethod
-    def gives_gprs(values: Values) -> range:
+    @classmethod
+    def stores(cls) -> str:
+        """ "L1" or "atomic" for a word of a core's kind, which stores to L1; else ""."""
+        if cls.unit not in ("scalar", "mover") or not cls.writes.may(spaces.L1):
+            return ""
+        kept = any(one.space == spaces.L1 and one.keeps for one in cls.writes)
+        return "atomic" if cls.unit == "scalar" and (kept or cls.reads.may(spaces.L1)) else "L1"
+
+    @classmethod
+    def gives_gprs(cls, values: Values) -> frozenset[int]:
         """GPRs of its thread that a word with these fields copies to Config or to a register."""
-        return range(0)
+        if not any(term.space in (spaces.CFG, spaces.MMIO) for term in cls.writes.of(values)):
+            return frozenset()
+        return cls.reads.places(spaces.GPR, values) or frozenset()
 
     @classmethod
     def dst_rows_of(cls, values: Values) -> int:
         """How many rows of Dst a word with these fields reads or fills, from an aligned one on."""
-        return cls.dst_rows
+        terms = (*cls.reads.of(values), *cls.writes.of(values))
+        rows = (
+            spaces.value(one.length, values)
+            for one in terms
+            if one.space == spaces.DST and one.place
+        )
+        return max(rows, default=0)
 
-    @staticmethod
-    def loads_from(s: Any, t: int, word: int) -> int | None:
-        """L1 address of the 16 bytes that `word` of thread `t` would load to GPRs, if it loads."""
-        return None
-
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
+    @classmethod
+    def effects(cls, values: Values) -> Iterable[Effect]:
         """What executing a word with these fields may end the wait of."""
-        return gives_back(values)
+        return cls.writes.effects(values)
 
     def __init_subclass__(
         cls,
@@ -239,11 +220,8 @@ class Instruction(Word):
         unread: int = 0,
         refused: str = "",
         wakes: int | None = None,
-        resources: Resources = OTHERS,
         formats: str = "",
         by_chance: tuple[Field, ...] = (),
-        dst_rows: int = 0,
-        stores: str = "",
         second_entries: tuple[int, ...] = (),
         facts: Any = None,
         macro: tuple[Argument, ...] = (),
@@ -251,11 +229,14 @@ class Instruction(Word):
         super().__init_subclass__()
         cls.name = cls.__name__
         cls.opcode, cls.unit, cls.oracle = opcode, unit, oracle
-        cls.stall, cls.inputs = stall or UNITS[unit].stall, UNITS[unit].inputs
+        cls.stall = stall or UNITS[unit].stall
         cls.refused = refused
+        if cls.reads.may(spaces.CFG) or cls.writes.may(spaces.CFG):
+            cls.reads |= spaces.STATE_ID
+        if unit == "vector" and any(f.name == "lreg_dest" for f in cls.fields):
+            cls.writes |= spaces.TEMPLATE
         cls.wakes = UNITS[unit].wakes if wakes is None else wakes
-        cls.resources, cls.formats = resources, formats
-        cls.by_chance, cls.dst_rows, cls.stores = by_chance, dst_rows, stores
+        cls.formats, cls.by_chance = formats, by_chance
         cls.second_entries, cls.facts = second_entries, facts
         cls.stall_mask = stall_mask(cls.stall)
         alone = (f for f in cls.fields if not any(m.lo <= f.lo <= m.hi for m in macro))

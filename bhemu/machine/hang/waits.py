@@ -17,8 +17,9 @@ from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import banks, mmio
 from bhemu.tensix import thread as gate
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.insn import Effect, Kind, decode, disassemble, effects
+from bhemu.tensix.insn import decode, disassemble, effects
 from bhemu.tensix.rules import CONDITIONS
+from bhemu.tensix.spaces import Effect, Kind
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
 from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel
 from bhemu.tensix.units.sync import WAIT_MUTEX

@@ -4,18 +4,18 @@ Every thread has counters X (18 bits), Y (13), Z and W (8 each), with a carriage
 for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import insn
+from bhemu.tensix import insn, spaces
 from bhemu.tensix.banks import NO_FORMAT
-from bhemu.tensix.insn import NO_TEXT, Effect, Instruction, Kind, Values, Word, bits, of_mask
+from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, noted, refuse, violated
-from bhemu.tensix.units.unpack.handover import hand_over
+from bhemu.tensix.spaces import Kind
+from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over
 
 X, Y, Z, W = 0, 1, 2, 3
 ENGINES = 3  # unpacker 0, unpacker 1, packer: bits 0, 1, 2 of cnt_set_mask
@@ -116,6 +116,8 @@ class RSTDMA(Instruction, opcode=0x44, unit="adc", **NO_TEXT):
 class SETADC(Instruction, opcode=0x50, unit="adc"):
     """Set one address counter (SETADC, Wormhole ISA)."""
 
+    writes = spaces.adc("cnt_set_mask")
+
     value = bits(17, 0, number("value of the counter"))
     dimension_index = bits(19, 18, choice({0: "X", 1: "Y", 2: "Z", 3: "W"}), mode=True)
     channel_index = bits(20, 20, choice({0: "channel 0", 1: "channel 1"}), mode=True)
@@ -159,12 +161,17 @@ class _Chosen(_Increments):
 class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc"):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
+    writes = spaces.adc("cnt_set_mask")
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, SET)
 
 
 class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc"):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
+
+    reads = spaces.adc("cnt_set_mask")
+    writes = spaces.adc("cnt_set_mask")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, X, ADD)
@@ -173,12 +180,17 @@ class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc"):
 class ADDRCRXY(_Chosen, Instruction, opcode=0x53, unit="adc"):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
 
+    reads = spaces.adc("cnt_set_mask")
+    writes = spaces.adc("cnt_set_mask")
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
 
 
 class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc"):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
+
+    writes = spaces.adc("cnt_set_mask")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, Z, SET)
@@ -187,12 +199,18 @@ class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc"):
 class INCADCZW(_Increments, Instruction, opcode=0x55, unit="adc"):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
+    reads = spaces.adc("cnt_set_mask")
+    writes = spaces.adc("cnt_set_mask")
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, Z, ADD)
 
 
 class ADDRCRZW(_Chosen, Instruction, opcode=0x56, unit="adc"):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
+
+    reads = spaces.adc("cnt_set_mask")
+    writes = spaces.adc("cnt_set_mask")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, Z, RETURN)
@@ -204,6 +222,9 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
     Where undefined behaviour is tolerated, a bank gets the format that its unpacker handed over
     last. With reference "llk" it has no format: only moves by bits may use it.
     """
+
+    reads = spaces.bank("setvalid") | HANDING_OVER
+    writes = spaces.bank("setvalid", Kind.HANDS_OVER) | spaces.UNPACKER
 
     setvalid = bits(1, 0, insn.SRC_BANKS)
 
@@ -222,13 +243,11 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
                     return status
         return DONE
 
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        return of_mask(Kind.HANDS_OVER, values["setvalid"])
-
 
 class SETADCXX(Instruction, opcode=0x5E, unit="adc"):
     """Set the X range of the address counters (SETADCXX, Wormhole ISA)."""
+
+    writes = spaces.adc("cnt_set_mask")
 
     x_start = bits(9, 0, number("X of channel 0"))
     x_end2 = bits(19, 10, number("X of channel 1: the last datum"))

@@ -6,10 +6,11 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, insn, mmio, thread
+from bhemu.tensix import config, insn, mmio, spaces, thread
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import GPRS, OWN, Instruction, Resources, Values, Word, bits
+from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, violated
+from bhemu.tensix.spaces import Clause
 from bhemu.tensix.state import WORD
 
 CFG_INDEX = error(
@@ -78,8 +79,21 @@ def _combine(operation: Any, old: Any, new: Any) -> Any:
     return old ^ new
 
 
-class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)):
+def written(place: str, count: int = 1, keeps: str = "") -> Clause:
+    """Words of Config, and what else changes with some of them."""
+    found = spaces.config_word(place, count, keeps)
+    for word, effects in config.EFFECTS.items():
+        found |= effects.when(f"{place} == {word - word % count}")
+    return found
+
+
+class WRCFG(Instruction, opcode=0xB0, unit="cfg"):
     """Copy one or four GPRs to Config (WRCFG, Blackhole ISA)."""
+
+    reads = spaces.gpr("gpr_address").unless("wr128b") | spaces.gpr("gpr_address & 0x3C", 4).when(
+        "wr128b"
+    )
+    writes = written("cfg_reg").unless("wr128b") | written("cfg_reg & 0xFC", 4).when("wr128b")
 
     cfg_reg = bits(10, 0, insn.CONFIG_WORD)
     wr128b = bits(
@@ -103,13 +117,12 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg", resources=Resources(GPRS, OWN)
             config.write(s, b, (f.cfg_reg & 0xFC) + i, value, who)
         return DONE
 
-    @staticmethod
-    def gives_gprs(values: Values) -> range:
-        return range(values["gpr_address"], values["gpr_address"] + (4 if values["wr128b"] else 1))
 
-
-class RDCFG(Instruction, opcode=0xB1, unit="cfg", resources=Resources(OWN, GPRS)):
+class RDCFG(Instruction, opcode=0xB1, unit="cfg"):
     """Copy one Config word to a GPR (RDCFG, Blackhole ISA)."""
+
+    reads = spaces.config_word("cfg_reg")
+    writes = spaces.gpr("gpr_address")
 
     cfg_reg = bits(10, 0, insn.CONFIG_WORD)
     gpr_address = bits(21, 16, insn.GPR)
@@ -123,6 +136,8 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg", resources=Resources(OWN, GPRS)
 
 class SETC16(Instruction, opcode=0xB2, unit="cfg"):
     """Write one ThreadConfig value of the issuing thread (SETC16, Blackhole ISA)."""
+
+    writes = spaces.thread_word("setc16_reg") | spaces.UNPACKER
 
     setc16_value = bits(15, 0, number("the new value"))
     setc16_reg = bits(23, 16, number("word of ThreadConfig"))
@@ -142,8 +157,13 @@ class _MaskedByte(Word):
     mask = bits(23, 16, number("the bits of the byte that change"))
 
 
+_BYTE = written("cfg_reg_addr", keeps="mask != 255")
+
+
 class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg"):
     """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
+
+    writes = _BYTE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 0)
@@ -152,12 +172,16 @@ class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg"):
 class RMWCIB1(_MaskedByte, Instruction, opcode=0xB4, unit="cfg"):
     """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
 
+    writes = _BYTE
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 8)
 
 
 class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg"):
     """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
+
+    writes = _BYTE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 16)
@@ -166,14 +190,17 @@ class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg"):
 class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg"):
     """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
 
+    writes = _BYTE
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 24)
 
 
-class STREAMWRCFG(
-    Instruction, opcode=0xB7, unit="cfg", oracle=False, resources=Resources(OWN, OWN)
-):
+class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", oracle=False):
     """Copy a stream register to Config (STREAMWRCFG, Blackhole ISA)."""
+
+    reads = spaces.STREAMS | spaces.thread_cfg("STREAM_ID_SYNC_*")
+    writes = written("cfg_reg")
 
     cfg_reg = bits(10, 0, insn.CONFIG_WORD)
     stream_reg_addr = bits(20, 11, number("register of the stream"))
@@ -190,8 +217,11 @@ class STREAMWRCFG(
         return status
 
 
-class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg", resources=Resources(OWN, OWN)):
+class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
     """Combine a Config word with a masked, rotated scratch word (CFGSHIFTMASK, Blackhole ISA)."""
+
+    reads = spaces.config_word("cfg_reg") | spaces.cfg("SCRATCH_SEC*_val")
+    writes = written("cfg_reg")
 
     cfg_reg = bits(7, 0, insn.CONFIG_WORD)
     scratch_sel = bits(

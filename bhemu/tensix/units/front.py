@@ -3,13 +3,16 @@
 from typing import Any
 
 from bhemu.bits import choice, number
-from bhemu.tensix import frontend, insn
-from bhemu.tensix.insn import EVERYTHING, NOTHING, WAKES_NOBODY, Instruction, bits
+from bhemu.tensix import frontend, insn, spaces
+from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.rules import DONE
 
 
-class MOP(Instruction, opcode=frontend.MOP, unit="front", resources=EVERYTHING):
+class MOP(Instruction, opcode=frontend.MOP, unit="front"):
     """Expand the macro-operation held in the MOP configuration (MOPExpander, Blackhole ISA)."""
+
+    reads = spaces.SLOTS
+    writes = spaces.SLOTS
 
     zmask_lo16_or_loop_count = bits(
         15,
@@ -33,7 +36,6 @@ class NOP(
     unit="front",
     stall="all nine",
     wakes=WAKES_NOBODY,
-    resources=NOTHING,
 ):
     """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
 
@@ -41,14 +43,19 @@ class NOP(
         return DONE
 
 
-class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front", resources=NOTHING):
+class MOP_CFG(Instruction, opcode=frontend.MOP_CFG, unit="front"):
     """Set the upper half of the zero mask of the next MOP (MOPExpander, Blackhole ISA)."""
+
+    writes = spaces.SLOTS
 
     zmask_hi16 = bits(15, 0, number("high half of the zero mask of the next MOP with template 0"))
 
 
-class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front", resources=EVERYTHING):
+class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front"):
     """Record words into, or play words from, the replay buffer (REPLAY, Blackhole ISA)."""
+
+    reads = spaces.SLOTS
+    writes = spaces.SLOTS
 
     load_mode = bits(0, 0, choice({0: "plays", 1: "records"}), mode=True)
     execute_while_loading = bits(
@@ -68,7 +75,6 @@ class RESOURCEDECL(
     stall="never",
     oracle=False,
     uncertain=True,
-    resources=NOTHING,
 ):
     """Declare resources to Auto TTSync (mop-and-replay-expanders.md)."""
 

@@ -6,12 +6,11 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.intrinsics import l1_word
-from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, config, insn, mmio, state, thread
+from bhemu.tensix import banks, config, insn, mmio, spaces, state, thread
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import BETWEEN_GPRS, Argument, Instruction, Word, bits
+from bhemu.tensix.insn import Argument, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, condition, error, refuse
 from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.state import WORD, l1_halves, l1_words
@@ -111,6 +110,12 @@ def _store(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
         s.l1[address] = np.uint8(np.int64(s.gpr[t, register]) & 0xFF)
 
 
+_AT = "16 * gpr(addr_reg_index) + half(offset_half_reg)"
+_STEPPED = spaces.gpr("offset_half_reg >> 1", keeps="1")
+_ADDRESS = spaces.gpr("addr_reg_index") | spaces.gpr("offset_half_reg >> 1")
+_TO_SRC = "not mem_hier_sel and not size_sel"
+
+
 class _Indirect(Word):
     """GPRs with an address, which is a base and an offset that may be stepped, and with data."""
 
@@ -128,10 +133,15 @@ class _Indirect(Word):
     offset_half_reg = bits(20, 14, insn.HALF_GPR)
 
 
-class LOADIND(
-    _Indirect, Instruction, opcode=0x49, unit="scalar", oracle=False, resources=BETWEEN_GPRS
-):
+class LOADIND(_Indirect, Instruction, opcode=0x49, unit="scalar", oracle=False):
     """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
+
+    reads = _ADDRESS | spaces.l1(f"({_AT}) & (~3 if size_sel else ~15)", "4 if size_sel else 16")
+    writes = (
+        _STEPPED
+        | spaces.gpr("data_reg_index", keeps="size_sel > 1").when("size_sel")
+        | spaces.gpr("data_reg_index & 0x3C", 4).unless("size_sel")
+    )
 
     size_sel = bits(
         23, 22, choice({0: "128 bits", 1: "32 bits", 2: "16 bits", 3: "8 bits"}), mode=True
@@ -144,12 +154,6 @@ class LOADIND(
         _advance(s, t, f)
         _load(s, t, address, f.data_reg_index, f.size_sel)
         return DONE
-
-    @staticmethod
-    def loads_from(s: Any, t: int, word: int) -> int | None:
-        """The address that its registers give."""
-        at = int(plain(_l1_address)(s, t, LOADIND.decoded(word)))
-        return at if 0 <= at < L1_SIZE - 16 else None
 
 
 @njit
@@ -218,16 +222,27 @@ def _to_src(s: Any, t: Any, f: Any, which: Any) -> Any:
     return DONE
 
 
-class STOREIND(
-    _Indirect,
-    Instruction,
-    opcode=0x66,
-    unit="scalar",
-    oracle=False,
-    resources=BETWEEN_GPRS,
-    stores="L1",
-):
+class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False):
     """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA)."""
+
+    reads = (
+        _ADDRESS
+        | spaces.gpr("data_reg_index & 0x3C", 4).unless(
+            "mem_hier_sel and (size_sel or reg_size_sel)"
+        )
+        | spaces.gpr("data_reg_index")
+        | spaces.BANKS.when(_TO_SRC)
+        | spaces.UNPACKER.when(_TO_SRC)
+        | spaces.thread_cfg("SRCA_SET_*").when(_TO_SRC)
+        | spaces.OCCUPIED
+    )
+    writes = (
+        _STEPPED
+        | spaces.ALL_L1.when("mem_hier_sel")
+        | spaces.ALL_SRC.when(_TO_SRC)
+        | spaces.REGISTERS.when("size_sel and not mem_hier_sel")
+        | spaces.OCCUPIED
+    )
 
     reg_size_sel = bits(
         21,
@@ -320,6 +335,9 @@ def _value(s: Any, address: int) -> str:
     return f"{int(s.l1[address : address + 4].view(np.uint32)[0]):#x}"
 
 
+_WORD = spaces.l1("16 * gpr(addr_reg_index) + 4 * sel32b", 4)
+
+
 class _Atomic(Word):
     """GPRs with the address of 16 bytes of L1 and with data."""
 
@@ -328,16 +346,11 @@ class _Atomic(Word):
     mem_hier_sel = bits(23, 23, choice({0: "L1"}), mode=True)
 
 
-class ATINCGET(
-    _Atomic,
-    Instruction,
-    opcode=0x61,
-    unit="scalar",
-    oracle=False,
-    resources=BETWEEN_GPRS,
-    stores="atomic",
-):
+class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", oracle=False):
     """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA)."""
+
+    reads = spaces.gpr("addr_reg_index") | spaces.gpr("data_reg_index") | _WORD
+    writes = spaces.gpr("data_reg_index") | _WORD
 
     sel32b = bits(13, 12, number("word of the 16 bytes"), mode=True)
     wrap_val = bits(18, 14, number("highest bit that changes"))
@@ -355,19 +368,19 @@ class ATINCGET(
         return DONE
 
 
-class ATINCGETPTR(
-    _Atomic,
-    Instruction,
-    opcode=0x62,
-    unit="scalar",
-    oracle=False,
-    resources=BETWEEN_GPRS,
-    stores="atomic",
-):
+class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False):
     """Atomically advance a FIFO counter in L1, waiting for room or data (ATINCGETPTR, ISA).
 
     The 16 bytes hold the read counter and the write counter.
     """
+
+    reads = (
+        spaces.gpr("addr_reg_index")
+        | spaces.l1("16 * gpr(addr_reg_index) + 4 - 4 * (sel32b & 1)", 4, awaited=True)
+        | spaces.l1("16 * gpr(addr_reg_index)", 8)
+        | _WORD
+    )
+    writes = spaces.gpr("data_reg_index") | _WORD | spaces.OCCUPIED
 
     sel32b = bits(
         13,
@@ -409,11 +422,6 @@ class ATINCGETPTR(
         return DONE
 
     @staticmethod
-    def looks_at(s: Any, t: int, word: int) -> int:
-        """The counter of the other side: a push waits for the read counter, a pop for the other."""
-        return _watched(s, t, word, 0 if (word >> 12) & 1 else 1)
-
-    @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
         """Both counters."""
         read, write = (_watched(s, t, word, offset) for offset in (0, 1))
@@ -427,14 +435,15 @@ class ATSWAP(
     opcode=0x63,
     unit="scalar",
     oracle=False,
-    resources=BETWEEN_GPRS,
-    stores="atomic",
-    macro=(Argument("swap_mask", 22, 14),),  # bit 8: single_data_reg
-):
+    macro=(Argument("swap_mask", 22, 14),),
+):  # bit 8: single_data_reg
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 
     Nothing is swapped into the GPRs.
     """
+
+    reads = spaces.gpr("addr_reg_index") | spaces.gpr("data_reg_index & 0x3C", 4)
+    writes = spaces.l1("16 * gpr(addr_reg_index)", 16, keeps="swap_mask != 255")
 
     swap_mask = bits(21, 14, number("half-words of L1 that are stored, a bit each"))
     single_data_reg = bits(
@@ -461,16 +470,13 @@ class ATSWAP(
         return DONE
 
 
-class ATCAS(
-    _Atomic,
-    Instruction,
-    opcode=0x64,
-    unit="scalar",
-    oracle=False,
-    resources=BETWEEN_GPRS,
-    stores="atomic",
-):
+class ATCAS(_Atomic, Instruction, opcode=0x64, unit="scalar", oracle=False):
     """Wait until a word of L1 has a 4-bit value, then set it to another (ATCAS, Wormhole ISA)."""
+
+    reads = spaces.gpr("addr_reg_index") | spaces.l1(
+        "16 * gpr(addr_reg_index) + 4 * sel32b", 4, awaited=True
+    )
+    writes = _WORD | spaces.OCCUPIED
 
     sel32b = bits(13, 12, number("word of the 16 bytes"), mode=True)
     cmp_val = bits(17, 14, number("value that is waited for"))
@@ -490,12 +496,7 @@ class ATCAS(
         return DONE
 
     @staticmethod
-    def looks_at(s: Any, t: int, word: int) -> int:
-        """The word it compares."""
-        return _watched(s, t, word, (word >> 12) & 3)
-
-    @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
         """That word and the value it waits for."""
-        address = ATCAS.looks_at(s, t, word)
+        address = ATCAS.looks_at(s, t, word) or 0
         return f"L1[{address:#x}] = {_value(s, address)}, awaited {(word >> 14) & 15:#x}"

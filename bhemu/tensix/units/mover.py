@@ -4,6 +4,8 @@ XMOV takes its parameters from Config; the RISC-V cores give theirs to devices/t
 is complete when the instruction or command is.
 """
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,9 @@ from bhemu.bits import choice
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import config, state
+from bhemu.tensix import config, spaces, state
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import GPRS, OWN, Instruction, Resources, bits
+from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
 from bhemu.tensix.state import l1_words
 
@@ -115,15 +117,11 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, who: Any) -> An
     return DONE
 
 
-class XMOV(
-    Instruction,
-    opcode=0x40,
-    unit="mover",
-    oracle=False,
-    resources=Resources(GPRS | OWN, GPRS | OWN),
-    stores="L1",
-):
+class XMOV(Instruction, opcode=0x40, unit="mover", oracle=False):
     """Start a transfer of the mover (XMOV, Wormhole ISA)."""
+
+    reads = spaces.cfg("THCON_SEC0_REG6_*") | spaces.ALL_L1
+    writes = spaces.ALL_L1 | spaces.CONFIG | reduce(or_, config.EFFECTS.values())
 
     last = bits(0, 0, choice({0: "as the text has it"}))
     mov_block_selection = bits(23, 23, choice({0: "the mover"}))

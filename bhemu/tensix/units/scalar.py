@@ -1,6 +1,5 @@
 """Scalar unit (ThCon): GPR arithmetic, register stores and REG2FLOP."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,17 +7,10 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.tensix import config, insn, mmio
+from bhemu.tensix import config, insn, mmio, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (
-    BETWEEN_GPRS,
-    GPRS,
-    TDMA,
-    Effect,
     Instruction,
-    Kind,
-    Resources,
-    Values,
     Word,
     bits,
 )
@@ -134,11 +126,18 @@ def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
     return DONE
 
 
-class SETDMAREG(Instruction, opcode=0x45, unit="scalar", resources=BETWEEN_GPRS):
+class SETDMAREG(Instruction, opcode=0x45, unit="scalar"):
     """Set one half of a GPR to a 16-bit immediate, or GPRs to packer state (SETDMAREG, ISA).
 
     State of the packer: SETDMAREG_Special.
     """
+
+    reads = spaces.EXPONENTS.when("set_signals_mode")
+    writes = spaces.gpr(
+        "reg_index_16b >> 1", keeps="payload_sig_sel_size == 0 or not set_signals_mode"
+    ).unless("set_signals_mode and payload_sig_sel_size > 1") | spaces.gpr(
+        "reg_index_16b >> 1 & 0x3C", 4, keeps="payload_sig_sel_size == 3"
+    ).when("set_signals_mode and payload_sig_sel_size > 1")
 
     reg_index_16b = bits(6, 0, insn.HALF_GPR)
     set_signals_mode = bits(
@@ -172,10 +171,10 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", resources=BETWEEN_GPRS)
         return _set(s, t, f.reg_index_16b >> 1, (old & 0xFFFF0000) | value)
 
 
-class FLUSHDMA(
-    Instruction, opcode=0x46, unit="scalar", oracle=False, resources=Resources(writes=TDMA)
-):
+class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", oracle=False):
     """Wait for outstanding work of the thread: there never is any here (FLUSHDMA, Wormhole ISA)."""
+
+    writes = spaces.TDMA
 
     condition_mask = bits(
         3, 0, number("units whose work is waited for: none has any outstanding here")
@@ -184,6 +183,9 @@ class FLUSHDMA(
     def execute(s: Any, t: Any, f: Any) -> Any:
         # All four conditions ask for work in flight; every instruction completes at the gate.
         return DONE
+
+
+_BOTH = spaces.gpr("op_a_reg_index") | spaces.gpr("op_b_reg_index").unless("op_b_is_const")
 
 
 class _Operands(Word):
@@ -206,36 +208,44 @@ class _Operation(_Operands):
     op_sel = bits(20, 18, mode=True)
 
 
-class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar", resources=BETWEEN_GPRS):
+class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar"):
     """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
+
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         a, b = _operands(s, t, f)
         return _set(s, t, f.result_reg_index, a + b)
 
 
-class SUBDMAREG(
-    _Operands, Instruction, opcode=0x59, unit="scalar", oracle=False, resources=BETWEEN_GPRS
-):
+class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", oracle=False):
     """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
+
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         a, b = _operands(s, t, f)
         return _set(s, t, f.result_reg_index, a - b)
 
 
-class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar", resources=BETWEEN_GPRS):
+class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar"):
     """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
+
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         a, b = _operands(s, t, f)
         return _set(s, t, f.result_reg_index, (a & 0xFFFF) * (b & 0xFFFF))
 
 
-class BITWOPDMAREG(
-    _Operation, Instruction, opcode=0x5B, unit="scalar", oracle=False, resources=BETWEEN_GPRS
-):
+class BITWOPDMAREG(_Operation, Instruction, opcode=0x5B, unit="scalar", oracle=False):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
+
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
 
     op_sel = _Operation.op_sel.meaning(choice({0: "A & B", 1: "A | B", 2: "A ^ B"}))
 
@@ -250,10 +260,11 @@ class BITWOPDMAREG(
         return _set(s, t, f.result_reg_index, a ^ b)
 
 
-class SHIFTDMAREG(
-    _Operation, Instruction, opcode=0x5C, unit="scalar", oracle=False, resources=BETWEEN_GPRS
-):
+class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", oracle=False):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
+
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
 
     op_sel = _Operation.op_sel.meaning(choice({0: "A << B", 1: "A >> B, zeros from the left"}))
 
@@ -266,10 +277,11 @@ class SHIFTDMAREG(
         return _set(s, t, f.result_reg_index, a >> (b & 31))
 
 
-class CMPDMAREG(
-    _Operation, Instruction, opcode=0x5D, unit="scalar", oracle=False, resources=BETWEEN_GPRS
-):
+class CMPDMAREG(_Operation, Instruction, opcode=0x5D, unit="scalar", oracle=False):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
+
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
 
     op_sel = _Operation.op_sel.meaning(
         choice({0: "A > B", 1: "A < B", 2: "A == B"}, about="unsigned; the result is 0 or 1")
@@ -300,31 +312,22 @@ class _Register(Word):
     tdma_data_reg_index = bits(23, 18, insn.GPR)
 
 
-class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar", resources=Resources(reads=GPRS)):
+class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar"):
     """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
+
+    reads = spaces.gpr("tdma_data_reg_index")
+    writes = spaces.register(f"{LOCAL_BASE} + 4 * reg_addr")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         value = np.int64(s.gpr[t, f.tdma_data_reg_index])
         return mmio.store(s, mmio.BASE + 4 * f.reg_addr, value)
 
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        return (Effect(Kind.STORES, LOCAL_BASE + 4 * values["reg_addr"]),)
 
-    @staticmethod
-    def gives_gprs(values: Values) -> range:
-        return range(values["tdma_data_reg_index"], values["tdma_data_reg_index"] + 1)
-
-
-class LOADREG(
-    _Register,
-    Instruction,
-    opcode=0x68,
-    unit="scalar",
-    oracle=False,
-    resources=Resources(writes=GPRS),
-):
+class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", oracle=False):
     """Load a GPR from an MMIO register (LOADREG, Wormhole ISA)."""
+
+    reads = spaces.REGISTERS
+    writes = spaces.gpr("tdma_data_reg_index")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = mmio.load(s, mmio.BASE + 4 * f.reg_addr)
@@ -441,15 +444,22 @@ _COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_
 _CONFIG_ONLY = 0x40 << _Flop.flop_index.lo  # the highest bit of flop_index
 
 
-class REG2FLOP(
-    _Flop,
-    Instruction,
-    opcode=0x48,
-    unit="scalar",
-    oracle=False,
-    resources=Resources(GPRS | TDMA, GPRS | TDMA),
-):
+class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", oracle=False):
     """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA)."""
+
+    reads = (
+        spaces.gpr("reg_index").when("size_sel or target_sel > 1")
+        | spaces.gpr("reg_index & 0x3C", 4).unless("size_sel or target_sel > 1")
+        | spaces.TDMA
+    )
+    writes = (
+        spaces.config_word(f"{THCON_BASE} + flop_index").when("size_sel and target_sel < 2")
+        | spaces.config_word(f"{THCON_BASE} + (flop_index & ~3)", 4).unless(
+            "size_sel or target_sel > 1"
+        )
+        | spaces.ADCS.when("target_sel > 1")
+        | spaces.TDMA
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.target_sel < 2:

@@ -1,16 +1,16 @@
 """Sync unit: semaphores, mutexes and the wait instructions."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, insn, semaphores, thread
+from bhemu.tensix import config, insn, semaphores, spaces, thread
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import Effect, Instruction, Kind, Values, bits, of_mask
+from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UB, condition, error, violated
+from bhemu.tensix.spaces import Kind
 
 MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
 
@@ -69,6 +69,9 @@ def _acquiring(s: Any, t: Any, mutex_index: Any) -> Any:
 class ATGETM(Instruction, opcode=0xA0, unit="sync"):
     """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
 
+    reads = spaces.mutex("mutex_index")
+    writes = spaces.mutex("mutex_index")
+
     mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -96,6 +99,9 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
     When both other threads wait for it, the next one in cyclic order gets it.
     """
 
+    reads = spaces.mutex("mutex_index")
+    writes = spaces.mutex("mutex_index", Kind.RELEASES)
+
     mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -109,13 +115,12 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
             s.mutex_next[f.mutex_index & 7] = (t + 1) % 3 + 1
         return DONE
 
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        return (Effect(Kind.RELEASES, values["mutex_index"]),)
-
 
 class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
     """Hold instruction classes until units and banks are ready (STALLWAIT, Blackhole ISA)."""
+
+    reads = spaces.BANKS
+    writes = spaces.LATCH
 
     wait_res = bits(12, 0, insn.CONDITIONS)
     stall_res = bits(23, 15, insn.BLOCKS)
@@ -127,6 +132,12 @@ class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
 
 class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
     """Set value and maximum of the selected semaphores (SEMINIT, Blackhole ISA)."""
+
+    writes = (
+        spaces.sem("sem_sel", Kind.SETS_ABOVE_ZERO).when("init_value")
+        | spaces.sem("sem_sel", Kind.SETS_BELOW_MAXIMUM).when("init_value < max_value")
+        | spaces.sem("sem_sel")
+    )
 
     sem_sel = bits(9, 2, insn.SEMAPHORES)
     init_value = bits(19, 16, number("value"))
@@ -143,17 +154,12 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
                 s.sem_max[i] = f.max_value
         return DONE
 
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        init, highest = values["init_value"], values["max_value"]
-        if init:
-            yield from of_mask(Kind.SETS_ABOVE_ZERO, values["sem_sel"])
-        if init < highest:
-            yield from of_mask(Kind.SETS_BELOW_MAXIMUM, values["sem_sel"])
-
 
 class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
     """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
+
+    reads = spaces.sem("sem_sel")
+    writes = spaces.sem("sem_sel", Kind.POSTS)
 
     sem_sel = bits(9, 2, insn.SEMAPHORES)
 
@@ -169,13 +175,12 @@ class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
                 semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        return of_mask(Kind.POSTS, values["sem_sel"])
-
 
 class SEMGET(Instruction, opcode=0xA5, unit="sync"):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
+
+    reads = spaces.sem("sem_sel")
+    writes = spaces.sem("sem_sel", Kind.TAKES)
 
     sem_sel = bits(9, 2, insn.SEMAPHORES)
 
@@ -191,13 +196,12 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync"):
                 semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
         return DONE
 
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        return of_mask(Kind.TAKES, values["sem_sel"])
-
 
 class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
     """Hold instruction classes until semaphore conditions are met (SEMWAIT, Blackhole ISA)."""
+
+    reads = spaces.sem("sem_sel")
+    writes = spaces.LATCH
 
     wait_sem_cond = bits(
         1,
@@ -220,6 +224,9 @@ class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
 
 class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=False):
     """Hold instruction classes until a stream register has a value (STREAMWAIT, Blackhole ISA)."""
+
+    reads = spaces.STREAMS | spaces.thread_cfg("STREAMWAIT_*", "STREAM_ID_SYNC_*")
+    writes = spaces.LATCH
 
     wait_stream_sel = bits(1, 0, insn.STREAM_SELECTOR)
     target_sel = bits(

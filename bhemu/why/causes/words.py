@@ -57,7 +57,7 @@ class Words:
     def followed(self) -> bool:
         """Whether the inputs of such words are looked for."""
         cls = decode(self._word)
-        return cls is not None and bool(cls.inputs)
+        return cls is not None and cls.unit != "front"
 
     def _run(self) -> tuple[int, ...]:
         state = self._state
@@ -70,7 +70,7 @@ class Words:
     def inputs(self) -> Iterator[Input]:
         """The inputs that decide the result, of each kind the first few."""
         cls = decode(self._word)
-        for member in cls.inputs if cls else ():
+        for member in cls.inputs() if cls else ():
             array = getattr(self._state, member)
             length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
             for at in self._deciding(OFFSET[member], int(array.nbytes), length):

@@ -346,7 +346,7 @@ class Races:
             self._macro = step
         if cls.unit == "sync":
             self._sync(step, agent, cls.name, values)
-        atomic = cls.stores == "atomic"
+        atomic = cls.stores() == "atomic"
         if atomic:
             order.acquire(agent, "atomic")
         early = [one for one in found.reads if effects.is_address(one[0])]

@@ -243,9 +243,8 @@ def _is_wide(s: State, t: int) -> bool:
 
 
 def _gpr_reads(t: int, cls: type[Instruction], word: int) -> list[Range]:
-    given = cls.gives_gprs(cls.operands(word))
-    at = GPRS + 4 * 64 * t
-    return [(at + 4 * given.start, at + 4 * given.stop)] if given else []
+    given = np.array(sorted(cls.gives_gprs(cls.operands(word))), np.int64)
+    return [(4 * low, 4 * high) for low, high in _runs(given, GPRS // 4 + 64 * t)]
 
 
 def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Range]:
@@ -289,9 +288,8 @@ def before_word(s: State, t: int, word: int) -> Before | None:
         reads += _dst_rows(s, moves.rows, bool(moves.mode.wide))
         writes.append((moves.first, min(moves.end, L1_SIZE)))
     reads += _dst_reads(s, t, cls, word)
-    if (at := cls.loads_from(s, t, word)) is not None:
-        reads.append((at, at + 16))
-    l1 = s.l1.copy() if cls.stores else None
+    reads += cls.loads_from(s, t, word)
+    l1 = s.l1.copy() if cls.stores() else None
     gpr = s.gpr.view(np.uint8).reshape(-1).copy()
     old = (s.cfg.copy(), s.dst.copy(), s.dst_valid.copy())
     return Before(reads, writes, gpr, *old, l1, _scheduled(s))

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, rwc, unspecified
+from bhemu.tensix import banks, config, dest, insn, rwc, spaces, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, bits
@@ -22,6 +22,7 @@ from bhemu.tensix.rules import (
     refuse,
     violated,
 )
+from bhemu.tensix.spaces import Kind
 
 ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
 
@@ -163,6 +164,9 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     rows become valid instead.
     """
 
+    reads = spaces.DST_ROW | spaces.ADDR_MODS | spaces.cfg("ALU_ACC_CTRL_*", "DEST_ACCESS_CFG_*")
+    writes = spaces.ALL_DST | spaces.RWC
+
     where = bits(9, 0, number("row, block of 16 rows or half of Dst, by clear_mode"))
     addr_mode = bits(16, 14, insn.ADDR_MOD)
     clear_zero_flags = bits(
@@ -206,6 +210,9 @@ def _zero_bank(s: Any, which: Any, bank: Any) -> None:
 
 class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
     """Clear banks of SrcA and SrcB, without waiting for them (ZEROSRC, Wormhole ISA)."""
+
+    reads = spaces.BANKS
+    writes = spaces.src("src_mask")
 
     src_mask = bits(1, 0, flags("SrcA", "SrcB"), mode=True)
     bank_mask = bits(
@@ -273,6 +280,9 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
     Unlike clear_dvalid of other instructions it ignores CLR_DVALID_Src{A,B}_Disable.
     """
 
+    reads = spaces.BANKS
+    writes = spaces.bank("cleardvalid", Kind.FREES)
+
     reset = bits(1, 0, choice({0: "only the banks that cleardvalid names"}))
     cleardvalid = bits(23, 22, insn.RELEASED)
 
@@ -302,6 +312,9 @@ def _set(s: Any, t: Any, i: Any, value: Any, from_cr: Any, wrap: Any) -> None:
 
 class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     """Set row counters and optionally release Src banks (SETRWC, Wormhole ISA)."""
+
+    reads = spaces.RWC | spaces.BANKS | spaces.thread_cfg("CLR_DVALID_*")
+    writes = spaces.RWC | spaces.bank("clear_ab_vld", Kind.FREES)
 
     bit_mask = bits(
         3, 0, flags("SrcA", "SrcB", "Dst", "fidelity", about="counters that are set; fidelity to 0")
@@ -335,16 +348,15 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
 
 
 class INCRWC(
-    Instruction,
-    opcode=0x38,
-    unit="matrix",
-    unread=1 << 21,
-    macro=(Argument("rwc_cr", 21, 18),),
+    Instruction, opcode=0x38, unit="matrix", unread=1 << 21, macro=(Argument("rwc_cr", 21, 18),)
 ):
     """Increment row counters (INCRWC, Wormhole ISA).
 
     Bit 21: tt-llk's eltwise multiplication gives rwc_cr the value 8, meant as an increment.
     """
+
+    reads = spaces.RWC
+    writes = spaces.RWC
 
     rwc_a = bits(9, 6, number("rows of SrcA to go on"))
     rwc_b = bits(13, 10, number("rows of SrcB to go on"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, formats, insn, prng, rwc, unspecified
+from bhemu.tensix import banks, formats, insn, prng, rwc, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
@@ -134,10 +134,11 @@ _MODE = error(
 )
 
 
-class MVMUL(
-    Instruction, opcode=0x26, unit="matrix", formats="src", dst_rows=_ROWS, by_chance=operands.SUMS
-):
+class MVMUL(Instruction, opcode=0x26, unit="matrix", formats="src", by_chance=operands.SUMS):
     """Matrix product of SrcB and SrcA added to Dst (MVMUL, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
+    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     dst = bits(9, 0, insn.DST_ROW)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
@@ -160,10 +161,12 @@ class DOTPV(
     unit="matrix",
     oracle=False,
     formats="src",
-    dst_rows=_ROWS,
     by_chance=operands.SUMS,
 ):
     """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
+    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     dest_accum_en = Elementwise.dest_accum_en.meaning(insn.IGNORED)
 
@@ -318,15 +321,12 @@ def _product(s: Any, t: Any, f: Any) -> Any:
 
 
 class ELWADD(
-    Elementwise,
-    Instruction,
-    opcode=0x28,
-    unit="matrix",
-    formats="src",
-    dst_rows=_ROWS,
-    by_chance=operands.SUMS,
+    Elementwise, Instruction, opcode=0x28, unit="matrix", formats="src", by_chance=operands.SUMS
 ):
     """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
+    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _sum(s, t, f, False)
@@ -334,15 +334,12 @@ class ELWADD(
 
 
 class ELWSUB(
-    Elementwise,
-    Instruction,
-    opcode=0x30,
-    unit="matrix",
-    formats="src",
-    dst_rows=_ROWS,
-    by_chance=operands.SUMS,
+    Elementwise, Instruction, opcode=0x30, unit="matrix", formats="src", by_chance=operands.SUMS
 ):
     """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
+    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _sum(s, t, f, True)
@@ -350,18 +347,15 @@ class ELWSUB(
 
 
 class ELWMUL(
-    Elementwise,
-    Instruction,
-    opcode=0x27,
-    unit="matrix",
-    formats="src",
-    dst_rows=_ROWS,
-    by_chance=operands.SUMS,
+    Elementwise, Instruction, opcode=0x27, unit="matrix", formats="src", by_chance=operands.SUMS
 ):
     """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA).
 
     It takes the slices of the mantissas that the fidelity phase names.
     """
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
+    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     dest_accum_en = Elementwise.dest_accum_en.meaning(choice({0: "adds to Dst", 1: "adds to Dst"}))
 

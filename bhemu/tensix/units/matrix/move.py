@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, rwc
+from bhemu.tensix import banks, config, dest, insn, rwc, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -23,7 +23,7 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
-from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, Values, Word, bits
+from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, Word, bits
 from bhemu.tensix.rules import (
     DONE,
     MISSING,
@@ -38,7 +38,7 @@ from bhemu.tensix.rules import (
     refuse,
     violated,
 )
-from bhemu.tensix.units.matrix import transfer
+from bhemu.tensix.units.matrix import operands, transfer
 
 # What a move between Dst and Src carries: kinds of datums, rows, and what it refuses.
 
@@ -221,8 +221,15 @@ class _Move(Word):
     dest_32b_lo = bits(23, 23, _LOW, mode=True)
 
 
-class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_rows=4):
+# Low halves alone: rows that were not valid get high halves of zero.
+_LOW_HALVES = spaces.ALL_DST.when("dest_32b_lo")
+
+
+class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src"):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
+
+    reads = spaces.dst("dst", 4) | operands.READ
+    writes = spaces.src(1) | spaces.RWC | spaces.LAST_ROW
 
     dest_32b_lo = _Move.dest_32b_lo.meaning(
         choice({0: "16-bit datums, or high halves of 32-bit ones"})
@@ -254,14 +261,13 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src", dst_
         return DONE
 
 
-class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_rows=4):
+class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src"):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
 
-    instr_mod = _Move.instr_mod.meaning(choice({0: "one row", 2: "four rows"}))
+    reads = spaces.dst("dst", "4 if instr_mod else 1") | operands.READ
+    writes = spaces.src(2) | spaces.RWC | spaces.LAST_ROW
 
-    @classmethod
-    def dst_rows_of(cls, values: Values) -> int:
-        return 4 if values["instr_mod"] else 1
+    instr_mod = _Move.instr_mod.meaning(choice({0: "one row", 2: "four rows"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
@@ -288,6 +294,9 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src", dst_
 
 class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
     """Copy four rows of SrcB to SrcA (dest-srca-srcb-registers.md)."""
+
+    reads = spaces.src(2) | operands.READ
+    writes = spaces.src(1) | spaces.RWC | spaces.LAST_ROW
 
     srcb = bits(5, 0, insn.SRC_ROW)
     instr_mod = bits(13, 12, _FOUR, mode=True)
@@ -352,14 +361,13 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     return DONE
 
 
-class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src", dst_rows=8):
+class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src"):
     """Copy one row or eight rows of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
-    instr_mod = _Move.instr_mod.meaning(_ONE_OR_EIGHT)
+    reads = spaces.src(1) | operands.READ | _LOW_HALVES
+    writes = spaces.dst("dst", "8 if instr_mod else 1") | spaces.RWC | spaces.LAST_ROW
 
-    @classmethod
-    def dst_rows_of(cls, values: Values) -> int:
-        return 8 if values["instr_mod"] else 1
+    instr_mod = _Move.instr_mod.meaning(_ONE_OR_EIGHT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
@@ -391,6 +399,9 @@ class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", oracle=False):
 
     The ISA does not name it among the instructions whose SrcA row SHIFTXA takes.
     """
+
+    reads = spaces.src(1) | operands.READ | _LOW_HALVES
+    writes = spaces.ALL_DST | spaces.RWC | spaces.LAST_ROW
 
     instr_mod = _Move.instr_mod.meaning(_ONE_OR_EIGHT)
 
@@ -425,11 +436,17 @@ def _b2d_mask(s: Any, t: Any) -> Any:
     return _NO_MASK if fmt == TF32 else _BF16_MASK
 
 
-class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8):
+_FILLED = spaces.dst("dst", "8 if movb2d_instr_mod & 2 else (4 if movb2d_instr_mod & 4 else 1)")
+
+
+class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
     """Copy rows of SrcB to Dst (MOVB2D, Wormhole ISA).
 
     ttsim has no modes 0 and 1, a kernel of tt-llk has: they need reference llk.
     """
+
+    reads = spaces.src(2) | operands.READ | _LOW_HALVES
+    writes = _FILLED | spaces.RWC | spaces.LAST_ROW
 
     dst = bits(9, 0, insn.DST_ROW)
     movb2d_instr_mod = bits(
@@ -450,11 +467,6 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src", dst_rows=8)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
     src = bits(22, 17, insn.SRC_ROW)
     dest_32b_lo = bits(23, 23, _LOW, mode=True)
-
-    @classmethod
-    def dst_rows_of(cls, values: Values) -> int:
-        mode = values["movb2d_instr_mod"]
-        return 8 if mode & 2 else (4 if mode & 4 else 1)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.movb2d_instr_mod > 5:
@@ -524,17 +536,16 @@ def _shift_block(s: Any, bank: Any, first: Any, direction: Any) -> None:
 
 
 class SHIFTXA(
-    Instruction,
-    opcode=0x17,
-    unit="matrix",
-    oracle=False,
-    macro=(Argument("log2_amount2", 23, 2),),
+    Instruction, opcode=0x17, unit="matrix", oracle=False, macro=(Argument("log2_amount2", 23, 2),)
 ):
     """Shift 16 rows of SrcA by one column, into rows 0-15 (SHIFTXA, Wormhole ISA).
 
     By a defect of the hardware they are the aligned rows that the last instruction of any thread
     with operands in SrcA started from.
     """
+
+    reads = spaces.src(1) | spaces.BANKS | spaces.LAST_ROW
+    writes = spaces.src(1)
 
     direction = bits(1, 0, choice({2: "right, away from column 0", 3: "left"}), mode=True)
 
@@ -563,6 +574,9 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
     diagrams move all columns, and so does this.
     """
 
+    reads = spaces.src(2) | spaces.BANKS | spaces.ADDR_MODS
+    writes = spaces.src(2) | spaces.RWC
+
     shift_row = bits(9, 0, number("row of SrcB"))
     rot_shift = bits(10, 10, choice({0: "rotates", 1: "shifts in zero"}), mode=True)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
@@ -588,6 +602,9 @@ class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", **NO_TEXT):
 
 class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix"):
     """Transpose rows 16-31 of SrcB (TRNSPSRCB, Wormhole ISA)."""
+
+    reads = spaces.src(2) | spaces.BANKS
+    writes = spaces.src(2)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = banks.matrix_ready(s, SRCB)

@@ -7,12 +7,24 @@ import numpy as np
 from bhemu.bits import Word, bits, choice, flags
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats, insn, prng, rwc
+from bhemu.tensix import banks, config, dest, formats, insn, prng, rwc, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB, STALE
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.rules import UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.rwc import SRC_ROWS
+from bhemu.tensix.spaces import Kind
+
+# What most words of the matrix unit read besides cells, and write besides them.
+READ = (
+    (spaces.BANKS | spaces.DST_ROW | spaces.ADDR_MODS | spaces.STOCHASTIC | spaces.DEBUG)
+    | spaces.cfg("ALU_*", "DEST_ACCESS_CFG_*")
+    | spaces.thread_cfg("FIDELITY_BASE_Phase", "FP16A_FORCE_Enable", "SFPU_DEST_FMT_*")
+    | spaces.thread_cfg("DISABLE_IMPLIED_*", "CLR_DVALID_*")
+)
+WRITTEN = (spaces.RWC | spaces.LAST_ROW | spaces.STOCHASTIC) | spaces.bank(
+    "clear_dvalid", Kind.FREES
+)
 
 # What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out.
 #

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, dest, formats, insn, rwc, unspecified
+from bhemu.tensix import banks, dest, formats, insn, rwc, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, Word, bits
@@ -153,12 +153,18 @@ def _convolve(s: Any, t: Any, f: Any, eight: Any) -> Any:
 class CONV3S1(_Convolution, Instruction, opcode=0x22, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _convolve(s, t, f, np.int64(1))
 
 
 class CONV3S2(_Convolution, Instruction, opcode=0x23, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
 
     execute = CONV3S1.execute
 
@@ -175,6 +181,9 @@ class LegacyPool(Word):
 class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
         if status:
@@ -185,11 +194,17 @@ class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
 class APOOL3S2(LegacyPool, Instruction, opcode=0x32, unit="matrix", **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
+
     execute = APOOL3S1.execute
 
 
 class MFCONV3S1(_Convolution, Instruction, opcode=0x3A, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 (MatrixUnit, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _convolve(s, t, f, np.int64(0))
@@ -484,12 +499,15 @@ class _Pool(Word):
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
-class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src", dst_rows=ROWS):
+class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
     as minus infinity.  Row i of SrcA is scaled by the exponent of datum i of a row of SrcB.
     """
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", ROWS) | operands.READ
+    writes = spaces.dst("dst", ROWS) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.max_pool_index_en or not f.instr_mod19:
@@ -500,15 +518,12 @@ class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src", dst_
 
 
 class GAPOOL(
-    _Pool,
-    Instruction,
-    opcode=0x34,
-    unit="matrix",
-    formats="src",
-    dst_rows=ROWS,
-    by_chance=operands.SUMS,
+    _Pool, Instruction, opcode=0x34, unit="matrix", formats="src", by_chance=operands.SUMS
 ):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", ROWS) | operands.READ
+    writes = spaces.dst("dst", ROWS) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.max_pool_index_en or not f.instr_mod19:
@@ -524,6 +539,9 @@ class GAPOOL(
 class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
+
     index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -535,6 +553,9 @@ class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
 
 class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
+
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
 
     index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, formats, insn, prng
+from bhemu.tensix import config, formats, insn, prng, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import (
@@ -26,6 +26,14 @@ from bhemu.tensix.formats import (
     UINT16,
 )
 from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
+
+# Config that PACR reads.
+READ_CONFIG = (
+    spaces.cfg("ALU_*", "DEST_ACCESS_CFG_*", "DEST_TARGET_REG_CFG_PACK_SEC0_Offset", "STACC_RELU_*")
+    | spaces.cfg("INT_DESCALE_*", "PACK_COUNTERS_SEC0_*", "PCK0_*", "PCK_*")
+    | spaces.cfg("THCON_SEC0_REG1_*", "THCON_SEC0_REG9_Pack_0_2_*")
+    | spaces.thread_cfg("ENABLE_ACC_STATS_Enable", "ADDR_MOD_PACK_*")
+)
 
 # How the packer is configured: its Mode, ReLU, exponent threshold, fields that must be zero.
 #

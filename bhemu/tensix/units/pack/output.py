@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import Word, bits
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import config, formats, state
+from bhemu.tensix import config, formats, spaces, state
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import BF16, FP16, FP32, INT8, INT32, flush_32
 from bhemu.tensix.insn import PACK_ACCUMULATE, Instruction, second_entry
@@ -349,6 +349,8 @@ def update(s: Any, m: Any, rows: Any, values: Any) -> None:
 
 class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", oracle=False, uncertain=True):
     """Clear the exponent histogram of the packer (CLREXPHIST, Wormhole ISA)."""
+
+    writes = spaces.EXPONENTS
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         for i in range(32):

@@ -6,16 +6,13 @@ import numpy as np
 
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest
+from bhemu.tensix import config, dest, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import BF16, FP32, INT8
 from bhemu.tensix.insn import (
-    OWN_REST,
     PACK_ACCUMULATE,
     PACK_STAGES,
-    TDMA,
     Instruction,
-    Resources,
     bits,
     second_entry,
 )
@@ -23,7 +20,13 @@ from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, noted, r
 from bhemu.tensix.state import l1_halves, l1_words
 from bhemu.tensix.units.pack import addresses, conversion, modes, output
 from bhemu.tensix.units.pack.conversion import relu, threshold, to_output
-from bhemu.tensix.units.pack.modes import UNKNOWN, PackWord, formats_refused, intermediate
+from bhemu.tensix.units.pack.modes import (
+    READ_CONFIG,
+    UNKNOWN,
+    PackWord,
+    formats_refused,
+    intermediate,
+)
 from bhemu.tensix.units.pack.output import accumulate
 
 # PACR stage by stage, in every mode: all formats, conversions and row selections.
@@ -302,12 +305,30 @@ class PACR(
     Instruction,
     opcode=0x41,
     unit="pack",
-    resources=Resources(TDMA | OWN_REST, TDMA),
     formats="pack",
     by_chance=(cf.ALU_ROUNDING_MODE_Gasket_srnd_en, cf.ALU_ROUNDING_MODE_Packer_srnd_en),
     second_entries=(PACK_STAGES, PACK_ACCUMULATE),
 ):
     """Pack datums from Dst to L1 (PACR, Blackhole ISA)."""
+
+    reads = (
+        spaces.ALL_DST
+        | spaces.adc("4")
+        | spaces.PACKER
+        | spaces.EXPONENTS
+        | READ_CONFIG
+        | spaces.ALL_L1
+        | spaces.DEBUG
+        | spaces.TDMA
+    )
+    writes = (
+        spaces.ALL_L1
+        | spaces.adc("4")
+        | spaces.PACKER
+        | spaces.EXPONENTS
+        | spaces.STOCHASTIC
+        | spaces.TDMA
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.word & _MUST_BE_ZERO == 0 and (f.read_intf_sel == 0 or f.read_intf_sel == 15):

@@ -7,7 +7,7 @@ those of SrcB.  Source: UNPACR_Regular, UNPACR_NOP_SETDVALID, ISA.
 from typing import Any
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config
+from bhemu.tensix import banks, config, spaces
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.rules import MISSING, error, refuse
 
@@ -18,6 +18,8 @@ _SRCB_BASE = error(
     "leave SRCB_SET_Base 0: the ISA text adds it to the rows of SrcB, ttsim says that Blackhole "
     "does not have it",
 )
+
+HANDING_OVER = spaces.UNPACKER | spaces.thread_cfg("SRCA_SET_*", "SRCB_SET_*")
 
 
 @njit

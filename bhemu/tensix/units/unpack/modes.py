@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import Word, bits, choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, formats, insn
+from bhemu.tensix import config, formats, insn, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
@@ -25,6 +25,23 @@ from bhemu.tensix.formats import (
     TF32,
 )
 from bhemu.tensix.rules import NCB, UB, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.spaces import Clause
+
+
+def _section(u: int) -> Clause:
+    """Config that only words of unpacker `u` read."""
+    first = cf.THCON_SEC0_REG0_TileDescriptor.word + SECTION_WORDS * u
+    patterns = ("REG[23457]_*", "REG1_Unp_*", "REG1_ovrd_default_throttle_mode")
+    fields = spaces.cfg(*(f"THCON_SEC{u}_{one}" for one in patterns), f"UNP{u}_*")
+    return spaces.config_word(str(first), 4) | fields
+
+
+def read_config(unpacker: str) -> Clause:
+    """Config that a word of the unpacker in this field reads."""
+    both = spaces.thread_cfg("SRCA_SET_*", "SRCB_SET_*", "UNPACK_MISC_CFG_*")
+    both |= spaces.cfg("ALU_FORMAT_SPEC_REG0_*", "ALU_ACC_CTRL_*")
+    return both | _section(0).unless(unpacker) | _section(1).when(unpacker)
+
 
 # How an unpacker is configured: its Mode, tile descriptor, contexts, the modes that are refused.
 #

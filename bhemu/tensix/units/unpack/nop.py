@@ -1,6 +1,5 @@
 """UNPACR_NOP: what an unpacker does in order with UNPACR without unpacking."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,12 +7,13 @@ import numpy as np
 from bhemu.bits import choice
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, insn, unspecified
+from bhemu.tensix import banks, config, insn, spaces, unspecified
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import OWN, TDMA, Effect, Instruction, Kind, Resources, Values, bits
+from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UNSUPPORTED, error, follows_llk, noted, refuse
-from bhemu.tensix.units.unpack.handover import hand_over, row_refused
-from bhemu.tensix.units.unpack.modes import section
+from bhemu.tensix.spaces import Kind
+from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over, row_refused
+from bhemu.tensix.units.unpack.modes import read_config, section
 
 _CLEAR_MINUS_INF = 0xFFFFE000  # all 19 bits: the most negative cell for GMPOOL
 _POP, _CLEAR, _NOTHING, _SET_DVALID = 0, 1, 2, 3  # unpack_pop; 3 with src_clr_val_ctrl 1
@@ -90,8 +90,17 @@ def _clear_both(s: Any, u: Any) -> Any:
     return DONE
 
 
-class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TDMA | OWN, TDMA)):
+class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack"):
     """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
+
+    reads = spaces.BANKS | HANDING_OVER | read_config("unpacker_select") | spaces.TDMA
+    writes = (
+        spaces.src("1 << unpacker_select")
+        | spaces.UNPACKER
+        | spaces.bank("1 << unpacker_select", Kind.HANDS_OVER).when("set_dvalid")
+        | spaces.bank("1 << unpacker_select").when("unpack_pop == 3")
+        | spaces.TDMA
+    )
 
     unpack_pop = bits(
         1,
@@ -146,8 +155,3 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack", resources=Resources(TD
         if value > 1 or f.clr_to1_fmt_ctrl:
             cell = np.int64(unspecified.EXPONENT)
         return _clear(s, t, u, cell, f.stall_clr_cntrl, f.set_dvalid)
-
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        if values["set_dvalid"]:
-            yield Effect(Kind.HANDS_OVER, values["unpacker_select"])

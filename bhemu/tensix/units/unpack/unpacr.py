@@ -1,6 +1,5 @@
 """UNPACR: the instruction, its stages in every mode, and the fast path for whole rows."""
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,28 +7,23 @@ import numpy as np
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, config, dest, formats
+from bhemu.tensix import banks, config, dest, formats, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.formats import BF16, FP16, FP32, UINT16
 from bhemu.tensix.insn import (
-    OWN,
-    TDMA,
     UNPACK_DATUM_STREAM,
     UNPACK_DST_16,
     UNPACK_EXPONENTS,
     UNPACK_STAGES,
     UNPACK_ZEROS,
-    Effect,
     Instruction,
-    Kind,
-    Resources,
-    Values,
     second_entry,
 )
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
 from bhemu.tensix.rwc import SRC_ROWS
+from bhemu.tensix.spaces import Kind
 from bhemu.tensix.state import l1_halves, l1_words
 from bhemu.tensix.units.adc import W, X, Y, Z
 from bhemu.tensix.units.unpack import addresses
@@ -57,6 +51,7 @@ from bhemu.tensix.units.unpack.modes import (
     mode_of_word,
     modes_refused,
     per_context,
+    read_config,
     section,
     uncompressed,
     zero_fields,
@@ -534,7 +529,6 @@ class UNPACR(
     Instruction,
     opcode=0x42,
     unit="unpack",
-    resources=Resources(TDMA | OWN, TDMA),
     formats="unpack",
     second_entries=(
         UNPACK_STAGES,
@@ -546,6 +540,22 @@ class UNPACR(
 ):
     """Unpack datums from L1 to SrcA, SrcB or Dst (UNPACR_Regular, Blackhole ISA)."""
 
+    reads = (
+        spaces.ALL_L1
+        | spaces.adc("1 << unpack_block_selection")
+        | spaces.BANKS
+        | read_config("unpack_block_selection")
+        | spaces.TDMA
+    )
+    writes = (
+        spaces.src("1 << unpack_block_selection")
+        | spaces.ALL_DST
+        | spaces.adc("1 << unpack_block_selection")
+        | spaces.UNPACKER
+        | spaces.bank("1 << unpack_block_selection", Kind.HANDS_OVER).when("set_dat_valid")
+        | spaces.TDMA
+    )
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.word & _CHOSEN == _PER_CONTEXT:
             u = f.unpack_block_selection
@@ -556,8 +566,3 @@ class UNPACR(
             if status != OTHER:
                 return status
         return stage_by_stage(s, t, f.word)
-
-    @staticmethod
-    def effects(values: Values) -> Iterable[Effect]:
-        if values["set_dat_valid"]:
-            yield Effect(Kind.HANDS_OVER, values["unpack_block_selection"])

@@ -10,6 +10,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, violated
+from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.sfpu import (
     LREG,
@@ -101,6 +102,9 @@ def _mad_indirect(s: Any, f: Any) -> Any:
 class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
     """Multiply and add (SFPMAD, Blackhole ISA)."""
 
+    reads = sfpu.THREE | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
+
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -112,6 +116,9 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.F
 
 class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
+
+    reads = sfpu.THREE | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
@@ -127,6 +134,9 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
+
+    reads = sfpu.THREE | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
@@ -177,6 +187,9 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
 class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfpu.IMMEDIATE):
     """Add a bf16 immediate (SFPADDI, Blackhole ISA)."""
 
+    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
         if status != lanes.GO:
@@ -192,6 +205,9 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
 
 class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA)."""
+
+    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
@@ -250,6 +266,9 @@ def _shift_add(product: Any, z: Any) -> Any:
 
 class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
+
+    reads = sfpu.THREE | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(
         flags(
@@ -336,10 +355,13 @@ class SFPLUT(
     Instruction,
     opcode=0x73,
     unit="vector",
-    facts=Sfpu(MAD, Form.TABLE, implied=0xF, indirect="VD"),
+    facts=Sfpu(MAD, Form.TABLE, implied=0xF),
     macro=(Argument("dest_reg_addr", 15, 0),),
 ):
     """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA)."""
+
+    reads = lreg(0, 4) | sfpu.named_dest("instr_mod0") | LANES
+    writes = sfpu.result("lreg_ind", "instr_mod0")
 
     instr_mod0 = bits(
         19,
@@ -434,13 +456,17 @@ def _table(s: Any, mod: Any) -> None:
 
 
 class SFPLUTFP32(
-    Target,
-    Instruction,
-    opcode=0x95,
-    unit="vector",
-    facts=Sfpu(MAD, Form.NONE, implied=0x7F, indirect="VD"),
+    Target, Instruction, opcode=0x95, unit="vector", facts=Sfpu(MAD, Form.NONE, implied=0x7F)
 ):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
+
+    reads = (
+        lreg(0, 4)
+        | lreg(4, 3).unless("instr_mod1 & 10 == 10")
+        | sfpu.named_dest("instr_mod1")
+        | LANES
+    )
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = Target.instr_mod1.meaning(
         choice(
@@ -538,9 +564,16 @@ def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
 
 
 class SFPARECIP(
-    TwoSources, Instruction, opcode=0x99, unit="vector", facts=Sfpu(form=Form.THREE, reads="VB VC")
+    TwoSources,
+    Instruction,
+    opcode=0x99,
+    unit="vector",
+    facts=Sfpu(form=Form.THREE, notices="VB VC"),
 ):
     """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("imm12_math").when("instr_mod1 == 1") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = TwoSources.instr_mod1.meaning(
         choice(

@@ -6,9 +6,10 @@ import numpy as np
 
 from bhemu.bits import flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, unspecified
+from bhemu.tensix import lanes, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, UB, error, refuse
+from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.sfpu import (
     ALL_BUT_TARGET,
@@ -18,7 +19,6 @@ from bhemu.tensix.units.vector.sfpu import (
     OneSource,
     Sfpu,
     Target,
-    Writes,
 )
 from bhemu.tensix.unspecified import FLAGS, STACK
 
@@ -68,10 +68,11 @@ def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
     return DONE
 
 
-class SFPSETCC(
-    OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(reads="VC", writes=Writes.NONE)
-):
+class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(notices="VC")):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
+
+    reads = lreg("lreg_c").unless("instr_mod1 & 9") | LANES
+    writes = CC
 
     lreg_dest = OneSource.lreg_dest.meaning(NO_TARGET)
 
@@ -114,6 +115,9 @@ class SFPENCC(
     Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
 ):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
+
+    reads = LANES
+    writes = CC
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
@@ -212,6 +216,9 @@ class SFPPUSHC(
 ):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
+    reads = CC | spaces.STACK
+    writes = CC.when("instr_mod1 == 13") | spaces.STACK
+
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
     instr_mod1 = Target.instr_mod1.meaning(sfpu.PUSHED)
@@ -245,6 +252,9 @@ class SFPPOPC(
 ):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
+    reads = CC | spaces.STACK
+    writes = CC | spaces.STACK.unless("instr_mod1")
+
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
     instr_mod1 = Target.instr_mod1.meaning(sfpu.POPPED)
@@ -276,6 +286,9 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, ma
 
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
     """
+
+    reads = CC | spaces.STACK
+    writes = CC
 
     lreg_dest = bits(7, 4, NO_TARGET)
 
@@ -353,9 +366,16 @@ def _compared(s: Any, f: Any) -> Any:
 
 
 class SFPLE(
-    OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE
 ):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest") | spaces.STACK.when("instr_mod1 & 2") | LANES
+    writes = (
+        lreg("lreg_dest").when("instr_mod1 & 8")
+        | CC.when("instr_mod1 & 1")
+        | spaces.STACK.when("instr_mod1 & 2")
+    )
 
     instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
@@ -367,9 +387,16 @@ class SFPLE(
 
 
 class SFPGT(
-    OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE
 ):
     """Compare greater (SFPGT, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest") | spaces.STACK.when("instr_mod1 & 2") | LANES
+    writes = (
+        lreg("lreg_dest").when("instr_mod1 & 8")
+        | CC.when("instr_mod1 & 1")
+        | spaces.STACK.when("instr_mod1 & 2")
+    )
 
     instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
 

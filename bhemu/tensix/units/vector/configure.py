@@ -10,11 +10,12 @@ import numpy as np
 
 from bhemu.bits import choice, number, parts
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, unspecified
+from bhemu.tensix import lanes, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import doubts
-from bhemu.tensix.units.vector.sfpu import Sfpu, Writes
+from bhemu.tensix.units.vector.sfpu import Sfpu
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -141,8 +142,20 @@ def _constant(s: Any, mod: Any, register: Any) -> Any:
     return DONE
 
 
-class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu(writes=Writes.CONSTANT)):
+class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA)."""
+
+    reads = (
+        lreg(0).unless("instr_mod1 & 1 and config_dest > 3")
+        | spaces.MACRO
+        | spaces.LANE_CONFIG
+        | LANES
+    )
+    writes = (
+        lreg("config_dest").when("10 < config_dest < 15")
+        | spaces.MACRO.when("config_dest < 9")
+        | spaces.LANE_CONFIG.when("config_dest == 15")
+    )
 
     instr_mod1 = bits(
         3,

@@ -6,9 +6,10 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, prng
+from bhemu.tensix import lanes, prng, spaces
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
+from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.sfpu import (
     BIAS,
@@ -57,8 +58,11 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
         out[lane] = _U(_U(x[lane] & mask) | inserted)
 
 
-class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.READS_VC):
+class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.NOTICES_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
         choice({0: "exponent = imm12_math", 1: "exponent + imm12_math"})
@@ -88,9 +92,12 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
 
 
 class SFPEXEXP(
-    OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | LANES
+    writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice(
@@ -133,9 +140,12 @@ class SFPEXEXP(
 
 
 class SFPEXMAN(
-    OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice({0: "with the hidden bit", 1: "without the hidden bit"})
@@ -153,8 +163,11 @@ class SFPEXMAN(
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.NOTICES_VD_VC):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice(
@@ -211,9 +224,12 @@ def _doubts_of_replacing(s: Any, f: Any) -> Any:
 
 
 class SFPSETMAN(
-    SourceAndImmediate, Instruction, opcode=0x83, unit="vector", facts=sfpu.READS_VD_VC
+    SourceAndImmediate, Instruction, opcode=0x83, unit="vector", facts=sfpu.NOTICES_VD_VC
 ):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
         choice({0: "from the mantissa of LReg[lreg_dest]", 1: "imm12_math, as its high bits"})
@@ -229,8 +245,11 @@ class SFPSETMAN(
         return _doubts_of_replacing(s, f)
 
 
-class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.READS_VD_VC):
+class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.NOTICES_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice({0: "from the sign of LReg[lreg_dest]", 1: "imm12_math"})
@@ -287,11 +306,14 @@ def _to_float(x: Any, threshold: Any) -> Any:
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
-class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.READS_VC):
+class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.NOTICES_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
     Modes 0 and 1: SFPCAST_IntFloat, 2: SFPCAST_IntAbs, 3: SFPCAST_IntInt.
     """
+
+    reads = lreg("lreg_src_c") | spaces.RANDOM.when("instr_mod1 == 1") | LANES
+    writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 == 1")
 
     instr_mod1 = SourceC.instr_mod1.meaning(
         choice(
@@ -414,12 +436,17 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
 
 
 class SFP_STOCH_RND(
-    SourceC, Instruction, opcode=0x8E, unit="vector", facts=Sfpu(ROUND, Form.THREE, reads="VB VC")
+    SourceC, Instruction, opcode=0x8E, unit="vector", facts=Sfpu(ROUND, Form.THREE, notices="VB VC")
 ):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
     Modes but 4 and 5 do not read bit 3 of instr_mod1 (tt-llk's exponential sets it).
     """
+
+    reads = (
+        lreg("lreg_src_c") | lreg("lreg_src_b").when("instr_mod1 in (4, 5)") | spaces.RANDOM | LANES
+    )
+    writes = lreg("lreg_dest") | spaces.RANDOM
 
     instr_mod1 = SourceC.instr_mod1.meaning(
         choice(

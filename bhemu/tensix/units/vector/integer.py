@@ -9,6 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.sfpu import (
     LREG,
@@ -70,8 +71,11 @@ def _sum(s: Any, f: Any) -> None:
         flag[lane] = _U(out[lane] >> _U(31)) ^ positive
 
 
-class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.READS_VC):
+class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.NOTICES_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
+    writes = lreg("lreg_dest") | CC.unless("instr_mod1 & 12 == 4")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
         parts(
@@ -135,8 +139,15 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
         out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
 
 
-class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts=sfpu.READS_VC):
+class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts=sfpu.NOTICES_VC):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
+
+    reads = (
+        lreg("lreg_c").unless("instr_mod1 & 5 == 1")
+        | lreg("lreg_dest").unless("instr_mod1 & 5 == 5")
+        | LANES
+    )
+    writes = lreg("lreg_dest")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
         choice(
@@ -198,6 +209,14 @@ _OTHER = choice({0: "with LReg[lreg_dest]", 1: "with LReg[imm12_math]"})
 class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest").unless("instr_mod1")
+        | lreg("imm12_math").when("instr_mod1")
+        | LANES
+    )
+    writes = lreg("lreg_dest")
+
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -219,6 +238,14 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
 class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest").unless("instr_mod1")
+        | lreg("imm12_math").when("instr_mod1")
+        | LANES
+    )
+    writes = lreg("lreg_dest")
+
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -237,8 +264,11 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGI
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
 
 
-class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC, macro=NO_MODE):
+class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_MODE):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | LANES
+    writes = lreg("lreg_dest")
 
     lreg_dest = bits(7, 4, LREG)
     lreg_c = bits(11, 8, LREG)
@@ -257,8 +287,11 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.READS_VC, macro
         return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
-class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC, macro=NO_MODE):
+class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_MODE):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | lreg("lreg_dest") | LANES
+    writes = lreg("lreg_dest")
 
     lreg_dest = bits(7, 4, LREG)
     lreg_c = bits(11, 8, LREG)
@@ -278,9 +311,12 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.READS_VD_VC, ma
 
 
 class SFPLZ(
-    OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | LANES
+    writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice(
@@ -322,9 +358,12 @@ class SFPLZ(
 
 
 class SFPABS(
-    OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Absolute value (SFPABS, Blackhole ISA)."""
+
+    reads = lreg("lreg_c") | LANES
+    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(choice({0: "of an integer", 1: "of a float"}))
 

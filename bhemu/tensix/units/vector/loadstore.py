@@ -7,13 +7,14 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats, lanes, rules, rwc, unspecified
+from bhemu.tensix import config, dest, formats, lanes, rules, rwc, spaces, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
+from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import doubts, sfpu
-from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu, Writes
+from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu
 
 # Vector unit (SFPU): datums of Dst on their way to and from the lanes.
 #
@@ -406,9 +407,11 @@ class SFPLOAD(
     macro=WIDE_ADDRESS,
     facts=Sfpu(LOAD),
     formats="sfpu",
-    dst_rows=4,
 ):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
+
+    reads = spaces.dst("dest_reg_addr", 4) | sfpu.DST_ACCESS
+    writes = lreg("lreg_ind", keeps="instr_mod0 > 13") | spaces.RWC
 
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.LOADED)
 
@@ -430,10 +433,13 @@ class SFPSTORE(
     unit="vector",
     unread=_ABOVE,
     macro=WIDE_ADDRESS,
-    facts=Sfpu(STORE, reads="stored", writes=Writes.NONE),
+    facts=Sfpu(STORE, notices="stored"),
     formats="sfpu",
 ):
     """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
+
+    reads = lreg("lreg_ind") | sfpu.DST_ACCESS
+    writes = spaces.ALL_DST | spaces.RWC
 
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.STORED)
 
@@ -464,6 +470,9 @@ def _immediate(mod: Any, imm: Any) -> Any:
 
 class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
     """Load an immediate into all enabled lanes (SFPLOADI, Blackhole ISA)."""
+
+    reads = LANES
+    writes = lreg("lreg_ind", keeps="instr_mod0 & 8")
 
     imm16 = bits(15, 0, number("immediate of 16 bits"))
     instr_mod0 = bits(

@@ -14,13 +14,14 @@ import numpy as np
 from bhemu.bits import number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import njit
-from bhemu.tensix import insn, lanes
+from bhemu.tensix import insn, lanes, spaces
 from bhemu.tensix.insn import WAKES, Instruction, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error
+from bhemu.tensix.spaces import lreg
 from bhemu.tensix.units.vector import cycle, schedule, sfpu
 from bhemu.tensix.units.vector.cycle import OPCODE
 from bhemu.tensix.units.vector.schedule import CYCLES, INSTRUCTIONS, KIND
-from bhemu.tensix.units.vector.sfpu import ELSEWHERE, STORE, Sfpu, Writes
+from bhemu.tensix.units.vector.sfpu import ELSEWHERE, STORE, Sfpu
 
 _SYNC = 1 << 1  # stall class of the sync unit
 
@@ -204,14 +205,12 @@ def _routed(s: Any, t: Any, word: Any) -> Any:
 
 
 class SFPLOADMACRO(
-    Instruction,
-    opcode=OPCODE,
-    unit="vector",
-    oracle=False,
-    wakes=WAKES,
-    facts=Sfpu(ELSEWHERE, writes=Writes.SEVERAL),
+    Instruction, opcode=OPCODE, unit="vector", oracle=False, wakes=WAKES, facts=Sfpu(ELSEWHERE)
 ):
     """Load and schedule up to four instructions (SFPLOADMACRO, Blackhole ISA)."""
+
+    reads = spaces.ALL_DST | sfpu.DST_ACCESS | spaces.MACRO | spaces.SCHEDULE
+    writes = lreg("(dest_reg_addr & 1) * 4 + (lreg_ind & 3)") | spaces.RWC | spaces.SCHEDULE
 
     dest_reg_addr = bits(9, 0, number("as in SFPLOAD; bit 0: bit 2 of the LReg that is loaded"))
     sfpu_addr_mode = bits(15, 13, insn.ADDR_MOD)

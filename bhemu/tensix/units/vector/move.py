@@ -6,9 +6,10 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, prng, unspecified
+from bhemu.tensix import lanes, prng, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, excused, refuse, violated
+from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import doubts, sfpu
 from bhemu.tensix.units.vector.integer import shift, signed12
 from bhemu.tensix.units.vector.sfpu import (
@@ -21,7 +22,6 @@ from bhemu.tensix.units.vector.sfpu import (
     OneSource,
     Sfpu,
     SourceC,
-    Writes,
 )
 
 _U = np.uint32
@@ -97,9 +97,12 @@ def _special(s: Any, register: Any) -> None:
 
 
 class SFPMOV(
-    OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.READS_VC, macro=NO_IMMEDIATE
+    OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Copy a register (SFPMOV, Blackhole ISA)."""
+
+    reads = lreg("lreg_c").unless("instr_mod1 & 8") | sfpu.SPECIAL.when("instr_mod1 & 8") | LANES
+    writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 & 8 and lreg_c == 9")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice(
@@ -205,7 +208,7 @@ class SFPSWAP(
     Instruction,
     opcode=0x92,
     unit="vector",
-    facts=Sfpu(reads="VD VC", writes=Writes.SEVERAL),
+    facts=Sfpu(notices="VD VC"),
     macro=NO_IMMEDIATE,
 ):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
@@ -213,6 +216,9 @@ class SFPSWAP(
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
     Scheduled, lreg_dest names VB: the loaded LReg or, where that is VC, the template's.
     """
+
+    reads = lreg("lreg_dest") | lreg("lreg_src_c") | sfpu.PAIRED | spaces.LANE_CONFIG | LANES
+    writes = lreg("lreg_dest") | lreg("lreg_src_c") | sfpu.PAIRED
 
     instr_mod1 = SourceC.instr_mod1.meaning(sfpu.SWAPPED)
 
@@ -256,10 +262,13 @@ class SFPTRANSP(
     Instruction,
     opcode=0x8C,
     unit="vector",
-    facts=Sfpu(form=Form.NONE, implied=0xFF, writes=Writes.SEVERAL),
+    facts=Sfpu(form=Form.NONE, implied=0xFF),
     macro=ALL_BUT_TARGET,
 ):
     """Transpose four registers within lane columns (SFPTRANSP, Blackhole ISA)."""
+
+    reads = lreg(0, 8) | LANES
+    writes = lreg(0, 8)
 
     lreg_dest = bits(7, 4, NO_TARGET)
 
@@ -324,13 +333,18 @@ def _shift_by_immediate(s: Any, c: Any, imm: Any) -> None:
 
 
 class SFPSHFT2(
-    SourceC,
-    Instruction,
-    opcode=0x94,
-    unit="vector",
-    facts=Sfpu(ROUND, Form.THREE, reads="VD VC", writes=Writes.SEVERAL),
+    SourceC, Instruction, opcode=0x94, unit="vector", facts=Sfpu(ROUND, Form.THREE, notices="VD VC")
 ):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
+
+    reads = (
+        lreg("lreg_src_c").when("1 < instr_mod1 < 6")
+        | lreg("imm12_math & 15").when("instr_mod1 > 4")
+        | lreg(1, 3).when("instr_mod1 < 3")
+        | lreg(0).when("instr_mod1 == 1")
+        | LANES
+    )
+    writes = lreg("lreg_dest").unless("instr_mod1 < 3") | lreg(0, 4).when("instr_mod1 < 3")
 
     instr_mod1 = SourceC.instr_mod1.meaning(sfpu.MOVED)
 
@@ -374,9 +388,7 @@ class SFPSHFT2(
         return doubts.result(s, f.lreg_dest, c)
 
 
-class SFPNOP(
-    Instruction, opcode=0x8F, unit="vector", facts=Sfpu(LOAD, Form.NONE, writes=Writes.NONE)
-):
+class SFPNOP(Instruction, opcode=0x8F, unit="vector", facts=Sfpu(LOAD, Form.NONE)):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -4,16 +4,19 @@ Source: SFPLOADMACRO, Blackhole ISA.
 """
 
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.rules import DONE, MISSING, UB, UNSUPPORTED, error, refuse
+from bhemu.tensix.spaces import LREG, Clause, Term, value
 from bhemu.tensix.units.vector import arith, cc, configure, convert, integer, loadstore, move
-from bhemu.tensix.units.vector.sfpu import ELSEWHERE, LOAD, MAD, STORE, Form, Sfpu, Writes
+from bhemu.tensix.units.vector.sfpu import ELSEWHERE, MAD, STORE, Form, Sfpu
 
 assert all(
     (arith, arith, cc, configure, convert, integer, loadstore, arith, move, arith, convert)
@@ -38,11 +41,47 @@ def _by_opcode(fact: Callable[[Sfpu], int]) -> np.ndarray[Any, np.dtype[np.int64
 
 SUB_UNIT = _by_opcode(lambda facts: facts.sub_unit)
 FORM = _by_opcode(lambda facts: facts.form)
-_NAMES_FIRST = _by_opcode(lambda facts: facts.indirect_factor)
-_NAMES_DEST = _by_opcode(lambda facts: facts.indirect_dest)
 _NOTICED = _by_opcode(lambda facts: facts.noticed)
 _IMPLIED = _by_opcode(lambda facts: facts.implied)
-_WRITES_NONE = _by_opcode(lambda facts: facts.writes in (Writes.NONE, Writes.CONSTANT))
+
+# What the words of each opcode read and write in each mode, as their classes declare it: operands
+# as in `Sfpu.noticed`, and from _FIXED on LRegs that no field names.
+_ANYWHERE, _FIXED = 1 << 5, 8
+_ROWS = 64  # opcodes of the unit, modulo this
+
+
+def _place(cls: type[Instruction], term: Term) -> int:
+    """Bits of the tables for LRegs that a term names; pairs of SFPSWAP have none."""
+    if not term.place:
+        return _ANYWHERE
+    words = [0x369CF << 4 * i & 0xFFFFFF for i in range(6)]
+    named = [value(term.place, cls.operands(word)) for word in words]
+    for i in range(5):
+        if named == [word >> 4 + 4 * i & 15 for word in words]:
+            return 1 << i
+    if len(set(named)) > 1:
+        return 0
+    return (1 << int(term.length)) - 1 << named[0] + _FIXED
+
+
+def _declared(declares: Callable[[type[Instruction]], Clause]) -> np.ndarray[Any, Any]:
+    table = np.zeros((_ROWS, 16), np.int32)
+    for opcode, cls in REGISTRY.items():
+        if cls.unit != "vector":
+            continue
+        named = {term: _place(cls, term) for term in declares(cls) if term.space == LREG}
+        for mode in range(16):
+            values = {field.name: mode if field.mode else field.max for field in cls.fields}
+            found = (places for term, places in named.items() if term.applies(values))
+            table[opcode % _ROWS, mode] = reduce(or_, found, 0)
+    return table
+
+
+_READS, _WRITES = _declared(lambda cls: cls.reads), _declared(lambda cls: cls.writes)
+_MODE_AT = np.zeros(_ROWS, np.int64)
+for _opcode, _cls in REGISTRY.items():
+    if _cls.unit == "vector":
+        _MODE_AT[_opcode % _ROWS] = next((f.lo for f in _cls.fields if f.mode), 0)
 _ALIAS, _LOGIC, _IMMEDIATE, _TABLE, _NONE = (
     *(int(Form.ALIAS), int(Form.LOGIC), int(Form.IMMEDIATE)),
     *(int(Form.TABLE), int(Form.NONE)),
@@ -50,8 +89,8 @@ _ALIAS, _LOGIC, _IMMEDIATE, _TABLE, _NONE = (
 _COPIED = 0xF  # LRegs that SFPSHFT2 modes 0 to 2 move
 _SHIFT_BY_IMMEDIATE = 6  # mode of SFPSHFT2
 _ARECIP = arith.SFPARECIP.opcode
-_IADD, _SHFT = integer.SFPIADD.opcode, integer.SFPSHFT.opcode
 _STORE_OPCODE, _CONFIG_OPCODE = loadstore.SFPSTORE.opcode, configure.SFPCONFIG.opcode
+_LOADMACRO = 0x93
 _MOV, _SHFT2, _SWAP_OPCODE = move.SFPMOV.opcode, move.SFPSHFT2.opcode, move.SFPSWAP.opcode
 _CAST, _STOCH_RND = convert.SFPCAST.opcode, convert.SFP_STOCH_RND.opcode
 
@@ -213,11 +252,27 @@ def _bit(register: Any) -> Any:
 
 
 @njit
+def _declared_of(table: Any, word: Any) -> Any:
+    """Row `word` of `_READS` or `_WRITES`."""
+    row = (word >> 24) & (_ROWS - 1)
+    return np.int64(table[row, (word >> _MODE_AT[row]) & 15])
+
+
+@njit
+def _registers(word: Any, declared: Any) -> Any:
+    """LRegs 0 to 7 (bit mask) that the fields of a word name, and those that none names."""
+    mask = (declared >> _FIXED) & 0xFF
+    for i in range(5):
+        if (declared >> i) & 1:
+            mask |= _bit(_field(word, 4 + 4 * i))
+    return mask
+
+
+@njit
 def writes(word: Any) -> Any:
     """LRegs (bit mask) that a regular instruction of the MAD sub-unit writes, as stalls see it."""
-    if word & _NAMES_DEST[word >> 24]:
-        return np.int64(0xFF)
-    return _bit(_field(word, 20 if FORM[word >> 24] == _TABLE else 4))
+    declared = _declared_of(_WRITES, word)
+    return np.int64(0xFF) if declared & _ANYWHERE else _registers(word, declared)
 
 
 @njit
@@ -227,57 +282,30 @@ def reads(word: Any) -> Any:
     It goes by the opcode: modes that ignore an operand count as readers.
     """
     opcode, mode = word >> 24, word & 15
-    if word & _NAMES_FIRST[opcode]:
+    if _declared_of(_READS, word) & _ANYWHERE:
         return np.int64(0xFF)
     if opcode == _SHFT2 and 2 <= mode <= 4:
         return np.int64(0)
     mask = np.int64(_COPIED if opcode == _SHFT2 and mode < 2 else _IMPLIED[opcode])
-    if word & _NAMES_DEST[opcode]:
+    if _declared_of(_WRITES, word) & _ANYWHERE:
         mask |= 1 << 7
-    for i in range(5):
-        if (_NOTICED[opcode] >> i) & 1:
-            mask |= _bit(_field(word, 4 + 4 * i))
-    return mask
+    return mask | _registers(word, _NOTICED[opcode])
 
 
 @njit
 def unseen_reads(word: Any) -> Any:
     """LRegs that a regular word reads without the stall logic noticing (SFPMAD, second caution)."""
     opcode, mode = word >> 24, word & 15
-    d, c, b = _bit(_field(word, 4)), _bit(_field(word, 8)), _bit(_field(word, 12))
-    if FORM[opcode] == _LOGIC and mode == 1:
-        return b
-    if opcode == _IADD:
-        return np.int64(0) if mode & 1 else d
-    if opcode == _SHFT:
-        return np.int64(0) if mode & 4 else d
-    if opcode == _CONFIG_OPCODE:
-        return np.int64(0 if word & 1 else 1)
-    if opcode == _SWAP_OPCODE:
-        return c | d if mode else np.int64(0)
-    if opcode == _SHFT2:
-        return _unseen_of_shift(mode, b, c)
-    return np.int64(0)
-
-
-@njit
-def _unseen_of_shift(mode: Any, b: Any, c: Any) -> Any:
-    """The same of SFPSHFT2; the immediate of mode 6 names its source where `b` is."""
-    if mode < 2:
+    if opcode == _SHFT2 and mode < 2:
         return np.int64(0)
-    if mode == 2:
-        return c | (_COPIED & ~1)
-    return b if mode >= 5 else c
+    unnoticed = (opcode == _SWAP_OPCODE and mode) or (opcode == _SHFT2 and mode < 5)
+    noticed = _NOTICED[opcode] | (_IMPLIED[opcode] | 1 << 7) << _FIXED
+    return _registers(word, _declared_of(_READS, word) & (-1 if unnoticed else ~noticed))
 
 
 @njit
 def overwrites(word: Any) -> Any:
     """LRegs (bit mask) that a regular word writes, as its fields say."""
-    opcode = word >> 24
-    if _WRITES_NONE[opcode]:
-        return np.int64(0)
-    if SUB_UNIT[opcode] == LOAD or FORM[opcode] == _TABLE:
-        return _bit(_field(word, 20))
-    if opcode == _SHFT2 and word & 15 < 3:
-        return np.int64(_COPIED)
-    return _bit(_field(word, 4))
+    if word >> 24 == _LOADMACRO:
+        return _bit(_field(word, 4))
+    return _registers(word, _declared_of(_WRITES, word))

@@ -7,9 +7,10 @@ import numpy as np
 
 from bhemu.bits import Word, bits, choice, flags, number, parts
 from bhemu.jit.subset import njit
-from bhemu.tensix import insn, lanes
+from bhemu.tensix import insn, lanes, spaces
 from bhemu.tensix.insn import Argument
 from bhemu.tensix.rules import DONE, refuse
+from bhemu.tensix.spaces import Clause, lreg
 
 # What SFPLOADMACRO and the stall logic must know of a vector instruction; stands on its class.
 #
@@ -30,15 +31,6 @@ class Form(IntEnum):
     NONE = 5  # no register operand that a macro could replace
 
 
-class Writes(IntEnum):
-    """Which LRegs a word can write."""
-
-    NONE = 0
-    DEST = 1  # what its destination names
-    CONSTANT = 2  # a constant or a macro register, by number
-    SEVERAL = 3
-
-
 VA, VD = 4, 8  # mode bits: LReg[7] names that operand lane by lane
 
 # Operands by the bit of their field, from [7:4] upwards, and the register of SFPSTORE
@@ -46,41 +38,55 @@ OPERANDS = {"VD": 1, "VC": 2, "VB": 4, "VA": 8, "stored": 16}
 
 
 class Sfpu(NamedTuple):
-    """Facts about one vector instruction.
+    """What the hardware's sub-units do with one vector instruction.
 
-    reads: operands that the stall logic knows of, as "VB VC"; implied: LRegs (mask) that it reads
-    and no field names; indirect: "VA" and "VD", where LReg[7] can name them.
+    notices: operands of which the stall logic sees it read, as "VB VC"; implied: LRegs (mask) of
+    which it sees that, and no field names them.
     """
 
     sub_unit: int = SIMPLE
     form: Form = Form.ALIAS
-    reads: str = ""
+    notices: str = ""
     implied: int = 0
-    indirect: str = ""
-    writes: Writes = Writes.DEST
 
     @property
     def noticed(self) -> int:
-        """`reads` as a mask of OPERANDS."""
-        return sum(OPERANDS[name] for name in self.reads.split())
-
-    @property
-    def indirect_factor(self) -> int:
-        """Bit of the word with which LReg[7] names the first factor, or 0."""
-        return VA if "VA" in self.indirect else 0
-
-    @property
-    def indirect_dest(self) -> int:
-        """Bit of the word with which LReg[7] names the destination, or 0."""
-        mode = VD << 16 if self.form == Form.TABLE else VD
-        return mode if "VD" in self.indirect else 0
+        """`notices` as a mask of OPERANDS."""
+        return sum(OPERANDS[name] for name in self.notices.split())
 
 
-READS_VC, READS_VD_VC = Sfpu(reads="VC"), Sfpu(reads="VD VC")
-CONDITION = Sfpu(form=Form.NONE, writes=Writes.NONE)
-FACTORS = Sfpu(MAD, Form.THREE, reads="VA VB VC", indirect="VA VD")
-IMMEDIATE = Sfpu(MAD, Form.IMMEDIATE, reads="VD", indirect="VD")
-LOGIC = Sfpu(form=Form.LOGIC, reads="VD VC")
+NOTICES_VC, NOTICES_VD_VC = Sfpu(notices="VC"), Sfpu(notices="VD VC")
+CONDITION = Sfpu(form=Form.NONE)
+FACTORS = Sfpu(MAD, Form.THREE, notices="VA VB VC")
+IMMEDIATE = Sfpu(MAD, Form.IMMEDIATE, notices="VD")
+LOGIC = Sfpu(form=Form.LOGIC, notices="VD VC")
+
+
+# What several of them read and write.
+
+DST_ACCESS = (
+    (spaces.DST_ROW | spaces.ADDR_MODS | spaces.DEBUG | spaces.CC | spaces.LANE_CONFIG)
+    | spaces.cfg("ALU_ACC_CTRL_*", "ALU_FORMAT_SPEC_*", "DEST_SP_BASE_Base")
+    | spaces.thread_cfg("SFPU_DEST_FMT_*")
+)
+THREE = (
+    lreg("lreg_src_a").unless("instr_mod1 & 4")
+    | (spaces.LREGS | spaces.LANE_CONFIG).when("instr_mod1 & 4")
+    | (lreg("lreg_src_b") | lreg("lreg_src_c"))
+    | (lreg(7) | spaces.LANE_CONFIG).when("instr_mod1 & 8")
+)
+SPECIAL = spaces.RANDOM.when("lreg_c == 9") | spaces.MACRO | spaces.LANE_CONFIG  # by SFPMOV
+PAIRED = lreg("4 + (lreg_dest & 3)") | lreg("4 + (lreg_src_c & 3)")  # by SFPSWAP
+
+
+def named_dest(mode: str) -> Clause:
+    """What a word reads that finds its destination in LReg[7]."""
+    return (lreg(7) | spaces.LANE_CONFIG).when(f"{mode} & {VD}")
+
+
+def result(dest: str, mode: str) -> Clause:
+    """The destination, or in some modes the one that LReg[7] names lane by lane."""
+    return lreg(dest) | spaces.LREGS.when(f"{mode} & {VD}")
 
 
 # Field sets that several vector instructions have.
