@@ -28,14 +28,7 @@ from bhemu.tensix.units.unpack.unpacr import UNPACR
 # the context in use.  Another value of another context is no race: that is what contexts are for.
 # Source: BackendConfiguration, UNPACR_Regular, PACR, ISA.
 
-IN_USE = error(
-    "CFG-IN-USE",
-    UB,
-    "{value:#x} stored to {address:#010x}, Config word {index}, while {word:#010x} is queued, which"
-    " reads it: whether it sees the old value or the new one is a race",
-    "wait until the thread has executed it (a load of TTSync, a semaphore), alternate contexts, or "
-    "write the word by WRCFG or RMWCIB",
-)
+IN_USE = error("CFG-IN-USE", UB, "{value:#x} stored to {address:#010x}, Config word {index}, while {word:#010x} is queued, which reads it: whether it sees the old value or the new one is a race", "wait until the thread has executed it (a load of TTSync, a semaphore), alternate contexts, or write the word by WRCFG or RMWCIB")  # fmt: skip
 
 _DESCRIPTOR = cf.THCON_SEC0_REG0_TileDescriptor.word  # and the next word
 _UNPACK_FORMATS = cf.THCON_SEC0_REG2_Out_data_format.word

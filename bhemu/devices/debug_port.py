@@ -23,15 +23,8 @@ from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
 # before one with a breakpoint, as debuggers expect it, and behind an access that is watched. The
 # pipeline, which on hardware shifts both, does not exist here.
 
-NOT_HALTED = error(
-    "PORT-RUNNING",
-    UB,
-    "command {command:#x} for the debug port of core {core}, which is not halted",
-    "halt it first: DR(1) = 0x80000001",
-)
-COMMAND = error(
-    "PORT-COMMAND", UNSUPPORTED, "command {command:#x} for the debug port of core {core}"
-)
+NOT_HALTED = error("PORT-RUNNING", UB, "command {command:#x} for the debug port of core {core}, which is not halted", "halt it first: DR(1) = 0x80000001")  # fmt: skip
+COMMAND = error("PORT-COMMAND", UNSUPPORTED, "command {command:#x} for the debug port of core {core}")  # fmt: skip
 REGISTER = error("PORT-REGISTER", UB, "the debug port has no register {register}")
 WAITS = access_error(
     "PORT-WAITS",
@@ -392,18 +385,8 @@ def present(s: Any, chain: Any, signal: Any, part: Any) -> Any:
 # numbers,
 # and so are samples at intervals.
 
-SIGNAL = error(
-    "DEBUG-BUS",
-    UNIMPLEMENTED,
-    "signals {signal} of debug daisychain {chain} are not modelled (control {control:#010x})",
-    "where the cores stand, RWC and ADC counters are: chains 7, 3 and 6",
-)
-SAMPLES = error(
-    "DEBUG-BUS-SAMPLES",
-    UNIMPLEMENTED,
-    "DBG_L1_MEM_REG2 = {value:#x} asks the debug daisychain for samples at intervals",
-    "write mode 0 or 1 writes one sample for each trigger",
-)
+SIGNAL = error("DEBUG-BUS", UNIMPLEMENTED, "signals {signal} of debug daisychain {chain} are not modelled (control {control:#010x})", "where the cores stand, RWC and ADC counters are: chains 7, 3 and 6")  # fmt: skip
+SAMPLES = error("DEBUG-BUS-SAMPLES", UNIMPLEMENTED, "DBG_L1_MEM_REG2 = {value:#x} asks the debug daisychain for samples at intervals", "write mode 0 or 1 writes one sample for each trigger")  # fmt: skip
 _CONTROL = mm.RISCV_DEBUG_REG_DBG_BUS_CNTL_REG >> 2
 _TARGET = mm.RISCV_DEBUG_REG_DBG_L1_MEM_REG0 >> 2  # L1 address >> 4
 _WRITING = mm.RISCV_DEBUG_REG_DBG_L1_MEM_REG2 >> 2

@@ -125,19 +125,8 @@ REGISTERS = (
 
 # Tile control, debug and status registers, 0xFFB12000.
 
-ARRAY = error(
-    "DEBUG-ARRAY",
-    UNIMPLEMENTED,
-    "the debug array port is read with array {array}, select {select}, row {row}, or while it"
-    " is not enabled",
-    "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023",
-)
-PACKER_RESET = error(
-    "DEBUG-PACKER-RESET",
-    NCB,
-    "{value:#x} stored to SOFT_RESET_0 resets packers: what one holds beside its counters and"
-    " configuration while it is idle is not modelled, so nothing changes",
-)
+ARRAY = error("DEBUG-ARRAY", UNIMPLEMENTED, "the debug array port is read with array {array}, select {select}, row {row}, or while it is not enabled", "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023")  # fmt: skip
+PACKER_RESET = error("DEBUG-PACKER-RESET", NCB, "{value:#x} stored to SOFT_RESET_0 resets packers: what one holds beside its counters and configuration while it is idle is not modelled, so nothing changes")  # fmt: skip
 _ARRAY_EN = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_EN >> 2  # indices into the words of the block
 _ARRAY_CMD = mm.RISCV_DEBUG_REG_DBG_ARRAY_RD_CMD >> 2
 _CLOCK_HIGH = mm.RISCV_DEBUG_REG_WALL_CLOCK_1 >> 2

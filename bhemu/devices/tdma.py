@@ -25,19 +25,8 @@ MOVE, WAIT, WRITE_L1, NOP = 0x40, 0x46, 0x66, 0x89  # opcodes: bits [7:0] of a c
 COMPACT = 1 << 31
 WRITE_FORM, WRITE_64 = 0x600, 0x100
 
-COMMAND = error(
-    "TDMA-COMMAND",
-    UB,
-    "TDMA-RISC command {command:#010x} is undefined",
-    "0x40 (move), 0x46 (wait), 0x66 with bits 10:9 set (write L1) and 0x89 (nop) exist",
-)
-WRITE_ADDRESS = error(
-    "TDMA-WRITE",
-    UB,
-    "TDMA-RISC command {command:#010x} writes {size} bytes to {place:#x}, which is no aligned"
-    " place in L1",
-    "parameter 0 (0xffb11000) is a byte address",
-)
+COMMAND = error("TDMA-COMMAND", UB, "TDMA-RISC command {command:#010x} is undefined", "0x40 (move), 0x46 (wait), 0x66 with bits 10:9 set (write L1) and 0x89 (nop) exist")  # fmt: skip
+WRITE_ADDRESS = error("TDMA-WRITE", UB, "TDMA-RISC command {command:#010x} writes {size} bytes to {place:#x}, which is no aligned place in L1", "parameter 0 (0xffb11000) is a byte address")  # fmt: skip
 SIDEBAND = access_error(
     "TDMA-SIDEBAND",
     UNIMPLEMENTED,

@@ -106,12 +106,7 @@ _REPLAY_TYPE, _MOP_TYPE = 1, 2
 # Bit of tt_cfg_qstatus for each block bit B0-B8 of STALLWAIT: both name the same groups.
 _TYPE_OF_BLOCK = (8, 7, 5, 4, 3, 2, 10, 6, 9)
 
-_DROPPED = error(
-    "RV-CSR-DROPPED",
-    UB,
-    "a write to CSR {csr:#x}, which is constant on these cores: hardware drops it, where the RISC-V"
-    " text has a register or a trap",
-)
+_DROPPED = error("RV-CSR-DROPPED", UB, "a write to CSR {csr:#x}, which is constant on these cores: hardware drops it, where the RISC-V text has a register or a trap")  # fmt: skip
 
 
 @njit

@@ -169,25 +169,11 @@ STORE_MASKS = alignment_masks(Store)
 _STORE, _ATOMIC = Store.code(), Atomic.code()
 
 RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({word:#010x}) do not exist on these cores")
-ATOMIC = error(
-    "RV-AMO", UB, "atomic access to {address:#010x}: atomics work on L1 only (word {word:#010x})"
-)
+ATOMIC = error("RV-AMO", UB, "atomic access to {address:#010x}: atomics work on L1 only (word {word:#010x})")  # fmt: skip
 ILLEGAL = error("RV-ILLEGAL", GUEST, "{word:#010x} is no instruction of these cores")
-_EXTENSION = error(
-    "RV-EXTENSION",
-    UNIMPLEMENTED,
-    "{word:#010x} is an instruction of F, Zfh or V, which are not modelled",
-    "build this code without them: -march=rv32im_zba_zbb -mabi=ilp32",
-)
-_VECTOR = error(
-    "RV-VECTOR",
-    UB,
-    "{word:#010x} is a vector instruction: trisc2 alone has them",
-    "build this code without V: -march=rv32im_zba_zbb -mabi=ilp32",
-)
-SYSTEM = error(
-    "RV-SYSTEM", GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores"
-)
+_EXTENSION = error("RV-EXTENSION", UNIMPLEMENTED, "{word:#010x} is an instruction of F, Zfh or V, which are not modelled", "build this code without them: -march=rv32im_zba_zbb -mabi=ilp32")  # fmt: skip
+_VECTOR = error("RV-VECTOR", UB, "{word:#010x} is a vector instruction: trisc2 alone has them", "build this code without V: -march=rv32im_zba_zbb -mabi=ilp32")  # fmt: skip
+SYSTEM = error("RV-SYSTEM", GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores")  # fmt: skip
 TRAP = error("RV-TRAP", GUEST, "trap with cause {cause} at {address:#010x}")
 
 

@@ -56,14 +56,7 @@ _HAND_OVER = tuple(
     )
     for unit, name in enumerate(("SrcA", "SrcB"))
 )
-_LOST = error(
-    "UNPACR-BURST",
-    UNSUPPORTED,
-    "SrcA row {row} is read, but the UNPACR that wrote it did so in one burst with rows of another "
-    "set of 16: the silicon may have dropped the row",
-    "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or "
-    "write the row again: only the first row of such a burst is certain",
-)
+_LOST = error("UNPACR-BURST", UNSUPPORTED, "SrcA row {row} is read, but the UNPACR that wrote it did so in one burst with rows of another set of 16: the silicon may have dropped the row", "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or write the row again: only the first row of such a burst is certain")  # fmt: skip
 
 
 @njit

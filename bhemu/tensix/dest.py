@@ -39,13 +39,7 @@ UNPREDICTABLE = 0xBAD1  # what such a write leaves in the low half: any value is
 
 _FEATURES = RISCV_DEBUG_REG_DBG_FEATURE_DISABLE >> 2
 
-_KEPT = error(
-    "DST-LOW-KEPT",
-    UB,
-    "bit 11 of DBG_FEATURE_DISABLE is set: 16-bit datums were written to the high halves of 32-bit "
-    "datums, and the low halves taken to keep what they hold",
-    "production kernels rely on it; the ISA text says that generally garbage is left there",
-)
+_KEPT = error("DST-LOW-KEPT", UB, "bit 11 of DBG_FEATURE_DISABLE is set: 16-bit datums were written to the high halves of 32-bit datums, and the low halves taken to keep what they hold", "production kernels rely on it; the ISA text says that generally garbage is left there")  # fmt: skip
 
 
 @njit(inline="always")

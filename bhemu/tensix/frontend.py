@@ -14,25 +14,11 @@ from bhemu.tensix.stops import STOP_TIME
 
 FIFO_FULL = condition("room in the instruction FIFO")
 
-MOP_PUSHED_BY_BRISC = error(
-    "MOP-BRISC",
-    UB,
-    "MOP and MOP_CFG pushed by BRISC skip the MOP expander and reach the wait gate unexpanded",
-    "push them from the thread's own TRISC",
-)
+MOP_PUSHED_BY_BRISC = error("MOP-BRISC", UB, "MOP and MOP_CFG pushed by BRISC skip the MOP expander and reach the wait gate unexpanded", "push them from the thread's own TRISC")  # fmt: skip
 MOP_RESERVED = error("MOP-RESERVED", UB, "MOP template 1 with non-zero bits {bits:#x} in [22:0]")
-MOP_COUNT = error(
-    "MOP-COUNT",
-    UB,
-    "MOP outer count {outer}, inner count {inner}: both must be 1 to {most}",
-    "set MOP words; reference llk takes counts of 10 bits, as tt-llk's tests do",
-)
-MOP_STEPS = error(
-    "MOP-FLAGS", UB, "MOP template 0 with flag word {flags:#x}: only bits 0 and 1 exist"
-)
-REPLAY_RANGE = error(
-    "REPLAY-RANGE", UB, "REPLAY of {count} words from slot {slot}: 1 to 32 words, slots 0 to 31"
-)
+MOP_COUNT = error("MOP-COUNT", UB, "MOP outer count {outer}, inner count {inner}: both must be 1 to {most}", "set MOP words; reference llk takes counts of 10 bits, as tt-llk's tests do")  # fmt: skip
+MOP_STEPS = error("MOP-FLAGS", UB, "MOP template 0 with flag word {flags:#x}: only bits 0 and 1 exist")  # fmt: skip
+REPLAY_RANGE = error("REPLAY-RANGE", UB, "REPLAY of {count} words from slot {slot}: 1 to 32 words, slots 0 to 31")  # fmt: skip
 REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {bits:#x}")
 REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate")
 

@@ -23,12 +23,7 @@ BONUS = 16  # LReg[16], which only scheduled instructions reach
 
 _STAGING_ZERO = np.uint32(0)
 
-_PORT = error(
-    "VECTOR-MACRO-PORT",
-    UNSUPPORTED,
-    "two instructions write LReg[{reg}] in the same cycle, and the ISA text gives no order",
-    "change a delay in the sequence, or let one of them write LReg[16]",
-)
+_PORT = error("VECTOR-MACRO-PORT", UNSUPPORTED, "two instructions write LReg[{reg}] in the same cycle, and the ISA text gives no order", "change a delay in the sequence, or let one of them write LReg[16]")  # fmt: skip
 
 
 @njit
@@ -147,54 +142,15 @@ TEMPLATES = 12  # VD 12-15 names LOADMACRO template 0-3
 ENABLE_DEST_INDEX = 1 << 2  # LaneConfig
 EXCHANGE_SRCB_SRCC = 1 << 8
 
-NOT_WRITABLE = error(
-    "VECTOR-DEST",
-    UNSUPPORTED,
-    "LReg[{dest}] is a constant: this instruction writes only LReg[0] to LReg[7]",
-    "constants 11 to 14 are set by SFPCONFIG",
-)
-DEST_NOT_ZERO = error(
-    "VECTOR-DEST-ZERO",
-    UNSUPPORTED,
-    "lreg_dest is {dest}, but this instruction has no destination",
-    "leave lreg_dest 0",
-)
-TEMPLATE_LANES = error(
-    "VECTOR-TEMPLATE-LANES",
-    UNSUPPORTED,
-    "VD {dest} stores the instruction as a LOADMACRO template while some lanes are disabled",
-    "enable all lanes first (SFPENCC)",
-)
-TEMPLATE_LOAD = error(
-    "VECTOR-TEMPLATE-LOAD",
-    UNSUPPORTED,
-    "VD {dest} stores a load or store as a LOADMACRO template, which has no model",
-    "name LReg[0] to LReg[11]",
-)
-DEST_INDEX = error(
-    "TEN-2932",
-    UNSUPPORTED,
-    "LReg[{dest}] is corrupted when written with LaneConfig.ENABLE_DEST_INDEX set",
-    "clear bit 2 of LaneConfig with SFPCONFIG first, or write LReg[0] to LReg[3]",
-)
-MODE_RESERVED = error(
-    "VECTOR-MODE-RESERVED", NCB, "mode {mode} ({mode:#x}) sets a bit this instruction reserves"
-)
-MODE_UNDEFINED = error(
-    "VECTOR-MODE-UNDEFINED", UB, "mode {mode} ({mode:#x}) is undefined for this instruction"
-)
-MODE_UNNAMED = error(
-    "VECTOR-MODE",
-    MISSING,
-    "mode {mode} ({mode:#x}) sets a bit to which the ISA text gives no meaning for this "
-    "instruction",
-)
-IMMEDIATE = error(
-    "VECTOR-IMMEDIATE",
-    UNSUPPORTED,
-    "immediate {immediate:#x} has no meaning in mode {mode}",
-    "leave the immediate 0",
-)
+NOT_WRITABLE = error("VECTOR-DEST", UNSUPPORTED, "LReg[{dest}] is a constant: this instruction writes only LReg[0] to LReg[7]", "constants 11 to 14 are set by SFPCONFIG")  # fmt: skip
+DEST_NOT_ZERO = error("VECTOR-DEST-ZERO", UNSUPPORTED, "lreg_dest is {dest}, but this instruction has no destination", "leave lreg_dest 0")  # fmt: skip
+TEMPLATE_LANES = error("VECTOR-TEMPLATE-LANES", UNSUPPORTED, "VD {dest} stores the instruction as a LOADMACRO template while some lanes are disabled", "enable all lanes first (SFPENCC)")  # fmt: skip
+TEMPLATE_LOAD = error("VECTOR-TEMPLATE-LOAD", UNSUPPORTED, "VD {dest} stores a load or store as a LOADMACRO template, which has no model", "name LReg[0] to LReg[11]")  # fmt: skip
+DEST_INDEX = error("TEN-2932", UNSUPPORTED, "LReg[{dest}] is corrupted when written with LaneConfig.ENABLE_DEST_INDEX set", "clear bit 2 of LaneConfig with SFPCONFIG first, or write LReg[0] to LReg[3]")  # fmt: skip
+MODE_RESERVED = error("VECTOR-MODE-RESERVED", NCB, "mode {mode} ({mode:#x}) sets a bit this instruction reserves")  # fmt: skip
+MODE_UNDEFINED = error("VECTOR-MODE-UNDEFINED", UB, "mode {mode} ({mode:#x}) is undefined for this instruction")  # fmt: skip
+MODE_UNNAMED = error("VECTOR-MODE", MISSING, "mode {mode} ({mode:#x}) sets a bit to which the ISA text gives no meaning for this instruction")  # fmt: skip
+IMMEDIATE = error("VECTOR-IMMEDIATE", UNSUPPORTED, "immediate {immediate:#x} has no meaning in mode {mode}", "leave the immediate 0")  # fmt: skip
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)

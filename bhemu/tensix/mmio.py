@@ -44,28 +44,10 @@ PHASE_MASK = 0xFFFFF  # 20 bits
 DEST_MASK = 0x3FFFF  # 18 bits
 HEADER_INCREMENT = 0xFFF  # bits of PHASE_AUTO_CFG_HEADER that are added to CURR_PHASE
 
-UNKNOWN = error(
-    "STREAM-REGISTER",
-    UNIMPLEMENTED,
-    "register {register} of overlay stream {stream} (address {address:#010x}) is not modelled",
-    "modelled are 4, 5, 7, 8, 10, 11, 17-20, 28-31, 34 (load, store), 270 (store), 259, 297 (load)",
-)
-WIDE_SRC = error(
-    "STREAM-REMOTE-SRC",
-    UNSUPPORTED,
-    "{value:#x} stored to REMOTE_SRC of overlay stream {stream} does not fit its 24 bits",
-)
-UPDATE_LOW = error(
-    "STREAM-SPACE-UPDATE",
-    UNSUPPORTED,
-    "{value:#x} stored to the space update of overlay stream {stream}: bits 5:0 must be 0",
-    "the number of words to add stands in bits 31:6",
-)
-READ_ONLY = error(
-    "STREAM-READ-ONLY",
-    UB,
-    "{value:#x} stored to the read-only register {register} of overlay stream {stream}",
-)
+UNKNOWN = error("STREAM-REGISTER", UNIMPLEMENTED, "register {register} of overlay stream {stream} (address {address:#010x}) is not modelled", "modelled are 4, 5, 7, 8, 10, 11, 17-20, 28-31, 34 (load, store), 270 (store), 259, 297 (load)")  # fmt: skip
+WIDE_SRC = error("STREAM-REMOTE-SRC", UNSUPPORTED, "{value:#x} stored to REMOTE_SRC of overlay stream {stream} does not fit its 24 bits")  # fmt: skip
+UPDATE_LOW = error("STREAM-SPACE-UPDATE", UNSUPPORTED, "{value:#x} stored to the space update of overlay stream {stream}: bits 5:0 must be 0", "the number of words to add stands in bits 31:6")  # fmt: skip
+READ_ONLY = error("STREAM-READ-ONLY", UB, "{value:#x} stored to the read-only register {register} of overlay stream {stream}")  # fmt: skip
 
 
 @njit
@@ -180,18 +162,8 @@ def stream_write(s: Any, stream: Any, register: Any, value: Any) -> Any:
 BASE = LOCAL_BASE
 FIRST = TDMA_BASE  # below it is core-local memory, out of reach
 
-LOW = error(
-    "THCON-MMIO-LOW",
-    UB,
-    "address {address:#010x} is below 0xffb11000, out of reach of the scalar unit",
-    "reg_addr of STOREREG and LOADREG is (address - 0xffb00000) / 4",
-)
-WAITS = error(
-    "THCON-MMIO-WAITS",
-    UNIMPLEMENTED,
-    "the load from {address:#010x} by the scalar unit would have to wait, which is not modelled",
-    "let a RISC-V core load it",
-)
+LOW = error("THCON-MMIO-LOW", UB, "address {address:#010x} is below 0xffb11000, out of reach of the scalar unit", "reg_addr of STOREREG and LOADREG is (address - 0xffb00000) / 4")  # fmt: skip
+WAITS = error("THCON-MMIO-WAITS", UNIMPLEMENTED, "the load from {address:#010x} by the scalar unit would have to wait, which is not modelled", "let a RISC-V core load it")  # fmt: skip
 
 
 @njit

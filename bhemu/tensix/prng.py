@@ -54,12 +54,7 @@ REFUSED, UP, DOWN, RANDOM = range(4)  # s.stochastic
 FPU, EARLY, LATE, STARTED = range(4)  # generators: sums, early conversion, bfp; a flag
 _BITS = 23
 
-_MODELLED = error(
-    "STOCHASTIC-MODELLED",
-    UNSUPPORTED,
-    "stochastic rounding was modelled, not bit-exact (Tile(stochastic=...))",
-    "no source says which random bits the matrix unit and the packer take",
-)
+_MODELLED = error("STOCHASTIC-MODELLED", UNSUPPORTED, "stochastic rounding was modelled, not bit-exact (Tile(stochastic=...))", "no source says which random bits the matrix unit and the packer take")  # fmt: skip
 
 
 @njit

@@ -102,18 +102,9 @@ def error(
     return number
 
 
-RESERVED_BITS = error(
-    "ENC-RESERVED", UB, "reserved bits {bits:#010x} are set in the encoding", "check the encoder"
-)
-UNKNOWN_OPCODE = error(
-    "ENC-OPCODE", UB, "opcode {opcode:#04x} is no Tensix instruction of Blackhole"
-)
-NOT_EXECUTED = error(
-    "ISA-REFUSED",
-    MISSING,
-    "this instruction is refused",
-    "nothing says what it does; bhemu isa lists what is modelled",
-)
+RESERVED_BITS = error("ENC-RESERVED", UB, "reserved bits {bits:#010x} are set in the encoding", "check the encoder")  # fmt: skip
+UNKNOWN_OPCODE = error("ENC-OPCODE", UB, "opcode {opcode:#04x} is no Tensix instruction of Blackhole")  # fmt: skip
+NOT_EXECUTED = error("ISA-REFUSED", MISSING, "this instruction is refused", "nothing says what it does; bhemu isa lists what is modelled")  # fmt: skip
 
 
 # Tolerated undefined behaviour, and the rules on which the references disagree.

@@ -28,18 +28,8 @@ assert tf.ADDR_MOD_AB_SEC7_SrcAIncr.word == _AB + SECTIONS - 1
 assert tf.ADDR_MOD_DST_SEC7_DestIncr.word == _DST + SECTIONS - 1
 assert tf.ADDR_MOD_BIAS_SEC7_BiasIncr.word == _BIAS + SECTIONS - 1
 
-_BIAS_USED = error(
-    "ADDR-MOD-BIAS",
-    UNSUPPORTED,
-    "ADDR_MOD_BIAS_SEC{section} is {bias:#x}: Blackhole selects all eight sections directly",
-    "leave BiasIncr and BiasClear 0",
-)
-_C_TO_CR_MIXED = error(
-    "ADDR-MOD-CTOCR",
-    UNSUPPORTED,
-    "ADDR_MOD_DST_SEC{section} is {value:#x}: DestCToCR together with DestClear or DestCR",
-    "set only one of the three",
-)
+_BIAS_USED = error("ADDR-MOD-BIAS", UNSUPPORTED, "ADDR_MOD_BIAS_SEC{section} is {bias:#x}: Blackhole selects all eight sections directly", "leave BiasIncr and BiasClear 0")  # fmt: skip
+_C_TO_CR_MIXED = error("ADDR-MOD-CTOCR", UNSUPPORTED, "ADDR_MOD_DST_SEC{section} is {value:#x}: DestCToCR together with DestClear or DestCR", "set only one of the three")  # fmt: skip
 
 
 @njit(forceinline=True)

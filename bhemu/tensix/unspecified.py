@@ -31,23 +31,8 @@ EXPONENT, DENORMAL = 1, 2  # causes, bits
 CAUSES = EXPONENT | DENORMAL
 _COLUMNS = 0xFFFF
 
-_EXPONENT = error(
-    "FPU-EXPONENT",
-    UNSUPPORTED,
-    "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed it from a datum of"
-    " a format with 5-bit exponents that has bits beyond them, or of a bank that UNPACR_NOP has"
-    " cleared to one",
-    "the Src bank held data of another format there, perhaps left by an earlier program; or see"
-    " UNPACR-NOP-VALUE",
-)
-_DENORMAL = error(
-    "FPU-DENORMALS",
-    UNSUPPORTED,
-    "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed a product for it "
-    "from a denormal in SrcB, with ALU_ACC_CTRL_Zero_Flag_disabled_src set",
-    "clear the bit: the ISA text says that products flush denormals, element-wise products of the "
-    "golden model do not flush them then",
-)
+_EXPONENT = error("FPU-EXPONENT", UNSUPPORTED, "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed it from a datum of a format with 5-bit exponents that has bits beyond them, or of a bank that UNPACR_NOP has cleared to one", "the Src bank held data of another format there, perhaps left by an earlier program; or see UNPACR-NOP-VALUE")  # fmt: skip
+_DENORMAL = error("FPU-DENORMALS", UNSUPPORTED, "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed a product for it from a denormal in SrcB, with ALU_ACC_CTRL_Zero_Flag_disabled_src set", "clear the bit: the ISA text says that products flush denormals, element-wise products of the golden model do not flush them then")  # fmt: skip
 
 
 @njit(inline="always")
@@ -156,20 +141,8 @@ _HINT = (
     "the Src bank held data of another format or denormals, perhaps left by an earlier program;"
     " see FPU-EXPONENT and FPU-DENORMALS"
 )
-OPEN = error(
-    "VECTOR-DOUBT-LANES",
-    UNSUPPORTED,
-    "whether lane {lane} is enabled decides more than values of lanes here, and its condition code"
-    " was computed from a Dst datum whose value no source fixes",
-    _HINT,
-)
-REGISTER = error(
-    "VECTOR-DOUBT-REGISTER",
-    UNSUPPORTED,
-    "LReg[{reg}] of lane {lane} decides more than values of lanes here, and it was computed from a"
-    " Dst datum whose value no source fixes",
-    _HINT,
-)
+OPEN = error("VECTOR-DOUBT-LANES", UNSUPPORTED, "whether lane {lane} is enabled decides more than values of lanes here, and its condition code was computed from a Dst datum whose value no source fixes", _HINT)  # fmt: skip
+REGISTER = error("VECTOR-DOUBT-REGISTER", UNSUPPORTED, "LReg[{reg}] of lane {lane} decides more than values of lanes here, and it was computed from a Dst datum whose value no source fixes", _HINT)  # fmt: skip
 
 
 @njit(inline="always")

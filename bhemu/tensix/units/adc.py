@@ -20,38 +20,11 @@ from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over
 X, Y, Z, W = 0, 1, 2, 3
 ENGINES = 3  # unpacker 0, unpacker 1, packer: bits 0, 1, 2 of cnt_set_mask
 
-NO_ENGINE = error(
-    "ADC-NO-ENGINE",
-    UNSUPPORTED,
-    "cnt_set_mask 0 selects neither unpacker nor packer, so nothing would change",
-    "set bit 0 (unpacker 0), 1 (unpacker 1) or 2 (packer)",
-)
-NO_COUNTER = error(
-    "ADC-NO-COUNTER",
-    UNSUPPORTED,
-    "bit_mask 0 selects no counter, so nothing would change",
-    "set a bit of bit_mask, or leave the instruction out",
-)
-THREAD_OVERRIDE = error(
-    "ADC-THREAD-OVERRIDE",
-    UNSUPPORTED,
-    "SETADC with value {value:#x}: bits 17:16 address the counters of another thread",
-    "keep the value below 0x10000",
-)
-SETDVALID_FORMAT = error(
-    "SETDVALID",
-    UNSUPPORTED,
-    "SETDVALID is unsupported on Blackhole: the format that the bank implies is ill-specified",
-    "hand the bank over with UNPACR_NOP, or with set_dat_valid of UNPACR; with undefined behaviour "
-    "tolerated, the bank gets the format that its unpacker handed over last; with reference llk it "
-    "has none, which is enough for the moves of 32-bit broadcasts",
-)
-_NO_FORMAT = error(
-    "SETDVALID-FORMAT",
-    UNSUPPORTED,
-    "SETDVALID handed over Src banks, which imply no format since: MOVD2B and MOVB2D may use them",
-    "the ISA text calls the instruction unsupported on Blackhole, production kernels use it",
-)
+NO_ENGINE = error("ADC-NO-ENGINE", UNSUPPORTED, "cnt_set_mask 0 selects neither unpacker nor packer, so nothing would change", "set bit 0 (unpacker 0), 1 (unpacker 1) or 2 (packer)")  # fmt: skip
+NO_COUNTER = error("ADC-NO-COUNTER", UNSUPPORTED, "bit_mask 0 selects no counter, so nothing would change", "set a bit of bit_mask, or leave the instruction out")  # fmt: skip
+THREAD_OVERRIDE = error("ADC-THREAD-OVERRIDE", UNSUPPORTED, "SETADC with value {value:#x}: bits 17:16 address the counters of another thread", "keep the value below 0x10000")  # fmt: skip
+SETDVALID_FORMAT = error("SETDVALID", UNSUPPORTED, "SETDVALID is unsupported on Blackhole: the format that the bank implies is ill-specified", "hand the bank over with UNPACR_NOP, or with set_dat_valid of UNPACR; with undefined behaviour tolerated, the bank gets the format that its unpacker handed over last; with reference llk it has none, which is enough for the moves of 32-bit broadcasts")  # fmt: skip
+_NO_FORMAT = error("SETDVALID-FORMAT", UNSUPPORTED, "SETDVALID handed over Src banks, which imply no format since: MOVD2B and MOVB2D may use them", "the ISA text calls the instruction unsupported on Blackhole, production kernels use it")  # fmt: skip
 
 
 @njit

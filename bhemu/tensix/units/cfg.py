@@ -13,24 +13,9 @@ from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, violated
 from bhemu.tensix.spaces import Clause
 from bhemu.tensix.state import WORD
 
-CFG_INDEX = error(
-    "CFG-INDEX",
-    UB,
-    "Config word {index} does not exist: there are 224 words in a bank",
-    "the index is the Name_ADDR32 constant of a field outside the THREAD section",
-)
-CFG_ALIGN = error(
-    "CFG-ALIGN",
-    NCB,
-    "128-bit WRCFG to Config word {index} from GPR {gpr}: both must be multiples of 4",
-    "align both, or use four 32-bit writes",
-)
-THREAD_INDEX = error(
-    "CFG-THREAD-INDEX",
-    UB,
-    "ThreadConfig value {index} does not exist: there are 68",
-    "SETC16 takes the Name_ADDR32 constants of the THREAD section only",
-)
+CFG_INDEX = error("CFG-INDEX", UB, "Config word {index} does not exist: there are 224 words in a bank", "the index is the Name_ADDR32 constant of a field outside the THREAD section")  # fmt: skip
+CFG_ALIGN = error("CFG-ALIGN", NCB, "128-bit WRCFG to Config word {index} from GPR {gpr}: both must be multiples of 4", "align both, or use four 32-bit writes")  # fmt: skip
+THREAD_INDEX = error("CFG-THREAD-INDEX", UB, "ThreadConfig value {index} does not exist: there are 68", "SETC16 takes the Name_ADDR32 constants of the THREAD section only")  # fmt: skip
 
 
 @njit

@@ -21,29 +21,10 @@ INCREMENTS = (0, 2, 4, 16)  # auto_inc_spec: bytes added to the offset half regi
 SRCA_OFFSET = 4  # rows that an address of SrcA lies above the row it names
 SET_ROWS = 16  # rows of a set, within which an address stays unless SetOvrdWithAddr is set
 
-NOT_L1 = error(
-    "THCON-L1",
-    UB,
-    "L1 address {address:#010x} of the scalar unit is not below 0x180000",
-    "the address register counts 16-byte units",
-)
-MMIO_SIZE = error(
-    "STOREIND-MMIO-SIZE",
-    UNSUPPORTED,
-    "STOREIND to MMIO with reg_size_sel 1: the ISA text has 0 only",
-    "clear reg_size_sel; MMIO stores have 32 bits",
-)
-SRC_ADDRESS = error(
-    "STOREIND-SRC-ADDRESS",
-    UB,
-    "STOREIND to a source register at {address:#x}: the 20-bit address must be below 0x10000",
-)
-SRC_ROW = error(
-    "STOREIND-SRC-ROW",
-    UB,
-    "STOREIND to row {row} of a source register: there are {rows}",
-    "the row is address / 4, for SrcA minus 4",
-)
+NOT_L1 = error("THCON-L1", UB, "L1 address {address:#010x} of the scalar unit is not below 0x180000", "the address register counts 16-byte units")  # fmt: skip
+MMIO_SIZE = error("STOREIND-MMIO-SIZE", UNSUPPORTED, "STOREIND to MMIO with reg_size_sel 1: the ISA text has 0 only", "clear reg_size_sel; MMIO stores have 32 bits")  # fmt: skip
+SRC_ADDRESS = error("STOREIND-SRC-ADDRESS", UB, "STOREIND to a source register at {address:#x}: the 20-bit address must be below 0x10000")  # fmt: skip
+SRC_ROW = error("STOREIND-SRC-ROW", UB, "STOREIND to row {row} of a source register: there are {rows}", "the row is address / 4, for SrcA minus 4")  # fmt: skip
 
 
 @njit
@@ -290,13 +271,7 @@ class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False)
 #
 # Every instruction completes at once, so the order in which they execute is the order in memory.
 
-FIELDS = error(
-    "THCON-ATOMIC-FIELDS",
-    UNSUPPORTED,
-    "an L1 atomic with mem_hier_sel {mem_hier_sel} or ATCAS with data_reg_index "
-    "{data_reg_index}: the ISA text has 0 only",
-    "clear the field",
-)
+FIELDS = error("THCON-ATOMIC-FIELDS", UNSUPPORTED, "an L1 atomic with mem_hier_sel {mem_hier_sel} or ATCAS with data_reg_index {data_reg_index}: the ISA text has 0 only", "clear the field")  # fmt: skip
 
 WAIT_EQUAL = condition("a word of L1 to become equal to the 4-bit value of ATCAS")
 WAIT_ROOM = condition("room in a FIFO in L1 (ATINCGETPTR)")

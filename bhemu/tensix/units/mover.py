@@ -27,38 +27,11 @@ COUNT = 0xFFFF
 CONFIG_SPACE = 0x10000
 IRAM, IRAM_END = 0x40000, 0x50000  # the instruction RAM of Wormhole's ncrisc
 
-OUTSIDE = error(
-    "MOVER-L1",
-    UB,
-    "the mover's {size:#x} bytes at L1 {address:#x} do not end within L1 (0x180000)",
-    "addresses and sizes of the mover count 16 bytes",
-)
-OVERLAP = error(
-    "MOVER-OVERLAP",
-    UB,
-    "the mover copies {size:#x} bytes from {source:#x} to {target:#x}: the two ranges overlap",
-    "copy to a place that does not overlap the source",
-)
-CONFIG_RANGE = error(
-    "MOVER-CONFIG",
-    UNSUPPORTED,
-    "the mover's {size:#x} bytes at offset {offset:#x} of the configuration space reach beyond "
-    "Config",
-    "Config[0], Config[1] and ConfigDualWrite are below 0xa80",
-)
-INSTRUCTION_RAM = error(
-    "MOVER-IRAM",
-    UNSUPPORTED,
-    "the mover's destination {address:#x} is ncrisc's instruction RAM, which Blackhole does not "
-    "have",
-    "ncrisc runs from L1",
-)
-XMOV_FIELDS = error(
-    "XMOV-FIELDS",
-    UNSUPPORTED,
-    "XMOV with last {last} and mov_block_selection {mov_block_selection}: the ISA text has 0 only",
-    "clear both fields",
-)
+OUTSIDE = error("MOVER-L1", UB, "the mover's {size:#x} bytes at L1 {address:#x} do not end within L1 (0x180000)", "addresses and sizes of the mover count 16 bytes")  # fmt: skip
+OVERLAP = error("MOVER-OVERLAP", UB, "the mover copies {size:#x} bytes from {source:#x} to {target:#x}: the two ranges overlap", "copy to a place that does not overlap the source")  # fmt: skip
+CONFIG_RANGE = error("MOVER-CONFIG", UNSUPPORTED, "the mover's {size:#x} bytes at offset {offset:#x} of the configuration space reach beyond Config", "Config[0], Config[1] and ConfigDualWrite are below 0xa80")  # fmt: skip
+INSTRUCTION_RAM = error("MOVER-IRAM", UNSUPPORTED, "the mover's destination {address:#x} is ncrisc's instruction RAM, which Blackhole does not have", "ncrisc runs from L1")  # fmt: skip
+XMOV_FIELDS = error("XMOV-FIELDS", UNSUPPORTED, "XMOV with last {last} and mov_block_selection {mov_block_selection}: the ISA text has 0 only", "clear both fields")  # fmt: skip
 
 
 @njit

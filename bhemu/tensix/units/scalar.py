@@ -34,33 +34,11 @@ from bhemu.tensix.units.adc import ENGINES, width_mask
 HISTOGRAM, HISTOGRAM_HIGH, LARGEST_EXPONENT, FIRST_EMPTY = 6, 7, 9, 10
 HEADER_FIELDS = (0xFFFF, 0x00FF0000, WORD, 0)  # what ResultSize 3 replaces in each word
 
-SIGNALS = error(
-    "THCON-SIGNALS",
-    UNIMPLEMENTED,
-    "SETDMAREG with set_signals_mode 1 and source {source}: the packer's tile sizes and zero flags "
-    "(sources 0 to 5 and 8) are not kept",
-    "the ISA text names them and not what they count; sources 6, 7, 9 (exponents), 10 to 15 (zero) "
-    "and the immediate form are modelled",
-)
-NO_PACKER = error(
-    "THCON-PACKER",
-    UB,
-    "SETDMAREG reads the exponent histogram of packer {packer}: Blackhole has packer 0 only",
-    "leave bits 1:0 of WhichPackers (payload_sig_sel bits 8:7) 0",
-)
-STATISTICS = error(
-    "THCON-EXPONENTS",
-    UNIMPLEMENTED,
-    "SETDMAREG reads exponent statistics, but {count} PACRs ran without them since CLREXPHIST",
-    "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 "
-    "has no specified bins",
-)
-BITWOP_MODE = error(
-    "THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {op_sel}: 0 (and), 1 (or) and 2 (xor) exist"
-)
-SHIFT_MODE = error(
-    "THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {op_sel}: 0 (left) and 1 (right) exist"
-)
+SIGNALS = error("THCON-SIGNALS", UNIMPLEMENTED, "SETDMAREG with set_signals_mode 1 and source {source}: the packer's tile sizes and zero flags (sources 0 to 5 and 8) are not kept", "the ISA text names them and not what they count; sources 6, 7, 9 (exponents), 10 to 15 (zero) and the immediate form are modelled")  # fmt: skip
+NO_PACKER = error("THCON-PACKER", UB, "SETDMAREG reads the exponent histogram of packer {packer}: Blackhole has packer 0 only", "leave bits 1:0 of WhichPackers (payload_sig_sel bits 8:7) 0")  # fmt: skip
+STATISTICS = error("THCON-EXPONENTS", UNIMPLEMENTED, "SETDMAREG reads exponent statistics, but {count} PACRs ran without them since CLREXPHIST", "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 has no specified bins")  # fmt: skip
+BITWOP_MODE = error("THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {op_sel}: 0 (and), 1 (or) and 2 (xor) exist")  # fmt: skip
+SHIFT_MODE = error("THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {op_sel}: 0 (left) and 1 (right) exist")  # fmt: skip
 CMP_MODE = error("THCON-CMP", UB, "CMPDMAREG with op_sel {op_sel}: 0 (>), 1 (<) and 2 (==) exist")
 
 
@@ -341,18 +319,8 @@ class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", oracle=False):
 THCON_BASE = cf.THCON_SEC0_REG0_TileDescriptor.word
 THCON_WORDS = config.SHARED - THCON_BASE
 
-WEAK = error(
-    "REG2FLOP-WEAK",
-    UNSUPPORTED,
-    "REG2FLOP is unsupported on Blackhole: its text calls itself weak and nothing uses it",
-    "use WRCFG for configuration and SETADC* for counters; ub = silicon follows the text",
-)
-INDEX = error(
-    "REG2FLOP-INDEX",
-    UB,
-    "REG2FLOP to THCON configuration word {index}: there are {count}",
-    "flop_index counts from Config word 64; use WRCFG for the others",
-)
+WEAK = error("REG2FLOP-WEAK", UNSUPPORTED, "REG2FLOP is unsupported on Blackhole: its text calls itself weak and nothing uses it", "use WRCFG for configuration and SETADC* for counters; ub = silicon follows the text")  # fmt: skip
+INDEX = error("REG2FLOP-INDEX", UB, "REG2FLOP to THCON configuration word {index}: there are {count}", "flop_index counts from Config word 64; use WRCFG for the others")  # fmt: skip
 
 
 @njit

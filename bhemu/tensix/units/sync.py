@@ -17,36 +17,11 @@ MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
 WAIT_MUTEX = condition("a mutex held by another thread")
 WAIT_NO_MUTEX = condition("a mutex that does not exist (Blackhole has 0, 2, 3 and 4): for ever")
 
-MUTEX_INDEX = error(
-    "MUTEX-INDEX",
-    UB,
-    "mutex_index {mutex} does not exist: Blackhole has mutexes 0, 2, 3 and 4",
-    "use one of them",
-)
-MUTEX_TWICE = error(
-    "MUTEX-TWICE",
-    NCB,
-    "ATGETM of mutex {mutex} by thread {thread}, which holds it already",
-    "release it with ATRELM first",
-)
-MUTEX_OWNER = error(
-    "MUTEX-OWNER",
-    NCB,
-    "ATRELM of mutex {mutex} by thread {thread}, which does not hold it",
-    "acquire it with ATGETM first",
-)
-SEM_INIT = error(
-    "SEM-INIT",
-    NCB,
-    "SEMINIT with init_value {init_value} above max_value {max_value}",
-    "give max_value at least init_value",
-)
-SEM_CONDITION = error(
-    "SEM-CONDITION",
-    UB,
-    "SEMWAIT with wait_sem_cond 0 waits for nothing that is defined",
-    "set bit 0 (while zero) or bit 1 (while at the maximum)",
-)
+MUTEX_INDEX = error("MUTEX-INDEX", UB, "mutex_index {mutex} does not exist: Blackhole has mutexes 0, 2, 3 and 4", "use one of them")  # fmt: skip
+MUTEX_TWICE = error("MUTEX-TWICE", NCB, "ATGETM of mutex {mutex} by thread {thread}, which holds it already", "release it with ATRELM first")  # fmt: skip
+MUTEX_OWNER = error("MUTEX-OWNER", NCB, "ATRELM of mutex {mutex} by thread {thread}, which does not hold it", "acquire it with ATGETM first")  # fmt: skip
+SEM_INIT = error("SEM-INIT", NCB, "SEMINIT with init_value {init_value} above max_value {max_value}", "give max_value at least init_value")  # fmt: skip
+SEM_CONDITION = error("SEM-CONDITION", UB, "SEMWAIT with wait_sem_cond 0 waits for nothing that is defined", "set bit 0 (while zero) or bit 1 (while at the maximum)")  # fmt: skip
 
 
 @njit

@@ -26,69 +26,16 @@ from bhemu.tensix.spaces import Kind
 
 ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
 
-_REVERT = error(
-    "ZEROACC-REVERT",
-    UB,
-    "ZEROACC with clear_zero_flags in clear_mode {clear_mode}, use_32_bit_mode "
-    "{use_32_bit_mode}, marks rows as valid",
-    "clear_zero_flags is safe only with clear_mode 1 and use_32_bit_mode 1",
-)
-_ONE_ROW_RANGE = error(
-    "ZEROACC-ROW",
-    UNIMPLEMENTED,
-    "ZEROACC of one row: row {row} (where + RWC.Dst + math offset) is beyond row 1023",
-    "keep the sum below 1024",
-)
-_ONE_ROW_INT8 = error(
-    "ZEROACC-INT8",
-    UNIMPLEMENTED,
-    "ZEROACC of one row with ALU_ACC_CTRL_INT8_math_enabled is not modelled",
-    "clear 16 rows instead",
-)
-_ONE_ROW_WIDE = error(
-    "ZEROACC-ROW-32",
-    UNSUPPORTED,
-    "ZEROACC of one row (where {where}) with use_32_bit_mode is not modelled",
-    "ALU_ACC_CTRL_Fp32_enabled selects 32-bit rows in this mode",
-)
-_BLOCK_RANGE = error(
-    "ZEROACC-WHERE",
-    NCB,
-    "ZEROACC clear_mode {clear_mode} with where = {where} (after the offset) names no part of Dst",
-    "16 rows: below 64, or 32 in 32-bit mode; half: 0 or 1; all: 0",
-)
-_ZEROSRC_MODE = error(
-    "ZEROSRC-MODE",
-    UNSUPPORTED,
-    "ZEROSRC with src_mask {src_mask}, write_mode << 1 | bank_mask {others:#x} is not modelled",
-    "use src_mask 3, bank_mask 1, write_mode 0, or bank_mask 0, write_mode 1",
-)
-_ZEROSRC_VALUE = error(
-    "ZEROSRC-VALUE",
-    UNSUPPORTED,
-    "ZEROSRC with zero_val 1 (minus infinity into SrcA) is not modelled",
-    "use UNPACR_NOP with src_clr_val 1",
-)
-_CLEARDVALID_RESET = error(
-    "CLEARDVALID-RESET",
-    UNSUPPORTED,
-    "CLEARDVALID with reset {reset} (cleardvalid {cleardvalid}) is not modelled: it can lose Src "
-    "banks",
-    "use reset 0 and name the banks in cleardvalid",
-)
-_SETRWC_CR = error(
-    "SETRWC-CR",
-    UNSUPPORTED,
-    "SETRWC with rwc_cr {rwc_cr:#x}, bit_mask {bit_mask:#x}: C_TO_CR, or SrcA/SrcB CR without "
-    "its mask bit",
-    "rwc_cr 0-7; set the bit of bit_mask for each counter in rwc_cr bits 0 and 1",
-)
-_INCRWC_CR = error(
-    "INCRWC-CR",
-    UNSUPPORTED,
-    "INCRWC with rwc_cr {rwc_cr:#x}: only Dst (4) can start from its CR value",
-    "use rwc_cr 0 or 4",
-)
+_REVERT = error("ZEROACC-REVERT", UB, "ZEROACC with clear_zero_flags in clear_mode {clear_mode}, use_32_bit_mode {use_32_bit_mode}, marks rows as valid", "clear_zero_flags is safe only with clear_mode 1 and use_32_bit_mode 1")  # fmt: skip
+_ONE_ROW_RANGE = error("ZEROACC-ROW", UNIMPLEMENTED, "ZEROACC of one row: row {row} (where + RWC.Dst + math offset) is beyond row 1023", "keep the sum below 1024")  # fmt: skip
+_ONE_ROW_INT8 = error("ZEROACC-INT8", UNIMPLEMENTED, "ZEROACC of one row with ALU_ACC_CTRL_INT8_math_enabled is not modelled", "clear 16 rows instead")  # fmt: skip
+_ONE_ROW_WIDE = error("ZEROACC-ROW-32", UNSUPPORTED, "ZEROACC of one row (where {where}) with use_32_bit_mode is not modelled", "ALU_ACC_CTRL_Fp32_enabled selects 32-bit rows in this mode")  # fmt: skip
+_BLOCK_RANGE = error("ZEROACC-WHERE", NCB, "ZEROACC clear_mode {clear_mode} with where = {where} (after the offset) names no part of Dst", "16 rows: below 64, or 32 in 32-bit mode; half: 0 or 1; all: 0")  # fmt: skip
+_ZEROSRC_MODE = error("ZEROSRC-MODE", UNSUPPORTED, "ZEROSRC with src_mask {src_mask}, write_mode << 1 | bank_mask {others:#x} is not modelled", "use src_mask 3, bank_mask 1, write_mode 0, or bank_mask 0, write_mode 1")  # fmt: skip
+_ZEROSRC_VALUE = error("ZEROSRC-VALUE", UNSUPPORTED, "ZEROSRC with zero_val 1 (minus infinity into SrcA) is not modelled", "use UNPACR_NOP with src_clr_val 1")  # fmt: skip
+_CLEARDVALID_RESET = error("CLEARDVALID-RESET", UNSUPPORTED, "CLEARDVALID with reset {reset} (cleardvalid {cleardvalid}) is not modelled: it can lose Src banks", "use reset 0 and name the banks in cleardvalid")  # fmt: skip
+_SETRWC_CR = error("SETRWC-CR", UNSUPPORTED, "SETRWC with rwc_cr {rwc_cr:#x}, bit_mask {bit_mask:#x}: C_TO_CR, or SrcA/SrcB CR without its mask bit", "rwc_cr 0-7; set the bit of bit_mask for each counter in rwc_cr bits 0 and 1")  # fmt: skip
+_INCRWC_CR = error("INCRWC-CR", UNSUPPORTED, "INCRWC with rwc_cr {rwc_cr:#x}: only Dst (4) can start from its CR value", "use rwc_cr 0 or 4")  # fmt: skip
 
 
 @njit

@@ -20,12 +20,7 @@ from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwis
 
 _K = 16  # length of a product's sum: columns of SrcB, rows of SrcA
 
-_DST_ROW = error(
-    "MATMUL-DST-ROW",
-    UNIMPLEMENTED,
-    "Dst row {row} of a product is not a multiple of {rows}",
-    "align the sum of dst field, RWC.Dst and math offset",
-)
+_DST_ROW = error("MATMUL-DST-ROW", UNIMPLEMENTED, "Dst row {row} of a product is not a multiple of {rows}", "align the sum of dst field, RWC.Dst and math offset")  # fmt: skip
 
 
 @njit(forceinline=True)
@@ -126,12 +121,7 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
 
 _ROWS = 8
 
-_MODE = error(
-    "MVMUL-MODE",
-    UNSUPPORTED,
-    "MVMUL with instr_mod19 {instr_mod19} (broadcast of one SrcB row) is not modelled",
-    "leave instr_mod19 0",
-)
+_MODE = error("MVMUL-MODE", UNSUPPORTED, "MVMUL with instr_mod19 {instr_mod19} (broadcast of one SrcB row) is not modelled", "leave instr_mod19 0")  # fmt: skip
 
 
 class MVMUL(Instruction, opcode=0x26, unit="matrix", formats="src", by_chance=operands.SUMS):
@@ -181,18 +171,8 @@ class DOTPV(
 
 # Matrix unit: element-wise arithmetic.
 
-_PHASE = error(
-    "ELW-PHASE",
-    NCB,
-    "ELWADD or ELWSUB in fidelity phase {phase}",
-    "reset the fidelity counter first (SETRWC with bit_mask 8, or FidelityClear)",
-)
-_ACCUMULATE = error(
-    "ELWMUL-ACCUM",
-    NCB,
-    "ELWMUL with dest_accum_en, which has no effect: it always adds to Dst",
-    "clear dest_accum_en",
-)
+_PHASE = error("ELW-PHASE", NCB, "ELWADD or ELWSUB in fidelity phase {phase}", "reset the fidelity counter first (SETRWC with bit_mask 8, or FidelityClear)")  # fmt: skip
+_ACCUMULATE = error("ELWMUL-ACCUM", NCB, "ELWMUL with dest_accum_en, which has no effect: it always adds to Dst", "clear dest_accum_en")  # fmt: skip
 
 
 @njit

@@ -48,81 +48,18 @@ _NAMED = FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
 
 NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
 
-MODE = error(
-    "MOV-MODE",
-    UNSUPPORTED,
-    "this move with instr_mod {instr_mod} is not modelled",
-    "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5, and 0 and 1 "
-    "with reference llk",
-)
-_DST_ROW = error(
-    "MOV-DST-ROW",
-    UNSUPPORTED,
-    "Dst row {row} of a move is not a multiple of {rows}",
-    "align the dst field and the sum of dst field, RWC.Dst and math offset",
-)
-_SRC_ROW = error(
-    "MOV-SRC-ROW",
-    UNSUPPORTED,
-    "Src row {row} of a move is not a multiple of {rows} below 64",
-    "align the src field and the sum of src field and RWC",
-)
-_FORMAT = error(
-    "MOV-FORMAT",
-    UNIMPLEMENTED,
-    "this move is not modelled for SrcA format {fmt}",
-    "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA",
-)
-OVERRIDE = error(
-    "MOV-OVERRIDE",
-    UNSUPPORTED,
-    "MOVD2A with ALU_FORMAT_SPEC_REG_SrcA_override is not modelled",
-    "leave the override 0",
-)
-_TF32_LOW = error(
-    "MOV-TF32-LOW",
-    UB,
-    "tf32 is moved to Dst with dest_32b_lo set (erratum TEN-4245)",
-    "clear dest_32b_lo, or use a format other than tf32",
-)
-_FIVE_BIT_LOW = error(
-    "MOV-FP16-LOW",
-    UNSUPPORTED,
-    "a move of SrcA format {fmt} (5-bit exponent) to Dst with dest_32b_lo is not modelled",
-    "clear dest_32b_lo",
-)
-_FROM_32 = error(
-    "MOV-FROM-32",
-    UNIMPLEMENTED,
-    "a move from 32-bit Dst with SrcA format {fmt}, dest_32b_lo {low} is not modelled",
-    "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only",
-)
-_LOW_OF_16 = error(
-    "MOV-LOW-OF-16",
-    UB,
-    "a move reads the low half (dest_32b_lo) of 16-bit Dst",
-    "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo; production kernels let MOVD2B do so with "
-    "bit 11 of DBG_FEATURE_DISABLE set, and reference llk follows them",
-)
-_LOW_READ = error(
-    "MOV-LOW-READ",
-    UB,
-    "MOVD2B read low halves (dest_32b_lo) with ALU_ACC_CTRL_Fp32_enabled 0 and bit 11 of "
-    "DBG_FEATURE_DISABLE set: those of 32-bit datums were taken",
-    "production kernels need them; the ISA text leaves it undefined",
-)
-DEBUG_FORMAT = error(
-    "MOVDBGA2D-FORMAT",
-    NCB,
-    "MOVDBGA2D reads a SrcA bank that is not valid, which implies no format",
-    "set DISABLE_IMPLIED_SRCA_FMT_Base and ALU_FORMAT_SPEC_REG0_SrcA",
-)
-_TF32_OF_16 = error(
-    "MOV-TF32-OF-16",
-    UB,
-    "a move reads tf32 from 16-bit Dst, which cannot hold it",
-    "set ALU_ACC_CTRL_Fp32_enabled, or use another SrcA format",
-)
+MODE = error("MOV-MODE", UNSUPPORTED, "this move with instr_mod {instr_mod} is not modelled", "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5, and 0 and 1 with reference llk")  # fmt: skip
+_DST_ROW = error("MOV-DST-ROW", UNSUPPORTED, "Dst row {row} of a move is not a multiple of {rows}", "align the dst field and the sum of dst field, RWC.Dst and math offset")  # fmt: skip
+_SRC_ROW = error("MOV-SRC-ROW", UNSUPPORTED, "Src row {row} of a move is not a multiple of {rows} below 64", "align the src field and the sum of src field and RWC")  # fmt: skip
+_FORMAT = error("MOV-FORMAT", UNIMPLEMENTED, "this move is not modelled for SrcA format {fmt}", "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA")  # fmt: skip
+OVERRIDE = error("MOV-OVERRIDE", UNSUPPORTED, "MOVD2A with ALU_FORMAT_SPEC_REG_SrcA_override is not modelled", "leave the override 0")  # fmt: skip
+_TF32_LOW = error("MOV-TF32-LOW", UB, "tf32 is moved to Dst with dest_32b_lo set (erratum TEN-4245)", "clear dest_32b_lo, or use a format other than tf32")  # fmt: skip
+_FIVE_BIT_LOW = error("MOV-FP16-LOW", UNSUPPORTED, "a move of SrcA format {fmt} (5-bit exponent) to Dst with dest_32b_lo is not modelled", "clear dest_32b_lo")  # fmt: skip
+_FROM_32 = error("MOV-FROM-32", UNIMPLEMENTED, "a move from 32-bit Dst with SrcA format {fmt}, dest_32b_lo {low} is not modelled", "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only")  # fmt: skip
+_LOW_OF_16 = error("MOV-LOW-OF-16", UB, "a move reads the low half (dest_32b_lo) of 16-bit Dst", "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo; production kernels let MOVD2B do so with bit 11 of DBG_FEATURE_DISABLE set, and reference llk follows them")  # fmt: skip
+_LOW_READ = error("MOV-LOW-READ", UB, "MOVD2B read low halves (dest_32b_lo) with ALU_ACC_CTRL_Fp32_enabled 0 and bit 11 of DBG_FEATURE_DISABLE set: those of 32-bit datums were taken", "production kernels need them; the ISA text leaves it undefined")  # fmt: skip
+DEBUG_FORMAT = error("MOVDBGA2D-FORMAT", NCB, "MOVDBGA2D reads a SrcA bank that is not valid, which implies no format", "set DISABLE_IMPLIED_SRCA_FMT_Base and ALU_FORMAT_SPEC_REG0_SrcA")  # fmt: skip
+_TF32_OF_16 = error("MOV-TF32-OF-16", UB, "a move reads tf32 from 16-bit Dst, which cannot hold it", "set ALU_ACC_CTRL_Fp32_enabled, or use another SrcA format")  # fmt: skip
 
 
 @njit
@@ -505,19 +442,8 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
 _ROWS = 16
 _RIGHT, _LEFT = 2, 3
 
-_DIRECTION = error(
-    "SHIFTXA-DIRECTION",
-    UB,
-    "SHIFTXA with the reserved direction {direction}",
-    "2 shifts right, away from column 0; 3 shifts left",
-)
-_NO_ROW = error(
-    "SHIFTXA-ROW",
-    MISSING,
-    "SHIFTXA reads the block of the last instruction that named a SrcA row, and it is not known",
-    "let a move to or from SrcA, a product, pooling or element-wise operation come right before; "
-    "the ISA does not say which row MOVD2B and MOVB2D name",
-)
+_DIRECTION = error("SHIFTXA-DIRECTION", UB, "SHIFTXA with the reserved direction {direction}", "2 shifts right, away from column 0; 3 shifts left")  # fmt: skip
+_NO_ROW = error("SHIFTXA-ROW", MISSING, "SHIFTXA reads the block of the last instruction that named a SrcA row, and it is not known", "let a move to or from SrcA, a product, pooling or element-wise operation come right before; the ISA does not say which row MOVD2B and MOVB2D name")  # fmt: skip
 
 
 @njit

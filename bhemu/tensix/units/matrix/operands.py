@@ -50,56 +50,14 @@ INT8_OR_BFP2 = 1 << formats.INT8 | 1 << formats.BFP2
 
 _HINT = f"formats come from the banks or from ALU_FORMAT_SPEC; codes: {formats.CODES}"
 
-_DST_FIELD = error(
-    "FPU-DST-FIELD",
-    UNSUPPORTED,
-    "the dst field {dst} is not a multiple of {rows}",
-    "matrix operations write aligned blocks: 8 rows, pooling 4",
-)
-_SRC_ROW = error(
-    "FPU-SRC-ROW",
-    UNSUPPORTED,
-    "the Src row counter {row} is not a multiple of {rows}",
-    "SrcA of products and pooling: 16; SrcB, and SrcA of element-wise operations: 8",
-)
-_DST_ROW = error(
-    "FPU-DST-ROW",
-    UNSUPPORTED,
-    "Dst row {row} (dst field + RWC.Dst + math offset) is not a multiple of {rows} below 1024",
-    "align the sum and keep it inside Dst",
-)
-_OVERRIDE = error(
-    "FPU-OVERRIDE",
-    UNSUPPORTED,
-    "matrix operations with ALU_FORMAT_SPEC_REG_SrcA_override are not modelled",
-    "leave the override 0",
-)
-_FORMATS = error(
-    "FPU-FORMATS",
-    UNIMPLEMENTED,
-    "this operation is not modelled for SrcA format {fmt_a} with SrcB format {fmt_b}",
-    _HINT,
-)
-_INT8_FORMATS = error(
-    "FPU-INT8-FORMATS",
-    UNSUPPORTED,
-    "ALU_ACC_CTRL_INT8_math_enabled with SrcA format {fmt_a}, SrcB format {fmt_b}: both must be "
-    "int8",
-    _HINT,
-)
-_MIXED = error(
-    "FPU-FIVE-BIT",
-    UNSUPPORTED,
-    "SrcA format {fmt_a} has 5-bit exponents, so SrcB needs the same format (is {fmt_b})",
-    _HINT,
-)
-_STOCHASTIC = error(
-    "FPU-STOCHASTIC",
-    UNSUPPORTED,
-    "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en): no source says which "
-    "random bits it takes",
-    "clear the bit, or choose a model: stochastic = SEED, up or down",
-)
+_DST_FIELD = error("FPU-DST-FIELD", UNSUPPORTED, "the dst field {dst} is not a multiple of {rows}", "matrix operations write aligned blocks: 8 rows, pooling 4")  # fmt: skip
+_SRC_ROW = error("FPU-SRC-ROW", UNSUPPORTED, "the Src row counter {row} is not a multiple of {rows}", "SrcA of products and pooling: 16; SrcB, and SrcA of element-wise operations: 8")  # fmt: skip
+_DST_ROW = error("FPU-DST-ROW", UNSUPPORTED, "Dst row {row} (dst field + RWC.Dst + math offset) is not a multiple of {rows} below 1024", "align the sum and keep it inside Dst")  # fmt: skip
+_OVERRIDE = error("FPU-OVERRIDE", UNSUPPORTED, "matrix operations with ALU_FORMAT_SPEC_REG_SrcA_override are not modelled", "leave the override 0")  # fmt: skip
+_FORMATS = error("FPU-FORMATS", UNIMPLEMENTED, "this operation is not modelled for SrcA format {fmt_a} with SrcB format {fmt_b}", _HINT)  # fmt: skip
+_INT8_FORMATS = error("FPU-INT8-FORMATS", UNSUPPORTED, "ALU_ACC_CTRL_INT8_math_enabled with SrcA format {fmt_a}, SrcB format {fmt_b}: both must be int8", _HINT)  # fmt: skip
+_MIXED = error("FPU-FIVE-BIT", UNSUPPORTED, "SrcA format {fmt_a} has 5-bit exponents, so SrcB needs the same format (is {fmt_b})", _HINT)  # fmt: skip
+_STOCHASTIC = error("FPU-STOCHASTIC", UNSUPPORTED, "stochastic rounding of the matrix unit (ALU_ROUNDING_MODE_Fpu_srnd_en): no source says which random bits it takes", "clear the bit, or choose a model: stochastic = SEED, up or down")  # fmt: skip
 
 
 SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)

@@ -26,25 +26,9 @@ from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
 
 _ROWS = 8
 
-_FIELD = error(
-    "LEGACY-FIELD",
-    UNSUPPORTED,
-    "a legacy instruction of the matrix unit with {value} in a field that takes at most {most}",
-    "dst is below 1024, the address mode below 8, rotate_weights 0 or 1",
-)
-_WIDE = error(
-    "LEGACY-FP16-WIDE",
-    MISSING,
-    "a legacy instruction adds zero of SrcA format {fmt} (5-bit exponent) to 32-bit Dst",
-    "the ISA does not say with which exponent; leave the instruction out",
-)
-_EXTENT = error(
-    "LEGACY-EXTENT",
-    MISSING,
-    "adding zero would change Dst row {row}, and the ISA does not say which cells are added to",
-    "only CONV3S1 and CONV3S2 are known to write 8 rows of 16; for the others Dst must hold "
-    "neither denormals, -0 and NaN nor rows that ZEROACC cleared",
-)
+_FIELD = error("LEGACY-FIELD", UNSUPPORTED, "a legacy instruction of the matrix unit with {value} in a field that takes at most {most}", "dst is below 1024, the address mode below 8, rotate_weights 0 or 1")  # fmt: skip
+_WIDE = error("LEGACY-FP16-WIDE", MISSING, "a legacy instruction adds zero of SrcA format {fmt} (5-bit exponent) to 32-bit Dst", "the ISA does not say with which exponent; leave the instruction out")  # fmt: skip
+_EXTENT = error("LEGACY-EXTENT", MISSING, "adding zero would change Dst row {row}, and the ISA does not say which cells are added to", "only CONV3S1 and CONV3S2 are known to write 8 rows of 16; for the others Dst must hold neither denormals, -0 and NaN nor rows that ZEROACC cleared")  # fmt: skip
 
 
 @njit
@@ -312,33 +296,10 @@ def pool(s: Any, row: Any, rows: Any, style: Any, wide: Any) -> None:
 
 # Matrix unit: pooling.
 
-_MODE = error(
-    "POOL-MODE",
-    UNSUPPORTED,
-    "pooling with instr_mod19 {instr_mod19}, max_pool_index_en {max_pool_index_en} is not modelled",
-    "instr_mod19 must be 1 (16 x 16), max_pool_index_en 0",
-)
-_MAX_FORMATS = error(
-    "GMPOOL-FORMATS",
-    UNSUPPORTED,
-    "GMPOOL is not specified for SrcA format {fmt_a} with SrcB format {fmt_b}",
-    "both need exponents of the same size, and ALU_ACC_CTRL_INT8_math_enabled needs int8 in SrcA; "
-    f"codes: {formats.CODES}",
-)
-_MAX_WIDE = error(
-    "GMPOOL-FP16-WIDE",
-    UNSUPPORTED,
-    "GMPOOL of SrcA format {fmt}, with 5-bit exponents, into 32-bit Dst is not modelled",
-    "the ISA text allows it, but the exponents of its model would turn 1.0 into 2^32: use 16-bit "
-    "Dst or bf16",
-)
-_MAX_SCALE = error(
-    "GMPOOL-SCALE",
-    UNSUPPORTED,
-    "a legacy max pool with {scale:#010x} in column {column} of its SrcB row: only 1.0 "
-    "(0x3f800000) is modelled",
-    "fill the row with 1.0; GMPOOL scales by the row's exponents",
-)
+_MODE = error("POOL-MODE", UNSUPPORTED, "pooling with instr_mod19 {instr_mod19}, max_pool_index_en {max_pool_index_en} is not modelled", "instr_mod19 must be 1 (16 x 16), max_pool_index_en 0")  # fmt: skip
+_MAX_FORMATS = error("GMPOOL-FORMATS", UNSUPPORTED, "GMPOOL is not specified for SrcA format {fmt_a} with SrcB format {fmt_b}", f'both need exponents of the same size, and ALU_ACC_CTRL_INT8_math_enabled needs int8 in SrcA; codes: {formats.CODES}')  # fmt: skip
+_MAX_WIDE = error("GMPOOL-FP16-WIDE", UNSUPPORTED, "GMPOOL of SrcA format {fmt}, with 5-bit exponents, into 32-bit Dst is not modelled", "the ISA text allows it, but the exponents of its model would turn 1.0 into 2^32: use 16-bit Dst or bf16")  # fmt: skip
+_MAX_SCALE = error("GMPOOL-SCALE", UNSUPPORTED, "a legacy max pool with {scale:#010x} in column {column} of its SrcB row: only 1.0 (0x3f800000) is modelled", "fill the row with 1.0; GMPOOL scales by the row's exponents")  # fmt: skip
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ALL = _U(0), _U(0xFFFFFFFF)

@@ -32,40 +32,12 @@ from bhemu.tensix.units.pack.modes import lower_counts
 # ttsim's Tensix model.
 
 PACKER = 2  # second index of s.adc
-_STRIDE = error(
-    "PACR-STRIDE",
-    UB,
-    "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum",
-    "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes",
-)
-_ROW_START = error(
-    "PACR-ROW",
-    UNSUPPORTED,
-    "the packer's channel 0 counters give column {column} of a row, but X is {x}",
-    "let Y, Z and W count whole rows of 16, and X be 0 or Xstride the bytes of a datum",
-)
-_COUNT = error(
-    "PACR-COUNT",
-    UNSUPPORTED,
-    "the packer's X counters give columns {first} to {last}; a row has 0 to 15, and bfp takes "
-    "all of it",
-)
-_DOWNSAMPLED = error(
-    "PACR-DOWNSAMPLE",
-    UNSUPPORTED,
-    "Downsample_mask {mask:#x} with block floats, or with less than a row from several interfaces",
-    "what it does to groups of 16 is not specified",
-)
-_GROUP = error(
-    "PACR-INTERFACE-GROUP",
-    UB,
-    "read_intf_sel {read_intf_sel} from Dst row {row} leaves the group of four rows that the "
-    "interfaces read",
-    "the first row plus the highest interface must stay within four aligned rows",
-)
-_DST_ROWS = error(
-    "PACR-ROWS", UNIMPLEMENTED, "PACR reads Dst from row {first} to row {last}; it has 1024 rows"
-)
+_STRIDE = error("PACR-STRIDE", UB, "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum", "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes")  # fmt: skip
+_ROW_START = error("PACR-ROW", UNSUPPORTED, "the packer's channel 0 counters give column {column} of a row, but X is {x}", "let Y, Z and W count whole rows of 16, and X be 0 or Xstride the bytes of a datum")  # fmt: skip
+_COUNT = error("PACR-COUNT", UNSUPPORTED, "the packer's X counters give columns {first} to {last}; a row has 0 to 15, and bfp takes all of it")  # fmt: skip
+_DOWNSAMPLED = error("PACR-DOWNSAMPLE", UNSUPPORTED, "Downsample_mask {mask:#x} with block floats, or with less than a row from several interfaces", "what it does to groups of 16 is not specified")  # fmt: skip
+_GROUP = error("PACR-INTERFACE-GROUP", UB, "read_intf_sel {read_intf_sel} from Dst row {row} leaves the group of four rows that the interfaces read", "the first row plus the highest interface must stay within four aligned rows")  # fmt: skip
+_DST_ROWS = error("PACR-ROWS", UNIMPLEMENTED, "PACR reads Dst from row {first} to row {last}; it has 1024 rows")  # fmt: skip
 
 
 class Rows(NamedTuple):
@@ -162,18 +134,8 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
 # Source: PACR, Blackhole ISA; output address generator, Wormhole ISA; checks from ttsim's Tensix
 # model.
 
-_L1_END = error(
-    "PACR-L1",
-    UB,
-    "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000",
-    "check L1_Dest_addr and Exp_section_size",
-)
-_L1_ALIGN = error(
-    "PACR-L1-ALIGN",
-    UNSUPPORTED,
-    "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum",
-    "end the tile with Last or Flush before changing the output format",
-)
+_L1_END = error("PACR-L1", UB, "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000", "check L1_Dest_addr and Exp_section_size")  # fmt: skip
+_L1_ALIGN = error("PACR-L1-ALIGN", UNSUPPORTED, "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum", "end the tile with Last or Flush before changing the output format")  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -310,28 +272,9 @@ _MASKS = cf.PCK_EDGE_OFFSET_SEC0_mask.word
 assert cf.PCK_EDGE_OFFSET_SEC3_mask.word == _MASKS + 3
 _ROWS = 16  # rows of a plane up to which ttsim's count is defined
 
-_POSITION = error(
-    "PACR-TILE-POSITION",
-    UNSUPPORTED,
-    "an edge mask depends on whether this is row {row} or row {row_by_datums} of the plane: the "
-    "sources disagree after planes or tiles of incomplete PACRs",
-    "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there, or"
-    ' choose reference = "isa", which follows the ISA text',
-)
-_COUNTED_AS_TTSIM = error(
-    "PACR-EDGE-ROW",
-    UNIMPLEMENTED,
-    "the row that chose an edge mask was counted as ttsim counts, by datums and from each tile; by"
-    " the ISA text rows are those of PACRs, start again at pack_reads_per_xy_plane alone, and other"
-    " datums are masked",
-    'reference = "isa" follows the text',
-)
-_FORMAT = error(
-    "PACR-EDGE-MODE",
-    UNSUPPORTED,
-    "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {fmt} is not modelled",
-    "formats with 8-bit exponents have an infinity",
-)
+_POSITION = error("PACR-TILE-POSITION", UNSUPPORTED, "an edge mask depends on whether this is row {row} or row {row_by_datums} of the plane: the sources disagree after planes or tiles of incomplete PACRs", "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there, or choose reference = \"isa\", which follows the ISA text")  # fmt: skip
+_COUNTED_AS_TTSIM = error("PACR-EDGE-ROW", UNIMPLEMENTED, "the row that chose an edge mask was counted as ttsim counts, by datums and from each tile; by the ISA text rows are those of PACRs, start again at pack_reads_per_xy_plane alone, and other datums are masked", "reference = \"isa\" follows the text")  # fmt: skip
+_FORMAT = error("PACR-EDGE-MODE", UNSUPPORTED, "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {fmt} is not modelled", "formats with 8-bit exponents have an infinity")  # fmt: skip
 
 
 @njit
@@ -445,22 +388,8 @@ def advance(s: Any, b: Any, count: Any, columns: Any) -> None:
 
 _DOUBTFUL = 2  # mark of a doubtful datum of the first interface; minus infinity is none of these
 
-_UNWRITTEN = error(
-    "PACR-UNWRITTEN",
-    UB,
-    "PACR packs {count} datums of Dst rows that nothing has written in full since power-up, the "
-    "first in row {row} ({bits}-bit datums): on silicon the rest is what an earlier program left "
-    "there",
-    "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT; "
-    "with bit 11 of DBG_FEATURE_DISABLE set, 16-bit moves leave the low half of 32-bit datums",
-)
-_REORDERED = error(
-    "PACR-REORDERED",
-    UNIMPLEMENTED,
-    "PACR reads Dst row {row} ({bits}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or "
-    "swizzle_32b changed: which row that now is, is not followed",
-    "change them before Dst is written, or clear Dst with ZEROACC in between",
-)
+_UNWRITTEN = error("PACR-UNWRITTEN", UB, "PACR packs {count} datums of Dst rows that nothing has written in full since power-up, the first in row {row} ({bits}-bit datums): on silicon the rest is what an earlier program left there", "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT; with bit 11 of DBG_FEATURE_DISABLE set, 16-bit moves leave the low half of 32-bit datums")  # fmt: skip
+_REORDERED = error("PACR-REORDERED", UNIMPLEMENTED, "PACR reads Dst row {row} ({bits}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or swizzle_32b changed: which row that now is, is not followed", "change them before Dst is written, or clear Dst with ZEROACC in between")  # fmt: skip
 
 
 @njit

@@ -444,13 +444,7 @@ def threshold(s: Any, m: Any, values: Any) -> None:
 _OPEN, _ADDRESS, _OFFSET, _ROW, _MATMULS = range(5)
 _MVMUL = MVMUL.opcode
 
-_SUBBLOCKS = error(
-    "PACR-FP16-SUMS",
-    UNIMPLEMENTED,
-    "Pack_L1_Acc with fp16 after a matmul of two subblocks or more: a P100A has given NaN (0x7FFF,"
-    " 0xFFFF) for some such sums, which is not modelled",
-    "accumulate bf16 or fp32 in L1, or pack one subblock per block",
-)
+_SUBBLOCKS = error("PACR-FP16-SUMS", UNIMPLEMENTED, "Pack_L1_Acc with fp16 after a matmul of two subblocks or more: a P100A has given NaN (0x7FFF, 0xFFFF) for some such sums, which is not modelled", "accumulate bf16 or fp32 in L1, or pack one subblock per block")  # fmt: skip
 
 
 @njit

@@ -43,26 +43,10 @@ READ_CONFIG = (
 _RELU = 1 << FP32 | 1 << FP16 | 1 << BFP8A | 1 << BF16 | 1 << BFP8 | 1 << TF32
 _RELU_1 = 1 << INT32 | 1 << UINT16 | 1 << INT8
 
-_RELU_MODE = error(
-    "PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {mode}; 0 to 3 are known"
-)
-_RELU_THRESHOLD = error(
-    "PACR-RELU-THRESHOLD",
-    UB,
-    "STACC_RELU_ReluThreshold {threshold:#x} is negative; its sign bit is set",
-)
-_THRESHOLD_FORMAT = error(
-    "PACR-EXP-THRESHOLD",
-    UNSUPPORTED,
-    "Exp_threshold_en with intermediate format {fmt} is not modelled",
-    "it compares exponents; integers have none",
-)
-_RELU_FORMAT = error(
-    "PACR-RELU-FORMAT",
-    UNIMPLEMENTED,
-    "ReLU mode {mode} with intermediate format {fmt} is not modelled",
-    "integer formats take mode 1 only, fp8 (10) none",
-)
+_RELU_MODE = error("PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {mode}; 0 to 3 are known")  # fmt: skip
+_RELU_THRESHOLD = error("PACR-RELU-THRESHOLD", UB, "STACC_RELU_ReluThreshold {threshold:#x} is negative; its sign bit is set")  # fmt: skip
+_THRESHOLD_FORMAT = error("PACR-EXP-THRESHOLD", UNSUPPORTED, "Exp_threshold_en with intermediate format {fmt} is not modelled", "it compares exponents; integers have none")  # fmt: skip
+_RELU_FORMAT = error("PACR-RELU-FORMAT", UNIMPLEMENTED, "ReLU mode {mode} with intermediate format {fmt} is not modelled", "integer formats take mode 1 only, fp8 (10) none")  # fmt: skip
 
 
 def _must_be_zero() -> list[tuple[Field, int]]:
@@ -312,55 +296,14 @@ _ACCUMULATED = 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << INT32
 _CODES = f"format codes: {formats.CODES}"
 
 # In the sentences: fmt intermediate format, out output format, wide Read_32b_data.
-_DSTACC = error(
-    "PACR-DSTACC",
-    UB,
-    "ALU_FORMAT_SPEC_REG2_Dstacc is {dstacc}, but In_data_format is {fmt}",
-    "both must name the intermediate format; with Round_10b_mant bf16 (5) may become fp16 (1)",
-)
-_PAIR = error(
-    "PACR-FORMATS",
-    UNSUPPORTED,
-    "packing intermediate format {fmt} as {out} with Read_32b_data {wide} is no conversion of "
-    "the packer",
-    _CODES,
-)
-_ROUND = error(
-    "PACR-ROUND",
-    UNIMPLEMENTED,
-    "packing format {fmt} as {out} with Read_32b_data {wide} and Round_10b_mant is not modelled",
-    _CODES,
-)
-_NO_ROUND = error(
-    "PACR-NO-ROUND",
-    UNSUPPORTED,
-    "packing 32-bit Dst as fp16 (intermediate format 1) without Round_10b_mant is not modelled",
-    "set PCK_DEST_RD_CTRL_Round_10b_mant",
-)
-_READ_RAW = error(
-    "PACR-READ-INT8",
-    UNIMPLEMENTED,
-    "packing format {fmt} as {out} with Read_32b_data {wide} and Read_int8 is not modelled",
-    "Read_int8 keeps denormals and NaN: it takes fp32, bf16, fp16 and integers as they are",
-)
-_FP8 = error(
-    "PACR-FP8",
-    UNSUPPORTED,
-    "packing format {fmt} as e4m3 (Pac_LF8_4b_exp) is not modelled",
-    "the intermediate format must be fp16 (1)",
-)
-_INT_DESCALE = error(
-    "PACR-INT-DESCALE",
-    UNIMPLEMENTED,
-    "packing int8 with INT_DESCALE_Enable is not modelled",
-    "clear INT_DESCALE_Enable and shift in the vector unit",
-)
-_L1_ACC = error(
-    "PACR-L1-ACC",
-    UNSUPPORTED,
-    "Pack_L1_Acc with output format {out} is not modelled",
-    "L1 adds 32- and 16-bit datums: fp32 (0), fp16 (1), bf16 (5) and int32 (8)",
-)
+_DSTACC = error("PACR-DSTACC", UB, "ALU_FORMAT_SPEC_REG2_Dstacc is {dstacc}, but In_data_format is {fmt}", "both must name the intermediate format; with Round_10b_mant bf16 (5) may become fp16 (1)")  # fmt: skip
+_PAIR = error("PACR-FORMATS", UNSUPPORTED, "packing intermediate format {fmt} as {out} with Read_32b_data {wide} is no conversion of the packer", _CODES)  # fmt: skip
+_ROUND = error("PACR-ROUND", UNIMPLEMENTED, "packing format {fmt} as {out} with Read_32b_data {wide} and Round_10b_mant is not modelled", _CODES)  # fmt: skip
+_NO_ROUND = error("PACR-NO-ROUND", UNSUPPORTED, "packing 32-bit Dst as fp16 (intermediate format 1) without Round_10b_mant is not modelled", "set PCK_DEST_RD_CTRL_Round_10b_mant")  # fmt: skip
+_READ_RAW = error("PACR-READ-INT8", UNIMPLEMENTED, "packing format {fmt} as {out} with Read_32b_data {wide} and Read_int8 is not modelled", "Read_int8 keeps denormals and NaN: it takes fp32, bf16, fp16 and integers as they are")  # fmt: skip
+_FP8 = error("PACR-FP8", UNSUPPORTED, "packing format {fmt} as e4m3 (Pac_LF8_4b_exp) is not modelled", "the intermediate format must be fp16 (1)")  # fmt: skip
+_INT_DESCALE = error("PACR-INT-DESCALE", UNIMPLEMENTED, "packing int8 with INT_DESCALE_Enable is not modelled", "clear INT_DESCALE_Enable and shift in the vector unit")  # fmt: skip
+_L1_ACC = error("PACR-L1-ACC", UNSUPPORTED, "Pack_L1_Acc with output format {out} is not modelled", "L1 adds 32- and 16-bit datums: fp32 (0), fp16 (1), bf16 (5) and int32 (8)")  # fmt: skip
 
 
 @njit

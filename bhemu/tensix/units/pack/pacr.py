@@ -36,37 +36,12 @@ from bhemu.tensix.units.pack.output import accumulate
 _WITHOUT_OVERRIDE = UNKNOWN | PackWord.addr_cnt_context.mask
 _STRIDED_MASKS = 1 << 0 | 1 << 1 | 1 << 3
 
-_FIELDS = error(
-    "PACR-FIELDS",
-    MISSING,
-    "PACR with ctxt_ctrl, row_pad_zero or cfg_context set, or addr_cnt_context without "
-    "ovrd_thread_id ({bits:#x})",
-    "there is no specification of them; they must be 0",
-)
-_ADC_CONTEXT = error(
-    "PACR-ADC-CONTEXT", UB, "PACR with addr_cnt_context 3: there are counters of 3 threads"
-)
-_SELECTION = error(
-    "PACR-INTERFACES",
-    MISSING,
-    "PACR with read_intf_sel={read_intf_sel} and dst_access_mode=1 is not modelled",
-    "strided reads are specified for interfaces 0 (all), 1 and 3 only",
-)
-_STRIDED = error(
-    "PACR-STRIDED",
-    UNIMPLEMENTED,
-    "PACR with dst_access_mode 1 while DEST_ACCESS_CFG_swizzle_32b is {swizzle} and remap_addrs "
-    "{remap}",
-    "strided reads are modelled with both of them set",
-)
+_FIELDS = error("PACR-FIELDS", MISSING, "PACR with ctxt_ctrl, row_pad_zero or cfg_context set, or addr_cnt_context without ovrd_thread_id ({bits:#x})", "there is no specification of them; they must be 0")  # fmt: skip
+_ADC_CONTEXT = error("PACR-ADC-CONTEXT", UB, "PACR with addr_cnt_context 3: there are counters of 3 threads")  # fmt: skip
+_SELECTION = error("PACR-INTERFACES", MISSING, "PACR with read_intf_sel={read_intf_sel} and dst_access_mode=1 is not modelled", "strided reads are specified for interfaces 0 (all), 1 and 3 only")  # fmt: skip
+_STRIDED = error("PACR-STRIDED", UNIMPLEMENTED, "PACR with dst_access_mode 1 while DEST_ACCESS_CFG_swizzle_32b is {swizzle} and remap_addrs {remap}", "strided reads are modelled with both of them set")  # fmt: skip
 
-_COMPRESSION = error(
-    "PACR-COMPRESSION",
-    UNIMPLEMENTED,
-    "THCON_SEC0_REG1_Disable_zero_compress is 0: silicon compresses what it packs; it was packed "
-    "plain, as the golden model does",
-    "set THCON_SEC0_REG1_Disable_zero_compress",
-)
+_COMPRESSION = error("PACR-COMPRESSION", UNIMPLEMENTED, "THCON_SEC0_REG1_Disable_zero_compress is 0: silicon compresses what it packs; it was packed plain, as the golden model does", "set THCON_SEC0_REG1_Disable_zero_compress")  # fmt: skip
 
 
 @njit

@@ -31,24 +31,9 @@ from bhemu.tensix.units.unpack.modes import (
 # bits) that follow each other or, with Tileize_mode, are Shift_amount apart.
 # Source: UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsim's Tensix model.
 
-_MISALIGNED = error(
-    "UNPACR-ALIGN",
-    UB,
-    "unpacker {unpacker}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first "
-    "datum is at {address:#x}",
-)
-_NO_EXPONENTS = error(
-    "UNPACR-NO-EXPONENTS",
-    UNSUPPORTED,
-    "unpacker {unpacker}: the tile descriptor says that the tile has no exponent section",
-    "clear bit 5 of the descriptor, or use Force_shared_exp",
-)
-_L1_END = error(
-    "UNPACR-L1",
-    UB,
-    "unpacker {unpacker} reads L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000",
-    "check Base address, Offset address and the ADC counters",
-)
+_MISALIGNED = error("UNPACR-ALIGN", UB, "unpacker {unpacker}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first datum is at {address:#x}")  # fmt: skip
+_NO_EXPONENTS = error("UNPACR-NO-EXPONENTS", UNSUPPORTED, "unpacker {unpacker}: the tile descriptor says that the tile has no exponent section", "clear bit 5 of the descriptor, or use Force_shared_exp")  # fmt: skip
+_L1_END = error("UNPACR-L1", UB, "unpacker {unpacker} reads L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000", "check Base address, Offset address and the ADC counters")  # fmt: skip
 
 
 class Dimensions(NamedTuple):
@@ -169,34 +154,12 @@ def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
 # Source: UNPACR_Regular, Wormhole ISA; checks from ttsim's Tensix model.
 
 FIRST_CELL = 64  # unpacker 0 counts its target from row 4
-_STRIDE = error(
-    "UNPACR-STRIDE",
-    UNSUPPORTED,
-    "unpacker {unpacker}: the channel 1 strides are not multiples of the {size} bytes of an "
-    "output datum",
-    "UNP0/1_ADDR_CTRL_XY_REG_1 and ZW_REG_1 count bytes",
-)
-_DEST_LOW = error(
-    "UNPACR-DEST-LOW",
-    UNSUPPORTED,
-    "unpacker 0 would write {count} datums before the start of Dst",
-    "its target starts at datum 64: Dest_cntx address and channel 1 counters give at least that",
-)
-_X_RANGE = error(
-    "UNPACR-X",
-    UNSUPPORTED,
-    "unpacker {unpacker}: channel 0 X counter {x} is beyond that of channel 1",
-)
-_NO_OVERRIDE = error(
-    "UNPACR-SRCA-SET",
-    UB,
-    "unpacker 0 writes SrcA up to row {row}; with SRCA_SET_SetOvrdWithAddr 0 it has 16 rows",
-    "write 4 to SRCA_SET",
-)
+_STRIDE = error("UNPACR-STRIDE", UNSUPPORTED, "unpacker {unpacker}: the channel 1 strides are not multiples of the {size} bytes of an output datum", "UNP0/1_ADDR_CTRL_XY_REG_1 and ZW_REG_1 count bytes")  # fmt: skip
+_DEST_LOW = error("UNPACR-DEST-LOW", UNSUPPORTED, "unpacker 0 would write {count} datums before the start of Dst", "its target starts at datum 64: Dest_cntx address and channel 1 counters give at least that")  # fmt: skip
+_X_RANGE = error("UNPACR-X", UNSUPPORTED, "unpacker {unpacker}: channel 0 X counter {x} is beyond that of channel 1")  # fmt: skip
+_NO_OVERRIDE = error("UNPACR-SRCA-SET", UB, "unpacker 0 writes SrcA up to row {row}; with SRCA_SET_SetOvrdWithAddr 0 it has 16 rows", "write 4 to SRCA_SET")  # fmt: skip
 _SRCB_ROWS = error("UNPACR-SRCB-ROWS", UB, "unpacker 1 writes {rows} rows of SrcB, which has 64")
-_DST_ROWS = error(
-    "UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {row}; it has 1024 rows"
-)
+_DST_ROWS = error("UNPACR-DST-ROWS", UNIMPLEMENTED, "unpacker 0 writes Dst up to row {row}; it has 1024 rows")  # fmt: skip
 
 
 @njit
@@ -287,13 +250,7 @@ def count_on(s: Any, t: Any, u: Any, addr_mode: Any) -> None:
 
 _SET = 16  # rows
 
-_MODE = error(
-    "UNPACR-BURST-MODE",
-    UNSUPPORTED,
-    "unpacker 0 starts at SrcA row {row} and writes bursts of {burst} rows over the boundary of "
-    "a 16-row set, transposed, from within a row, from before row 0 or beyond row 63",
-    "start at a multiple of the burst, or unpack fewer datums at a time",
-)
+_MODE = error("UNPACR-BURST-MODE", UNSUPPORTED, "unpacker 0 starts at SrcA row {row} and writes bursts of {burst} rows over the boundary of a 16-row set, transposed, from within a row, from before row 0 or beyond row 63", "start at a multiple of the burst, or unpack fewer datums at a time")  # fmt: skip
 
 
 @njit

@@ -176,13 +176,7 @@ def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
 #
 # Everything is converted once, to look at the exponents before any effect; `stages` writes it.
 
-EXPONENT = error(
-    "UNPACR-BFP-EXPONENT",
-    UB,
-    "unpacker {unpacker}: an exponent of format {fmt}, less the leading zeros of its datum, is "
-    "not in 0 to 31",
-    "5-bit block floating point (bfp8a, bfp4a, bfp2a) has exponents from 0 to 31",
-)
+EXPONENT = error("UNPACR-BFP-EXPONENT", UB, "unpacker {unpacker}: an exponent of format {fmt}, less the leading zeros of its datum, is not in 0 to 31", "5-bit block floating point (bfp8a, bfp4a, bfp2a) has exponents from 0 to 31")  # fmt: skip
 
 
 def _exponents_refused(s: Any, t: Any, f: Any) -> Any:

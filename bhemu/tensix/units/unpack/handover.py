@@ -11,13 +11,7 @@ from bhemu.tensix import banks, config, spaces
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.rules import MISSING, error, refuse
 
-_SRCB_BASE = error(
-    "UNPACR-SRCB-BASE",
-    MISSING,
-    "unpacker 1 goes on to the next set of rows while SRCB_SET_Base is {base}",
-    "leave SRCB_SET_Base 0: the ISA text adds it to the rows of SrcB, ttsim says that Blackhole "
-    "does not have it",
-)
+_SRCB_BASE = error("UNPACR-SRCB-BASE", MISSING, "unpacker 1 goes on to the next set of rows while SRCB_SET_Base is {base}", "leave SRCB_SET_Base 0: the ISA text adds it to the rows of SrcB, ttsim says that Blackhole does not have it")  # fmt: skip
 
 HANDING_OVER = spaces.UNPACKER | spaces.thread_cfg("SRCA_SET_*", "SRCB_SET_*")
 

@@ -64,24 +64,10 @@ DESCRIPTOR_X = cf.Field(_FIRST, 16, 0xFFFF)
 DESCRIPTOR_Y = cf.Field(_FIRST + 1, 0, 0xFF)
 DESCRIPTOR_Z = cf.Field(_FIRST + 1, 16, 0xFF)
 
-_SHIFTED_DST = error(
-    "UNPACR-COLUMN-SHIFT",
-    UB,
-    "unpacking to Dst with THCON_SEC0_REG2_Shift_amount_cntx{context} other than 0 and no "
-    "Tileize_mode",
-)
-_HALOIZE_SRCB = error(
-    "UNPACR-HALOIZE-SRCB",
-    NCB,
-    "unpacker 1 does not transpose (Haloize_mode)",
-    "clear THCON_SEC1_REG2_Haloize_mode; the silicon ignores it",
-)
+_SHIFTED_DST = error("UNPACR-COLUMN-SHIFT", UB, "unpacking to Dst with THCON_SEC0_REG2_Shift_amount_cntx{context} other than 0 and no Tileize_mode")  # fmt: skip
+_HALOIZE_SRCB = error("UNPACR-HALOIZE-SRCB", NCB, "unpacker 1 does not transpose (Haloize_mode)", "clear THCON_SEC1_REG2_Haloize_mode; the silicon ignores it")  # fmt: skip
 _HALOIZE_DST = error("UNPACR-HALOIZE-DST", UB, "unpacking to Dst does not transpose (Haloize_mode)")
-_TILEIZE_FORMAT = error(
-    "UNPACR-TILEIZE-FORMAT",
-    UB,
-    "Tileize_mode with format {fmt}, whose datums are smaller than a byte",
-)
+_TILEIZE_FORMAT = error("UNPACR-TILEIZE-FORMAT", UB, "Tileize_mode with format {fmt}, whose datums are smaller than a byte")  # fmt: skip
 
 
 def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
@@ -330,30 +316,10 @@ WIDE = 1 << FP32 | 1 << TF32 | 1 << INT32  # output formats of 32-bit Dst datums
 _CODES = f"format codes: {formats.CODES}"
 
 # In the sentences: fmt input format, out output format.
-_CONTEXT = error(
-    "UNPACR-CONTEXT",
-    UB,
-    "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {context}",
-)
-_MISMATCH = error(
-    "UNPACR-FORMATS",
-    UB,
-    "unpacker {unpacker}: unpacking format {fmt} as format {out}; tile descriptor and "
-    "Out_data_format must agree, except that fp32 (0) may become 1, 4 or 5",
-    _CODES,
-)
-_NO_CONVERSION = error(
-    "UNPACR-CONVERSION",
-    UB,
-    "unpacker {unpacker}: {fmt} is no format that can be unpacked",
-    f"name tf32 in L1 fp32 (0), unless it goes to Dst; {_CODES}",
-)
-_ONLY_TO_DST = error(
-    "UNPACR-SRC-FORMAT",
-    UB,
-    "unpacker {unpacker}: a source register cannot hold Out_data_format {out}",
-    "set Unpack_if_sel_cntx to unpack fp32 (0) and int32 (8) to Dst, or unpack as tf32 (4)",
-)
+_CONTEXT = error("UNPACR-CONTEXT", UB, "unpacker 1 has contexts 0 and 1; the word and CfgContextOffset give {context}")  # fmt: skip
+_MISMATCH = error("UNPACR-FORMATS", UB, "unpacker {unpacker}: unpacking format {fmt} as format {out}; tile descriptor and Out_data_format must agree, except that fp32 (0) may become 1, 4 or 5", _CODES)  # fmt: skip
+_NO_CONVERSION = error("UNPACR-CONVERSION", UB, "unpacker {unpacker}: {fmt} is no format that can be unpacked", f'name tf32 in L1 fp32 (0), unless it goes to Dst; {_CODES}')  # fmt: skip
+_ONLY_TO_DST = error("UNPACR-SRC-FORMAT", UB, "unpacker {unpacker}: a source register cannot hold Out_data_format {out}", "set Unpack_if_sel_cntx to unpack fp32 (0) and int32 (8) to Dst, or unpack as tf32 (4)")  # fmt: skip
 
 
 @njit

@@ -18,32 +18,10 @@ from bhemu.tensix.units.unpack.modes import read_config, section
 _CLEAR_MINUS_INF = 0xFFFFE000  # all 19 bits: the most negative cell for GMPOOL
 _POP, _CLEAR, _NOTHING, _SET_DVALID = 0, 1, 2, 3  # unpack_pop; 3 with src_clr_val_ctrl 1
 
-_FIELDS = error(
-    "UNPACR-NOP-FIELDS",
-    UNSUPPORTED,
-    "UNPACR_NOP with unpack_pop {unpack_pop} and other fields set is not modelled",
-    "unpack_pop 2 (nothing) and 3 with src_clr_val_ctrl 1 (hand over) take no other field",
-)
-_STREAM = error(
-    "UNPACR-NOP-STREAM",
-    UNSUPPORTED,
-    "UNPACR_NOP with unpack_pop {unpack_pop} (pop a stream) or a stream id is not modelled",
-    "the text calls it unsupported: no known use",
-)
-_BOTH_BANKS = error(
-    "UNPACR-NOP-BANKS",
-    UNSUPPORTED,
-    "UNPACR_NOP with bank_clr_ctrl 1 is not modelled",
-    "the text calls it unsupported: it waits for one bank and clears both; reference llk has it as"
-    " tt-llk does, which waits for both, with zeros and without handing over",
-)
-_VALUE = error(
-    "UNPACR-NOP-VALUE",
-    MISSING,
-    "UNPACR_NOP clears to one, or to UNP_NOP_REG_CLR_VAL, of which no source gives the bits: what"
-    " is computed from such datums is in doubt, and refused where it is packed or loaded",
-    "unpack over them, or clear to zero (src_clr_val_ctrl 0) or all ones (1)",
-)
+_FIELDS = error("UNPACR-NOP-FIELDS", UNSUPPORTED, "UNPACR_NOP with unpack_pop {unpack_pop} and other fields set is not modelled", "unpack_pop 2 (nothing) and 3 with src_clr_val_ctrl 1 (hand over) take no other field")  # fmt: skip
+_STREAM = error("UNPACR-NOP-STREAM", UNSUPPORTED, "UNPACR_NOP with unpack_pop {unpack_pop} (pop a stream) or a stream id is not modelled", "the text calls it unsupported: no known use")  # fmt: skip
+_BOTH_BANKS = error("UNPACR-NOP-BANKS", UNSUPPORTED, "UNPACR_NOP with bank_clr_ctrl 1 is not modelled", "the text calls it unsupported: it waits for one bank and clears both; reference llk has it as tt-llk does, which waits for both, with zeros and without handing over")  # fmt: skip
+_VALUE = error("UNPACR-NOP-VALUE", MISSING, "UNPACR_NOP clears to one, or to UNP_NOP_REG_CLR_VAL, of which no source gives the bits: what is computed from such datums is in doubt, and refused where it is packed or loaded", "unpack over them, or clear to zero (src_clr_val_ctrl 0) or all ones (1)")  # fmt: skip
 
 
 @njit

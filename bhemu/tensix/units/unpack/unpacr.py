@@ -69,38 +69,11 @@ from bhemu.tensix.units.unpack.modes import (
 _BEYOND_L1 = -1 << 40
 _BLOCK = 32  # stored datums of a compressed tile before their 16 bytes of numbers of zeros
 
-_TILEIZE = error(
-    "UNPACR-TILEIZE-MODES",
-    UB,
-    "unpacker {unpacker}: Tileize_mode with upsampling or a compressed tile",
-    "unpack plain rows with Tileize_mode",
-)
-_TWO_BITS = error(
-    "UNPACR-COMPRESSED-BFP2",
-    UNSUPPORTED,
-    "unpacker {unpacker}: a compressed tile of format {fmt}, whose blocks are not whole units of "
-    "16 bytes",
-    "pack as bfp4 or bfp8, or without compression",
-)
-_L1 = error(
-    "UNPACR-STORED-L1",
-    UB,
-    "unpacker {unpacker} reads L1 at {address:#x}, beyond the end at 0x180000",
-    "check the row starts of a compressed tile, Base address and the ADC counters",
-)
-_EMPTY = error(
-    "UNPACR-NOTHING",
-    UNSUPPORTED,
-    "unpacker {unpacker}: the row starts or X counters give {count} datums",
-    "the row after this one must start later",
-)
-_SET = error(
-    "UNPACR-SET-START",
-    UNSUPPORTED,
-    "unpacker 0 writes more than a row of SrcA from row {row} on: with compression, row search or "
-    "upsampling the size of its bursts is not known",
-    "start at a multiple of 16 rows, at column 0",
-)
+_TILEIZE = error("UNPACR-TILEIZE-MODES", UB, "unpacker {unpacker}: Tileize_mode with upsampling or a compressed tile", "unpack plain rows with Tileize_mode")  # fmt: skip
+_TWO_BITS = error("UNPACR-COMPRESSED-BFP2", UNSUPPORTED, "unpacker {unpacker}: a compressed tile of format {fmt}, whose blocks are not whole units of 16 bytes", "pack as bfp4 or bfp8, or without compression")  # fmt: skip
+_L1 = error("UNPACR-STORED-L1", UB, "unpacker {unpacker} reads L1 at {address:#x}, beyond the end at 0x180000", "check the row starts of a compressed tile, Base address and the ADC counters")  # fmt: skip
+_EMPTY = error("UNPACR-NOTHING", UNSUPPORTED, "unpacker {unpacker}: the row starts or X counters give {count} datums", "the row after this one must start later")  # fmt: skip
+_SET = error("UNPACR-SET-START", UNSUPPORTED, "unpacker 0 writes more than a row of SrcA from row {row} on: with compression, row search or upsampling the size of its bursts is not known", "start at a multiple of 16 rows, at column 0")  # fmt: skip
 
 
 class Stream(NamedTuple):
@@ -311,21 +284,9 @@ datum_by_datum = second_entry(UNPACK_DATUM_STREAM, _datum_by_datum, UnpackWord)
 # shifts.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and UNPACR_FlushCache, Wormhole
 # ISA (shared with Blackhole); row widths and checks from ttsim.
 
-_FIELDS = error(
-    "UNPACR-FIELDS",
-    UNSUPPORTED,
-    "UNPACR with srcb_bcast {srcb_bcast} is not modelled",
-    "the ISA text has 0 there, and no source says what it does",
-)
-_ADC_CONTEXT = error(
-    "UNPACR-ADC-CONTEXT", UB, "UNPACR with addr_cnt_context_id 3: there are counters of 3 threads"
-)
-_DST_OVERRIDE = error(
-    "UNPACR-DST-SRCA-SET",
-    UB,
-    "unpacking to Dst while SRCA_SET_SetOvrdWithAddr is set",
-    "write 0 to SRCA_SET before unpacking to Dst",
-)
+_FIELDS = error("UNPACR-FIELDS", UNSUPPORTED, "UNPACR with srcb_bcast {srcb_bcast} is not modelled", "the ISA text has 0 there, and no source says what it does")  # fmt: skip
+_ADC_CONTEXT = error("UNPACR-ADC-CONTEXT", UB, "UNPACR with addr_cnt_context_id 3: there are counters of 3 threads")  # fmt: skip
+_DST_OVERRIDE = error("UNPACR-DST-SRCA-SET", UB, "unpacking to Dst while SRCA_SET_SetOvrdWithAddr is set", "write 0 to SRCA_SET before unpacking to Dst")  # fmt: skip
 
 
 @njit

@@ -31,18 +31,8 @@ _SIGN_BIT = 0x80000000
 _LREG_ONE, LREG_ZERO = 10, 9
 _FACTOR = sfpu.FACTOR
 
-_NO_ONE = error(
-    "VECTOR-ADD-ONE",
-    NCB,
-    "SFPADD multiplies LReg[{a}] by LReg[{b}]: one factor must be LReg[10], the constant 1.0",
-    "name LReg[10] as lreg_src_a or lreg_src_b, or use SFPMAD",
-)
-_NO_ZERO = error(
-    "VECTOR-MUL-ZERO",
-    NCB,
-    "SFPMUL adds LReg[{c}]: the addend must be LReg[9], the constant 0.0",
-    "name LReg[9] as lreg_src_c, or use SFPMAD",
-)
+_NO_ONE = error("VECTOR-ADD-ONE", NCB, "SFPADD multiplies LReg[{a}] by LReg[{b}]: one factor must be LReg[10], the constant 1.0", "name LReg[10] as lreg_src_a or lreg_src_b, or use SFPMAD")  # fmt: skip
+_NO_ZERO = error("VECTOR-MUL-ZERO", NCB, "SFPMUL adds LReg[{c}]: the addend must be LReg[9], the constant 0.0", "name LReg[9] as lreg_src_c, or use SFPMAD")  # fmt: skip
 
 
 @njit
@@ -229,12 +219,7 @@ _LOW12 = _U(0xFFF)
 _LOW23 = _U(0x7FFFFF)
 _UPPER = 1  # mode bit
 
-_NO_ADDEND = error(
-    "VECTOR-MUL24-ADDEND",
-    NCB,
-    "SFPMUL24 names LReg[{reg}] as lreg_src_c: it must be LReg[9], the constant 0",
-    "name LReg[9] as lreg_src_c; silicon adds a shifted mantissa of the register's floats",
-)
+_NO_ADDEND = error("VECTOR-MUL24-ADDEND", NCB, "SFPMUL24 names LReg[{reg}] as lreg_src_c: it must be LReg[9], the constant 0", "name LReg[9] as lreg_src_c; silicon adds a shifted mantissa of the register's floats")  # fmt: skip
 
 
 @njit(inline="always")

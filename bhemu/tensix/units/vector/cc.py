@@ -33,24 +33,9 @@ _SET_CC, _MUTATE_STACK, _MUTATE_OR, _SET_VD = 1, 2, 4, 8
 # Mode bits of SFPSETCC
 _IMMEDIATE, _CLEAR = 1, 8
 
-_OVERFLOW = error(
-    "VECTOR-CC-OVERFLOW",
-    UB,
-    "SFPPUSHC with {depth} entries on the condition-code stack, which holds no more",
-    "match every SFPPUSHC with an SFPPOPC",
-)
-_UNDERFLOW = error(
-    "VECTOR-CC-UNDERFLOW",
-    UB,
-    "SFPPOPC with nothing on the condition-code stack",
-    "match every SFPPOPC with an SFPPUSHC",
-)
-_NO_TOP = error(
-    "VECTOR-CC-TOP",
-    UB,
-    "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty",
-    "push first (mode 0)",
-)
+_OVERFLOW = error("VECTOR-CC-OVERFLOW", UB, "SFPPUSHC with {depth} entries on the condition-code stack, which holds no more", "match every SFPPUSHC with an SFPPOPC")  # fmt: skip
+_UNDERFLOW = error("VECTOR-CC-UNDERFLOW", UB, "SFPPOPC with nothing on the condition-code stack", "match every SFPPOPC with an SFPPUSHC")  # fmt: skip
+_NO_TOP = error("VECTOR-CC-TOP", UB, "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty", "push first (mode 0)")  # fmt: skip
 
 
 @njit

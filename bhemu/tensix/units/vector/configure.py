@@ -31,29 +31,10 @@ _ALL_BITS = 0xFFFFFFFF
 # What the immediate form writes to LReg[11] to LReg[14], whatever the immediate.
 _DEFAULTS = np.array([0xBF800000, 0, 0xBF2CC4C7, 0xBEB08FF9], np.uint32)
 
-_DIFFERS = error(
-    "VECTOR-CONFIG-LANES",
-    UNSUPPORTED,
-    "SFPCONFIG would leave register {register} different in lanes 0 and {lane}, which has no model",
-    "enable lanes 0 to 7 (SFPENCC), and load the same into them; bit 8 of LaneConfig may differ",
-)
-_VALUE = error(
-    "VECTOR-CONFIG-VALUE",
-    UNSUPPORTED,
-    "SFPCONFIG of LaneConfig with {value:#x}: only bits 2 and 8 have a model",
-)
-_DEFAULT = error(
-    "VECTOR-CONFIG-DEFAULT",
-    MISSING,
-    "SFPCONFIG of LReg[12] with its default: the ISA text and ttsim disagree about its value",
-    "load the value into LReg[0] and use instr_mod1 0",
-)
-_CONSTANT = error(
-    "VECTOR-CONFIG-CONSTANT",
-    NCB,
-    "SFPCONFIG of register {register}: 9 and 10 are fixed constants",
-    "silicon does nothing",
-)
+_DIFFERS = error("VECTOR-CONFIG-LANES", UNSUPPORTED, "SFPCONFIG would leave register {register} different in lanes 0 and {lane}, which has no model", "enable lanes 0 to 7 (SFPENCC), and load the same into them; bit 8 of LaneConfig may differ")  # fmt: skip
+_VALUE = error("VECTOR-CONFIG-VALUE", UNSUPPORTED, "SFPCONFIG of LaneConfig with {value:#x}: only bits 2 and 8 have a model")  # fmt: skip
+_DEFAULT = error("VECTOR-CONFIG-DEFAULT", MISSING, "SFPCONFIG of LReg[12] with its default: the ISA text and ttsim disagree about its value", "load the value into LReg[0] and use instr_mod1 0")  # fmt: skip
+_CONSTANT = error("VECTOR-CONFIG-CONSTANT", NCB, "SFPCONFIG of register {register}: 9 and 10 are fixed constants", "silicon does nothing")  # fmt: skip
 
 
 @njit

@@ -32,12 +32,7 @@ from bhemu.tensix.units.vector.sfpu import (
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
 
-_SCALE = error(
-    "VECTOR-DIVP2-IMMEDIATE",
-    NCB,
-    "SFPDIVP2 with immediate {immediate:#x}: only -128 to 127 (0xf80 to 0xfff, 0 to 0x7f) are "
-    "defined",
-)
+_SCALE = error("VECTOR-DIVP2-IMMEDIATE", NCB, "SFPDIVP2 with immediate {immediate:#x}: only -128 to 127 (0xf80 to 0xfff, 0 to 0x7f) are defined")  # fmt: skip
 
 
 @njit
@@ -271,18 +266,8 @@ class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.N
 
 _RANDOM = 2  # scratch row
 
-_ROUND_MODE = error(
-    "VECTOR-ROUND-MODE",
-    UNSUPPORTED,
-    "SFP_STOCH_RND with rnd_mode {rnd_mode}: 0 (nearest), 1 (stochastic) and 2 (to zero) exist",
-)
-_ROUND_SCALE = error(
-    "VECTOR-ROUND-SCALE",
-    UNSUPPORTED,
-    "SFP_STOCH_RND with imm8_math {immediate:#x} in mode {mode}, which does not shift by the "
-    "immediate",
-    "set instr_mod1 to 12 or 13, or leave imm8_math 0",
-)
+_ROUND_MODE = error("VECTOR-ROUND-MODE", UNSUPPORTED, "SFP_STOCH_RND with rnd_mode {rnd_mode}: 0 (nearest), 1 (stochastic) and 2 (to zero) exist")  # fmt: skip
+_ROUND_SCALE = error("VECTOR-ROUND-SCALE", UNSUPPORTED, "SFP_STOCH_RND with imm8_math {immediate:#x} in mode {mode}, which does not shift by the immediate", "set instr_mod1 to 12 or 13, or leave imm8_math 0")  # fmt: skip
 
 
 @njit

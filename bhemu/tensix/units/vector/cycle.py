@@ -34,83 +34,19 @@ _LOAD = loadstore.SFPLOAD.opcode
 _SWAP = move.SFPSWAP.opcode
 _LUTFP32 = arith.SFPLUTFP32.opcode
 
-_PORTS = error(
-    "VECTOR-MACRO-ROUND",
-    UNSUPPORTED,
-    "a simple instruction (to LReg[{simple}]) and a round instruction (to LReg[{round}]) in one "
-    "cycle: exactly one of them may write LReg[16]",
-    "change a delay or bit 6 of a byte of the macro sequence",
-)
-_TWO_CYCLES = error(
-    "VECTOR-MACRO-BUSY",
-    UNSUPPORTED,
-    "word {word:#010x} uses the simple or round sub-unit in the cycle after an SFPSWAP or a "
-    "shuffling SFPSHFT2, which takes two",
-    "leave that cycle idle, or schedule SFPNOP for it",
-)
-_SWAP_AND_MAD = error(
-    "VECTOR-MACRO-SWAP",
-    UNSUPPORTED,
-    "SFPSWAP in the same cycle as MAD instruction {word:#010x}",
-    "schedule SFPNOP to the MAD sub-unit for that cycle",
-)
-_SWAP_AGAIN = error(
-    "VECTOR-MACRO-SWAP-READ",
-    UNSUPPORTED,
-    "LReg[{reg}] changes between the two cycles of an SFPSWAP that reads it twice",
-    "write it a cycle earlier or later",
-)
-_SWAP_LOAD = error(
-    "VECTOR-MACRO-SWAP-LOAD",
-    UNSUPPORTED,
-    "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it, and the ISA text"
-    " gives no order",
-    'load it a cycle earlier or later, or choose reference = "llk": the load wins, as tt-llk\'s'
-    " maximum of columns expects",
-)
-_LOAD_WINS = error(
-    "VECTOR-MACRO-LOAD-WINS",
-    UNSUPPORTED,
-    "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it: it holds what was"
-    " loaded, as tt-llk's maximum of columns expects",
-)
-_TWO_DRAWS = error(
-    "VECTOR-MACRO-PRNG",
-    UNSUPPORTED,
-    "two instructions step the random state in one cycle, and the ISA text gives no order",
-    "change a delay in the macro sequence",
-)
-_SAME_DATUM = error(
-    "VECTOR-MACRO-DST",
-    UNSUPPORTED,
-    "Dst rows {loaded} and {stored} are loaded and stored in one cycle, and the ISA text gives "
-    "no order",
-    "change the delay of the store in the macro sequence",
-)
-_HAZARD = error(
-    "VECTOR-MACRO-HAZARD",
-    UNSUPPORTED,
-    "word {word:#010x} reads LReg[{reg}] the cycle after a MAD instruction writes it, and the "
-    "hardware does not notice",
-    "insert SFPNOP between them",
-)
-_STALL = error(
-    "VECTOR-MACRO-STALL",
-    UNSUPPORTED,
-    "word {word:#010x} overwrites LReg[{reg}] the cycle after a MAD instruction: whether it "
-    "stalls while scheduled instructions count cycles is not told",
-    "insert SFPNOP, or let the sub-units count instructions (SFPCONFIG register 8)",
-)
+_PORTS = error("VECTOR-MACRO-ROUND", UNSUPPORTED, "a simple instruction (to LReg[{simple}]) and a round instruction (to LReg[{round}]) in one cycle: exactly one of them may write LReg[16]", "change a delay or bit 6 of a byte of the macro sequence")  # fmt: skip
+_TWO_CYCLES = error("VECTOR-MACRO-BUSY", UNSUPPORTED, "word {word:#010x} uses the simple or round sub-unit in the cycle after an SFPSWAP or a shuffling SFPSHFT2, which takes two", "leave that cycle idle, or schedule SFPNOP for it")  # fmt: skip
+_SWAP_AND_MAD = error("VECTOR-MACRO-SWAP", UNSUPPORTED, "SFPSWAP in the same cycle as MAD instruction {word:#010x}", "schedule SFPNOP to the MAD sub-unit for that cycle")  # fmt: skip
+_SWAP_AGAIN = error("VECTOR-MACRO-SWAP-READ", UNSUPPORTED, "LReg[{reg}] changes between the two cycles of an SFPSWAP that reads it twice", "write it a cycle earlier or later")  # fmt: skip
+_SWAP_LOAD = error("VECTOR-MACRO-SWAP-LOAD", UNSUPPORTED, "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it, and the ISA text gives no order", "load it a cycle earlier or later, or choose reference = \"llk\": the load wins, as tt-llk's maximum of columns expects")  # fmt: skip
+_LOAD_WINS = error("VECTOR-MACRO-LOAD-WINS", UNSUPPORTED, "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it: it holds what was loaded, as tt-llk's maximum of columns expects")  # fmt: skip
+_TWO_DRAWS = error("VECTOR-MACRO-PRNG", UNSUPPORTED, "two instructions step the random state in one cycle, and the ISA text gives no order", "change a delay in the macro sequence")  # fmt: skip
+_SAME_DATUM = error("VECTOR-MACRO-DST", UNSUPPORTED, "Dst rows {loaded} and {stored} are loaded and stored in one cycle, and the ISA text gives no order", "change the delay of the store in the macro sequence")  # fmt: skip
+_HAZARD = error("VECTOR-MACRO-HAZARD", UNSUPPORTED, "word {word:#010x} reads LReg[{reg}] the cycle after a MAD instruction writes it, and the hardware does not notice", "insert SFPNOP between them")  # fmt: skip
+_STALL = error("VECTOR-MACRO-STALL", UNSUPPORTED, "word {word:#010x} overwrites LReg[{reg}] the cycle after a MAD instruction: whether it stalls while scheduled instructions count cycles is not told", "insert SFPNOP, or let the sub-units count instructions (SFPCONFIG register 8)")  # fmt: skip
 
 
-_MIRROR = error(
-    "VECTOR-MACRO-MIRROR",
-    MISSING,
-    "word {word:#010x}, SFPLUTFP32 with the destination in LReg[7], while instructions are "
-    "scheduled: for which registers the next word stalls depends on a copy of its mode, "
-    "Mod1Mirror, of which the ISA text does not give the place",
-    "insert SFPNOP until nothing is scheduled",
-)
+_MIRROR = error("VECTOR-MACRO-MIRROR", MISSING, "word {word:#010x}, SFPLUTFP32 with the destination in LReg[7], while instructions are scheduled: for which registers the next word stalls depends on a copy of its mode, Mod1Mirror, of which the ISA text does not give the place", "insert SFPNOP until nothing is scheduled")  # fmt: skip
 
 
 @njit

@@ -24,19 +24,8 @@ _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
 _SIGN = _U(0x80000000)
 
-_SHIFT_MODE = error(
-    "VECTOR-SHIFT-MODE",
-    NCB,
-    "SFPSHFT mode {mode}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) "
-    "exist",
-    "silicon ignores bit 3, and bit 2 without bit 0",
-)
-_NO_REGISTER = error(
-    "VECTOR-BITS-REGISTER",
-    UNSUPPORTED,
-    "imm12_math is {immediate}, which mode {mode} does not read",
-    "set instr_mod1 to 1 to name the register in imm12_math, or leave it 0",
-)
+_SHIFT_MODE = error("VECTOR-SHIFT-MODE", NCB, "SFPSHFT mode {mode}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) exist", "silicon ignores bit 3, and bit 2 without bit 0")  # fmt: skip
+_NO_REGISTER = error("VECTOR-BITS-REGISTER", UNSUPPORTED, "imm12_math is {immediate}, which mode {mode} does not read", "set instr_mod1 to 1 to name the register in imm12_math, or leave it 0")  # fmt: skip
 
 
 @njit(inline="always")

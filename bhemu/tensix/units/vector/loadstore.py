@@ -26,25 +26,9 @@ _ZERO, _ONE = _U(0), _U(1)
 _HALF = _U(0xFFFF)
 _UPPER = _U(0xFFFF0000)
 
-_IMPLIED = error(
-    "VECTOR-IMPLIED-FORMAT",
-    UB,
-    "instr_mod0 0 takes the format from the configuration, and {fmt} is no format",
-    "name the format in instr_mod0, or set ALU_FORMAT_SPEC_REG1_SrcB",
-)
-_STACK = error(
-    "VECTOR-STACK",
-    MISSING,
-    "instr_mod0 10 (INT32_ALL) addresses Dst through the RWC Sp: the ISA text tells neither its"
-    " width nor what resets it",
-    "use instr_mod0 4 and the Dst counter",
-)
-_STACK_BASE = error(
-    "VECTOR-STACK-BASE",
-    MISSING,
-    "DEST_SP_BASE_Base is {base:#x}: its low two bits are added to the RWC Sp, which has no model",
-    "leave DEST_SP_BASE_Base 0",
-)
+_IMPLIED = error("VECTOR-IMPLIED-FORMAT", UB, "instr_mod0 0 takes the format from the configuration, and {fmt} is no format", "name the format in instr_mod0, or set ALU_FORMAT_SPEC_REG1_SrcB")  # fmt: skip
+_STACK = error("VECTOR-STACK", MISSING, "instr_mod0 10 (INT32_ALL) addresses Dst through the RWC Sp: the ISA text tells neither its width nor what resets it", "use instr_mod0 4 and the Dst counter")  # fmt: skip
+_STACK_BASE = error("VECTOR-STACK-BASE", MISSING, "DEST_SP_BASE_Base is {base:#x}: its low two bits are added to the RWC Sp, which has no model", "leave DEST_SP_BASE_Base 0")  # fmt: skip
 
 # instr_mod0, as SFPLOAD and SFPSTORE name their formats
 _SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range(10)
@@ -368,18 +352,8 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
 
 _ABOVE = 0x1C00  # the rest of tt-llk's 13-bit address: negative ones count modulo 1024
 
-_ODD_ADDRESS = error(
-    "VECTOR-DST-ODD",
-    UNIMPLEMENTED,
-    "dest_reg_addr is {address}: bit 0 selects nothing",
-    "use an even address",
-)
-_ODD_ROW = error(
-    "VECTOR-DST-ROW",
-    UNSUPPORTED,
-    "Dst row {row} is odd: address field + RWC.Dst + DEST_TARGET_REG_CFG_MATH_Offset must be even",
-    "check the Dst increment of the ADDR_MOD sections and of INCRWC",
-)
+_ODD_ADDRESS = error("VECTOR-DST-ODD", UNIMPLEMENTED, "dest_reg_addr is {address}: bit 0 selects nothing", "use an even address")  # fmt: skip
+_ODD_ROW = error("VECTOR-DST-ROW", UNSUPPORTED, "Dst row {row} is odd: address field + RWC.Dst + DEST_TARGET_REG_CFG_MATH_Offset must be even", "check the Dst increment of the ADDR_MOD sections and of INCRWC")  # fmt: skip
 
 
 @njit

@@ -25,13 +25,7 @@ from bhemu.tensix.units.vector.sfpu import ELSEWHERE, STORE, Sfpu
 
 _SYNC = 1 << 1  # stall class of the sync unit
 
-_MIXED = error(
-    "VECTOR-MACRO-KINDS",
-    UNSUPPORTED,
-    "between two vector words only instructions that count cycles stay scheduled, after one that"
-    " counted words: the ISA text does not tell whether that cycle counts",
-    "give all sub-units the same kind of delay in SFPCONFIG register 8",
-)
+_MIXED = error("VECTOR-MACRO-KINDS", UNSUPPORTED, "between two vector words only instructions that count cycles stay scheduled, after one that counted words: the ISA text does not tell whether that cycle counts", "give all sub-units the same kind of delay in SFPCONFIG register 8")  # fmt: skip
 
 
 @njit

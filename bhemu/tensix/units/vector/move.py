@@ -27,31 +27,10 @@ from bhemu.tensix.units.vector.sfpu import (
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
 
-_MOV_MODE = error(
-    "VECTOR-MOV-MODE",
-    NCB,
-    "SFPMOV mode {mode:#x} sets bit 2, which is reserved",
-    "leave bit 2 of instr_mod1 0; silicon ignores it",
-)
-_SWAP_MODE = error(
-    "VECTOR-SWAP-MODE",
-    NCB,
-    "SFPSWAP mode {mode} is outside the contract (0-9)",
-    "silicon does what mode 9 does",
-)
-_SWAP_OTHER = error(
-    "VECTOR-MACRO-SWAP-OTHER",
-    MISSING,
-    "SFPSWAP scheduled with the loaded LReg as VC and LReg[{reg}] of the template beside it: what"
-    " becomes of LReg[{reg}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told",
-    "set bit 7 of the sequence byte, or name a constant (8 to 15) as lreg_dest of the template",
-)
-_SHIFT_SOURCE = error(
-    "VECTOR-SHIFT2-SOURCE",
-    UNSUPPORTED,
-    "SFPSHFT2 mode 5 shifts LReg[imm12_math], and imm12_math is {immediate}",
-    "name LReg[0] to LReg[15]",
-)
+_MOV_MODE = error("VECTOR-MOV-MODE", NCB, "SFPMOV mode {mode:#x} sets bit 2, which is reserved", "leave bit 2 of instr_mod1 0; silicon ignores it")  # fmt: skip
+_SWAP_MODE = error("VECTOR-SWAP-MODE", NCB, "SFPSWAP mode {mode} is outside the contract (0-9)", "silicon does what mode 9 does")  # fmt: skip
+_SWAP_OTHER = error("VECTOR-MACRO-SWAP-OTHER", MISSING, "SFPSWAP scheduled with the loaded LReg as VC and LReg[{reg}] of the template beside it: what becomes of LReg[{reg}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told", "set bit 7 of the sequence byte, or name a constant (8 to 15) as lreg_dest of the template")  # fmt: skip
+_SHIFT_SOURCE = error("VECTOR-SHIFT2-SOURCE", UNSUPPORTED, "SFPSHFT2 mode 5 shifts LReg[imm12_math], and imm12_math is {immediate}", "name LReg[0] to LReg[15]")  # fmt: skip
 
 # Scratch rows besides lanes.VALUE and lanes.FLAG
 _FIRST = 2

@@ -94,32 +94,10 @@ _LOADMACRO = 0x93
 _MOV, _SHFT2, _SWAP_OPCODE = move.SFPMOV.opcode, move.SFPSHFT2.opcode, move.SFPSWAP.opcode
 _CAST, _STOCH_RND = convert.SFPCAST.opcode, convert.SFP_STOCH_RND.opcode
 
-_SELECTOR = error(
-    "VECTOR-MACRO-SELECTOR",
-    UB,
-    "byte {unit} of macro sequence {macro} selects instruction 1, which is undefined",
-    "select 2 (SFPNOP), 3 (SFPSTORE) or a template, 4 to 7",
-)
-_STORE_ONLY = error(
-    "VECTOR-MACRO-STORE",
-    UB,
-    "macro sequence {macro} gives the store sub-unit {word:#x}, which is no SFPSTORE",
-    "select 3 in the byte [31:24] of the sequence",
-)
-_SCHEDULED_CONFIG = error(
-    "VECTOR-MACRO-CONFIG",
-    MISSING,
-    "SFPCONFIG as a scheduled instruction rewrites the macro configuration, and the ISA text gives"
-    " its latency only as up to two cycles",
-    "execute SFPCONFIG by itself",
-)
-_BONUS_OPERAND = error(
-    "VECTOR-MACRO-OPERAND",
-    UNSUPPORTED,
-    "opcode {opcode:#x} scheduled with LReg[16] as destination reads it as well, which has no "
-    "model",
-    "clear bit 6 of the sequence byte",
-)
+_SELECTOR = error("VECTOR-MACRO-SELECTOR", UB, "byte {unit} of macro sequence {macro} selects instruction 1, which is undefined", "select 2 (SFPNOP), 3 (SFPSTORE) or a template, 4 to 7")  # fmt: skip
+_STORE_ONLY = error("VECTOR-MACRO-STORE", UB, "macro sequence {macro} gives the store sub-unit {word:#x}, which is no SFPSTORE", "select 3 in the byte [31:24] of the sequence")  # fmt: skip
+_SCHEDULED_CONFIG = error("VECTOR-MACRO-CONFIG", MISSING, "SFPCONFIG as a scheduled instruction rewrites the macro configuration, and the ISA text gives its latency only as up to two cycles", "execute SFPCONFIG by itself")  # fmt: skip
+_BONUS_OPERAND = error("VECTOR-MACRO-OPERAND", UNSUPPORTED, "opcode {opcode:#x} scheduled with LReg[16] as destination reads it as well, which has no model", "clear bit 6 of the sequence byte")  # fmt: skip
 
 
 @njit
